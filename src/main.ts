@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The process: arguments, environment, streams and signals, handed to the commands. This is the only file
-// that touches `process`; everything else gets what it needs as arguments.
+// The process: arguments, environment, streams and signals, handed to the commands. This is the only file that touches
+// `process`; everything else gets what it needs as arguments.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -84,10 +84,7 @@ async function pinOffered(file: string): Promise<number> {
 const MAX_CLIENT_DOCUMENT_BYTES = 16 * 1024;
 const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
 
-/**
- * Fetches the metadata document of a client whose client id is a URL: over public https, or plain http on
- * loopback.
- */
+/** Fetches the metadata document of a client whose client id is a URL: over public https, or plain http on loopback. */
 async function fetchDocument(url: URL): Promise<unknown> {
   const { createGuardedFetch } = await import('./upstream/safe-fetch.js');
   const guarded = createGuardedFetch();
@@ -100,10 +97,7 @@ async function fetchDocument(url: URL): Promise<unknown> {
   return outcome.ok ? outcome.value : undefined;
 }
 
-/**
- * Checks whether this machine's own gateway is alive. Any certificate is accepted, because nothing secret is
- * sent.
- */
+/** Checks whether this machine's own gateway is alive. Any certificate is accepted, because nothing secret is sent. */
 async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
   const signal = AbortSignal.timeout(timeoutMs);
   if (!url.startsWith('https:')) return (await fetch(url, { redirect: 'manual', signal })).status;

@@ -1,6 +1,6 @@
-// The aggregates over the running upstreams: each backend's own snapshot, in which names that look like
-// another backend's are hidden for every caller. They are built once for each version and set of snapshots
-// and kept until either changes. Nothing is decided about callers here.
+// The aggregates over the running upstreams: each backend's own snapshot, in which names that look like another
+// backend's are hidden for every caller. They are built once for each version and set of snapshots and kept until
+// either changes. Nothing is decided about callers here.
 
 import type { AggregateSettings, BackendSettings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
@@ -30,9 +30,7 @@ export type Aggregates = {
   countHidden(name: string): number;
 };
 
-/**
- * The kinds that have names. Where two backends have the same URI, its backend is decided when it is read.
- */
+/** The kinds that have names. Where two backends have the same URI, its backend is decided when it is read. */
 const KINDS: readonly PinKind[] = ['tool', 'prompt'];
 
 type BackendSnapshot = {
@@ -52,7 +50,6 @@ type Kept = {
   readonly hidden: number;
 };
 
-/** Creates the aggregates of the current version. */
 export function createAggregates(dependencies: AggregateDependencies): Aggregates {
   const kept = new Map<string, Kept>();
   let made = 0;
@@ -73,8 +70,8 @@ export function createAggregates(dependencies: AggregateDependencies): Aggregate
     const snapshots = new Map(
       backends.map((backend) => {
         made += 1;
-        // The id differs from that of the backend's own snapshot, because a page is filtered differently for
-        // an aggregate.
+        // The id differs from that of the backend's own snapshot, because a page is filtered differently for an
+        // aggregate.
         return [backend.backend.upstream, snapshotAt(backend, -made, version, hidden)];
       }),
     );
@@ -165,10 +162,7 @@ function hide(
   kinds?.set(kind, names);
 }
 
-/**
- * The names that a caller could be shown: those approved and present or, without pinning, all that were
- * observed.
- */
+/** The names that a caller could be shown: those approved and present or, without pinning, all that were observed. */
 function offered({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
   const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
   return catalogue.mode === 'off'
@@ -183,9 +177,8 @@ function countNames(hidden: Hidden): number {
 }
 
 /**
- * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its
- * backends, each of which is handled like any other request. Counts the requests in progress of each
- * upstream.
+ * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
+ * each of which is handled like any other request. Counts the requests in progress of each upstream.
  */
 export function createDispatcher(
   ports: Ports,

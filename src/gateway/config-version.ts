@@ -1,5 +1,5 @@
-// One configuration version: settings, policies and lock files, read together and used together. With one
-// error in any file there is no new version, and the running one stays in force.
+// One configuration version: settings, policies and lock files, read together and used together. With one error in any
+// file there is no new version, and the running one stays in force.
 
 import { type Diagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
 import { DISK_FILES } from '../config/files.js';
@@ -27,11 +27,11 @@ const NAMED_KINDS = ['tool', 'prompt'] as const;
 const MAX_REPORTED = 10;
 
 /**
- * Names under which an aggregate would show items of two backends that look alike, as far as the lock files
- * show them; reported at the position of the aggregate's name in the gateway file. They are found before a
- * start; those that appear later are hidden at run time.
- * Source: docs/reference/attacks.md case 60; docs/contract.md §4, law 4 (pins that change at run time make
- * nothing invalid).
+ * Names under which an aggregate would show items of two backends that look alike, as far as the lock files show them;
+ * reported at the position of the aggregate's name in the gateway file. They are found before a start; those that
+ * appear later are hidden at run time.
+ * Source: docs/reference/attacks.md case 60; docs/contract.md §4, law 4 (pins that change at run time make nothing
+ * invalid).
  */
 export function checkMergedNames(
   { file, aggregates }: Pick<Outline, 'file' | 'aggregates'>,
@@ -124,9 +124,9 @@ type Sources = {
 };
 
 /**
- * Reads the gateway file and every file that it names, and returns the diagnostics of all of them.
- * `policyInForce` is the hash of the running policies: changed pins make those no error (docs/contract.md §4,
- * law 4); otherwise removing a tool from a lock file could be rejected and would leave the tool callable.
+ * Reads the gateway file and every file that it names, and returns the diagnostics of all of them. `policyInForce` is
+ * the hash of the running policies: changed pins make those no error (docs/contract.md §4, law 4); otherwise removing a
+ * tool from a lock file could be rejected and would leave the tool callable.
  */
 export async function loadVersion(
   file: string,

@@ -1,6 +1,5 @@
-// Evaluates for every control whether it is armed, from the states that the components report. A control that
-// is weaker than configured is `degraded`, one that the configuration turns off is `off`; both carry a
-// reason.
+// Evaluates for every control whether it is armed, from the states that the components report. A control that is weaker
+// than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason.
 
 import type {
   AggregateSettings,
@@ -92,8 +91,8 @@ function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): v
 }
 
 /**
- * RFC 8707 §2: a token is issued for a resource. Where an issuer cannot express that, its tokens may have
- * been meant for something else with the same audience.
+ * RFC 8707 §2: a token is issued for a resource. Where an issuer cannot express that, its tokens may have been meant
+ * for something else with the same audience.
  */
 function setAudience(
   controls: Controls,

@@ -1,5 +1,5 @@
-// The composition root: builds every component from one configuration version, wires them, and swaps versions
-// on reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
+// The composition root: builds every component from one configuration version, wires them, and swaps versions on
+// reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
 import type { Diagnostic } from '../config/diagnostics.js';
 import type { Settings, StateSettings } from '../config/settings.js';
@@ -70,9 +70,8 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
 }
 
 /**
- * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their
- * session ended at another replica. `retryLater` makes every response in progress check again whether its
- * caller may have it.
+ * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their session ended at
+ * another replica. `retryLater` makes every response in progress check again whether its caller may have it.
  */
 function endWhatIsRevoked(
   { revocations, ended }: GatewayState,
@@ -136,10 +135,7 @@ export type GatewayStart =
       readonly diagnostics: readonly Diagnostic[];
     }
   | { readonly kind: 'refused'; readonly diagnostics: readonly Diagnostic[] }
-  /**
-   * The files are valid, but something else prevents the start: a port in use, or another writer of the audit
-   * log.
-   */
+  /** The files are valid, but something else prevents the start: a port in use, or another writer of the audit log. */
   | {
       readonly kind: 'failed';
       readonly message: string;
@@ -160,7 +156,6 @@ type Assembly = {
   readonly snapshotOf: SnapshotOf;
   readonly aggregates: Aggregates;
   readonly load: SharedLoad;
-  /** Brings the table of controls up to date. */
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -178,10 +173,7 @@ const DRAIN_MS = 10_000;
 /** How often the controls are evaluated; a change shows within this time. */
 const CONTROLS_EVERY_MS = 1_000;
 
-/**
- * Starts a gateway from its files. When one of them is invalid, the start is refused and nothing is opened. A
- * start that fails leaves nothing open.
- */
+/** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const read = (policyInForce?: string) =>
@@ -227,8 +219,7 @@ async function openGateway(
       log: options.log,
     });
     const watch = await watchFiles(current, reload, options.log);
-    // A file that changed between the first reading and the watch would otherwise be noticed with the next
-    // change only.
+    // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
     phase.isServing = true;
     phase.isReady = true;
@@ -240,10 +231,7 @@ async function openGateway(
   }
 }
 
-/**
- * Resolves with an error message where the audit log cannot be written and calls must not be served without
- * it.
- */
+/** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
 async function startAudit(
   { audit, auditError }: Observability,
   settings: Settings,

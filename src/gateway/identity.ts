@@ -1,6 +1,6 @@
-// Authentication of one configuration version: a key source or introspector per issuer, and the authenticator
-// over them. Those of issuers that a reload left unchanged are kept, with the keys that they hold. The login
-// follows RFC 9449 §4.3, §8.2 and §9.
+// Authentication of one configuration version: a key source or introspector per issuer, and the authenticator over
+// them. Those of issuers that a reload left unchanged are kept, with the keys that they hold. The login follows RFC
+// 9449 §4.3, §8.2 and §9.
 
 import {
   type Authenticator,
@@ -27,8 +27,8 @@ import type { FetchJson, PostForm } from '../upstream/safe-fetch.js';
 export type Identity = {
   readonly authenticator: Authenticator;
   /**
-   * For the admin listener: a caller known to be revoked is refused there too, but a store that cannot be
-   * read locks no administrator out, who may need to see why or to revoke.
+   * For the admin listener: a caller known to be revoked is refused there too, but a store that cannot be read locks no
+   * administrator out, who may need to see why or to revoke.
    */
   readonly adminAuthenticator: Authenticator;
   /** By the issuer's name. */
@@ -135,8 +135,8 @@ function introspectorFor(
 }
 
 /**
- * Verifies the caller of a request and, where the caller uses DPoP, adds the nonce for its next proof to the
- * response. The URL that a proof must name is the configured one, whatever Host and forwarding headers say.
+ * Verifies the caller of a request and, where the caller uses DPoP, adds the nonce for its next proof to the response.
+ * The URL that a proof must name is the configured one, whatever Host and forwarding headers say.
  */
 export function login(
   { authenticator, proofNonces }: Identity,

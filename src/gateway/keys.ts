@@ -1,6 +1,5 @@
-// The keys of a run, what the gateway signs with them, and the public keys by which others verify it. Every
-// key of the ring is published, so that keys are rotated by putting the new one first (docs/contract.md §3,
-// `keys`).
+// The keys of a run, what the gateway signs with them, and the public keys by which others verify it. Every key of the
+// ring is published, so that keys are rotated by putting the new one first (docs/contract.md §3, `keys`).
 
 import { randomBytes } from 'node:crypto';
 import { KEY_BYTES, readKeyText, writeKeyText } from '../config/keys.js';
@@ -9,8 +8,8 @@ import type { KeyRing, PublicKey } from '../state/keys.js';
 import type { AssertionSigner } from '../upstream/credentials/assertion.js';
 
 /**
- * The configured keys or, on loopback without any, one that is generated for the run and never stored
- * (docs/contract.md §3). Anywhere else the configuration check refuses missing keys. Returns at least one.
+ * The configured keys or, on loopback without any, one that is generated for the run and never stored (docs/contract.md
+ * §3). Anywhere else the configuration check refuses missing keys. Returns at least one.
  */
 export function keysOf({ keys }: Pick<Settings, 'keys'>): readonly GatewayKey[] {
   if (keys.length > 0) return keys;

@@ -1,8 +1,7 @@
-// The listeners: data, ops and, where configured, admin, with their TLS options and the routes of the data
-// listener. Either all are open or none: the first that cannot be opened ends the start with an error that
-// names its address. Until the rest of the gateway has started, the data listener refuses every call and the
-// ops listener reports not ready.
-// TLS follows RFC 8446, RFC 9325 §3 and §4 and RFC 7301 (only HTTP/1.1 is spoken).
+// The listeners: data, ops and, where configured, admin, with their TLS options and the routes of the data listener.
+// Either all are open or none: the first that cannot be opened ends the start with an error that names its address.
+// Until the rest of the gateway has started, the data listener refuses every call and the ops listener reports not
+// ready. TLS follows RFC 8446, RFC 9325 §3 and §4 and RFC 7301 (only HTTP/1.1 is spoken).
 
 import { constants } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
@@ -34,9 +33,9 @@ const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();
 
 /**
- * Authenticates an administrator: a token of a configured admin issuer, for the admin audience, with a group
- * that has a role. It is verified like a caller's token. Resolves with `undefined` for a token that is not
- * accepted, and with `unavailable` where keys or revocations cannot be read now.
+ * Authenticates an administrator: a token of a configured admin issuer, for the admin audience, with a group that has a
+ * role. It is verified like a caller's token. Resolves with `undefined` for a token that is not accepted, and with
+ * `unavailable` where keys or revocations cannot be read now.
  */
 function createAdminAccess(
   admin: AdminSettings,
@@ -88,9 +87,9 @@ const CIPHERS = [
 ].join(':');
 
 /**
- * TLS options of a listener for node:tls. With a client CA a certificate is asked for; one that the CA did
- * not sign, or a missing one, ends the handshake only where `clients` is `required`. What a certificate
- * proves is decided where it is used.
+ * TLS options of a listener for node:tls. With a client CA a certificate is asked for; one that the CA did not sign, or
+ * a missing one, ends the handshake only where `clients` is `required`. What a certificate proves is decided where it
+ * is used.
  */
 function secureOptions(
   tls: TlsSettings | undefined,
@@ -133,8 +132,8 @@ type ListenerPorts = {
 
 export type Listeners = {
   /**
-   * Opens all listeners; calls `onDataPort` as soon as the data port is known, before the first request.
-   * Rejects with ListenerError where one cannot be opened; `closeData` and `closeRest` then close the others.
+   * Opens all listeners; calls `onDataPort` as soon as the data port is known, before the first request. Rejects with
+   * ListenerError where one cannot be opened; `closeData` and `closeRest` then close the others.
    */
   open(onDataPort: (port: number) => void): Promise<readonly Listening[]>;
   /** Closes the data listener first, within `graceMs` milliseconds; the others serve until `closeRest`. */
@@ -144,7 +143,7 @@ export type Listeners = {
   renew(next: Settings): void;
 };
 
-/** Creates the listeners of the settings; nothing is open before `open`. */
+/** Nothing is open before `open`. */
 export function createListeners(settings: Settings, ports: ListenerPorts): Listeners {
   const { metrics, audit } = ports.observability;
   const { listeners, admin } = settings;
@@ -199,7 +198,6 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
   };
 }
 
-/** A listener could not be opened. */
 export class ListenerError extends Error {
   override readonly name = 'ListenerFault';
 }
@@ -239,9 +237,8 @@ function withTls(listener: ListenerSettings, clients: 'asked' | 'required'): Lis
 const KEY_SET_PATH = '/.well-known/sallyport/jwks.json';
 
 /**
- * Builds the tables of the edge for one version, from settings alone: paths, documents, hosts and origins.
- * `listenPort` is the port that is open, where the settings may say 0; `keys` are the public halves of the
- * signing keys.
+ * Builds the tables of the edge for one version, from settings alone: paths, documents, hosts and origins. `listenPort`
+ * is the port that is open, where the settings may say 0; `keys` are the public halves of the signing keys.
  */
 export function buildTables(
   settings: Settings,
@@ -309,9 +306,7 @@ function routeOf(upstream: UpstreamSettings): EdgeRoute {
   return { upstream: upstream.name, maxRequestBytes, concurrency };
 }
 
-/**
- * The body limit is the smallest of the backends, so that none gets a larger body than its own limit allows.
- */
+/** The body limit is the smallest of the backends, so that none gets a larger body than its own limit allows. */
 function routeOfAggregate(
   { name, backends }: AggregateSettings,
   { upstreams }: Settings,

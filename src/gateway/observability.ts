@@ -1,6 +1,6 @@
-// Metrics, controls and the audit log, built together, and the reports that feed them: definitions that drift
-// from their pins, and requests refused at the edge. Drift is recorded, counted, logged and announced to
-// clients whose lists it changes (docs/contract.md §5).
+// Metrics, controls and the audit log, built together, and the reports that feed them: definitions that drift from
+// their pins, and requests refused at the edge. Drift is recorded, counted, logged and announced to clients whose lists
+// it changes (docs/contract.md §5).
 
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit } from '../audit/audit.js';
@@ -52,10 +52,7 @@ const PIN_STATES: readonly PinState[] = [
   'invalid',
 ];
 
-/**
- * Reports drift. One report serves the gateway; it keeps a watch per upstream, so that no difference is
- * reported twice.
- */
+/** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
 export function createDriftReport(ports: DriftPorts): {
   /** To be called after a new observation or a new configuration version. */
   report(runtime: UpstreamRuntime, version: Version): void;
@@ -66,8 +63,7 @@ export function createDriftReport(ports: DriftPorts): {
       const { name } = runtime.settings;
       const watch = watches.get(name) ?? createDriftWatch(name);
       watches.set(name, watch);
-      // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are
-      // reported.
+      // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
       const isPinned = modeOf(runtime, version) === 'strict';
       const observed = isPinned ? runtime.observed() : undefined;
       const drifts = watch.report(version.locks.get(name), observed, ports.now());
@@ -85,10 +81,7 @@ function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'of
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }
 
-/**
- * Records in slices, so that a server that changes thousands of definitions at once does not block the event
- * loop.
- */
+/** Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. */
 async function recordInSlices(
   upstream: string,
   drifts: readonly Drift[],
@@ -149,9 +142,9 @@ export const EDGE_REFUSALS_PER_SECOND = 50;
 const MS_PER_SECOND = 1000;
 
 /**
- * Creates the recorder of requests that the edge refused before authentication: a decision and an outcome,
- * like every refusal. Anyone can cause them, so they are always counted but written at a bounded rate. A path
- * or method that does not exist names neither upstream nor reason and is not recorded.
+ * Creates the recorder of requests that the edge refused before authentication: a decision and an outcome, like every
+ * refusal. Anyone can cause them, so they are always counted but written at a bounded rate. A path or method that does
+ * not exist names neither upstream nor reason and is not recorded.
  */
 export function createEdgeRecorder(
   ports: RefusalPorts,
@@ -204,10 +197,7 @@ type ObservabilityPorts = {
   readonly now: () => number;
 };
 
-/**
- * Creates metrics, controls and audit log for the first version. The audit log is not opened before its
- * `start`.
- */
+/** Creates metrics, controls and audit log for the first version. The audit log is not opened before its `start`. */
 export function createObservability(
   { settings, hashes }: Version,
   ports: ObservabilityPorts,
@@ -241,10 +231,7 @@ export function createObservability(
   return { metrics, controls, audit, auditError: () => auditFailure };
 }
 
-/**
- * The path is checked before every group of lines: confirmed lines must be in the file that is at the path
- * now.
- */
+/** The path is checked before every group of lines: confirmed lines must be in the file that is at the path now. */
 const CHECK_INTERVAL_MS = 0;
 
 type Sink = AuditSettings['sinks'][number];

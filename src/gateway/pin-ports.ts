@@ -1,5 +1,4 @@
-// Lists an upstream once, for the command line, and writes lock files. Connections opened here are closed
-// here.
+// Lists an upstream once, for the command line, and writes lock files. Connections opened here are closed here.
 
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -16,10 +15,7 @@ export type OnceObserved =
   | { readonly kind: 'observed'; readonly observed: Observed }
   | { readonly kind: 'unreachable'; readonly why: string };
 
-/**
- * Lists what the upstream offers now, in every era that it speaks and for every client profile. Never
- * rejects.
- */
+/** Lists what the upstream offers now, in every era that it speaks and for every client profile. Never rejects. */
 export async function observeOnce(
   upstream: UpstreamSettings,
   gateway: Pick<Settings, 'keys' | 'publicBase'>,
@@ -57,8 +53,8 @@ export async function observeOnce(
 }
 
 /**
- * Replaces a file atomically: a reader sees the old text or the new one, never a mixture. Writes beside the
- * file, then renames. Creates the folder. Rejects on failure and leaves nothing behind.
+ * Replaces a file atomically: a reader sees the old text or the new one, never a mixture. Writes beside the file, then
+ * renames. Creates the folder. Rejects on failure and leaves nothing behind.
  */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const beside = `${path}.${randomUUID()}.new`;

@@ -1,6 +1,5 @@
-// Implements the ports of the request pipeline over the running components: resolves names to instances.
-// Every call reads the current version once, so that a reload takes effect with the next request and never
-// within one.
+// Implements the ports of the request pipeline over the running components: resolves names to instances. Every call
+// reads the current version once, so that a reload takes effect with the next request and never within one.
 
 import { randomUUID } from 'node:crypto';
 import type { Audit, Recorded } from '../audit/audit.js';
@@ -65,8 +64,8 @@ import { createForwarding } from './upstream-router.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
 /**
- * Creates the ports of legacy SSE sessions: the upstream's stream through its client, request ids sealed by
- * the key ring, and the clients' streams in the memory of this replica.
+ * Creates the ports of legacy SSE sessions: the upstream's stream through its client, request ids sealed by the key
+ * ring, and the clients' streams in the memory of this replica.
  */
 function createLegacySsePorts(
   ring: KeyRing,
@@ -100,8 +99,8 @@ function callerAt(aggregate: string, principal: Principal): string {
 const CURSOR_TTL_MS = 60 * 60 * 1000;
 
 /**
- * Creates the ports of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions
- * and running backend requests in the memory of this replica.
+ * Creates the ports of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions and running
+ * backend requests in the memory of this replica.
  */
 function createAggregatePorts(
   ring: KeyRing,
@@ -148,9 +147,8 @@ export const MAX_TASK_TTL_MS = 7 * 24 * 60 * 60 * 1000;
 export const TASK_GRACE_MS = 60 * 60 * 1000;
 
 /**
- * Creates the ports of tasks. Task ids are sealed for as long as the server keeps the task, within a bound,
- * and remembered for a while, so that what a server reports under its own id can be passed on under the
- * client's.
+ * Creates the ports of tasks. Task ids are sealed for as long as the server keeps the task, within a bound, and
+ * remembered for a while, so that what a server reports under its own id can be passed on under the client's.
  */
 export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
   const given = createGivenTasks();
@@ -160,8 +158,8 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
       const caller = callerOf(scope);
       const binding = bindingOf(upstream, principal);
       const livesMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
-      // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if
-      // at least half of that id's lifetime is left.
+      // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
+      // half of that id's lifetime is left.
       const known = given.find(caller, task.id);
       const isYoung = (one: string): boolean =>
         openTask(ring, binding, one, now() + livesMs / 2) !== undefined;
@@ -219,7 +217,6 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-/** Creates the ports. */
 export function createPorts(dependencies: PortDependencies): Ports {
   const { ring, audit, metrics, streams, now } = dependencies;
   const { limits, ended, revocations } = dependencies.state;
@@ -239,8 +236,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     if (session === undefined) return undefined;
     const hashes = ring.hmacAll('session', sealed);
     const hash = sessionHash(ring, sealed) ?? hashes[0];
-    // Audit events name a session of an aggregate by the sessions of its backends, so revoking one of those
-    // revokes it.
+    // Audit events name a session of an aggregate by the sessions of its backends, so revoking one of those revokes it.
     const isAggregate = dependencies.version().settings.aggregates.has(upstream);
     const held = isAggregate ? [...readEntries(session.upstreamSession).values()] : [];
     const backendSessionHashes = held.flatMap((one) => ring.hmacAll('session', one));
@@ -299,8 +295,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
       if (revocations.hasSession(session.backendSessionHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
       if (session.upstreamSession !== BRIDGED_LEGACY_SSE) return session;
-      // The allowed server requests are known only since the handshake, which followed the opening of the
-      // session.
+      // The allowed server requests are known only since the handshake, which followed the opening of the session.
       return {
         ...session,
         allowedServerRequests:
@@ -374,10 +369,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
   }
 }
 
-/**
- * A refusal before authentication succeeded: counted and written separately, so that a flood leaves the log
- * usable.
- */
+/** A refusal before authentication succeeded: counted and written separately, so that a flood leaves the log usable. */
 function isLoginFailure(record: RequestRecord): boolean {
   const [reason] = record.decision.reasons;
   return (

@@ -1,5 +1,5 @@
-// A reload: all files are read again, and the new version is applied completely or rejected with its
-// diagnostics while the running one stays in force. docs/contract.md §3.
+// A reload: all files are read again, and the new version is applied completely or rejected with its diagnostics while
+// the running one stays in force. docs/contract.md §3.
 
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import type { Diagnostic } from '../config/diagnostics.js';
@@ -10,9 +10,8 @@ import type { Version, VersionReading } from './config-version.js';
 import type { Observability } from './observability.js';
 
 /**
- * Names the changed settings that a reload cannot apply, because sockets, keys and audit chains are opened
- * once; `undefined` where there are none. Such a reload is rejected, so that the change is not believed to be
- * in force.
+ * Names the changed settings that a reload cannot apply, because sockets, keys and audit chains are opened once;
+ * `undefined` where there are none. Such a reload is rejected, so that the change is not believed to be in force.
  */
 export function restartReason(before: Settings, after: Settings): string | undefined {
   const fixed: readonly [string, unknown, unknown][] = [
@@ -34,10 +33,7 @@ function addresses({ listeners }: Settings): unknown {
   return [addressOf(listeners.data), addressOf(listeners.ops)];
 }
 
-/**
- * Certificates may change while a listener is open; whether it uses TLS and asks for client certificates may
- * not.
- */
+/** Certificates may change while a listener is open; whether it uses TLS and asks for client certificates may not. */
 function addressOf({ host, port, tls }: ListenerSettings): unknown {
   return [host, port, tls !== undefined, tls?.clientCa !== undefined];
 }
@@ -50,16 +46,14 @@ export type ReloadPorts = {
   /** Takes the hash of the running policies. */
   readonly read: (policyInForce: string) => Promise<VersionReading>;
   readonly current: () => Version;
-  /** Swaps everything at once. */
   readonly apply: (next: Version) => void;
   readonly observability: Observability;
   readonly log: Log;
 };
 
 /**
- * Creates the reload function. Reloads run one at a time, and each call is followed by a reading that began
- * after it, in order, so that an older reading is never applied over a newer one (SIGHUP and the file watch
- * may both call it).
+ * Creates the reload function. Reloads run one at a time, and each call is followed by a reading that began after it,
+ * in order, so that an older reading is never applied over a newer one (SIGHUP and the file watch may both call it).
  */
 export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnostic[]> {
   let last: Promise<unknown> = Promise.resolve();
@@ -70,7 +64,6 @@ export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnos
   };
 }
 
-/** Reads and applies, or rejects; resolves with all diagnostics. */
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
   const { version, diagnostics } = await ports.read(ports.current().hashes.policy);
   if (version === undefined) return reject(diagnostics, 'the files have mistakes', ports);
@@ -85,8 +78,8 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
 }
 
 /**
- * Whether no file differs; a new modification time alone is no change. Secrets are not part of the hashes,
- * but the settings that hold them are compared.
+ * Whether no file differs; a new modification time alone is no change. Secrets are not part of the hashes, but the
+ * settings that hold them are compared.
  */
 function isSame(one: Version, other: Version): boolean {
   const { config, policy, pins } = one.hashes;
@@ -125,8 +118,8 @@ function reportReload(
 }
 
 /**
- * What to watch for the next change: the gateway file, the folders that it names, and the certificates of
- * listeners and upstreams, which are renewed without touching the gateway file.
+ * What to watch for the next change: the gateway file, the folders that it names, and the certificates of listeners and
+ * upstreams, which are renewed without touching the gateway file.
  */
 export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
   const { file, policiesDir, pinsDir, listeners, admin, audit, watchedFiles } = settings;

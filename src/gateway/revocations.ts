@@ -1,6 +1,6 @@
-// Turns the orders of administrators into revocations: which configured issuer is meant, and how long the
-// revocation must last. A revocation never expires before the tokens that it names, because no token may live
-// longer than its issuer's configuration allows. docs/contract.md §3 (`maxLifetime`) and §10.
+// Turns the orders of administrators into revocations: which configured issuer is meant, and how long the revocation
+// must last. A revocation never expires before the tokens that it names, because no token may live longer than its
+// issuer's configuration allows. docs/contract.md §3 (`maxLifetime`) and §10.
 
 import { randomUUID } from 'node:crypto';
 import type { RevocationOrder, RevocationService, ShownRevocation } from '../admin/revocations.js';
@@ -17,7 +17,6 @@ type RevocationServicePorts = StatePorts & {
   readonly revocations: GatewayState['revocations'];
 };
 
-/** Creates the revocation service of the admin listener. */
 export function createRevocationService(ports: RevocationServicePorts): RevocationService {
   const { settings, revocations, now } = ports;
   return {
@@ -79,8 +78,8 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
 }
 
 /**
- * For an issuer with introspection, whose responses may omit `iat`: a token that has too long to live to be
- * accepted now may be accepted later, when less of its life is left.
+ * For an issuer with introspection, whose responses may omit `iat`: a token that has too long to live to be accepted
+ * now may be accepted later, when less of its life is left.
  */
 const LIFETIME_WITHOUT_IAT_MS = 24 * 24 * 60 * 60 * 1000;
 

@@ -1,6 +1,5 @@
-// The ids that clients carry for the gateway within a session: of server requests and of stream events. They
-// are sealed to the caller, the upstream and the session. Only the newest server requests are also kept in
-// memory.
+// The ids that clients carry for the gateway within a session: of server requests and of stream events. They are sealed
+// to the caller, the upstream and the session. Only the newest server requests are also kept in memory.
 
 import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
@@ -39,7 +38,6 @@ export function bindingIn({ upstream, principal, session }: SessionScope): Serve
   return { ...bindingOf(upstream, principal), session: session.hash ?? '' };
 }
 
-/** Creates the ports that seal and open such ids. */
 export function createSealedIds(
   ring: KeyRing,
   now: () => number,
@@ -56,8 +54,7 @@ export function createSealedIds(
   const asked = createPassedServerRequests();
 
   /**
-   * Replicas may be at different steps of a key rotation, so a reply is claimed under every key: two replicas
-   * share at least one.
+   * Claims under every key, because replicas may be at different steps of a key rotation and share at least one key.
    */
   async function claimReply(sealed: string, session: SessionFacts): Promise<ReplayOutcome> {
     const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;

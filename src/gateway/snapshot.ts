@@ -1,6 +1,5 @@
-// Snapshots: one configuration version together with the newest catalog of an upstream, as requests read it.
-// A snapshot is built once and kept until either changes, so that nothing is compiled while a request is
-// handled.
+// Snapshots: one configuration version together with the newest catalog of an upstream, as requests read it. A snapshot
+// is built once and kept until either changes, so that nothing is compiled while a request is handled.
 
 import { challengeFor } from '../auth/challenge.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
@@ -19,8 +18,8 @@ import type { Version } from './config-version.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
 /**
- * The challenges of one upstream or aggregate, made from settings and policy: what a 401 offers and which
- * scopes a 403 asks for. RFC 6750 §3: no error is named where no token was sent.
+ * The challenges of one upstream or aggregate, made from settings and policy: what a 401 offers and which scopes a 403
+ * asks for. RFC 6750 §3: no error is named where no token was sent.
  */
 export function challengeOf(
   settings: Settings,
@@ -43,7 +42,6 @@ export function challengeOf(
 
 export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => Snapshot;
 
-/** Creates snapshots and keeps the newest one of each upstream. */
 export function createSnapshots(compile: CompileDefinition): SnapshotOf {
   const kept = new WeakMap<
     UpstreamRuntime,
@@ -122,8 +120,8 @@ function buildSnapshot(
 }
 
 /**
- * Which callers may declare the Apps extension. Stateless clients declare it with every request, so the
- * result is kept for each set of rules.
+ * Which callers may declare the Apps extension. Stateless clients declare it with every request, so the result is kept
+ * for each set of rules.
  */
 function showsAppsTo(
   { name, apps }: UpstreamSettings,
@@ -142,10 +140,7 @@ function showsAppsTo(
   };
 }
 
-/**
- * What an upstream can carry for clients. Over HTTP+SSE that is every session-era version, because those
- * clients are bridged.
- */
+/** What an upstream can carry for clients. HTTP+SSE is bridged and carries every session-era version. */
 function carriedBy(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
   if (observed === undefined) return undefined;
   const listedIn = (era: '2025' | '2026') =>

@@ -1,6 +1,6 @@
-// The open streams of clients: a registry that bounds them per caller and in total, announces list changes on
-// them and ends them, and the check whether a stream may stay open after a reload. Also the emitter that
-// notifies listeners of applied configuration versions and of revocations.
+// The open streams of clients: a registry that bounds them per caller and in total, announces list changes on them and
+// ends them, and the check whether a stream may stay open after a reload. Also the emitter that notifies listeners of
+// applied configuration versions and of revocations.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
@@ -15,10 +15,7 @@ export type ChangeEmitter = {
 
 type ChangeListener = { readonly listener: () => void; at: number };
 
-/**
- * An emitter for listeners that come and go with every request. They are kept in an array, not a Set, for the
- * reason given in live-map.ts.
- */
+/** Listeners come and go with every request; they are kept in an array, not a Set, for the reason in live-map.ts. */
 export function createChangeEmitter(): ChangeEmitter {
   const listeners: ChangeListener[] = [];
 
@@ -47,10 +44,10 @@ export function createChangeEmitter(): ChangeEmitter {
 type Holder = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
 
 /**
- * Whether a stream opened under `before` may stay open under `next`: it still leads to the same upstream, and
- * its caller would be admitted as the same principal. Verifies no token and reads no rule, because what may
- * be sent on a stream is checked message by message. Source: docs/contract.md §3 (reload: a stream whose
- * principal, token or upstream is gone is closed).
+ * Whether a stream opened under `before` may stay open under `next`: it still leads to the same upstream, and its
+ * caller would be admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a
+ * stream is checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or
+ * upstream is gone is closed).
  */
 export function isAccessUnchanged(holder: Holder, before: Settings, next: Settings): boolean {
   const terms = accessTermsOf(holder, next);
@@ -72,10 +69,7 @@ function accessTermsOf(holder: Holder, settings: Settings): string | undefined {
   ]);
 }
 
-/**
- * The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its
- * backends.
- */
+/** The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its backends. */
 function wayOf(
   { upstream, aggregate }: Holder,
   { upstreams, aggregates }: Settings,
@@ -86,10 +80,7 @@ function wayOf(
   return through?.backends.some((one) => one.upstream === upstream) ? through : undefined;
 }
 
-/**
- * The settings of an issuer that decide about tokens. How keys are fetched and how introspection is called
- * change no decision.
- */
+/** How keys are fetched and how introspection is called decide nothing about a token and are left out. */
 function rulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
   const { network: _network, keysMaxAgeMs: _keysMaxAgeMs, ...rules } = issuer;
   return [rules, introspection !== undefined];

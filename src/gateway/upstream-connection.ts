@@ -1,5 +1,5 @@
-// How one upstream is reached, which credentials it is shown and how it is listed, by the transport that it
-// speaks; also what all upstreams of a process share. Nothing connects before it is used.
+// How one upstream is reached, which credentials it is shown and how it is listed, by the transport that it speaks;
+// also what all upstreams of a process share. Nothing connects before it is used.
 
 import type { UpstreamSettings } from '../config/settings.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
@@ -27,16 +27,13 @@ import { connectOptionsFor, type GuardedFetch } from '../upstream/safe-fetch.js'
 import { type Inspection, type OwnOf, startInspection } from './worker/inspection.js';
 import { createLoopScheduler } from './worker/json-reader.js';
 
-// What the upstreams of one process share, so that none can use all of it: the event loop, the worker thread
-// that reads and inspects beside it, and the memory for buffered responses.
+// What the upstreams of one process share, so that none can use all of it: the event loop, the worker thread that reads
+// and inspects beside it, and the memory for buffered responses.
 type Load = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
 
 export type SharedLoad = Load & { readonly inspection: Inspection };
 
-/**
- * Creates what all upstreams of a gateway share. The caller closes the inspection. `ownOf` returns the
- * gateway's credentials that were sent to an upstream and must not come back from it.
- */
+/** The caller closes the inspection. `ownOf`: the gateway's credentials that an upstream received and may echo. */
 export function createSharedLoad(log: Log, ownOf: OwnOf): SharedLoad {
   const loopScheduler = createLoopScheduler();
   const inspection = startInspection(log, loopScheduler, ownOf);
@@ -87,7 +84,6 @@ export type ConnectionPorts = {
   readonly onTrouble: (what: 'credentials' | 'connection', detail: string) => void;
 };
 
-/** How the messages of an upstream are read where they are translated. */
 export function messageReaderOf(
   { name: upstream, limits: { maxValues } }: UpstreamSettings,
   { readJson, loopScheduler }: Pick<ConnectionPorts, 'readJson' | 'loopScheduler'>,

@@ -1,7 +1,7 @@
-// The ports that lead to an upstream. This is the one place that decides in which era and over which
-// transport a message is sent, and whether it is translated; whether it may be sent was decided before.
-// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle and session management; MCP 2026-07-28,
-// versioning; docs/reference/protocol.md §2.
+// The ports that lead to an upstream. This is the one place that decides in which era and over which transport a
+// message is sent, and whether it is translated; whether it may be sent was decided before.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle and session management; MCP 2026-07-28, versioning;
+// docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { definitionOf } from '../policy/definitions.js';
@@ -51,8 +51,8 @@ function matchesTransport(
 type Forward = (inner: AuthorizedRequest) => Promise<RoutedOutcome>;
 
 /**
- * Sends a message of a legacy SSE session to an upstream of another era; `forward` sends it once it belongs
- * to a session of the upstream.
+ * Sends a message of a legacy SSE session to an upstream of another era; `forward` sends it once it belongs to a
+ * session of the upstream.
  */
 async function forwardBridged(
   bridgedMessage: BridgedMessage,
@@ -73,10 +73,7 @@ async function forwardBridged(
   return outcome;
 }
 
-/**
- * The handshake opens a session at the upstream. A second one is refused, because it would leave the first
- * session open.
- */
+/** Opens a session at the upstream. A second handshake is refused: it would leave the first session open. */
 function openBridged(
   { runtime, carried, authorized, by, legacySession, signal }: BridgedMessage,
   forward: Forward,
@@ -102,9 +99,7 @@ function inSession(authorized: AuthorizedRequest, session: SessionFacts): Author
 
 /** Longest time for sending a reply of the gateway to a server request. */
 const OWN_RESPONSE_TIMEOUT_MS = 5_000;
-/**
- * Such replies in progress at one upstream; a server that sends requests faster gets no reply to the rest.
- */
+/** Such replies in progress at one upstream; a server that sends requests faster gets no reply to the rest. */
 const MAX_OWN_RESPONSES = 4;
 
 type ForwardingPorts = Pick<
@@ -112,13 +107,9 @@ type ForwardingPorts = Pick<
   'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'giveUp' | 'notePage'
 >;
 
-/**
- * How messages of a session reach the upstream; `lost` where the upstream no longer speaks the era of the
- * session.
- */
+/** How messages of a session reach the upstream; `lost` where the upstream no longer speaks the era of the session. */
 type Route = 'direct' | 'translated' | 'lost';
 
-/** A request to be forwarded, and on whose behalf. */
 type Leaving = {
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
@@ -128,7 +119,6 @@ type Leaving = {
 /** The session in which the gateway sends a message of its own, and on whose behalf. */
 type Spoken = { readonly session: SessionFacts; readonly by: Caller };
 
-/** Creates the forwarding ports. */
 export function createForwarding(
   runtimeOf: (upstream: string) => UpstreamRuntime,
   snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
@@ -291,9 +281,7 @@ function mirroredOf(
   return definitionOf(standing)?.mirrored ?? [];
 }
 
-/**
- * Sends a message of the gateway itself. A legacy SSE session without a bridge has its own message endpoint.
- */
+/** Sends a message of the gateway itself. A legacy SSE session without a bridge has its own message endpoint. */
 async function sendOwn(
   { client, sessions }: UpstreamRuntime,
   { session, by }: Spoken,

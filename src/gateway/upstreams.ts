@@ -1,6 +1,6 @@
-// The runtime of each upstream: its connections, the gateway's own listing of it, the translation between
-// eras and what was last observed there. A runtime lives across reloads as long as its settings stay the
-// same. Messages between replicas about sessions of translated upstreams are routed here.
+// The runtime of each upstream: its connections, the gateway's own listing of it, the translation between eras and what
+// was last observed there. A runtime lives across reloads as long as its settings stay the same. Messages between
+// replicas about sessions of translated upstreams are routed here.
 // Source: MCP 2026-07-28, versioning; docs/reference/protocol.md §2.3 and §2.4.
 
 import type { Settings, UpstreamSettings } from '../config/settings.js';
@@ -54,9 +54,7 @@ type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 /** The part of the replica bus that carries messages about sessions of one upstream. */
 type SessionBusOf = (upstream: string) => SessionBus;
 
-/**
- * Creates the session buses. The quota of an owner covers its sessions at all upstreams and outlives reloads.
- */
+/** Creates the session buses. The quota of an owner covers its sessions at all upstreams and outlives reloads. */
 export function createSessionBuses(bus: ReplicaBus): SessionBusOf {
   const { self, send, publish } = limitSessionBus({
     self: bus.self,
@@ -88,8 +86,8 @@ export function receiveFromReplicas(
   });
 }
 
-// Translation for clients of an era that the upstream does not speak. Forwards only authorized requests and
-// returns responses in the client's own form, before they are checked.
+// Translation for clients of an era that the upstream does not speak. Forwards only authorized requests and returns
+// responses in the client's own form, before they are checked.
 type Translation = {
   /** Session-era clients of a stateless upstream. */
   readonly sessions: SessionClients;
@@ -142,10 +140,7 @@ type RuntimePorts = ConnectionPorts & {
   readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
 };
 
-/**
- * Computes the digests that an observation needs, in slices, so that a long listing does not block the event
- * loop.
- */
+/** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
 async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
   const { tools, prompts, templates, resources } = listing;
   const lists = [
@@ -160,9 +155,7 @@ async function digestInSlices(listing: Listing, messageReader: MessageReader): P
     });
 }
 
-/**
- * Starts an upstream: from now on it is listed periodically. Connects to nothing before the first listing.
- */
+/** Starts an upstream: from now on it is listed periodically. Connects to nothing before the first listing. */
 function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
   const { limits, pinning } = settings;
@@ -237,16 +230,10 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
 
 export type Runtimes = {
   get(upstream: string): UpstreamRuntime | undefined;
-  /**
-   * The credentials that were sent to the upstream and may be echoed by it, including those of earlier
-   * settings.
-   */
+  /** The credentials that were sent to the upstream and may be echoed by it, including those of earlier settings. */
   ownCredentials(upstream: string): OwnCredentials | undefined;
   all(): Iterable<UpstreamRuntime>;
-  /**
-   * Starts and closes runtimes so that the running upstreams are those of the settings; unchanged ones keep
-   * their connections and observations.
-   */
+  /** Makes the running upstreams those of the settings; unchanged ones keep their connections and observations. */
   replace(settings: Settings): void;
   close(): Promise<void>;
 };
@@ -259,7 +246,6 @@ type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onTroubl
   readonly onObserved: (runtime: UpstreamRuntime) => void;
 };
 
-/** Creates an empty set of runtimes. */
 export function createRuntimes(ports: RuntimesPorts): Runtimes {
   const { metrics, log } = ports;
   let running = new Map<string, UpstreamRuntime>();
@@ -315,9 +301,7 @@ const TROUBLE = {
   credentials: 'upstream credentials could not be had',
   connection: 'upstream connection failed',
 } as const;
-/**
- * The same error of one upstream is logged once within this time, because every failing call would repeat it.
- */
+/** The same error of one upstream is logged once within this time, because every failing call would repeat it. */
 const TROUBLE_EVERY_MS = 10_000;
 const MAX_TROUBLES = 64;
 

@@ -1,6 +1,6 @@
-// Decides where content is inspected: on the event loop, or on the worker thread where a text is large, where
-// it is long and not surely clean, or where its upstream has used up its time budget on the loop. Without a
-// worker thread the loop inspects everything; where a thread died during a job, its text is withheld.
+// Decides where content is inspected: on the event loop, or on the worker thread where a text is large, where it is
+// long and not surely clean, or where its upstream has used up its time budget on the loop. Without a worker thread the
+// loop inspects everything; where a thread died during a job, its text is withheld.
 
 import type { OwnCredentials } from '../../inspection/detectors/upstream-credentials.js';
 import {
@@ -33,8 +33,8 @@ import { buildInSlices, createJsonReading } from './json-reader.js';
 import { createInspectionWorker, type InspectionWorker, type JobEnd } from './worker.js';
 
 /**
- * The time that inspection may take on the event loop, per upstream and in total, refilled every second. An
- * upstream that has used it up is inspected on the worker thread until the budget is refilled.
+ * The time that inspection may take on the event loop, per upstream and in total, refilled every second. An upstream
+ * that has used it up is inspected on the worker thread until the budget is refilled.
  */
 export type WorkBudget = {
   hasLeft(upstream: string): boolean;
@@ -57,7 +57,6 @@ const ALL: Rate = { burstMs: 50, msASecond: 150 };
 
 type Left = { ms: number; atMs: number };
 
-/** Creates a full budget. */
 export function createWorkBudget({
   each = EACH,
   all = ALL,
@@ -99,10 +98,7 @@ export type Inspection = InspectionPort & {
   close(): Promise<void>;
 };
 
-/**
- * Creates inspection with a worker thread. Logs once when no thread can be started, and once when one runs
- * again.
- */
+/** Creates inspection with a worker thread. Logs once when no thread can be started, and once when one runs again. */
 export function startInspection(
   log: Log,
   loopScheduler: LoopScheduler,
@@ -131,17 +127,12 @@ const NO_THREAD_MS = 1_000;
 
 /** Texts up to this length are always prefiltered on the loop, and that time is not measured. */
 const SHORT_TEXT_CHARS = 2_048;
-/**
- * Several times what the prefilter needs for a character of ordinary text: this much is not charged to the
- * budget.
- */
+/** Several times what the prefilter needs for a character of ordinary text: this much is not charged to the budget. */
 const FREE_MS_A_CHAR = 20 / 1_000_000;
 
 type InspectionOptions = { readonly ownOf?: OwnOf; readonly budget?: WorkBudget };
 
-/**
- * Creates inspection over a worker. A schema is code and is validated here, before and after the inspection.
- */
+/** Creates inspection over a worker. A schema is code and is validated here, before and after the inspection. */
 export function createInspection(
   worker: InspectionWorker,
   loopScheduler: LoopScheduler,
@@ -210,17 +201,12 @@ export function createInspection(
     }
   }
 
-  /**
-   * Whether work on a text of this upstream stays on the loop: while its budget lasts, or while no thread can
-   * be started.
-   */
+  /** Whether work on a text stays on the loop: while the budget lasts, or while no thread can be started. */
   function runsOnLoop(upstream: string): boolean {
     return budget.hasLeft(upstream) || performance.now() - lastMissedMs < NO_THREAD_MS;
   }
 
-  /**
-   * Whether the prefilter also runs on the worker thread, because a hostile text may be made to slow it down.
-   */
+  /** Whether the prefilter also runs on the worker thread, because a hostile text may be made to slow it down. */
   function isPrefilteredApart(text: string, upstream: string): boolean {
     if (text.length > LARGE_TEXT_CHARS) return true;
     return text.length > SHORT_TEXT_CHARS && !runsOnLoop(upstream);
@@ -267,10 +253,7 @@ export function createInspection(
   };
 }
 
-/**
- * Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses
- * it.
- */
+/** Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses it. */
 function withOwn(input: InspectionInput, own: OwnCredentials): InspectionInput {
   if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
   const { text, profile, output, carry, caps, approved, requestMethod } = input;

@@ -1,6 +1,6 @@
-// Reads messages as JSON. Short texts are parsed at once; large ones are scanned on the worker thread and
-// their values are built on the event loop in slices, so that no message blocks the loop for long. Also the
-// scheduler by which upstreams share the event loop for such work.
+// Reads messages as JSON. Short texts are parsed at once; large ones are scanned on the worker thread and their values
+// are built on the event loop in slices, so that no message blocks the loop for long. Also the scheduler by which
+// upstreams share the event loop for such work.
 
 import { LARGE_TEXT_CHARS } from '../../inspection/jobs.js';
 import {
@@ -96,8 +96,8 @@ type Options = {
 };
 
 /**
- * Schedules long work on the event loop: immediately as long as little was done, then round-robin over the
- * upstreams, one slice each, with pending events served in between.
+ * Schedules long work on the event loop: immediately as long as little was done, then round-robin over the upstreams,
+ * one slice each, with pending events served in between.
  */
 export function createLoopScheduler({
   sliceMs = SLICE_MS,

@@ -1,5 +1,5 @@
-// The worker thread: runs one inspection job after another with the same code as the event loop. worker.ts
-// starts it and handles a job during which it dies.
+// The worker thread: runs one inspection job after another with the same code as the event loop. worker.ts starts it
+// and handles a job during which it dies.
 
 import { readlinkSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
@@ -10,15 +10,12 @@ import { type DoneJob, doJob, type InspectionJob } from '../../inspection/jobs.j
 /** What the thread posts: once that it is ready, then each finished job. */
 export type ThreadMessage = 'ready' | DoneJob;
 
-/**
- * With this nice value above that of the event loop, the thread gets a third of its weight where both want
- * the same core.
- */
+/** With a nice value this much higher, the thread gets a third of the event loop's weight on a shared core. */
 const NICER_BY = 5;
 
 /**
- * Gives the event loop precedence. Linux has a priority per thread and names the current thread in /proc; on
- * other systems, and where /proc is not mounted, the priority stays unchanged.
+ * Gives the event loop precedence. Linux has a priority per thread and names the current thread in /proc; on other
+ * systems, and where /proc is not mounted, the priority stays unchanged.
  */
 function lowerPriority(): void {
   try {

@@ -1,6 +1,6 @@
-// Runs inspection jobs on one worker thread, one at a time. The thread is started with the first job, kept,
-// and restarted after it died. Upstreams are served round-robin. A job that ends early always reports how, so
-// that unread text is never taken for clean.
+// Runs inspection jobs on one worker thread, one at a time. The thread is started with the first job, kept, and
+// restarted after it died. Upstreams are served round-robin. A job that ends early always reports how, so that unread
+// text is never taken for clean.
 // Source: docs/reference/performance.md rule 10.
 
 import { Worker } from 'node:worker_threads';
@@ -24,8 +24,8 @@ type Entry<T> = { readonly waiting: T; readonly chars: number };
 type Line<T> = { readonly entries: Entry<T>[]; chars: number };
 
 /**
- * A queue that keeps the order within each upstream and serves upstreams round-robin, so that one that sends
- * much delays only itself.
+ * A queue that keeps the order within each upstream and serves upstreams round-robin, so that one that sends much
+ * delays only itself.
  */
 function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
   /** In round-robin order; no line is empty. */
@@ -69,8 +69,8 @@ function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
 }
 
 /**
- * `died`: the thread ended or exceeded the time limit. `full`: too many jobs wait, or this one waited too
- * long. `unavailable`: no thread can be started.
+ * `died`: the thread ended or exceeded the time limit. `full`: too many jobs wait, or this one waited too long.
+ * `unavailable`: no thread can be started.
  */
 export type JobEnd = DoneJob | { readonly kind: 'died' | 'full' | 'unavailable' };
 
@@ -184,8 +184,8 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       const on = threadNow();
       on.worker.postMessage(waiting.job);
       const late = setTimeout(() => {
-        // Also where the thread never became ready: a thread that hangs at its start must not block jobs, and
-        // must be reported.
+        // Also where the thread never became ready: a thread that hangs at its start must not block jobs, and must be
+        // reported.
         if (!on.isReady) setAvailable(false);
         on.isReady = true;
         lose(on);
