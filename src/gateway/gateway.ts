@@ -71,7 +71,7 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
 
 /**
  * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their session ended at
- * another replica. `retryLater` makes every response in progress check again whether its caller may have it.
+ * another replica. The callback makes every response in progress check again whether its caller may have it.
  */
 function endWhatIsRevoked(
   { revocations, ended }: GatewayState,

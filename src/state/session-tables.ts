@@ -205,7 +205,7 @@ type Entry = { readonly opened: OpenedSession; readonly untilMs: number };
 /**
  * A cache in front of `open`, because a client sends its session id with every request and opening it costs more than
  * all other steps of admission. Keeps only successes, for a minute and for few ids per caller. The key is the caller's
- * own object, so one caller never finds another's, and the entry ends with the token cache's.
+ * own object, so no caller finds another's sessions, and the entries live no longer than the token cache keeps it.
  */
 export function createOpenedSessions(
   open: (sealed: string, upstream: string, principal: Principal) => OpenedSession | undefined,
