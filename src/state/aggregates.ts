@@ -1,5 +1,5 @@
-// Tables of this replica about the backends of aggregates: which of them listed a resource to a caller, which lost
-// their session too often, and which work on a request. All are bounded and in memory only.
+// Tables of this replica about the backends of aggregates, in memory only: which of them listed a resource to a caller,
+// which lost their session too often, and which work on a request. What outlives its request is bounded.
 // Source: MCP 2025-11-25, cancellation.
 
 import { createHash } from 'node:crypto';

@@ -1,6 +1,6 @@
-// Tables of this replica about sessions and callers: passed server requests, given tasks, live progress, open legacy
-// SSE streams, opened sessions and running response streams. All are bounded and in memory only; what is not found is
-// dropped, or the client asks again with the sealed id that it holds.
+// Tables of this replica about sessions and callers, in memory only: passed server requests, given tasks, live
+// progress, open legacy SSE streams, opened sessions and running response streams. What outlives its request is
+// bounded; what is not found is dropped, or the client asks again with the sealed id that it holds.
 // Source: MCP 2025-11-25, cancellation, progress, tasks (listing, status and progress notifications, related tasks).
 
 import type { Principal } from '../policy/principal.js';

@@ -42,7 +42,7 @@ export type WorkBudget = {
   spend(upstream: string, ms: number): void;
 };
 
-/** `burstMs` is available at the start and refilled at `msASecond`. */
+/** A budget of `burstMs` at the start, refilled by this many milliseconds a second up to `burstMs`. */
 type Rate = { readonly burstMs: number; readonly msASecond: number };
 
 type Options = {
