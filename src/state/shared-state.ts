@@ -139,7 +139,7 @@ type Ports = StatePorts & {
 
 /**
  * Merges the revocations of a replica with those of the store: what either knows, both know after a poll, and only a
- * lift, which is recorded longer than the revocation lives, removes one. So a store that lost its data is filled again
+ * lift, which is recorded as long as the revocation lives, removes one. So a store that lost its data is filled again
  * by any replica, and no replica takes the loss for a lift. Empty until the store was read first.
  */
 function createSharedRevocations(ports: Ports): SharedRevocations {
