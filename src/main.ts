@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The process: arguments, environment, streams and signals, handed to the commands. The only file that
-// touches `process`; everything behind it gets what it needs as arguments.
+// The process: arguments, environment, streams and signals, handed to the commands. This is the only file that touches
+// `process`; everything else gets what it needs as arguments.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ function writeStdout(text: string): Promise<void> {
   );
 }
 
-/** Resolves at SIGTERM or SIGINT with 128 plus its number, as a shell reports it. */
+/** Resolves at SIGTERM or SIGINT with 128 plus the signal's number, as a shell reports it. */
 function untilSignal(onReload: () => void): Promise<number> {
   process.on('SIGHUP', onReload);
   return new Promise((resolve) => {
@@ -73,7 +73,7 @@ async function pinPorts() {
   return { files: DISK_FILES, writeFile: replaceFile, observe, now: Date.now };
 }
 
-/** Pins for `dev`: whoever starts it takes what is offered at that moment. */
+/** Pins for `dev`: approves what is offered at the moment it is started. */
 async function pinOffered(file: string): Promise<number> {
   const { runPinFetch } = await import('./cli/pin/fetch.js');
   const quiet: CliIo = { ...io, stdout: () => undefined };
@@ -84,7 +84,7 @@ async function pinOffered(file: string): Promise<number> {
 const MAX_CLIENT_DOCUMENT_BYTES = 16 * 1024;
 const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
 
-/** The document of a client that names itself by URL: public https, or loopback in plain http. */
+/** Fetches the metadata document of a client whose client id is a URL: over public https, or plain http on loopback. */
 async function fetchDocument(url: URL): Promise<unknown> {
   const { createGuardedFetch } = await import('./upstream/safe-fetch.js');
   const guarded = createGuardedFetch();
@@ -97,7 +97,7 @@ async function fetchDocument(url: URL): Promise<unknown> {
   return outcome.ok ? outcome.value : undefined;
 }
 
-/** Asks whether this machine's own gateway lives: nothing secret goes there, so any certificate will do. */
+/** Checks whether this machine's own gateway is alive. Any certificate is accepted, because nothing secret is sent. */
 async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
   const signal = AbortSignal.timeout(timeoutMs);
   if (!url.startsWith('https:')) return (await fetch(url, { redirect: 'manual', signal })).status;
@@ -121,7 +121,7 @@ async function loadSettings(
   return { settings, diagnostics: renderDiagnostics(diagnostics, 'text', io.cwd) };
 }
 
-/** Waits, or ends early with false when the process is told to end. */
+/** Waits; resolves early with false when the process receives a signal to end. */
 function wait(ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (isOver: boolean) => (): void => {
@@ -137,7 +137,7 @@ function wait(ms: number): Promise<boolean> {
   });
 }
 
-/** Each command is loaded when it is asked for: a health check must not cost the start of a gateway. */
+/** Each command is loaded on demand: a health check must not cost the start of a gateway. */
 const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   async serve() {
     const { serveCommand } = await import('./cli/serve.js');
@@ -179,7 +179,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
 };
 
-/** The command that was asked for, or all of them where help or a suggestion needs their names. */
+/** Loads the requested command, or all of them where help or a suggestion needs their names. */
 function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
   const load = asked !== undefined && Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : undefined;
   return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);

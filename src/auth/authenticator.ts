@@ -1,8 +1,7 @@
-// Decides who calls: one canonical bearer token, verified with the keys of the one issuer that it
-// names or by asking it, for exactly this upstream. Verified tokens are remembered until they expire, a
-// short time passes or the issuer's keys change; nothing is looked up by a spelling that another could
-// share. What a token is bound to is proved at every request, remembered or not (binding.ts).
-// It fails closed: what is not proved is a fault.
+// Authenticates a caller: one canonical bearer token, verified with the keys of the one issuer that it names or by
+// introspection, for exactly this upstream. Results are cached until the token expires, a short time passes or the
+// issuer's keys change, by a digest of the canonical token. What a token is bound to is proved at every request, cached
+// or not (token-binding.ts). Fails closed: whatever is not proved is an error.
 // RFC 9068 §4, RFC 6750 §2.1, RFC 7662 §2 and §4, RFC 8707 §2.
 
 import { hash } from 'node:crypto';
@@ -26,24 +25,24 @@ import {
 
 const MAX_ACCEPTED_ENTRIES = 10_000;
 const MAX_ACCEPTED_AGE_MS = 5 * 60_000;
-/** A refused token costs a verification each time; a short memory blunts a flood of one token. */
+/** A refused token costs a verification each time; a short cache blunts a flood of one token. */
 const MAX_REFUSED_ENTRIES = 1_000;
 const MAX_REFUSED_AGE_MS = 10_000;
-/** Requests that may wait for a verdict on the token of another; each holds its body. */
+/** Requests that may wait for the verification started by another with the same token; each holds its body. */
 export const MAX_JOINED = 256;
 
-/** What of a request speaks for its caller. Names of headers are lower-case. */
+/** The credentials of a request. Header names are lower-case. */
 type Credentials = Possession & {
   readonly repeated: ReadonlySet<string>;
   readonly query: string;
 };
 
 /**
- * Whose tokens are accepted, and for which audience. Verdicts are remembered for this very object, so
- * pass the frozen one of the configuration, not a copy for each request.
+ * Whose tokens are accepted, and for which audience. Results are cached by this very object, so pass the frozen one of
+ * the configuration, not a copy for each request.
  */
 export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'> & {
-  /** `none` where absent; a token that is bound must prove it all the same. */
+  /** `none` where absent; a token that is bound must still prove it. */
   readonly binding?: BindingDemand;
 };
 
@@ -51,8 +50,8 @@ export type AuthnOutcome = Principal | AuthnError;
 
 export type Authenticator = {
   /**
-   * Verifies the caller. Answers at once when the token is remembered or plainly bad, else by promise.
-   * Rejects only for a bug; that is a refusal too.
+   * Verifies the caller. Returns at once when the token is cached or obviously invalid, else a promise. Rejects only
+   * for a bug, which is a refusal too.
    */
   authenticate(
     credentials: Credentials,
@@ -64,7 +63,7 @@ type AuthenticatorPorts = {
   /** By name in the configuration. */
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
   readonly keySources: ReadonlyMap<string, KeySource>;
-  /** Of the issuers that are asked about their tokens. */
+  /** Of the issuers with introspection. */
   readonly introspectors: ReadonlyMap<string, Introspector>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -73,7 +72,7 @@ type AuthenticatorPorts = {
   readonly verifyProof: (subject: ProofSubject) => Promise<ProofVerdict>;
 };
 
-/** What an outcome rests on: it holds while the generation stands and the time lasts. */
+/** How long a cached outcome is valid: while the generation is unchanged, and for at most this time. */
 type CacheValidity = {
   readonly source: Pick<KeySource, 'generation'>;
   readonly generation: number;
@@ -92,11 +91,11 @@ type Verification<Plan = TokenPlan> = {
 type Admission = {
   readonly id: string;
   readonly issuers: readonly IssuerSettings[];
-  /** One of the issuers is asked about tokens that it alone can read. */
+  /** One of the issuers uses introspection, so that a token may be opaque. */
   readonly mayBeOpaque: boolean;
 };
 
-/** True for the fault of a caller that could not be verified. */
+/** True for the error of a caller that could not be verified. */
 export function isAuthnError(outcome: AuthnOutcome): outcome is AuthnError {
   return 'reason' in outcome;
 }
@@ -111,16 +110,16 @@ function isPlan(plan: TokenPlan | AuthnReason): plan is TokenPlan {
 }
 
 /**
- * What a token without an id is known by. Of a signed one the signature has no part in it: one of ECDSA has
- * a twin that anyone can make and that verifies as well.
+ * What identifies a token without an id. The signature of a signed token is left out: an ECDSA signature has a second
+ * valid form that anyone can compute.
  */
 function nameOf(token: string, source: ClaimSource): string {
   return source === 'introspection' ? token : token.slice(0, token.lastIndexOf('.'));
 }
 
 /**
- * Makes the authenticator of one configuration: after a reload another is made, which remembers
- * nothing. Key sources may outlive it.
+ * Creates the authenticator of one configuration version. A reload creates another with an empty cache; key sources may
+ * outlive it.
  */
 export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   const accepted = createGenerationCache<Entry>(MAX_ACCEPTED_ENTRIES);
@@ -142,8 +141,8 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   }
 
   /**
-   * INVARIANT: what one acceptance let in is never an answer for another. The digest is of fixed length,
-   * so what stands behind it cannot be confused with it.
+   * INVARIANT: a cached result of one acceptance is never used for another. The digest has a fixed length, so it cannot
+   * be confused with the id that follows.
    */
   function keyFor(token: string, { id }: Admission): string {
     return hash('sha256', token, 'base64') + id;
@@ -169,7 +168,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     }
   }
 
-  /** A principal, when every claim holds that a signature or an answer of the issuer vouches for. */
+  /** The principal, when every claim passes that the signature or the introspection response vouches for. */
   function principalOf(
     { token, plan: { issuer }, audiences }: Verification,
     claims: JsonObject,
@@ -177,7 +176,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   ): AuthnOutcome {
     const facts = checkClaims(claims, { issuer, source, audiences, now: ports.now() });
     if (typeof facts === 'string') return { reason: facts };
-    // A token id is unique within its issuer alone (RFC 7519 §4.1.7).
+    // A token id is unique only within its issuer (RFC 7519 §4.1.7).
     const named =
       facts.tokenId === undefined ? nameOf(token, source) : `${issuer.issuer}\n${facts.tokenId}`;
     const ids = ports.tokenIds(Buffer.from(named));
@@ -244,7 +243,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       : verifyByIntrospection(cacheKey, verification);
   }
 
-  /** Waits for the verdict that another request has asked for; nobody knows yet who sent either. */
+  /** Waits for the verification that another request started. Bounded, because neither sender is known yet. */
   function join(verdict: Promise<AuthnOutcome>): AuthnOutcome | Promise<AuthnOutcome> {
     if (joined >= MAX_JOINED) return { reason: 'keys-unavailable' };
     joined += 1;
@@ -253,7 +252,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     });
   }
 
-  /** Whose token it is, whoever sends it. */
+  /** Verifies the token alone, without the proof of its binding. */
   function verifyToken(
     token: string,
     acceptance: Acceptance,
@@ -290,10 +289,10 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   };
 }
 
-// Refuses verified callers who were revoked. It stands behind the verification and before whoever asks
-// for it, and keeps nothing: a verdict that is remembered is judged again at every request.
-
-/** The same authenticator, but for those of whom `judge` says why they are refused. */
+/**
+ * The same authenticator, but callers for whom `check` returns a reason are refused. Nothing is cached here, so a
+ * cached result is checked again at every request.
+ */
 export function refuseRevoked(
   inner: Authenticator,
   check: (principal: Principal) => AuthnReason | undefined,

@@ -1,18 +1,18 @@
-// Finds the one token of a request, in its one canonical spelling, or says why there is none.
-// A token in a query, two headers, whitespace and, in a compact form, padding or spare bits make it
-// malformed, so that one token has one spelling wherever it is hashed. It decodes and verifies nothing.
+// Reads the one token of a request in canonical encoding, or says why there is none. A token in the query, in two
+// headers, with whitespace or, in compact form, with padding or spare bits is malformed, so that a token has one
+// encoding wherever it is hashed. Nothing is decoded or verified here.
 // RFC 6750 §2.1; RFC 9449 §7.1; RFC 7515 §3.1 and Appendix C; RFC 7516 §3.1; RFC 4648 §3.5.
 
 const MAX_TOKEN_BYTES = 8 * 1024;
 const SCHEMES = ['bearer', 'dpop'] as const;
 
-/** Shorter ones could be guessed (RFC 6749 §10.10), and found by chance in the text of a message. */
+/** Shorter tokens could be guessed (RFC 6749 §10.10), and could occur by chance in the text of a message. */
 const MIN_OPAQUE_LENGTH = 16;
 
-/** RFC 6750 §2.1, but for the signs that are only padding elsewhere: those stand at the end. */
+/** RFC 6750 §2.1, with padding characters at the end only. */
 const OPAQUE = /^[A-Za-z0-9._~+/-]+={0,2}$/;
 
-/** Three parts or five: whatever else it may be, it can be read as a JWS or a JWE. */
+/** Three parts or five: it can be read as a JWS or a JWE, whatever else it may be. */
 const COMPACT = /^[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2}(?:(?:\.[A-Za-z0-9_-]*){2})?$/;
 
 /** Three parts: unsecured tokens have an empty third, encrypted ones have five (RFC 7516 §3.1). */
@@ -26,7 +26,7 @@ const CANONICAL_ENDS: readonly (string | undefined)[] = [
   'AEIMQUYcgkosw048',
 ];
 
-/** How a token is presented: as it is, or with a proof that the caller holds the key that it is bound to. */
+/** How a token is presented: as a bearer, or with a DPoP proof of the key that it is bound to. */
 export type TokenScheme = (typeof SCHEMES)[number];
 
 export type Bearer = { readonly token: string; readonly scheme: TokenScheme };
@@ -35,7 +35,7 @@ function isCanonicalPart(part: string): boolean {
   return part === '' || CANONICAL_ENDS[part.length % 4]?.includes(part.slice(-1)) === true;
 }
 
-/** Some frameworks read names without regard to case, so every spelling counts. */
+/** Names are compared without case, because some frameworks read them so. */
 function carriesToken(query: string): boolean {
   if (query === '') return false;
   for (const name of new URLSearchParams(query).keys()) {
@@ -50,22 +50,21 @@ export function schemeOf(header: string | undefined): TokenScheme | undefined {
   return SCHEMES.find((scheme) => header.slice(0, scheme.length).toLowerCase() === scheme);
 }
 
-/** True for a compact JWS that no other text decodes to. */
+/** True for a compact JWS in canonical encoding. */
 export function isCompactJws(text: string): boolean {
   return COMPACT_JWS.test(text) && text.split('.').every(isCanonicalPart);
 }
 
-/** A token that only its issuer can read; what has a compact form still has one spelling. */
+/** A token that only its issuer can read; one in compact form must still be canonical. */
 function isOpaque(token: string): boolean {
   if (token.length < MIN_OPAQUE_LENGTH || !OPAQUE.test(token)) return false;
   return !COMPACT.test(token) || token.split('.').every(isCanonicalPart);
 }
 
 /**
- * Reads the token of a request. `headers` has lower-case names, `repeated` those that came more than
- * once, `query` no `?`. `missing`: no token was sent. `malformed`: one was, but not as a single canonical
- * compact JWS of at most 8 KiB in a single header, or with two proofs; with `mayBeOpaque` other tokens of
- * that size pass too, for their issuer to read.
+ * Reads the token of a request. `headers` has lower-case names, `repeated` holds those sent more than once, `query` has
+ * no `?`. `missing`: no token was sent. `malformed`: not a single canonical compact JWS of at most 8 KiB in a single
+ * header, or with two proofs; with `mayBeOpaque` other tokens of that size are accepted too, for their issuer to read.
  */
 export function readBearer(
   headers: { readonly [name: string]: string | undefined },
@@ -78,7 +77,7 @@ export function readBearer(
   }
   const header = headers['authorization'];
   const scheme = schemeOf(header);
-  // Another scheme brings no token, and gets the challenge without an error (RFC 6750 §3.1).
+  // Another scheme carries no token, and gets the challenge without an error (RFC 6750 §3.1).
   if (header === undefined || scheme === undefined) return 'missing';
   const tokenStart = scheme.length + 1;
   if (header.length > tokenStart + MAX_TOKEN_BYTES) return 'malformed';

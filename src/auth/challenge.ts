@@ -1,5 +1,5 @@
-// Writes the WWW-Authenticate value of a 401 or 403. Every value comes from the configuration or from
-// policy; nothing that a caller sent is in it.
+// Writes the WWW-Authenticate value of a 401 or 403. Every value comes from the configuration or from policy, never
+// from the request.
 // RFC 6750 §3, RFC 9449 §7.1, RFC 9728 §5.1, RFC 6749 §3.3; MCP 2026-07-28, scope challenge handling.
 
 import type { ProofError } from '../policy/principal.js';
@@ -8,22 +8,22 @@ import type { TokenScheme } from './bearer.js';
 import { PROOF_ALGORITHMS } from './dpop.js';
 import type { BindingDemand } from './token-binding.js';
 
-/** Asking for it is the client's own choice, never ours (MCP 2026-07-28, scope challenge handling). */
+/** Whether to request it is the client's choice, never the server's (MCP 2026-07-28, scope challenge handling). */
 const NEVER_OFFERED = 'offline_access';
 
 const SCHEME_NAMES: Readonly<Record<TokenScheme, string>> = { bearer: 'Bearer', dpop: 'DPoP' };
 
 export type ChallengeOffer = {
   readonly metadataUrl: string;
-  /** For a 401 what the metadata document offers, for a 403 every scope that the operation needs. */
+  /** For a 401 the scopes in the metadata document, for a 403 every scope that the operation needs. */
   readonly scopes: readonly string[];
-  /** Absent: bearer tokens, bound to nothing, are what is asked for. */
+  /** Absent: unbound bearer tokens are required. */
   readonly possession?: {
-    /** What tokens must be bound to here. */
+    /** What tokens must be bound to. */
     readonly demand: BindingDemand;
-    /** Certificates of clients are asked for, so that a bearer token may be bound to one. */
+    /** Client certificates are requested, so that a bearer token may be bound to one. */
     readonly takesCertificates: boolean;
-    /** The request used proofs of possession, or had to. */
+    /** The request used DPoP, or had to. */
     readonly usesProofs: boolean;
     readonly proof: ProofError | undefined;
   };
@@ -35,12 +35,12 @@ function errorFor(reason: Reason): string | undefined {
   return reason === 'insufficient-scope' ? 'insufficient_scope' : 'invalid_token';
 }
 
-/** A quoted-string (RFC 9110 §5.6.4); what may not stand in a header value is left out. */
+/** A quoted-string (RFC 9110 §5.6.4); characters not allowed in a header value are left out. */
 function quote(value: string): string {
   return `"${value.replace(/[^\x20-\x7e]/g, '').replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** The schemes that lead in here, the one that the error belongs to first. */
+/** The accepted schemes, the one that the error belongs to first. */
 function schemesOf({ possession }: ChallengeOffer): readonly TokenScheme[] {
   if (possession === undefined) return ['bearer'];
   const { demand, takesCertificates, usesProofs } = possession;
@@ -57,7 +57,7 @@ function schemesOf({ possession }: ChallengeOffer): readonly TokenScheme[] {
   }
 }
 
-/** The challenge for a refusal that is rendered as one. */
+/** The challenge of a refusal that is rendered as 401 or 403. */
 export function challengeFor(reason: Reason, offer: ChallengeOffer): string {
   const shared = [`resource_metadata=${quote(offer.metadataUrl)}`];
   const scopes = offer.scopes.filter((scope) => scope !== NEVER_OFFERED);

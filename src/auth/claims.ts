@@ -1,42 +1,41 @@
-// Judges the claims of a token whose signature, issuer and type already hold, or for which its issuer
-// answered, and reads from them what a principal is made of. Pure: no clock, no keys, no cache.
-// RFC 9068 §2.2 and §4, RFC 7519 §4.1, RFC 8707 §2, RFC 8693 §4.1, RFC 7800 §3.1, RFC 6749 §3.3,
-// RFC 7662 §2.2.
+// Checks the claims of a token whose signature, issuer and type are verified, or for which introspection returned them,
+// and reads what a principal is made of. Pure: no clock, no keys, no cache.
+// RFC 9068 §2.2 and §4, RFC 7519 §4.1, RFC 8707 §2, RFC 8693 §4.1, RFC 7800 §3.1, RFC 6749 §3.3, RFC 7662 §2.2.
 
 import type { IssuerSettings } from '../config/settings.js';
 import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 
-// Finds a claim by the name that the configuration gives it: the exact name of a claim or, where it begins
-// with `/`, a JSON Pointer into the claims. Claims with dots, colons or slashes in them are found by their
-// exact name, so that no name has two readings. RFC 6901 §3 and §4; docs/contract.md §3 (`claims`).
-
-/** The member of that very name; nothing that an object inherits. */
+/** An own member of that exact name, never an inherited one. */
 function own(value: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** What stands at a name or pointer; undefined where nothing does. */
+/**
+ * Reads a claim by its configured name: the exact name or, where it begins with `/`, a JSON Pointer into the claims.
+ * Dots, colons and other slashes belong to the exact name, so that no name is ambiguous. Undefined where the claim is
+ * absent. RFC 6901 §3 and §4; docs/contract.md §3 (`claims`).
+ */
 export function claimAt(claims: JsonObject, name: string): Json | undefined {
   if (!name.startsWith('/')) return own(claims, name);
   let value: Json | undefined = claims;
   for (const step of name.slice(1).split('/')) {
-    // Lists have no names to be found by: an element's place says nothing.
+    // Array elements are not addressable, because their positions have no meaning.
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     value = own(value as JsonObject, step.replaceAll('~1', '/').replaceAll('~0', '~'));
   }
   return value;
 }
 
-// Reads what a verified token is bound to. A member that is not known here is a binding that nobody would
-// check, so it makes the token useless instead of free. Proves nothing: see binding.ts.
-// RFC 7800 §3.1; RFC 9449 §6.1; RFC 8705 §3.1.
-
-/** SHA-256 in its one base64url spelling: 43 characters, the last without spare bits. */
+/** SHA-256 in canonical base64url: 43 characters, the last without spare bits. */
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
-/** `undefined` where there is no confirmation, `unknown` where there is one that cannot be checked. */
+/**
+ * Reads what a verified token is bound to: `undefined` where it has no confirmation, `unknown` where the confirmation
+ * cannot be checked, which makes the token unusable rather than unbound. token-binding.ts verifies the proof. RFC 7800
+ * §3.1; RFC 9449 §6.1; RFC 8705 §3.1.
+ */
 export function readConfirmation(value: Json | undefined): Confirmation | undefined | 'unknown' {
   if (value === undefined) return undefined;
   if (!isObject(value)) return 'unknown';
@@ -52,19 +51,19 @@ export function readConfirmation(value: Json | undefined): Confirmation | undefi
   };
 }
 
-/** A thumbprint, or nothing at all. */
+/** Whether the value is a thumbprint or absent. */
 function isThumbprint(value: Json | undefined): value is string | undefined {
   return value === undefined || (typeof value === 'string' && THUMBPRINT.test(value));
 }
 
-// Reads the groups of a caller, or says that they are unknown: an issuer may name a source for a claim in
-// place of the claim, and the gateway asks no source. Unknown groups are neither empty nor any.
-// OpenID Connect Core §5.6.2 (aggregated and distributed claims).
-
-/** `unknown`: the caller has groups, and the token does not say which. Undefined: malformed. */
+/** `unknown`: the caller has groups that the token does not list. Undefined: malformed. */
 type Groups = readonly string[] | 'unknown' | undefined;
 
-/** The groups under the first of `names` that the claims hold or promise elsewhere. */
+/**
+ * Reads the groups from the first of `names` that the claims contain. An issuer may refer to a source instead of
+ * listing the groups, and the gateway fetches none: such groups are unknown, neither empty nor any. OpenID Connect Core
+ * §5.6.2 (aggregated and distributed claims).
+ */
 function readGroups(claims: JsonObject, names: readonly string[]): Groups {
   const elsewhere = own(claims, '_claim_names');
   if (elsewhere !== undefined && !isObject(elsewhere)) return undefined;
@@ -73,7 +72,7 @@ function readGroups(claims: JsonObject, names: readonly string[]): Groups {
     if (value !== undefined) return readList(value);
     if (elsewhere !== undefined && Object.hasOwn(elsewhere, name)) return 'unknown';
   }
-  // The mark of issuers whose tokens have no room for a source either.
+  // The marker of issuers whose tokens have no space for a source either.
   return own(claims, 'hasgroups') === true && names.includes('groups') ? 'unknown' : [];
 }
 
@@ -87,21 +86,21 @@ function readList(value: Json): readonly string[] | undefined {
   return groups;
 }
 
-// Tells by their claims tokens that are not for calling, where their type does not: identity tokens, logout
-// tokens, refresh tokens, tokens that name no kind but their own. A guess against the token, never for it.
-// RFC 9068 §2.1 and §5, RFC 8725 §3.11 and §3.12; OpenID Connect Core §2, Back-Channel Logout §2.4.
-
 /** Only identity tokens (hashes, nonce) and event tokens carry these. */
 const FOREIGN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events', 'sub_jwk'];
 
-/** What issuers write into a claim `typ` of access tokens; they write others into other tokens. */
+/** Values that issuers write into the claim `typ` of access tokens; other tokens carry other values. */
 const ACCESS_TYPES: ReadonlySet<unknown> = new Set(['bearer', 'dpop', 'at+jwt', 'jwt']);
 
 function lower(value: unknown): unknown {
   return typeof value === 'string' ? value.toLowerCase() : value;
 }
 
-/** True when the claims say that the token is of another kind. */
+/**
+ * True when the claims show that the token is not an access token, where its type does not say so: identity tokens,
+ * logout tokens, refresh tokens and tokens of unknown kinds. The heuristic can only refuse a token, never accept one.
+ * RFC 9068 §2.1 and §5, RFC 8725 §3.11 and §3.12; OpenID Connect Core §2, Back-Channel Logout §2.4.
+ */
 function isOtherKind(
   claims: JsonObject,
   facts: { readonly client: string; readonly audience: string; readonly hasScopes: boolean },
@@ -116,8 +115,8 @@ function isOtherKind(
 }
 
 /**
- * RFC 7662 §2.2 (`token_type`): a bearer token, said or unsaid, or one that is bound to a key and says to
- * which (RFC 9449 §6.2).
+ * RFC 7662 §2.2 (`token_type`): a bearer token, explicitly or by default, or a DPoP token with its confirmation (RFC
+ * 9449 §6.2).
  */
 function checkTokenType(claims: JsonObject): 'token-type' | 'token-binding' | undefined {
   const type = lower(own(claims, 'token_type'));
@@ -141,7 +140,7 @@ const MAX_ACTORS = 8;
 /** Printable ASCII without the quotation mark, the backslash and the space (RFC 6749 §3.3). */
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
-/** What the claims of a good token say. */
+/** The facts in the claims of a valid token. */
 export type ClaimFacts = {
   readonly subject: string;
   readonly client: string;
@@ -150,25 +149,25 @@ export type ClaimFacts = {
   readonly expiresAt: number;
   /** Milliseconds since the epoch; `undefined` where the issuer does not say. */
   readonly issuedAt: number | undefined;
-  /** As the token has them. */
+  /** As written in the token. */
   readonly scopes: readonly string[];
   readonly groups: Exclude<Groups, undefined>;
   readonly actors: readonly Actor[];
   readonly tokenId: string | undefined;
-  /** Undefined where the token is bound to nothing. */
+  /** Undefined where the token is not sender-constrained. */
   readonly boundTo: Confirmation | undefined;
 };
 
 /**
- * What stands behind the claims. `at+jwt`: a token of that type; `jwt`: one whose type tells nothing;
- * `introspection`: the answer of the issuer, where it may leave more unsaid.
+ * Where the claims come from. `at+jwt`: a token of that type; `jwt`: a token of an unspecific type; `introspection`:
+ * the issuer's introspection response, which may omit more claims.
  */
 export type ClaimSource = 'at+jwt' | 'jwt' | 'introspection';
 
 type ClaimRules = {
   readonly issuer: IssuerSettings;
   readonly source: ClaimSource;
-  /** Accepted audiences, compared exactly. Empty accepts nothing. */
+  /** Accepted audiences, compared exactly. An empty list accepts nothing. */
   readonly audiences: readonly string[];
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -193,7 +192,7 @@ function hasControlCharacter(text: string): boolean {
   return false;
 }
 
-/** An identity is compared, keyed and logged: it is not empty and holds no control character. */
+/** An identity is compared, used as a key and logged, so it must not be empty or hold a control character. */
 function readIdentity(value: Json | undefined): string | undefined {
   if (typeof value !== 'string' || value === '' || hasControlCharacter(value)) return undefined;
   return value;
@@ -205,7 +204,7 @@ function readTime(value: Json | undefined): number | undefined {
 
 function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
   const expiresAt = readTime(own(claims, 'exp'));
-  // An answer need not say since when: what is left of the token is bounded then (RFC 7662 §2.2).
+  // An introspection response may omit `iat` (RFC 7662 §2.2); then the remaining lifetime is bounded instead.
   const lacksIssuedAt = source === 'introspection' && !Object.hasOwn(claims, 'iat');
   const issuedAt = lacksIssuedAt ? now : readTime(own(claims, 'iat'));
   const hasNotBefore = own(claims, 'nbf') !== undefined;
@@ -246,7 +245,7 @@ function readStrings(
   return texts;
 }
 
-/** The chain of those who act for the subject, the current one first. */
+/** The chain of actors for the subject, the current one first. */
 function readActors(value: Json | undefined): readonly Actor[] | undefined {
   const actors: Actor[] = [];
   let link = value;
@@ -262,20 +261,20 @@ function readActors(value: Json | undefined): readonly Actor[] | undefined {
   return actors;
 }
 
-/** Undefined when the claim is absent, null when it is no identity. */
+/** Undefined when the claim is absent, null when it is not a valid identifier. */
 function readTokenId(value: Json | undefined): string | undefined | null {
   return value === undefined ? undefined : (readIdentity(value) ?? null);
 }
 
-/** An answer about a token may leave out who issued it: its issuer was asked (RFC 7662 §2.2). */
+/** An introspection response may omit `iss`, because it comes from the issuer (RFC 7662 §2.2). */
 function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean {
   const named = own(claims, 'iss');
   return named === issuer.issuer || (named === undefined && source === 'introspection');
 }
 
 /**
- * Judges `claims` and reads them, or says why the token is refused. What it is bound to is read here and
- * proved elsewhere, at every request; a confirmation that nobody could prove is a refusal (RFC 7800 §3.1).
+ * Checks `claims` and reads them, or returns why the token is refused. The confirmation is read here and its proof is
+ * verified elsewhere, at every request; a confirmation that cannot be verified refuses the token (RFC 7800 §3.1).
  */
 export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
   const boundTo = readConfirmation(own(claims, 'cnf'));

@@ -1,12 +1,12 @@
-// Finds where an issuer publishes its keys or answers about tokens: authorization server metadata, then
-// OpenID Connect. A document that names another issuer is discarded, and what it names must be of the
-// issuer's own origin or public https. It verifies no token and keeps no state.
+// Discovers the key set or the introspection endpoint of an issuer: by authorization server metadata, then by OpenID
+// Connect. A document that names another issuer is discarded, and the URL found must be of the issuer's own origin or
+// public https. It verifies no token and keeps no state.
 // RFC 8414 §3 and §3.3; OpenID Connect Discovery 1.0 §4; MCP 2026-07-28, authorization server discovery.
 
 import type { IssuerSettings, Network } from '../config/settings.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 
-/** The part of the guarded fetch that key discovery uses. */
+/** The part of the guarded fetch that discovery uses. */
 export type FetchJson = (
   url: URL,
   rule: {
@@ -20,7 +20,7 @@ export type FetchJson = (
   | { readonly ok: false; readonly why: string; readonly detail: string }
 >;
 
-/** The members of the metadata that are looked for, and what each is called when it is missing. */
+/** The metadata members that are read, and their names in error messages. */
 const ENDPOINTS = {
   jwks_uri: 'key set',
   introspection_endpoint: 'introspection endpoint',
@@ -33,12 +33,12 @@ export type Discovery =
 const MAX_METADATA_BYTES = 64 * 1024;
 const METADATA_TIMEOUT_MS = 5_000;
 
-/** All candidates are of one origin: when it cannot be reached, the next would fail alike. */
+/** All candidates have the same origin: when it cannot be reached, the next would fail too. */
 const ORIGIN_ERRORS: ReadonlySet<string> = new Set(['refused-address', 'timeout', 'unreachable']);
 
 /**
- * The metadata URLs of an issuer, in the order in which they are tried: RFC 8414 with the path
- * inserted, OpenID Connect with the path inserted, OpenID Connect with the path in front.
+ * The metadata URLs of an issuer, in the order in which they are tried: RFC 8414 with the path inserted, OpenID Connect
+ * with the path inserted, OpenID Connect with the path in front.
  */
 export function metadataUrls(issuer: string): readonly URL[] {
   const { origin, pathname } = new URL(issuer);
@@ -71,9 +71,8 @@ function readMetadata(
 }
 
 /**
- * Finds one URL of the metadata of `issuer`. A document that is absent, invalid or of another issuer
- * counts as not found, and the next is tried. Whether that URL itself is allowed is checked when it is
- * fetched (see {@link learnedUrlRule}).
+ * Finds one URL in the metadata of `issuer`. A document that is absent, invalid or of another issuer counts as not
+ * found, and the next is tried. Whether the URL is allowed is checked when it is fetched (see {@link learnedUrlRule}).
  */
 export async function discover(
   issuer: IssuerSettings,
@@ -98,7 +97,7 @@ export async function discover(
   return last;
 }
 
-/** Where what the metadata names may live: the issuer's own origin, in its network, or public https. */
+/** Where a URL found in the metadata may point: to the issuer's own origin, in its network, or to public https. */
 export function learnedUrlRule(issuer: IssuerSettings): {
   readonly network: Network;
   readonly origins: readonly string[];

@@ -1,7 +1,7 @@
-// Judges a proof of possession: one fresh signature, by the key that the token is bound to, over this
-// method, this resource and this token, and used once. The resource is the configured one; no header has
-// any part in it, so a proxy before the gateway changes nothing.
-// RFC 9449 §4.2, §4.3, §7 and §11.1; RFC 8725 §3.1, §3.10 and §3.11.
+// Verifies a DPoP proof: one fresh signature, by the key that the token is bound to, over this method, this resource
+// and this token, used once. The resource URL is the configured one and no header contributes to it, so a proxy before
+// the gateway changes nothing.
+// RFC 9449 §4.2, §4.3, §7, §8, §9, §11.1, §11.3 and §11.6; RFC 8725 §3.1, §3.10 and §3.11.
 
 import { hash } from 'node:crypto';
 import { type CryptoKey, compactVerify, importJWK } from 'jose';
@@ -11,18 +11,13 @@ import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { isCompactJws } from './bearer.js';
 import { createGenerationCache } from './lru-cache.js';
 
-// The key that a proof of possession brings along: a public key of a kind, a size and an algorithm that
-// are allowed, and its thumbprint, by which alone a token knows it. Whatever else the key says of itself
-// is not read.
-// RFC 9449 §4.2 and §11.6; RFC 7517 §4; RFC 7518 §6; RFC 7638 §3; RFC 8037 §2.
-
-/** What proofs may be signed with: asymmetric, each with one kind of key. Offered in metadata and challenges. */
+/** Algorithms of proofs, all asymmetric, each with one kind of key. Published in metadata and challenges. */
 export const PROOF_ALGORITHMS: readonly string[] = [
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
   ...['PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512'],
 ];
 
-/** The public members of a key, in the order in which its thumbprint has them. */
+/** The public members of a key, in the order that its thumbprint requires. */
 type ProofKey = {
   readonly jwk: Readonly<Record<string, string>>;
   readonly thumbprint: string;
@@ -32,7 +27,7 @@ type ProofKey = {
 const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
-/** Bytes of a coordinate, by curve: RFC 7518 §6.2.1.2 wants every one of them written. */
+/** Length of a coordinate by curve, in bytes: RFC 7518 §6.2.1.2 requires leading zeros to be written. */
 const CURVES: Readonly<Record<string, { readonly curve: string; readonly bytes: number }>> = {
   ES256: { curve: 'P-256', bytes: 32 },
   ES384: { curve: 'P-384', bytes: 48 },
@@ -41,10 +36,14 @@ const CURVES: Readonly<Record<string, { readonly curve: string; readonly bytes: 
 const ED25519_BYTES = 32;
 const MIN_RSA_BYTES = 256;
 const MAX_RSA_BYTES = 512;
-/** A long exponent makes each verification dear; everyone uses 65537. */
+/** A long exponent makes each verification expensive; 65537 is what is used in practice. */
 const MAX_EXPONENT_BYTES = 4;
 
-/** The key for this algorithm, or `undefined` for one that may not sign proofs. */
+/**
+ * Reads the key in a proof's header and its thumbprint, by which alone a token identifies it; `undefined` for a key
+ * whose kind, size or algorithm may not sign proofs. Other members of the key are not read. RFC 7517 §4; RFC 7518 §6;
+ * RFC 7638 §3; RFC 8037 §2.
+ */
 export function readProofKey(jwk: Json | undefined, algorithm: string): ProofKey | undefined {
   if (!isObject(jwk) || SECRET_MEMBERS.some((member) => Object.hasOwn(jwk, member)))
     return undefined;
@@ -53,7 +52,7 @@ export function readProofKey(jwk: Json | undefined, algorithm: string): ProofKey
   return { jwk: members, thumbprint: hash('sha256', JSON.stringify(members), 'base64url') };
 }
 
-/** INVARIANT: members stand in lexicographic order, which is what the thumbprint is made of. */
+/** INVARIANT: members are in lexicographic order, because the thumbprint is computed over them. */
 function readMembers(
   jwk: JsonObject,
   algorithm: string,
@@ -89,7 +88,7 @@ function readRsa(jwk: JsonObject): Readonly<Record<string, string>> | undefined 
   return { e, kty: 'RSA', n };
 }
 
-/** Base64url in its one spelling, of so many bytes. */
+/** Reads canonical base64url of the given number of bytes. */
 function readBytes(
   value: Json | undefined,
   minBytes: number,
@@ -103,12 +102,7 @@ function readBytes(
   return bytes.toString('base64url') === value ? value : undefined;
 }
 
-// The nonces that proofs must carry where the configuration demands them: the gateway's own keyed digest
-// of the time, so that every replica knows them and none is kept. Nobody can sign a proof for later with a
-// nonce that does not exist yet.
-// RFC 9449 §8, §9 and §11.3.
-
-/** A nonce is handed out for so long, and accepted for as long again. */
+/** A nonce is issued for this time, and accepted for the same time again. */
 const STEP_MS = 120_000;
 
 export type ProofNonces = {
@@ -121,11 +115,15 @@ export type ProofNonces = {
 type NoncePorts = {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Keyed digests under every key of the gateway, the newest first. */
+  /** Keyed digests under every key of the gateway, newest first. */
   readonly hmacAll: (purpose: string, text: string) => readonly string[];
 };
 
-/** Makes the nonces of one set of keys; replicas with the same keys have the same. */
+/**
+ * Creates the nonces that proofs must carry where the configuration demands them: keyed digests of the time, so that
+ * replicas with the same keys agree on them and none is stored. No proof can be signed in advance with a nonce that
+ * does not exist yet. RFC 9449 §8, §9 and §11.3.
+ */
 export function createProofNonces({ now, hmacAll }: NoncePorts): ProofNonces {
   let made: { readonly step: number; readonly fresh: readonly string[] } | undefined;
 
@@ -163,7 +161,7 @@ export type ProofSubject = {
   readonly proofKey: string;
 };
 
-/** `unavailable`: whether it was used before cannot be told now. */
+/** `unavailable`: whether the proof was used before cannot be checked now. */
 export type ProofVerdict = 'good' | 'unavailable' | Exclude<ProofError, 'invalid_token'>;
 
 type ProofPorts = {
@@ -172,9 +170,9 @@ type ProofPorts = {
   /** Keyed digests under every key of the gateway. */
   readonly hmacAll: (purpose: string, text: string) => readonly string[];
   readonly replays: ReplayStore;
-  /** Present where every proof must carry one of these. */
+  /** Present where every proof must carry a nonce. */
   readonly nonces: ProofNonces | undefined;
-  /** How old a proof may be. */
+  /** How old a proof may be, in milliseconds. */
   readonly maxAgeMs: number;
 };
 
@@ -186,7 +184,7 @@ type Claims = {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Makes the judge. It rejects only for a bug. */
+/** Creates the verifier. It rejects only for a bug. */
 export function createProofVerifier(
   ports: ProofPorts,
 ): (subject: ProofSubject) => Promise<ProofVerdict> {
@@ -201,18 +199,18 @@ export function createProofVerifier(
       imported.set(name, key);
       return key;
     } catch {
-      // A point that lies on no curve.
+      // For example, a point that is not on the curve.
       return undefined;
     }
   }
 
-  /** The claims under a good signature of the right key. */
+  /** The claims, if the signature is valid and by the right key. */
   async function verify({ proof, proofKey }: ProofSubject): Promise<JsonObject | undefined> {
     if (proof === undefined || proof.length > MAX_PROOF_BYTES || !isCompactJws(proof)) {
       return undefined;
     }
     const head = readHead(proof);
-    // Whoever brings another key is refused before anything is verified with it.
+    // Another key is refused before anything is verified with it.
     if (head === undefined || head.key.thumbprint !== proofKey) return undefined;
     const key = await keyOf(head.key, head.alg);
     if (key === undefined) return undefined;
@@ -240,9 +238,12 @@ export function createProofVerifier(
     return typeof nonce === 'string' && ports.nonces.isFresh(nonce);
   }
 
-  /** Replicas may stand at different steps of a change of keys: a use counts under each that they share. */
+  /**
+   * Claims the proof's id under every key, because replicas may be at different steps of a key rotation and share at
+   * least one key.
+   */
   async function useOnce(id: string, owner: string, expiresAtMs: number): Promise<ProofVerdict> {
-    // Ids are unique within a key alone; the thumbprint is of fixed length.
+    // Ids are unique only within a key; the thumbprint has a fixed length, so the two parts are unambiguous.
     const use = owner + id;
     for (const keyHash of ports.hmacAll('dpop-jti', use)) {
       const isFirst = await ports.replays.useOnce(keyHash, expiresAtMs, owner);

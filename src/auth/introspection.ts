@@ -1,6 +1,6 @@
-// Asks one issuer whether a token that it issued is active. Questions are bounded in number and in rate,
-// and an issuer that is out is left alone for a moment; what an answer means is judged elsewhere.
-// Signed answers (RFC 9701) are not read. RFC 7662 §2 and §4; RFC 6749 §2.3.1.
+// Asks one issuer by token introspection whether a token that it issued is active. Requests are bounded in number and
+// rate, and after an outage none is sent for a moment; the returned claims are checked elsewhere. Signed responses (RFC
+// 9701) are not read. RFC 7662 §2 and §4; RFC 6749 §2.3.1.
 
 import { hash } from 'node:crypto';
 import * as oauth from 'oauth4webapi';
@@ -9,15 +9,15 @@ import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 import { createGenerationCache } from './lru-cache.js';
 
-// How many questions a second an issuer is asked. Half of what there is at most goes to tokens that were
-// never seen before, so that a flood of them leaves room for callers who are known. No timers.
-
 type IntrospectionBudget = {
-  /** Takes one question; false where none is left for this kind of asker. */
+  /** Takes one request; false where none is left for a known or an unknown token. */
   take(isKnown: boolean): boolean;
 };
 
-/** A bucket of `perSecond` questions that fills evenly. `now` is in milliseconds. */
+/**
+ * A token bucket of `perSecond` introspection requests that refills evenly, without timers. Unknown tokens may use half
+ * of it at most, so that a flood of them leaves requests for known ones. `now` is in milliseconds.
+ */
 export function createIntrospectionBudget(
   perSecond: number,
   now: () => number,
@@ -40,39 +40,39 @@ export function createIntrospectionBudget(
 
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const RESPONSE_TIMEOUT_MS = 5_000;
-/** Questions that may wait for an answer at once, and those of them that are about unknown tokens. */
+/** Requests in progress at once, and those of them for unknown tokens. */
 const MAX_WAITING = 64;
 const MAX_UNKNOWN_WAITING = MAX_WAITING / 2;
-/** Tokens that are known, by their digests. */
+/** Known tokens remembered, by their digests. */
 const MAX_KNOWN = 10_000;
-/** After an outage nothing is asked for this long. */
+/** After an outage no request is sent for this time. */
 const OUTAGE_PAUSE_MS = 1_000;
-/** There is nothing to ask at this address any more. */
+/** Statuses that mean that the endpoint no longer exists at this URL. */
 const GONE: ReadonlySet<number> = new Set([404, 405, 410]);
-/** The endpoint is looked for again after this, and after each failure. */
+/** The endpoint is discovered again after this time, and after each outage. */
 const DISCOVERY_AGE_MS = 60 * 60_000;
 
-/** `unavailable`: the issuer cannot be asked now, or was asked too often. */
+/** `unavailable`: the issuer cannot be reached now, or the rate is used up. */
 type Introspection =
   | { readonly kind: 'active'; readonly claims: JsonObject }
   | { readonly kind: 'inactive' }
   | { readonly kind: 'unavailable' };
 
 export type IntrospectorStatus = {
-  /** `degraded`: the endpoint is not known, or the last question failed. */
+  /** `degraded`: the endpoint is not known, or the last request failed. */
   readonly state: 'armed' | 'degraded';
-  /** Why; holds no text of the issuer but the target of a redirect. */
+  /** Why; holds no text of the issuer except the target of a redirect. */
   readonly failure: string | undefined;
 };
 
 export type Introspector = {
-  /** Asks about one token. Those that are known may use the part of the rate which strangers cannot. */
+  /** Introspects one token. Known tokens may use the half of the rate that unknown ones cannot. */
   introspect(token: string): Promise<Introspection>;
-  /** What was answered about this token let its caller in: from now on it is known, over reloads too. */
+  /** Marks a token as known because its caller was accepted; this outlives reloads. */
   noteGood(token: string): void;
-  /** To be called at start, and now and then: looks for the endpoint where it is not known. */
+  /** To be called at start and periodically: discovers the endpoint where it is not known. */
   keepFresh(): void;
-  /** What was answered holds for its time, whatever keys do. */
+  /** Constant: a response holds for its cache time, whatever happens to keys. */
   generation(): number;
   status(): IntrospectorStatus;
 };
@@ -105,8 +105,8 @@ const INVALID_RESPONSE =
   'the introspection endpoint answered with something that is no introspection';
 
 /**
- * A failure in our own words. An outage is one of the issuer, whatever was asked; what else goes wrong may
- * be the work of one token, and must not stand in the way of others.
+ * A failure with a fixed message. An outage concerns the issuer as a whole; any other failure may be caused by one
+ * token and must not block others.
  */
 class IntrospectionError extends Error {
   readonly isOutage: boolean;
@@ -123,7 +123,7 @@ type IntrospectionContext = {
   readonly ports: Ports;
 };
 
-/** Makes the introspector of one issuer. It opens nothing until it is asked, and needs no closing. */
+/** Creates the introspector of one issuer. It connects to nothing until it is used, and needs no closing. */
 export function createIntrospector(
   issuer: IssuerSettings,
   introspection: IntrospectionSettings,
@@ -219,7 +219,7 @@ function nameOf(token: string): string {
   return hash('sha256', token, 'base64');
 }
 
-/** The answer to one question. Throws where there is none that may be believed. */
+/** Sends one introspection request. Throws where no trustworthy response was received. */
 async function askEndpoint(
   url: URL,
   token: string,
@@ -232,7 +232,7 @@ async function askEndpoint(
       ? oauth.ClientSecretPost(introspection.clientSecret)
       : oauth.ClientSecretBasic(introspection.clientSecret);
   const response = await oauth.introspectionRequest(server, client, prove, token, {
-    // Whether plain http is possible is for the guarded fetch to say: on loopback alone.
+    // The guarded fetch decides whether plain http is allowed: on loopback only.
     [oauth.allowInsecureRequests]: true,
     [oauth.customFetch]: (_href, { headers, body }) =>
       post(url, headers, String(body), issuer, ports),
@@ -253,7 +253,7 @@ async function post(
   const outcome = await ports.postForm(
     url,
     { headers, body },
-    // An endpoint that the file names may resolve where its issuer may, like a learned one of its origin.
+    // A configured endpoint may resolve to the addresses that its issuer may, like a discovered one of its origin.
     {
       network: issuer.network,
       origins: originsOf(issuer),
@@ -268,14 +268,14 @@ async function post(
     const why = `the introspection endpoint answered with status ${status}`;
     throw new IntrospectionError(why, GONE.has(status));
   }
-  // Anything else, a signed answer included, would be read without a check of its own.
+  // Anything else, such as a signed response, would be read without a check of its own.
   if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {
     throw new IntrospectionError(
       'the introspection endpoint answered with something that is not JSON',
       false,
     );
   }
-  // Copied, because a body of a response must own its bytes.
+  // Copied, because the body of a Response must own its bytes.
   const headersOut = { 'content-type': 'application/json' };
   return new Response(new Uint8Array(outcome.bytes), { status: 200, headers: headersOut });
 }

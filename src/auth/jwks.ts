@@ -1,16 +1,12 @@
-// Keeps the keys of one issuer: fetched when first asked for, again when old or when a token names an
-// unknown one, and kept for a bounded time while the issuer cannot be reached.
-// Keys belong to one issuer; no set is ever asked for another's token. It verifies nothing.
+// The keys of one issuer: fetched when first needed, again when old or when a token names an unknown one, and kept for
+// a bounded time while the issuer cannot be reached. A key set serves only the tokens of its own issuer. Nothing is
+// verified here.
 // RFC 8414 §3.3, RFC 7517 §5; OpenID Connect Core §10.1.1 (rotation).
 
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
-
-// Reads a JSON Web Key Set into keys that may verify access tokens, one entry an algorithm and key id.
-// Symmetric, private, weak, encryption and ambiguous keys are left out; it fetches nothing.
-// RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
 
 const MAX_KEYS = 100;
 const MIN_RSA_BITS = 2048;
@@ -28,14 +24,14 @@ const KINDS: ReadonlyMap<string, string> = new Map([
 
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-/** Keys by algorithm, then by key id; a key without an id stands under `undefined`. */
+/** Keys by algorithm, then by key id; a key without an id is under `undefined`. */
 export type KeySet = ReadonlyMap<string, ReadonlyMap<string | undefined, CryptoKey>>;
 
 type KeySetReading =
   | {
       readonly ok: true;
       readonly keys: KeySet;
-      /** Names what this set holds: two readings of one set agree. */
+      /** Identifies the contents: equal sets have equal fingerprints. */
       readonly fingerprint: string;
     }
   | { readonly ok: false; readonly detail: string };
@@ -44,7 +40,7 @@ function kindOf(jwk: JsonObject): string {
   return jwk['kty'] === 'RSA' ? 'RSA' : `${String(jwk['kty'])} ${String(jwk['crv'])}`;
 }
 
-/** The key says itself that it is for something else (RFC 7517 §4.2, §4.3). */
+/** False where the key itself says that it is for another use (RFC 7517 §4.2, §4.3). */
 function isForVerifying(jwk: JsonObject): boolean {
   const { use, key_ops: operations } = jwk;
   if (use !== undefined && use !== 'sig') return false;
@@ -59,7 +55,7 @@ function isCandidate(jwk: Json): jwk is JsonObject {
   return isForVerifying(jwk);
 }
 
-/** Which of two keys of one id was meant cannot be known, so neither is used. */
+/** Of keys with the same id none is used, because it is ambiguous which was meant. */
 function withoutDuplicates(jwks: readonly JsonObject[]): readonly JsonObject[] {
   const seen = new Map<Json | undefined, number>();
   for (const jwk of jwks) seen.set(jwk['kid'], (seen.get(jwk['kid']) ?? 0) + 1);
@@ -72,7 +68,7 @@ function isStrong(key: CryptoKey): boolean {
   return modulusLength >= MIN_RSA_BITS && modulusLength <= MAX_RSA_BITS;
 }
 
-/** Only the members that a public key is made of are handed on: what else stands there is not ours. */
+/** Passes on only the members that make up a public key. */
 function publicMembers(jwk: JsonObject): JWK {
   const members: Record<string, string> = {};
   for (const name of ['kty', 'crv', 'x', 'y', 'n', 'e']) {
@@ -110,8 +106,9 @@ async function addKey(draft: Draft, jwk: JsonObject, algorithms: readonly string
 }
 
 /**
- * Reads `document` for the given algorithms. Fails when it is no key set, holds more than 100 keys,
- * or not one that may be used. Keys that may not be used are left out without failing the others.
+ * Reads a JSON Web Key Set into the keys that may verify access tokens, for the given algorithms. Fails when it is not
+ * a key set, holds more than 100 keys, or none that may be used. Symmetric, private, weak, encryption and ambiguous
+ * keys are left out without failing the others. RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
  */
 export async function readKeySet(
   document: Json,
@@ -130,8 +127,8 @@ export async function readKeySet(
 }
 
 /**
- * The key that a token's header names. Without a key id the algorithm must have exactly one key:
- * trying several would let a token choose (RFC 8725 §3.1).
+ * The key that a token's header names. Without a key id the algorithm must have exactly one key: trying several would
+ * let the token choose (RFC 8725 §3.1).
  */
 export function selectKey(
   keys: KeySet,
@@ -146,17 +143,17 @@ export function selectKey(
 
 const MAX_KEY_SET_BYTES = 64 * 1024;
 const KEY_SET_TIMEOUT_MS = 5_000;
-/** Keys older than this, or than half of what they may become, are fetched again while they serve. */
+/** Keys older than this, or than half of their maximum age, are fetched again while they are still used. */
 const REFRESH_AGE_MS = 10 * 60_000;
-/** Where the keys live is asked again after this, and after each failure. */
+/** The key set's URL is discovered again after this time, and after each failure. */
 const DISCOVERY_AGE_MS = 60 * 60_000;
-/** Between two fetches that unknown key ids cause. */
+/** Shortest time between two fetches caused by unknown key ids. */
 const UNKNOWN_KEY_COOLDOWN_MS = 30_000;
-/** Requests that may wait for a fetch; each holds its body, and nobody knows yet who sent it. */
+/** Requests that may wait for a fetch; each holds its body, and its sender is not authenticated yet. */
 const MAX_WAITING = 64;
-/** Between two attempts while the issuer fails. */
+/** Shortest time between two attempts while the issuer fails. */
 const FAILURE_PAUSE_MS = 5_000;
-/** The longest pause between attempts that no request asked for: it doubles up to this. */
+/** Attempts that no request caused back off exponentially up to this pause. */
 const MAX_IDLE_PAUSE_MS = 60_000;
 
 /** `unknown`: the issuer does not publish such a key. `unavailable`: that cannot be known now. */
@@ -170,26 +167,26 @@ export type KeySourceStatus = {
   readonly state: 'armed' | 'degraded';
   /** Milliseconds since the epoch. */
   readonly lastSuccessAt: number | undefined;
-  /** Why the last attempt failed. Holds no text of the issuer but the target of a redirect. */
+  /** Why the last attempt failed. Holds no text of the issuer except the target of a redirect. */
   readonly failure: string | undefined;
 };
 
 export type KeySource = {
   /** The key for a token's header. At most one fetch runs at a time. */
   keysFor(header: Header): Promise<KeyLookup>;
-  /** Fetches now, for a warm start. True when the keys are there. */
+  /** Fetches now, ahead of the first request. True when the keys were fetched. */
   refresh(): Promise<boolean>;
-  /** To be called now and then: fetches ahead of need, so that an outage finds keys that are young. */
+  /** To be called periodically: fetches ahead of need, so that the keys are young when an outage begins. */
   keepFresh(): void;
   /**
-   * Grows when the set of keys changes: what was verified before is to be verified again. `undefined`
-   * while no keys may serve: what they verified does not outlive them.
+   * Increases when the key set changes, which invalidates cached results. `undefined` while there are no usable keys,
+   * so that no result outlives the keys that verified it.
    */
   generation(): number | undefined;
   status(): KeySourceStatus;
 };
 
-/** What a token says of the key that signed it. */
+/** The header members that select the key. */
 type Header = { readonly kid?: string; readonly alg: string };
 
 type Ports = { readonly fetchJson: FetchJson; readonly now: () => number };
@@ -210,7 +207,7 @@ function hasPassed(since: number | undefined, durationMs: number, now: number): 
   return since === undefined || now - since >= durationMs;
 }
 
-/** Fetches the set once and notes how it went; undefined when it went well, else why not. */
+/** Fetches the set once; undefined on success, else why it failed. */
 async function fetchKeySet(
   issuer: IssuerSettings,
   ports: Ports,
@@ -253,12 +250,12 @@ async function fetchAndNote(issuer: IssuerSettings, ports: Ports, state: State):
   return false;
 }
 
-/** The keys that may serve now; undefined when there are none or they are too old. */
+/** The keys that may be used now; undefined when there are none or they are too old. */
 function currentKeys(state: State, maxAgeMs: number, now: number): KeySet | undefined {
   return hasPassed(state.lastSuccessAt, maxAgeMs, now) ? undefined : state.keys;
 }
 
-/** Makes the key source of one issuer. It opens nothing until it is asked, and needs no closing. */
+/** Creates the key source of one issuer. It connects to nothing until it is used, and needs no closing. */
 export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource {
   const state: State = {
     keys: undefined,
@@ -287,14 +284,14 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     return running !== undefined || hasPassed(state.lastFailureAt, FAILURE_PAUSE_MS, ports.now());
   }
 
-  /** Keys that are too old to serve are waited for; those that are merely old are not. */
+  /** Waits for a fetch where the keys are too old to be used; merely old keys are refreshed in the background. */
   async function freshKeys(): Promise<KeySet | undefined> {
     const keys = currentKeys(state, keysMaxAgeMs, ports.now());
     if (keys === undefined) {
       if (mayRetry()) await refresh();
       return currentKeys(state, keysMaxAgeMs, ports.now());
     }
-    // `refresh` notes its failures and does not reject.
+    // `refresh` records its failures and does not reject.
     if (isDue() && mayRetry()) void refresh();
     return keys;
   }
@@ -314,10 +311,10 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     return hasPassed(state.unknownKeyFetchAt, UNKNOWN_KEY_COOLDOWN_MS, ports.now());
   }
 
-  /** A flood of unknown key ids costs one fetch a cooldown, whoever sends it. */
+  /** A flood of unknown key ids causes one fetch per cooldown, whoever sends it. */
   async function searchUnknownKey(header: Header): Promise<CryptoKey | undefined> {
     if (running !== undefined) {
-      // It may have begun before the key was published, so what it brings is not the last word.
+      // This fetch may have begun before the key was published, so another may still be needed.
       await running;
       const key = state.keys && selectKey(state.keys, header);
       if (key !== undefined) return key;
@@ -336,7 +333,7 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     if (key !== undefined) return { kind: 'key', key, generation: state.generation };
     const found = await searchUnknownKey(header);
     if (found !== undefined) return { kind: 'key', key: found, generation: state.generation };
-    // With the issuer silent, nobody can say that the key does not exist.
+    // While the issuer cannot be reached, the key may exist there.
     return state.failure === undefined ? { kind: 'unknown' } : { kind: 'unavailable' };
   }
 

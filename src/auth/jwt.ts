@@ -1,16 +1,13 @@
-// Reads what an unverified token says of itself, only to choose how it is verified: the issuer whose
-// keys are used or which is asked, the type, the algorithm, the key id. Nothing read here is believed.
-// RFC 7515 §4.1, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4, RFC 7662 §4.
+// Plans the verification of a token and verifies its signature. What an unverified token says of itself is used only to
+// choose how it is verified: the issuer whose keys or introspection endpoint are used, the type, the algorithm and the
+// key id. Nothing of it is trusted before that.
+// RFC 7515 §4.1 and §5.2, RFC 7519 §7.2, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4, RFC 7662 §4.
 
 import { type CryptoKey, errors, jwtVerify } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { isCompactJws } from './bearer.js';
 import { type AuthnReason, CLOCK_TOLERANCE_MS, type ClaimSource } from './claims.js';
-
-// Verifies the signature of a token with one key, and what the library can judge besides: type, issuer,
-// audience, times. All of these but the signature are judged again by claims.ts, which is the stricter.
-// RFC 7515 §5.2, RFC 7519 §7.2.
 
 type SignedToken = {
   readonly token: string;
@@ -24,11 +21,11 @@ const CLAIM_REASONS: ReadonlyMap<string, AuthnReason> = new Map([
   ['aud', 'token-audience'],
 ]);
 
-/** The reason behind an error of jose; undefined when it is no verdict on the token. */
+/** The reason for an error of jose; undefined when the error says nothing about the token. */
 function reasonOf(error: unknown): AuthnReason | undefined {
   if (error instanceof errors.JWTExpired) return 'token-expired';
   if (error instanceof errors.JWTClaimValidationFailed) {
-    // Other reasons mean that the claim is absent or no number.
+    // Other reasons mean that the claim is absent or not a number.
     if (error.claim === 'nbf' && error.reason === 'check_failed') return 'token-not-yet-valid';
     return CLAIM_REASONS.get(error.claim) ?? 'token-malformed';
   }
@@ -38,8 +35,9 @@ function reasonOf(error: unknown): AuthnReason | undefined {
 }
 
 /**
- * The claims of the token once its signature, type, issuer and audience hold, or why they do not.
- * `now` is in milliseconds since the epoch. Rejects only for what is no verdict on the token.
+ * Verifies the signature with one key, and type, issuer, audience and times as far as jose does; claims.ts checks all
+ * of these but the signature again, more strictly. Returns the claims, or why the token is refused. `now` is in
+ * milliseconds since the epoch. Rejects only for an error that says nothing about the token.
  */
 export async function verifySignature(
   { token, plan, audiences }: SignedToken,
@@ -65,19 +63,19 @@ export async function verifySignature(
   }
 }
 
-/** Header members that would bring a key or change what is verified (RFC 7515 §4.1.2 to §4.1.6, §4.1.11). */
+/** Header members that would supply a key or change what is verified (RFC 7515 §4.1.2 to §4.1.6, §4.1.11). */
 const FORBIDDEN_MEMBERS = ['jku', 'jwk', 'x5u', 'x5c', 'crit', 'b64'];
 const MAX_KEY_ID_LENGTH = 256;
 
 /** The configured type of issuers whose access tokens carry none. */
 const NO_TYPE = 'none';
 const ACCESS_TOKEN_TYPE = 'at+jwt';
-/** Types that issuers give to access tokens; a token of any other is nothing to ask about. */
+/** Types of access tokens; a token of any other type is not sent for introspection. */
 const INTROSPECTABLE_TYPES: readonly unknown[] = [undefined, 'jwt', ACCESS_TOKEN_TYPE];
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** How one token is to be verified: with a key of its issuer, or by asking it. */
+/** How one token is verified: with a key of its issuer, or by introspection. */
 export type TokenPlan =
   | {
       readonly kind: 'signature';
@@ -98,7 +96,7 @@ function readPart(part: string | undefined): JsonObject | undefined {
   }
 }
 
-/** Media types compare without case and with or without `application/` (RFC 7515 §4.1.9). */
+/** Media types are compared without case and with or without `application/` (RFC 7515 §4.1.9). */
 function normalizeType(type: string): string {
   const lower = type.toLowerCase();
   return lower.startsWith('application/') ? lower.slice('application/'.length) : lower;
@@ -118,7 +116,7 @@ function isConfiguredType(typ: Json | undefined, configured: string): boolean {
   return typeof typ === 'string' && normalizeType(typ) === normalizeType(configured);
 }
 
-/** Type, algorithm and key of a token that an issuer's keys verify. */
+/** Checks type, algorithm and key id of a token that is verified with its issuer's keys. */
 function planSignature(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {
   const header = readHeader(head);
   if (header === undefined) return 'token-malformed';
@@ -135,9 +133,9 @@ function planIntrospection(head: JsonObject, issuer: IssuerSettings): TokenPlan 
 }
 
 /**
- * Plans the verification of a token in its canonical spelling, or says why there is none. A JWT is judged
- * by that issuer of `issuers` which its `iss` names exactly, and by no other. What says nothing of
- * itself is shown to the one issuer that is asked about its tokens, where there is one.
+ * Plans the verification of a canonical token, or returns why it is refused. A JWT is verified only by the issuer of
+ * `issuers` that its `iss` names exactly. An opaque token is sent to the one issuer with introspection, where there is
+ * one.
  */
 export function planVerification(
   token: string,
@@ -151,7 +149,7 @@ export function planVerification(
     return asked === undefined ? 'token-malformed' : { kind: 'introspection', issuer: asked };
   }
   const issuer = issuers.find((candidate) => candidate.issuer === claims['iss']);
-  // INVARIANT: a JWT of a stranger is shown to nobody.
+  // INVARIANT: a JWT of an issuer that is not configured is never sent for introspection.
   if (issuer === undefined)
     return readHeader(head) === undefined ? 'token-malformed' : 'token-issuer';
   return issuer.introspection === undefined

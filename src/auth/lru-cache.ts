@@ -1,6 +1,5 @@
-// A bounded map that forgets what was used least recently, by two generations: when the young one is
-// full it becomes the old one, and what is not asked for until the next swap is gone.
-// It knows nothing of tokens and looks at no clock.
+// A bounded map that approximates LRU eviction by two generations: when the young one is full it becomes the old one,
+// and what is not read until the next swap is dropped. It uses no clock.
 
 export type GenerationCache<Value> = {
   get(key: string): Value | undefined;
@@ -9,7 +8,7 @@ export type GenerationCache<Value> = {
   size(): number;
 };
 
-/** Makes a cache of at most `maxEntries` (two or more). Reading and writing take constant time. */
+/** Creates a cache of at most `maxEntries` (two or more). Reading and writing take constant time. */
 export function createGenerationCache<Value>(maxEntries: number): GenerationCache<Value> {
   const maxYoung = Math.max(1, Math.floor(maxEntries / 2));
   let young = new Map<string, Value>();

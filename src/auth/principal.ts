@@ -1,6 +1,5 @@
-// The only file that makes a principal: from the facts of a verified token, or, on loopback with
-// `authentication: none`, from nothing. What it makes is frozen to the depth of its claims, because
-// the token cache hands the same principal to many requests.
+// The only file that makes a principal: from the facts of a verified token or, on loopback with `authentication: none`,
+// an anonymous one. A principal is deeply frozen, because the token cache returns the same one for many requests.
 // RFC 9068 §2.2; docs/contract.md §3 (`authentication: none`).
 
 import type { IssuerSettings } from '../config/settings.js';
@@ -8,19 +7,19 @@ import type { Confirmation, Principal } from '../policy/principal.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { ClaimFacts } from './claims.js';
 
-/** Deeper claims are refused: no rule could read them, and freezing must end. */
+/** Deeper claims are refused: no rule could read them, and freezing must be bounded. */
 const MAX_CLAIM_DEPTH = 16;
 
 type Unbranded = {
   [Key in keyof Principal as Key extends string ? Key : never]: Principal[Key];
 };
 
-/** INVARIANT: the one cast to Principal. Every caller of it holds verified facts or none are wanted. */
+/** INVARIANT: the only cast to Principal. Its callers pass verified facts, or none are required. */
 function brand(parts: Unbranded): Principal {
   return Object.freeze(parts) as Principal;
 }
 
-/** False when something lies deeper than `depth`. */
+/** False when something is nested deeper than `depth`. */
 function freezeDeep(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true;
   if (depth === 0) return false;
@@ -28,7 +27,7 @@ function freezeDeep(value: unknown, depth: number): boolean {
   return Object.values(value).every((member) => freezeDeep(member, depth - 1));
 }
 
-/** The scopes with all that they include; the same list where that is nothing more. */
+/** The scopes together with all that they imply; the same list where they imply nothing more. */
 function widen(
   scopes: readonly string[],
   implied: IssuerSettings['impliedScopes'],
@@ -42,9 +41,8 @@ function widen(
 }
 
 /**
- * Makes the principal of a verified token. `tokenIds` are the keyed digests of its id: the one that
- * records carry, then those under older keys.
- * Undefined when the claims are nested too deeply.
+ * Makes the principal of a verified token. `tokenIds` are the keyed digests of its id: the one that records carry, then
+ * those under older keys. Undefined when the claims are nested too deeply.
  */
 export function makePrincipal(
   issuer: Pick<IssuerSettings, 'name' | 'issuer' | 'impliedScopes'>,
@@ -52,7 +50,7 @@ export function makePrincipal(
   claims: JsonObject,
   [tokenId, ...formerIds]: readonly [string, ...string[]],
 ): Principal | undefined {
-  // Without a prototype, so that no policy reads a claim that no issuer wrote.
+  // Without a prototype, so that no policy reads a claim that the issuer did not write.
   const copy: JsonObject = Object.assign(Object.create(null), claims);
   if (!freezeDeep(copy, MAX_CLAIM_DEPTH)) return undefined;
   const scopes = widen(facts.scopes, issuer.impliedScopes);
@@ -79,7 +77,7 @@ export function makePrincipal(
   });
 }
 
-/** A token that names a key and a certificate has to prove both; records name the key. */
+/** A token bound to both a key and a certificate has to prove both; records name the key. */
 function bindingOf(
   boundTo: Confirmation | undefined,
 ): Pick<Principal['token'], 'binding' | 'boundTo'> {
@@ -88,7 +86,7 @@ function bindingOf(
   return { binding, boundTo: Object.freeze(boundTo) };
 }
 
-/** The caller of an upstream that asks for no token. It never expires and has no rights of its own. */
+/** The caller of an upstream that requires no token. It never expires and has no rights of its own. */
 export function anonymousPrincipal(upstream: { readonly resource: string }): Principal {
   return brand({
     issuer: 'none',

@@ -1,7 +1,7 @@
-// Decides whether a verified token is presented as what it is: one that is bound to a key with a proof of
-// that key, one that is bound to a certificate over a connection that proved the certificate, one that is
-// bound to nothing as a bearer, and only where no binding is demanded. Asked at every request: that a
-// token was verified a moment ago proves nothing about who sends it now.
+// Checks that a verified token is presented as its binding requires: a token bound to a key with a DPoP proof of that
+// key, one bound to a certificate over a connection that proved the certificate, an unbound one as a bearer token and
+// only where no binding is demanded. This is checked at every request, because a token verified earlier says nothing
+// about who sends it now.
 // RFC 9449 §7.1 and §7.2; RFC 8705 §3; RFC 7800 §3.1.
 
 import type { UpstreamSettings } from '../config/settings.js';
@@ -10,7 +10,7 @@ import type { Bearer } from './bearer.js';
 import type { AuthnReason } from './claims.js';
 import type { ProofSubject, ProofVerdict } from './dpop.js';
 
-/** What of a request can prove a binding. Where a member is missing, what needs it is refused. */
+/** What of a request can prove a binding. Where a member is missing, a token that needs it is refused. */
 export type Possession = {
   readonly headers: { readonly [name: string]: string | undefined };
   readonly httpMethod?: string;
@@ -18,14 +18,14 @@ export type Possession = {
   readonly uri?: string;
   /** Thumbprint of the client certificate that the connection proved (`x5t#S256`). */
   readonly clientCertificate?: string | undefined;
-  /** The request's proof was judged before, and may not be used again: this is a part of the request. */
+  /** The proof was verified with the enclosing request, of which this is a part, and may not be used again. */
   readonly isProofUsed?: boolean | undefined;
 };
 
-/** A refused login; `proof` is there where the challenge must speak of proofs. */
+/** A failed authentication; `proof` is present where the challenge must name a DPoP error. */
 export type AuthnError = { readonly reason: AuthnReason; readonly proof?: ProofError };
 
-/** What an upstream demands of a token. */
+/** The binding that an upstream demands of tokens. */
 export type BindingDemand = UpstreamSettings['binding'];
 
 export type BindingTerms = {
@@ -63,7 +63,7 @@ function proofErrorOf(verdict: Exclude<ProofVerdict, 'good'>): AuthnError {
   }
 }
 
-/** Why the token may not be presented like this, or `undefined`; looks at no proof. */
+/** Why the token may not be presented with this scheme, or `undefined`. No proof is read. */
 function findMismatch(
   { token }: Principal,
   scheme: Bearer['scheme'],
@@ -76,8 +76,8 @@ function findMismatch(
 }
 
 /**
- * The principal, where its token was presented as it must be, or why not. Answers at once unless a proof
- * has to be verified.
+ * Returns the principal where its token is presented as it must be, else why not. Returns at once unless a proof has to
+ * be verified.
  */
 export function proveBinding(
   principal: Principal,

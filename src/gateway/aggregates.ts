@@ -1,6 +1,6 @@
-// The endpoints of several upstreams, over the running parts: each member's own view, but that names which
-// look like another member's are hidden for everyone. Made once for each version and sight, kept until
-// either changes. Decides nothing about callers.
+// The aggregates over the running upstreams: each backend's own snapshot, in which names that look like another
+// backend's are hidden for every caller. They are built once for each version and set of snapshots and kept until
+// either changes. Nothing is decided about callers here.
 
 import type { AggregateSettings, BackendSettings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
@@ -26,11 +26,11 @@ type AggregateDependencies = {
 
 export type Aggregates = {
   get(name: string): Aggregate | undefined;
-  /** Names of an endpoint's members that are hidden because they look like another's. */
+  /** The number of names of an aggregate's backends that are hidden because they look like another's. */
   countHidden(name: string): number;
 };
 
-/** The kinds that have names. Of URIs that two members have, it is decided whose they are when one is read. */
+/** The kinds that have names. Where two backends have the same URI, its backend is decided when it is read. */
 const KINDS: readonly PinKind[] = ['tool', 'prompt'];
 
 type BackendSnapshot = {
@@ -40,7 +40,7 @@ type BackendSnapshot = {
   readonly snapshot: Snapshot;
 };
 
-/** The names of each member that are hidden, by kind. */
+/** The hidden names of each backend, by kind. */
 type Hidden = ReadonlyMap<string, ReadonlyMap<PinKind, ReadonlySet<string>>>;
 
 type Kept = {
@@ -50,7 +50,6 @@ type Kept = {
   readonly hidden: number;
 };
 
-/** Makes endpoints of the current version. */
 export function createAggregates(dependencies: AggregateDependencies): Aggregates {
   const kept = new Map<string, Kept>();
   let made = 0;
@@ -71,7 +70,8 @@ export function createAggregates(dependencies: AggregateDependencies): Aggregate
     const snapshots = new Map(
       backends.map((backend) => {
         made += 1;
-        // What is filtered for an endpoint is another form of a page than the member's own.
+        // The id differs from that of the backend's own snapshot, because a page is filtered differently for an
+        // aggregate.
         return [backend.backend.upstream, snapshotAt(backend, -made, version, hidden)];
       }),
     );
@@ -162,7 +162,7 @@ function hide(
   kinds?.set(kind, names);
 }
 
-/** What a caller could be shown: what is approved and there, or, without pins, all that was seen. */
+/** The names that a caller could be shown: those approved and present or, without pinning, all that were observed. */
 function offered({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
   const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
   return catalogue.mode === 'off'
@@ -176,10 +176,10 @@ function countNames(hidden: Hidden): number {
   return count;
 }
 
-// Which story a request takes: that of one upstream, or that of an endpoint of several, whose members are then
-// asked by exchanges of their own. Counts what is under way at each upstream.
-
-/** The journey of a message, by the path that it came on. */
+/**
+ * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
+ * each of which is handled like any other request. Counts the requests in progress of each upstream.
+ */
 export function createDispatcher(
   ports: Ports,
   aggregates: Aggregates,

@@ -1,5 +1,5 @@
-// One version of what is configured: settings, policies and lock files, read together and taken
-// together. Whole or not at all: with one error there is no version, and the running one stays.
+// One configuration version: settings, policies and lock files, read together and used together. With one error in any
+// file there is no new version, and the running one stays in force.
 
 import { type Diagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
 import { DISK_FILES } from '../config/files.js';
@@ -20,18 +20,19 @@ import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 
-// Names under which an endpoint would show things of two members that nobody can tell apart, as far as the
-// lock files show them. Found before a start; what changes later is hidden where it stands.
-// Source: docs/reference/attacks.md case 60; docs/contract.md §4, law 4 (pins that change at run time make nothing
-// invalid).
-
 type PinsOf = (upstream: string) => Catalogue | undefined;
 
 const NAMED_KINDS = ['tool', 'prompt'] as const;
-/** Pairs that are reported of one endpoint; with more, a prefix is wrong as a whole. */
+/** Pairs reported of one aggregate; with more than this the prefix itself is the mistake. */
 const MAX_REPORTED = 10;
 
-/** The faults of every endpoint, at the place of its name in the gateway file. */
+/**
+ * Names under which an aggregate would show items of two backends that look alike, as far as the lock files show them;
+ * reported at the position of the aggregate's name in the gateway file. They are found before a start; those that
+ * appear later are hidden at run time.
+ * Source: docs/reference/attacks.md case 60; docs/contract.md §4, law 4 (pins that change at run time make nothing
+ * invalid).
+ */
 export function checkMergedNames(
   { file, aggregates }: Pick<Outline, 'file' | 'aggregates'>,
   pins: PinsOf,
@@ -57,15 +58,16 @@ function findAlike(
   return groups.map((alike) => `names that look alike: ${alike.map(shown).join(', ')}`);
 }
 
-/** Before anything was seen upstream, what is approved is absent. */
+/** Before anything was observed upstream, an approved definition has the state `absent`. */
 function approvedIn(catalogue: Catalogue | undefined, kind: (typeof NAMED_KINDS)[number]) {
   const names = catalogue?.names(kind) ?? [];
   return names.filter((name) => catalogue?.standing(kind, name).state === 'absent');
 }
 
-// Lock files as policies are judged against them: what is pinned, before anything was seen upstream.
-
-/** What is pinned for an upstream; `undefined` where it has no lock file. */
+/**
+ * Catalogs by which policies are checked: what is pinned for an upstream, before anything was observed there;
+ * `undefined` where it has no lock file.
+ */
 export function pinsOf(
   locks: ReadonlyMap<string, Lock>,
   compile: CompileDefinition,
@@ -122,9 +124,9 @@ type Sources = {
 };
 
 /**
- * Reads the gateway file and everything that it names. All mistakes of all files come in one run.
- * `policyInForce` is the hash of the policies that run: pins that changed make them no mistake (docs/contract.md
- * §4, law 4), or whoever takes a tool out of a lock file would leave it callable.
+ * Reads the gateway file and every file that it names, and returns the diagnostics of all of them. `policyInForce` is
+ * the hash of the running policies: changed pins make those no error (docs/contract.md §4, law 4); otherwise removing a
+ * tool from a lock file could be rejected and would leave the tool callable.
  */
 export async function loadVersion(
   file: string,
@@ -148,7 +150,7 @@ export async function loadVersion(
     outline.policiesDir === undefined
       ? undefined
       : readPolicies(outline.policiesDir, outline, pinned, policyInForce);
-  // Once it runs, names that look alike are hidden, and what is taken out of a lock file must take effect.
+  // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = policyInForce === undefined ? 'error' : 'warning';
   const alike = checkMergedNames(outline, pinned, severity);
   const found = [

@@ -1,5 +1,5 @@
-// Says of every control whether it is armed, from what the parts report of themselves. A control that is
-// weaker than configured is `degraded`, one that the configuration turns off is `off`; both say why.
+// Evaluates for every control whether it is armed, from the states that the components report. A control that is weaker
+// than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason.
 
 import type {
   AggregateSettings,
@@ -26,7 +26,7 @@ export type ControlSources = {
 
 const MS_PER_SECOND = 1000;
 
-/** Brings the table of controls, and the metrics that say the same, up to date. */
+/** Brings the table of controls, and the metrics that repeat it, up to date. */
 export function refreshControls(
   controls: Controls,
   metrics: Metrics,
@@ -59,7 +59,7 @@ export function refreshControls(
   }
 }
 
-/** TLS that ends elsewhere is not ours to vouch for. */
+/** Reports TLS of the data listener only; TLS that is terminated elsewhere cannot be checked here. */
 function setTls(controls: Controls, { listeners: { data } }: Settings): void {
   if (data.tls === undefined) controls.set('tls:data', 'off', 'the listener speaks plain HTTP');
   else if (data.tls.expiresAtMs <= Date.now())
@@ -67,7 +67,7 @@ function setTls(controls: Controls, { listeners: { data } }: Settings): void {
   else controls.set('tls:data', 'armed');
 }
 
-/** What is demanded of every token; a bound token has to prove it under any of these. */
+/** What the upstream demands of every token. A bound token has to be proved under every demand. */
 function setBinding(
   controls: Controls,
   { name, binding, authentication }: Pick<UpstreamSettings, 'name' | 'binding' | 'authentication'>,
@@ -91,8 +91,8 @@ function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): v
 }
 
 /**
- * RFC 8707 §2: a token is for the resource. Where an issuer cannot say so, its tokens may have been meant
- * for something else of the same name.
+ * RFC 8707 §2: a token is issued for a resource. Where an issuer cannot express that, its tokens may have been meant
+ * for something else with the same audience.
  */
 function setAudience(
   controls: Controls,
@@ -114,7 +114,7 @@ function setAudience(
   }
 }
 
-/** Takes out the controls of what a reload removed. */
+/** Removes the controls of what a reload removed. */
 export function removeControls(controls: Controls, before: Settings, after: Settings): void {
   const gone = (kind: 'issuers' | 'upstreams' | 'aggregates' | 'profiles'): readonly string[] =>
     [...before[kind].keys()].filter((name) => !after[kind].has(name));
@@ -140,7 +140,7 @@ function removeUpstream(controls: Controls, name: string): void {
   for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
 }
 
-/** What the upstream is shown: the credential for callers counts, and trouble with either. */
+/** The credentials sent to the upstream: the state for callers, or the degraded one of any of them. */
 function setPresented(controls: Controls, { settings, presenter }: UpstreamRuntime): void {
   const { name, identity } = settings;
   const states = presenter.states();
@@ -182,7 +182,7 @@ function setPins(controls: Controls, runtime: UpstreamRuntime): void {
     );
 }
 
-/** An endpoint says which of its members are missing, and how many names it hides. */
+/** Reports which backends of an aggregate are missing and how many names it hides. */
 function setAggregate(
   controls: Controls,
   { name, backends }: AggregateSettings,

@@ -1,5 +1,5 @@
-// The composition root: builds every part from one version of the files, wires them, and swaps versions.
-// It decides nothing about messages; their way is proxy/pipeline.ts.
+// The composition root: builds every component from one configuration version, wires them, and swaps versions on
+// reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
 import type { Diagnostic } from '../config/diagnostics.js';
 import type { Settings, StateSettings } from '../config/settings.js';
@@ -55,11 +55,7 @@ import {
   receiveFromReplicas,
 } from './upstreams.js';
 
-// What the gateway remembers, where the configuration says; and what ends at once when someone is revoked,
-// when nobody can tell any more who is, or when a session ended elsewhere: streams that are open, and
-// answers that are on their way.
-
-/** Makes the state; it is asked for nothing before its `start`. */
+/** Creates the state, in memory or in the shared store; nothing is read from it before its `start`. */
 function openState(settings: StateSettings, ports: StatePorts): GatewayState {
   switch (settings.type) {
     case 'memory':
@@ -73,14 +69,17 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
   }
 }
 
-/** `askAgain` makes every answer that is on its way ask again whether its caller may have it. */
+/**
+ * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their session ended at
+ * another replica. The callback makes every response in progress check again whether its caller may have it.
+ */
 function endWhatIsRevoked(
   { revocations, ended }: GatewayState,
   { ring }: Pick<StatePorts, 'ring'>,
   streams: StreamRegistry,
   retryLater: () => void,
 ): void {
-  /** Sessions end all the time, and a stream keeps its own. */
+  /** Cached, because sessions end all the time and a stream keeps its session. */
   const digests = new WeakMap<OpenStream, readonly string[]>();
 
   function digestsOf(stream: OpenStream): readonly string[] {
@@ -111,21 +110,21 @@ export type GatewayOptions = {
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
-  /** Version of the program, and of Node. */
+  /** Version of the program and of Node. */
   readonly build: Build;
-  /** Where a stdout sink of the audit writes; resolves when the text was handed over. */
+  /** Where a stdout sink of the audit log writes; resolves when the text was handed over. */
   readonly writeStdout: (text: string) => Promise<void>;
   readonly now?: () => number;
-  /** Aborted when the process is told to end: a start that waits then gives up. */
+  /** Aborted when the process receives a signal to end: a start that is waiting then gives up. */
   readonly ending?: AbortSignal;
 };
 
 export type Gateway = {
-  /** What is open, for the lines that `serve` prints. */
+  /** The open listeners, for the lines that `serve` prints. */
   readonly listening: readonly Listening[];
-  /** Reads the files again: applied whole, or rejected with what is wrong. */
+  /** Reads the files again; the new version is applied completely, or rejected with its diagnostics. */
   reload(): Promise<readonly Diagnostic[]>;
-  /** Ends listeners, waits for what runs, writes the audit to its end. */
+  /** Closes the listeners, waits for requests in progress and writes the rest of the audit log. */
   close(): Promise<void>;
 };
 
@@ -136,7 +135,7 @@ export type GatewayStart =
       readonly diagnostics: readonly Diagnostic[];
     }
   | { readonly kind: 'refused'; readonly diagnostics: readonly Diagnostic[] }
-  /** The files are good, and something else stands in the way: a taken port, or another writer. */
+  /** The files are valid, but something else prevents the start: a port in use, or another writer of the audit log. */
   | {
       readonly kind: 'failed';
       readonly message: string;
@@ -146,7 +145,7 @@ export type GatewayStart =
 /** What changes with a version; everything else lives as long as the process. */
 type Current = { version: Version; identity: Identity; tables: EdgeTables };
 
-/** Everything that was built, before anything is open. */
+/** Everything that is built before anything is opened. */
 type Assembly = {
   readonly current: Current;
   readonly observability: Observability;
@@ -157,28 +156,24 @@ type Assembly = {
   readonly snapshotOf: SnapshotOf;
   readonly aggregates: Aggregates;
   readonly load: SharedLoad;
-  /** Brings the table of controls up to date. */
   updateControls(): void;
-  /** Makes a version the current one, at once. */
+  /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
-  /** Told after each version that was applied. */
+  /** Emits after each version that was applied. */
   readonly changes: ChangeEmitter;
 };
 
-/** `isServing` once the start is whole, until the end; `isReady` until the gateway is told to end. */
+/** `isServing` from the end of a complete start; `isReady` from then until shutdown begins. */
 type Phase = { isServing: boolean; isReady: boolean };
 
 type Compile = ReturnType<typeof createDefinitionCompiler>;
 
-/** How long a drain waits for exchanges that run. */
+/** How long shutdown waits for requests in progress. */
 const DRAIN_MS = 10_000;
-/** How often controls are looked at; a change shows within this time. */
+/** How often the controls are evaluated; a change shows within this time. */
 const CONTROLS_EVERY_MS = 1_000;
 
-/**
- * Starts a gateway from its files. Refuses, and opens nothing, when one of them is invalid. A start is whole,
- * or it leaves nothing open.
- */
+/** Starts a gateway from its files. An invalid file refuses the start. A start that fails leaves nothing open. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const read = (policyInForce?: string) =>
@@ -203,7 +198,7 @@ async function openGateway(
   const { current, observability, updateControls } = assembly;
   const listeners = openListeners(options, assembly, ring, phase);
   try {
-    // The ports first: until they are ours nothing is touched that another gateway may be using.
+    // The ports are opened first: until then nothing is touched that another gateway may be using.
     const listening = await listeners.open((port) => {
       dataPort = port;
       current.tables = buildTables(version.settings, port, publishedKeys(ring));
@@ -224,7 +219,7 @@ async function openGateway(
       log: options.log,
     });
     const watch = await watchFiles(current, reload, options.log);
-    // A file that changed between the first reading and the watch would otherwise wait for the next change.
+    // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
     phase.isServing = true;
     phase.isReady = true;
@@ -236,7 +231,7 @@ async function openGateway(
   }
 }
 
-/** Resolves with a sentence where the audit cannot be had, and calls must not go on without it. */
+/** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
 async function startAudit(
   { audit, auditError }: Observability,
   settings: Settings,
@@ -257,7 +252,7 @@ type Started = Pick<Gateway, 'listening' | 'reload'> & {
   readonly phase: Phase;
 };
 
-/** A gateway that has started whole. */
+/** A gateway whose start has completed. */
 function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
   const { listening, reload, watch, phase } = started;
   const controlsTimer = setInterval(() => {
@@ -428,7 +423,7 @@ async function watchFiles(
   return watch;
 }
 
-/** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
+/** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
   const { streams, runtimes, state, observability, guarded, load } = assembly;
   streams.endWhere(() => true);

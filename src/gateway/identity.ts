@@ -1,5 +1,6 @@
-// Who may vouch for callers: one key source or introspector an issuer, one authenticator a version. Those
-// of issuers that a reload left alone stay, with the keys that they have.
+// Authentication of one configuration version: a key source or introspector per issuer, and the authenticator over
+// them. Those of issuers that a reload left unchanged are kept, with the keys that they hold. The login follows RFC
+// 9449 §4.3, §8.2 and §9.
 
 import {
   type Authenticator,
@@ -26,19 +27,19 @@ import type { FetchJson, PostForm } from '../upstream/safe-fetch.js';
 export type Identity = {
   readonly authenticator: Authenticator;
   /**
-   * For the admin listener: whoever is known to be revoked is refused there too, but what the store cannot
-   * tell shuts nobody out who would see why, or revoke.
+   * For the admin listener: a caller known to be revoked is refused there too, but a store that cannot be read locks no
+   * administrator out, who may need to see why or to revoke.
    */
   readonly adminAuthenticator: Authenticator;
-  /** By name of the issuer. */
+  /** By the issuer's name. */
   readonly keySources: ReadonlyMap<string, KeySource>;
   readonly introspectors: ReadonlyMap<string, Introspector>;
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
-  /** To be called now and then: fetches keys and looks for endpoints ahead of need. */
+  /** To be called periodically: fetches keys and discovers endpoints before they are needed. */
   keepFresh(): void;
-  /** How each issuer stands; `lastSuccessAt` is of its keys, in milliseconds since the epoch. */
+  /** The state of each issuer; `lastSuccessAt` refers to its keys, in milliseconds since the epoch. */
   statuses(): ReadonlyMap<string, IntrospectorStatus & Partial<KeySourceStatus>>;
-  /** Where every proof of possession must carry a nonce. */
+  /** Present where every DPoP proof must carry a nonce. */
   readonly proofNonces: ProofNonces | undefined;
 };
 
@@ -48,11 +49,11 @@ type IdentityPorts = {
   readonly now: () => number;
   readonly ring: KeyRing;
   readonly revocations: Pick<Revocations, 'checkPrincipal' | 'isRevoked'>;
-  /** Outlives every version: what was used before a reload stays used. */
+  /** Outlives every version: a proof used before a reload stays used. */
   readonly replays: ReplayStore;
 };
 
-/** Builds the identity of a version; `before` is that of the version that it replaces. */
+/** Builds the identity of a version; `before` is that of the version being replaced. */
 export function buildIdentity(
   settings: Settings,
   ports: IdentityPorts,
@@ -109,12 +110,12 @@ function keySourceFor(
   const old = before?.issuers.get(issuer.name);
   if (kept !== undefined && old !== undefined && keyFacts(old) === keyFacts(issuer)) return kept;
   const source = createKeySource(issuer, { fetchJson, now });
-  // A warm start: the first caller should not wait for keys. Its failure shows in the controls.
+  // Fetched ahead, so that the first caller need not wait for keys. A failure shows in the controls.
   void source.refresh();
   return source;
 }
 
-/** What the keys of an issuer depend on: with any other change they serve on. */
+/** The settings that the keys of an issuer depend on; after any other change the key source is kept. */
 function keyFacts({ issuer, network, algorithms, keysMaxAgeMs }: IssuerSettings): string {
   return JSON.stringify([issuer, network, algorithms, keysMaxAgeMs]);
 }
@@ -133,11 +134,10 @@ function introspectorFor(
   return introspector;
 }
 
-// One login at an upstream: what of the request speaks for its caller, which URL a proof of possession must
-// name (the configured one, whatever Host and forwarding headers say), and which nonce the next must carry.
-// RFC 9449 §4.3, §8.2 and §9.
-
-/** Verifies the caller, and tells it the nonce of its next proof where it uses proofs. */
+/**
+ * Verifies the caller of a request and, where the caller uses DPoP, adds the nonce for its next proof to the response.
+ * The URL that a proof must name is the configured one, whatever Host and forwarding headers say.
+ */
 export function login(
   { authenticator, proofNonces }: Identity,
   upstream: Pick<UpstreamSettings, 'resource' | 'issuers' | 'audiences' | 'binding'>,
@@ -166,7 +166,7 @@ function usesProofs(outcome: AuthnOutcome): boolean {
   return isAuthnError(outcome) ? outcome.proof !== undefined : outcome.token.binding === 'dpop';
 }
 
-/** The paths of HTTP+SSE below the upstream's own (docs/contract.md §2). */
+/** The legacy SSE paths below the upstream's own (docs/contract.md §2). */
 function legacySsePathOf(legacySsePath: 'events' | 'message'): string {
   return legacySsePath === 'events' ? 'sse' : 'message';
 }

@@ -1,5 +1,5 @@
-// What the gateway signs for others with, and the keys that they verify it by: every key of the ring is
-// published, so that keys are rotated by putting the new one first (docs/contract.md §3, `keys`).
+// The keys of a run, what the gateway signs with them, and the public keys by which others verify it. Every key of the
+// ring is published, so that keys are rotated by putting the new one first (docs/contract.md §3, `keys`).
 
 import { randomBytes } from 'node:crypto';
 import { KEY_BYTES, readKeyText, writeKeyText } from '../config/keys.js';
@@ -7,10 +7,10 @@ import type { GatewayKey, Settings } from '../config/settings.js';
 import type { KeyRing, PublicKey } from '../state/keys.js';
 import type { AssertionSigner } from '../upstream/credentials/assertion.js';
 
-// The keys of a run: those that are configured, or, on loopback, one that is made for the run and kept
-// nowhere (docs/contract.md §3). The configuration refuses a missing key anywhere else.
-
-/** At least one key. */
+/**
+ * The configured keys or, on loopback without any, one that is generated for the run and never stored (docs/contract.md
+ * §3). Anywhere else the configuration check refuses missing keys. Returns at least one.
+ */
 export function keysOf({ keys }: Pick<Settings, 'keys'>): readonly GatewayKey[] {
   if (keys.length > 0) return keys;
   const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
@@ -26,7 +26,7 @@ export function assertionSigner(ring: KeyRing): AssertionSigner {
   };
 }
 
-/** Keys of checkpoints and of assertions, each under its own id. */
+/** The public keys for checkpoints and for assertions, each under its own id. */
 export function publishedKeys(ring: KeyRing): readonly PublicKey[] {
   return [...ring.publicKeys(), ...ring.assertionKeys()];
 }

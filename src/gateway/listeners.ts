@@ -1,6 +1,7 @@
-// The listeners: data, ops, and admin where it is configured. All are open or none: the first that cannot be
-// opened is named with its address, and ends the start. Until the rest of the gateway has started, the data
-// listener refuses every call, and the ops listener says that it is not ready.
+// The listeners: data, ops and, where configured, admin, with their TLS options and the routes of the data listener.
+// Either all are open or none: the first that cannot be opened ends the start with an error that names its address.
+// Until the rest of the gateway has started, the data listener refuses every call and the ops listener reports not
+// ready. TLS follows RFC 8446, RFC 9325 §3 and §4 and RFC 7301 (only HTTP/1.1 is spoken).
 
 import { constants } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
@@ -28,21 +29,19 @@ import type { ControlRow } from '../telemetry/controls.js';
 import { createOpsServer } from '../telemetry/ops-server.js';
 import type { Observability } from './observability.js';
 
-// Who may open the admin listener: a token of a configured admin issuer, for the admin audience, whose
-// groups hold a role. The same verification as for callers, with an audience of its own.
-
 const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();
 
 /**
- * Verifies an admin's headers: `undefined` for a token that is not accepted, `unavailable` where nobody can tell
- * now, because keys or revocations cannot be had.
+ * Authenticates an administrator: a token of a configured admin issuer, for the admin audience, with a group that has a
+ * role. It is verified like a caller's token. Resolves with `undefined` for a token that is not accepted, and with
+ * `unavailable` where keys or revocations cannot be read now.
  */
 function createAdminAccess(
   admin: AdminSettings,
   authenticator: () => Authenticator,
 ): AdminPorts['authenticateAdmin'] {
-  // One frozen acceptance: what was verified is remembered by it.
+  // One frozen object, because the authenticator caches its results by it.
   const acceptance = Object.freeze({
     name: 'admin',
     issuers: Object.keys(admin.issuers),
@@ -66,19 +65,15 @@ function createAdminAccess(
   };
 }
 
-/** A fault that says nothing of the token: a 401 would send its holder into logging in again. */
+/** An error that says nothing about the token: a 401 would make its holder log in again. */
 function isPassing(reason: AuthnError['reason']): boolean {
   return reason === 'keys-unavailable' || reason === 'store-unavailable';
 }
 
-// TLS of the listeners, for node:tls: versions, ciphers, and what is asked of clients. Whether a certificate
-// proves anything is decided where it is used.
-// RFC 8446; RFC 9325 §3 and §4; RFC 7301 (HTTP/1.1 alone is spoken).
-
-/** A handshake that takes longer is nobody's. */
+/** A handshake that takes longer is ended. */
 const HANDSHAKE_WITHIN_MS = 10_000;
 
-/** Forward secrecy and authenticated encryption, nothing else (RFC 9325 §4.2). */
+/** Only ciphers with forward secrecy and authenticated encryption (RFC 9325 §4.2). */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -92,8 +87,9 @@ const CIPHERS = [
 ].join(':');
 
 /**
- * Options of a listener. With authorities for clients a certificate is asked for; one that they did not
- * sign, or none at all, ends the handshake only where one is `required`.
+ * TLS options of a listener for node:tls. With a client CA a certificate is asked for; one that the CA did not sign, or
+ * a missing one, ends the handshake only where `clients` is `required`. What a certificate proves is decided where it
+ * is used.
  */
 function secureOptions(
   tls: TlsSettings | undefined,
@@ -129,25 +125,25 @@ type ListenerPorts = {
   readonly observability: Observability;
   readonly authenticator: () => Authenticator;
   readonly isReady: () => boolean;
-  /** The state of all controls, looked at now. */
+  /** The state of all controls, evaluated now. */
   readonly controls: () => readonly ControlRow[];
   readonly revocations: RevocationService;
 };
 
 export type Listeners = {
   /**
-   * Opens all; told of the data port as soon as it is known, before the first request. Rejects with
-   * ListenerFault where one cannot be opened; `closeData` and `closeRest` then close the others.
+   * Opens all listeners; calls `onDataPort` as soon as the data port is known, before the first request. Rejects with
+   * ListenerError where one cannot be opened; `closeData` and `closeRest` then close the others.
    */
   open(onDataPort: (port: number) => void): Promise<readonly Listening[]>;
-  /** Ends data first, within `graceMs`; the others serve until `closeRest`. */
+  /** Closes the data listener first, within `graceMs` milliseconds; the others serve until `closeRest`. */
   closeData(graceMs: number): Promise<void>;
   closeRest(): Promise<void>;
-  /** Takes up the certificates of the next settings. */
+  /** Starts to use the certificates of the next settings. */
   renew(next: Settings): void;
 };
 
-/** Makes the listeners of the settings; nothing is open before `open`. */
+/** Nothing is open before `open`. */
 export function createListeners(settings: Settings, ports: ListenerPorts): Listeners {
   const { metrics, audit } = ports.observability;
   const { listeners, admin } = settings;
@@ -202,7 +198,6 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
   };
 }
 
-/** A listener could not be opened. */
 export class ListenerError extends Error {
   override readonly name = 'ListenerFault';
 }
@@ -238,14 +233,12 @@ function withTls(listener: ListenerSettings, clients: 'asked' | 'required'): Lis
   return { host: listener.host, port: listener.port, secure: secureOptions(listener.tls, clients) };
 }
 
-// The edge's tables of one version: paths, documents, hosts and origins, made from settings alone.
-
-/** Where everyone may read the keys that verify what this gateway signs (docs/contract.md §2). */
+/** The public path of the keys that verify what this gateway signs (docs/contract.md §2). */
 const KEY_SET_PATH = '/.well-known/sallyport/jwks.json';
 
 /**
- * Builds the tables. `listenPort` is the port that is open, where the settings may say 0; `keys` are the
- * public halves of the signing keys.
+ * Builds the tables of the edge for one version, from settings alone: paths, documents, hosts and origins. `listenPort`
+ * is the port that is open, where the settings may say 0; `keys` are the public halves of the signing keys.
  */
 export function buildTables(
   settings: Settings,
@@ -271,7 +264,7 @@ export function buildTables(
   );
   const resources = [...settings.upstreams.values(), ...aggregates];
   for (const resource of resources) {
-    // Where nobody authenticates there is no authorization server to name.
+    // Without authentication there is no authorization server to name.
     if (resource.authentication === 'none') continue;
     const document = metadataDocument(resource, settings.issuers, {
       proofAlgorithms: PROOF_ALGORITHMS,
@@ -313,7 +306,7 @@ function routeOf(upstream: UpstreamSettings): EdgeRoute {
   return { upstream: upstream.name, maxRequestBytes, concurrency };
 }
 
-/** No member gets a larger body than its own limit allows. */
+/** The body limit is the smallest of the backends, so that none gets a larger body than its own limit allows. */
 function routeOfAggregate(
   { name, backends }: AggregateSettings,
   { upstreams }: Settings,

@@ -1,5 +1,6 @@
-// What follows when an upstream shows something else than before: recorded, counted, logged, and told
-// to the clients whose lists it changes (docs/contract.md §5).
+// Metrics, controls and the audit log, built together, and the reports that feed them: definitions that drift from
+// their pins, and requests refused at the edge. Drift is recorded, counted, logged and announced to clients whose lists
+// it changes (docs/contract.md §5).
 
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit } from '../audit/audit.js';
@@ -32,7 +33,7 @@ type DriftPorts = {
   readonly now: () => number;
 };
 
-/** More differences than these are recorded in turns. */
+/** Differences beyond this number are recorded in slices of the event loop. */
 const MAX_AT_ONCE = 200;
 
 const LIST_CHANGED: { readonly [kind in PinKind]: string } = {
@@ -51,9 +52,9 @@ const PIN_STATES: readonly PinState[] = [
   'invalid',
 ];
 
-/** Tells of drift. One for the gateway; keeps a watch for each upstream, so that nothing is told twice. */
+/** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
 export function createDriftReport(ports: DriftPorts): {
-  /** After a new sight or a new version. */
+  /** To be called after a new observation or a new configuration version. */
   report(runtime: UpstreamRuntime, version: Version): void;
 } {
   const watches = new Map<string, DriftWatch>();
@@ -62,7 +63,7 @@ export function createDriftReport(ports: DriftPorts): {
       const { name } = runtime.settings;
       const watch = watches.get(name) ?? createDriftWatch(name);
       watches.set(name, watch);
-      // Without pinning nothing drifts; when it is turned on, what differs then is told.
+      // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
       const isPinned = modeOf(runtime, version) === 'strict';
       const observed = isPinned ? runtime.observed() : undefined;
       const drifts = watch.report(version.locks.get(name), observed, ports.now());
@@ -80,7 +81,7 @@ function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'of
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }
 
-/** A server that changes thousands of definitions at once holds nobody up while each is recorded. */
+/** Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. */
 async function recordInSlices(
   upstream: string,
   drifts: readonly Drift[],
@@ -107,7 +108,7 @@ function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   log.write('warn', what, { upstream, detail: change });
 }
 
-/** How many tools stand in each state; what is offered without a pin counts as unpinned. */
+/** Counts the tools in each pin state; a tool that is offered without a pin counts as unpinned. */
 function count(
   runtime: UpstreamRuntime,
   version: Version,
@@ -127,9 +128,6 @@ function count(
     metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);
 }
 
-// Records what the edge refused before anyone was known, as every refusal is recorded: a decision and an
-// outcome. Because anyone can cause it, it is counted always and written at a bounded rate.
-
 type RefusalPorts = {
   readonly audit: Audit;
   readonly metrics: Metrics;
@@ -139,13 +137,14 @@ type RefusalPorts = {
 
 type Facts = { readonly id: string; readonly address: string };
 
-/** Refusals written in one second; the rest is only counted. */
+/** Refusals written to the audit log in one second; further ones are only counted. */
 export const EDGE_REFUSALS_PER_SECOND = 50;
 const MS_PER_SECOND = 1000;
 
 /**
- * Makes the recorder. A path or method that does not exist names no upstream and no reason: that is no
- * one's exchange, and nothing is recorded.
+ * Creates the recorder of requests that the edge refused before authentication: a decision and an outcome, like every
+ * refusal. Anyone can cause them, so they are always counted but written at a bounded rate. A path or method that does
+ * not exist names neither upstream nor reason and is not recorded.
  */
 export function createEdgeRecorder(
   ports: RefusalPorts,
@@ -182,14 +181,11 @@ export function createEdgeRecorder(
   };
 }
 
-// The parts that bear witness: metrics, controls and the audit log, made together because each tells the
-// others what it sees.
-
 export type Observability = {
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
-  /** Why a sink does not work; `undefined` while all do. */
+  /** Why a sink fails; `undefined` while all work. */
   auditError(): string | undefined;
 };
 
@@ -201,7 +197,7 @@ type ObservabilityPorts = {
   readonly now: () => number;
 };
 
-/** Makes the witnesses of a first version. The audit is not open before its `start`. */
+/** Creates metrics, controls and audit log for the first version. The audit log is not opened before its `start`. */
 export function createObservability(
   { settings, hashes }: Version,
   ports: ObservabilityPorts,
@@ -235,7 +231,7 @@ export function createObservability(
   return { metrics, controls, audit, auditError: () => auditFailure };
 }
 
-/** Every group is preceded by a look at the path: what was confirmed must be in the file that is there. */
+/** The path is checked before every group of lines: confirmed lines must be in the file that is at the path now. */
 const CHECK_INTERVAL_MS = 0;
 
 type Sink = AuditSettings['sinks'][number];

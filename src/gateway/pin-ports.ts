@@ -1,4 +1,4 @@
-// Lists an upstream once, for the command line: connections that are opened here are closed here.
+// Lists an upstream once, for the command line, and writes lock files. Connections opened here are closed here.
 
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ export type OnceObserved =
   | { readonly kind: 'observed'; readonly observed: Observed }
   | { readonly kind: 'unreachable'; readonly why: string };
 
-/** What the upstream offers now, in every era that it speaks and to every face. Never rejects. */
+/** Lists what the upstream offers now, in every era that it speaks and for every client profile. Never rejects. */
 export async function observeOnce(
   upstream: UpstreamSettings,
   gateway: Pick<Settings, 'keys' | 'publicBase'>,
@@ -52,9 +52,10 @@ export async function observeOnce(
   }
 }
 
-// Replaces a file at once: whoever reads it sees the old text or the new one, never a part.
-
-/** Writes beside the file, then renames. Makes the folder. Rejects on failure and leaves nothing behind. */
+/**
+ * Replaces a file atomically: a reader sees the old text or the new one, never a mixture. Writes beside the file, then
+ * renames. Creates the folder. Rejects on failure and leaves nothing behind.
+ */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const beside = `${path}.${randomUUID()}.new`;
   await mkdir(dirname(path), { recursive: true });

@@ -1,5 +1,5 @@
-// The ports of proxy/pipeline.ts over the running parts: where names meet instances. Every call reads the
-// current version once, so that a reload is seen by the next exchange and by no half of one.
+// Implements the ports of the request pipeline over the running components: resolves names to instances. Every call
+// reads the current version once, so that a reload takes effect with the next request and never within one.
 
 import { randomUUID } from 'node:crypto';
 import type { Audit, Recorded } from '../audit/audit.js';
@@ -63,10 +63,10 @@ import type { StreamRegistry } from './streams.js';
 import { createForwarding } from './upstream-router.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
-// The ports of the channels of HTTP+SSE: the upstream's end by its client, the ids of requests by the keys of
-// the gateway, the clients' ends by the memory of this replica.
-
-/** Builds the ports. */
+/**
+ * Creates the ports of legacy SSE sessions: the upstream's stream through its client, request ids sealed by the key
+ * ring, and the clients' streams in the memory of this replica.
+ */
 function createLegacySsePorts(
   ring: KeyRing,
   now: () => number,
@@ -90,10 +90,7 @@ function createLegacySsePorts(
   };
 }
 
-// The ports of endpoints of several upstreams: cursors by the keys of the gateway; which resources are whose, who
-// keeps losing sessions, and who works on what, by the memory of this replica.
-
-/** A caller by identity, at one endpoint. */
+/** Identifies a caller by identity, at one aggregate. */
 function callerAt(aggregate: string, principal: Principal): string {
   return JSON.stringify(bindingOf(aggregate, principal));
 }
@@ -101,7 +98,10 @@ function callerAt(aggregate: string, principal: Principal): string {
 /** How long a client may wait between two pages. */
 const CURSOR_TTL_MS = 60 * 60 * 1000;
 
-/** Builds the ports. */
+/**
+ * Creates the ports of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions and running
+ * backend requests in the memory of this replica.
+ */
 function createAggregatePorts(
   ring: KeyRing,
   now: () => number,
@@ -141,15 +141,15 @@ function createAggregatePorts(
   };
 }
 
-// The ids of tasks as callers carry them: sealed for as long as their server keeps them, with a bound, and
-// remembered for a while so that what a server says of them can be told.
-
-/** The longest life of the id of a task, whatever its server promises. */
+/** Longest lifetime of a task id, whatever lifetime the server promises. */
 export const MAX_TASK_TTL_MS = 7 * 24 * 60 * 60 * 1000;
-/** How much longer than its task an id lives: servers may keep tasks a little longer, and clocks differ. */
+/** How much longer an id lives than its task: servers may keep tasks a little longer, and clocks differ. */
 export const TASK_GRACE_MS = 60 * 60 * 1000;
 
-/** Builds the ports. */
+/**
+ * Creates the ports of tasks. Task ids are sealed for as long as the server keeps the task, within a bound, and
+ * remembered for a while, so that what a server reports under its own id can be passed on under the client's.
+ */
 export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
   const given = createGivenTasks();
   return {
@@ -158,7 +158,8 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
       const caller = callerOf(scope);
       const binding = bindingOf(upstream, principal);
       const livesMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
-      // Told again, as when its stream is resumed, a task keeps the id that its client knows, if that is young.
+      // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
+      // half of that id's lifetime is left.
       const known = given.find(caller, task.id);
       const isYoung = (one: string): boolean =>
         openTask(ring, binding, one, now() + livesMs / 2) !== undefined;
@@ -178,7 +179,7 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
   };
 }
 
-/** A caller by identity, not by token: tokens are refreshed. */
+/** Identifies a caller by identity, not by token, because tokens are refreshed. */
 function callerOf({ upstream, principal }: TaskScope): string {
   const { issuer, subject, client } = bindingOf(upstream, principal);
   return JSON.stringify([upstream, issuer, subject, client]);
@@ -216,7 +217,6 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-/** Builds the ports. */
 export function createPorts(dependencies: PortDependencies): Ports {
   const { ring, audit, metrics, streams, now } = dependencies;
   const { limits, ended, revocations } = dependencies.state;
@@ -236,7 +236,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     if (session === undefined) return undefined;
     const hashes = ring.hmacAll('session', sealed);
     const hash = sessionHash(ring, sealed) ?? hashes[0];
-    // Records know a session of an endpoint by those of its members: to revoke one is to revoke it.
+    // Audit events name a session of an aggregate by the sessions of its backends, so revoking one of those revokes it.
     const isAggregate = dependencies.version().settings.aggregates.has(upstream);
     const held = isAggregate ? [...readEntries(session.upstreamSession).values()] : [];
     const backendSessionHashes = held.flatMap((one) => ring.hmacAll('session', one));
@@ -249,7 +249,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     return { ...bindingOf(upstream, principal), method, target, params };
   }
 
-  /** Those whose decisions are in one group hold the same promise. */
+  /** Decisions written to the audit log in one group share one promise. */
   let group:
     | { readonly recorded: Promise<Recorded>; readonly isDurable: Promise<boolean> }
     | undefined;
@@ -289,13 +289,13 @@ export function createPorts(dependencies: PortDependencies): Ports {
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
-      // What its server offers in it is verified no more.
+      // Apps were turned off by a reload: what the server offers in this session is no longer verified.
       if (session.apps === true && !dependencies.version().settings.upstreams.get(upstream)?.apps)
         return undefined;
       if (revocations.hasSession(session.backendSessionHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
       if (session.upstreamSession !== BRIDGED_LEGACY_SSE) return session;
-      // What may be asked is known since the handshake, which came after the session.
+      // The allowed server requests are known only since the handshake, which followed the opening of the session.
       return {
         ...session,
         allowedServerRequests:
@@ -369,7 +369,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
   }
 }
 
-/** Refused before anyone was known: counted and written apart, so that a flood leaves the log usable. */
+/** A refusal before authentication succeeded: counted and written separately, so that a flood leaves the log usable. */
 function isLoginFailure(record: RequestRecord): boolean {
   const [reason] = record.decision.reasons;
   return (

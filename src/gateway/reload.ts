@@ -1,5 +1,5 @@
-// A reload: the files are read again, whole, and the new version is applied, whole, or rejected with
-// what is wrong while the running one stays. docs/contract.md §3.
+// A reload: all files are read again, and the new version is applied completely or rejected with its diagnostics while
+// the running one stays in force. docs/contract.md §3.
 
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import type { Diagnostic } from '../config/diagnostics.js';
@@ -9,10 +9,10 @@ import type { Log } from '../telemetry/log.js';
 import type { Version, VersionReading } from './config-version.js';
 import type { Observability } from './observability.js';
 
-// What a reload cannot swap, because sockets, keys and chains are opened once: such a change is rejected
-// with its name, so that nobody believes it to be in force.
-
-/** Why the next settings need a restart, or `undefined`. */
+/**
+ * Names the changed settings that a reload cannot apply, because sockets, keys and audit chains are opened once;
+ * `undefined` where there are none. Such a reload is rejected, so that the change is not believed to be in force.
+ */
 export function restartReason(before: Settings, after: Settings): string | undefined {
   const fixed: readonly [string, unknown, unknown][] = [
     ['publicUrl', before.publicBase, after.publicBase],
@@ -33,7 +33,7 @@ function addresses({ listeners }: Settings): unknown {
   return [addressOf(listeners.data), addressOf(listeners.ops)];
 }
 
-/** Certificates may change while a listener is open; whether it speaks TLS, and asks for them, may not. */
+/** Certificates may change while a listener is open; whether it uses TLS and asks for client certificates may not. */
 function addressOf({ host, port, tls }: ListenerSettings): unknown {
   return [host, port, tls !== undefined, tls?.clientCa !== undefined];
 }
@@ -43,18 +43,17 @@ function adminWithoutCertificates({ admin }: Settings): unknown {
 }
 
 export type ReloadPorts = {
-  /** Takes the hash of the policies that run. */
+  /** Takes the hash of the running policies. */
   readonly read: (policyInForce: string) => Promise<VersionReading>;
   readonly current: () => Version;
-  /** Swaps everything at once. */
   readonly apply: (next: Version) => void;
   readonly observability: Observability;
   readonly log: Log;
 };
 
 /**
- * Reloads one at a time: each call is followed by a reading that began after it, in order, so that an
- * older reading can never be applied over a newer one (SIGHUP and the watch may ask together).
+ * Creates the reload function. Reloads run one at a time, and each call is followed by a reading that began after it,
+ * in order, so that an older reading is never applied over a newer one (SIGHUP and the file watch may both call it).
  */
 export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnostic[]> {
   let last: Promise<unknown> = Promise.resolve();
@@ -65,7 +64,6 @@ export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnos
   };
 }
 
-/** Reads and applies, or rejects; resolves with every fault that was found. */
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
   const { version, diagnostics } = await ports.read(ports.current().hashes.policy);
   if (version === undefined) return reject(diagnostics, 'the files have mistakes', ports);
@@ -79,7 +77,10 @@ async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]>
   return diagnostics;
 }
 
-/** True where no file differs: a touch is no change. Secrets are not hashed, but settings compare whole. */
+/**
+ * Whether no file differs; a new modification time alone is no change. Secrets are not part of the hashes, but the
+ * settings that hold them are compared.
+ */
 function isSame(one: Version, other: Version): boolean {
   const { config, policy, pins } = one.hashes;
   const isUnchanged =
@@ -87,7 +88,7 @@ function isSame(one: Version, other: Version): boolean {
   return isUnchanged && secretsOf(one.settings) === secretsOf(other.settings);
 }
 
-/** What holds texts of other files: credentials and certificates. */
+/** The settings that hold the contents of other files: credentials and certificates. */
 function secretsOf({ issuers, upstreams, listeners, admin }: Settings): string {
   return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin]);
 }
@@ -116,10 +117,10 @@ function reportReload(
   }
 }
 
-// Which files make a version: the gateway file, the folders that it names, and the certificates of
-// listeners and upstreams, which others renew without touching the gateway file.
-
-/** What to watch for the next change. */
+/**
+ * What to watch for the next change: the gateway file, the folders that it names, and the certificates of listeners and
+ * upstreams, which are renewed without touching the gateway file.
+ */
 export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
   const { file, policiesDir, pinsDir, listeners, admin, audit, watchedFiles } = settings;
   const secured = [listeners.data, listeners.ops, ...(admin === undefined ? [] : [admin.listener])];

@@ -1,6 +1,6 @@
-// Makes revocations of what administrators order: who is meant among the configured issuers, and how long
-// there is anything left to revoke. A token outlives no revocation of it: it cannot live longer than its
-// issuer may let it. docs/contract.md §3 (`maxLifetime`) and §10.
+// Turns the orders of administrators into revocations: which configured issuer is meant, and how long the revocation
+// must last. A revocation never expires before the tokens that it names, because no token may live longer than its
+// issuer's configuration allows. docs/contract.md §3 (`maxLifetime`) and §10.
 
 import { randomUUID } from 'node:crypto';
 import type { RevocationOrder, RevocationService, ShownRevocation } from '../admin/revocations.js';
@@ -17,7 +17,6 @@ type RevocationServicePorts = StatePorts & {
   readonly revocations: GatewayState['revocations'];
 };
 
-/** The desk of a gateway. */
 export function createRevocationService(ports: RevocationServicePorts): RevocationService {
   const { settings, revocations, now } = ports;
   return {
@@ -70,7 +69,7 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
       const revoked: Revoked = {
         ...{ kind: 'subject', issuer: found.issuer, subject },
         ...(client === undefined ? {} : { client }),
-        // The issuer's clock may be ahead of ours by as much as verification forgives.
+        // The issuer's clock may be ahead of ours by as much as verification tolerates.
         issuedUntilMs: atMs + CLOCK_TOLERANCE_MS,
       };
       return { revoked, leftMs: longestLife(found) };
@@ -79,12 +78,12 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
 }
 
 /**
- * Of an issuer that is asked about its tokens and need not say since when they are: a token of now that lives
- * too long to be accepted may be accepted when less of it is left.
+ * For an issuer with introspection, whose responses may omit `iat`: a token that has too long to live to be accepted
+ * now may be accepted later, when less of its life is left.
  */
 const LIFETIME_WITHOUT_IAT_MS = 24 * 24 * 60 * 60 * 1000;
 
-/** How long a token that exists now can be accepted for. */
+/** How long a token that exists now can be accepted for, in milliseconds. */
 function longestLife({ maxLifetimeMs, introspection }: IssuerSettings): number {
   if (introspection !== undefined) return LIFETIME_WITHOUT_IAT_MS;
   return maxLifetimeMs + LIFETIME_SKEW_MS + CLOCK_TOLERANCE_MS;
@@ -105,7 +104,7 @@ function show({ id, revoked, by, note, atMs, expiresAtMs }: Revocation): ShownRe
   };
 }
 
-/** A token's own id is shown as everywhere: by its digest. */
+/** A token id is shown by its digest, as everywhere else. */
 function about(
   revoked: Revoked,
 ): Pick<ShownRevocation, 'kind' | 'issuer' | 'subject' | 'client' | 'digest'> {

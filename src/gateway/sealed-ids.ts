@@ -1,5 +1,5 @@
-// The ids that clients carry for us within a session: of questions of a server and of events of a stream.
-// Sealed to the caller, the upstream and the session; nothing but the newest questions is remembered.
+// The ids that clients carry for the gateway within a session: of server requests and of stream events. They are sealed
+// to the caller, the upstream and the session. Only the newest server requests are also kept in memory.
 
 import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
@@ -18,12 +18,12 @@ import {
 import { createPassedServerRequests } from '../state/session-tables.js';
 import { OWN_SESSION } from '../upstream/adapters/session-over-stateless/adapter.js';
 
-/** How long a sealed session lives. Clients abandon most sessions; the id is all that is kept of one. */
+/** Lifetime of a sealed session. Clients abandon most sessions, and nothing but the id is kept of one. */
 export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
-/** How long a question waits for its answer: people think, and go to lunch. */
+/** How long a server request waits for its reply, which a person may have to give. */
 const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;
 
-/** Whose a sealed value is, and at which upstream. */
+/** Binds a sealed value to a caller at an upstream. */
 export function bindingOf(upstream: string, principal: Principal): SessionBinding {
   return {
     upstream,
@@ -33,12 +33,11 @@ export function bindingOf(upstream: string, principal: Principal): SessionBindin
   };
 }
 
-/** Whose a sealed value is, and in which session. */
+/** Binds a sealed value to a caller's session. */
 export function bindingIn({ upstream, principal, session }: SessionScope): ServerRequestBinding {
   return { ...bindingOf(upstream, principal), session: session.hash ?? '' };
 }
 
-/** The ports that seal and open such ids. */
 export function createSealedIds(
   ring: KeyRing,
   now: () => number,
@@ -54,7 +53,9 @@ export function createSealedIds(
 > {
   const asked = createPassedServerRequests();
 
-  /** Replicas may stand at different steps of a change of keys: an answer counts under each that they share. */
+  /**
+   * Claims under every key, because replicas may be at different steps of a key rotation and share at least one key.
+   */
   async function claimReply(sealed: string, session: SessionFacts): Promise<ReplayOutcome> {
     const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
     for (const keyHash of ring.hmacAll('answered-question', sealed)) {
@@ -72,7 +73,7 @@ export function createSealedIds(
       return sealed;
     },
     openServerRequest: (sealed, scope) => openServerRequest(ring, bindingIn(scope), sealed, now()),
-    // Where the gateway itself waits for the answer, on one replica, nobody waits for a second one.
+    // The gateway itself waits for such a reply, on one replica, and drops a second one.
     claimReply: (sealed, session) =>
       session.upstreamSession === OWN_SESSION ? true : claimReply(sealed, session),
     recallServerRequest: (id, session) => asked.find(session.hash ?? '', id),

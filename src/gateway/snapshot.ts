@@ -1,5 +1,5 @@
-// A view: one version of the files together with one sight of an upstream, as exchanges read it. Made
-// once and kept until either changes, so that the path of a request compiles nothing.
+// Snapshots: one configuration version together with the newest catalog of an upstream, as requests read it. A snapshot
+// is built once and kept until either changes, so that nothing is compiled while a request is handled.
 
 import { challengeFor } from '../auth/challenge.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
@@ -17,9 +17,10 @@ import type { Snapshot } from '../proxy/ports.js';
 import type { Version } from './config-version.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
-// The challenge of one upstream or endpoint: what a 401 offers and a 403 asks for, made from settings and policy.
-
-/** RFC 6750 §3: no error is named where no token was sent. */
+/**
+ * The challenges of one upstream or aggregate, made from settings and policy: what a 401 offers and which scopes a 403
+ * asks for. RFC 6750 §3: no error is named where no token was sent.
+ */
 export function challengeOf(
   settings: Settings,
   upstream: Pick<UpstreamSettings, 'path' | 'scopesSupported' | 'binding'>,
@@ -41,7 +42,6 @@ export function challengeOf(
 
 export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => Snapshot;
 
-/** Makes views and keeps the last one of each upstream. */
 export function createSnapshots(compile: CompileDefinition): SnapshotOf {
   const kept = new WeakMap<
     UpstreamRuntime,
@@ -105,7 +105,7 @@ function buildSnapshot(
     profiles: settings.profiles,
     limits: upstream.limits,
     carried,
-    // What a translated client is shown is what was listed in the era that its upstream speaks.
+    // A translated client is shown what was listed in the era that its upstream speaks.
     catalogueFor: ({ era, apps }) => (apps ? withApps : plain)[eraTowards(listedEra(era), carried)],
     mayShowApps: showsAppsTo(upstream, version, plain['2025']),
     legacySse: {
@@ -119,7 +119,10 @@ function buildSnapshot(
   };
 }
 
-/** Who may declare the Apps extension. Hosts of 2026 ask with each request, and those of one set of rules get one answer. */
+/**
+ * Which callers may declare the Apps extension. Stateless clients declare it with every request, so the result is kept
+ * for each set of rules.
+ */
 function showsAppsTo(
   { name, apps }: UpstreamSettings,
   { policies }: Version,
@@ -137,7 +140,7 @@ function showsAppsTo(
   };
 }
 
-/** What an upstream carries towards clients. Of HTTP+SSE that is every version of sessions: they are bridged. */
+/** What an upstream can carry for clients. HTTP+SSE is bridged and carries every session-era version. */
 function carriedBy(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
   if (observed === undefined) return undefined;
   const listedIn = (era: '2025' | '2026') =>

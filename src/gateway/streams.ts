@@ -1,25 +1,21 @@
-// The open streams of clients: who holds one, so that a change can be announced there and a stream
-// whose reason is gone can be ended.
+// The open streams of clients: a registry that bounds them per caller and in total, announces list changes on them and
+// ends them, and the check whether a stream may stay open after a reload. Also the emitter that notifies listeners of
+// applied configuration versions and of revocations.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
 import type { OpenStream } from '../proxy/ports.js';
 
-// Who is told when a version was applied or somebody was revoked: listeners for good, and the open streams,
-// which come and go with every exchange.
-
 export type ChangeEmitter = {
-  /** Tells `told` from now on, until the returned function is called. */
+  /** Calls `listener` on every change until the returned function is called. */
   subscribe(listener: () => void): () => void;
-  /** Tells everyone who follows, in no order. */
+  /** Calls every listener, in no particular order. */
   emit(): void;
 };
 
 type ChangeListener = { readonly listener: () => void; at: number };
 
-/**
- * Nobody follows yet. An array, not a Set, for the reason that live-table.ts gives.
- */
+/** Listeners come and go with every request; they are kept in an array, not a Set, for the reason in live-map.ts. */
 export function createChangeEmitter(): ChangeEmitter {
   const listeners: ChangeListener[] = [];
 
@@ -45,20 +41,20 @@ export function createChangeEmitter(): ChangeEmitter {
   };
 }
 
-// Whether a stream that was opened under one configuration may stay open under the next: only where it still
-// goes where it went, and its caller would be let in as the same principal. It verifies nothing and looks at
-// no rule: what may be seen on a stream is judged message by message.
-// docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone is closed).
-
 type Holder = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
 
-/** True where what let the holder of a stream in stands in `next` as it stood in `before`. */
+/**
+ * Whether a stream opened under `before` may stay open under `next`: it still leads to the same upstream, and its
+ * caller would be admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a
+ * stream is checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or
+ * upstream is gone is closed).
+ */
 export function isAccessUnchanged(holder: Holder, before: Settings, next: Settings): boolean {
   const terms = accessTermsOf(holder, next);
   return terms !== undefined && terms === accessTermsOf(holder, before);
 }
 
-/** What the settings say of this caller's tokens here; `undefined` where nobody vouches for them. */
+/** What the settings require of this caller's tokens; `undefined` where its issuer is no longer accepted. */
 function accessTermsOf(holder: Holder, settings: Settings): string | undefined {
   const { principal } = holder;
   const through = wayOf(holder, settings);
@@ -73,7 +69,7 @@ function accessTermsOf(holder: Holder, settings: Settings): string | undefined {
   ]);
 }
 
-/** The upstream, or the endpoint of several of which it is still a member. */
+/** The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its backends. */
 function wayOf(
   { upstream, aggregate }: Holder,
   { upstreams, aggregates }: Settings,
@@ -84,33 +80,33 @@ function wayOf(
   return through?.backends.some((one) => one.upstream === upstream) ? through : undefined;
 }
 
-/** What decides about tokens: how keys are had, or how the issuer is asked, changes no verdict. */
+/** How keys are fetched and how introspection is called decide nothing about a token and are left out. */
 function rulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
   const { network: _network, keysMaxAgeMs: _keysMaxAgeMs, ...rules } = issuer;
   return [rules, introspection !== undefined];
 }
 
-/** Idle streams are cheap and not free: one caller's must not be everyone's. */
+/** Idle streams are cheap but not free, so one caller must not use up the total. */
 export const MAX_STREAMS_A_CALLER = 64;
 const MAX_STREAMS = 10_000;
 
-/** A caller by identity, not by token: tokens are refreshed. */
+/** Identifies a caller by identity, not by token, because tokens are refreshed. */
 function holderOf(upstream: string, { issuerUrl, subject, client }: Principal): string {
   return JSON.stringify([upstream, issuerUrl, subject, client]);
 }
 
 export type StreamRegistry = {
-  /** False when this caller, or everyone together, holds as many streams as allowed. */
+  /** False when this caller, or all callers together, have as many streams open as allowed. */
   hasCapacity(upstream: string, principal: Principal): boolean;
   register(stream: OpenStream): () => void;
-  /** Tells every stream of an upstream that a list changed. */
+  /** Announces on every stream of an upstream that a list changed. */
   announce(upstream: string, method: string): void;
   /** Ends the streams for which `isGone` holds. */
   endWhere(isGone: (stream: OpenStream) => boolean): void;
   readonly size: number;
 };
 
-/** `count` is told of every stream that opens (1) and ends (-1). */
+/** `count` is called with 1 for every stream that opens and with -1 for every stream that ends. */
 export function createStreamRegistry(
   count: (upstream: string, delta: 1 | -1) => void,
 ): StreamRegistry {

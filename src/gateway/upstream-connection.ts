@@ -1,5 +1,5 @@
-// How an upstream is reached, what it is shown and how it is listed, by the transport that it speaks. Nothing
-// connects before it is used.
+// How one upstream is reached, which credentials it is shown and how it is listed, by the transport that it speaks;
+// also what all upstreams of a process share. Nothing connects before it is used.
 
 import type { UpstreamSettings } from '../config/settings.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
@@ -27,17 +27,13 @@ import { connectOptionsFor, type GuardedFetch } from '../upstream/safe-fetch.js'
 import { type Inspection, type OwnOf, startInspection } from './worker/inspection.js';
 import { createLoopScheduler } from './worker/json-reader.js';
 
-// What the upstreams of one process share, so that none of them takes it all: the event loop, the thread that
-// reads and inspects beside it, and the room for answers.
-
+// What the upstreams of one process share, so that none can use all of it: the event loop, the worker thread that reads
+// and inspects beside it, and the memory for buffered responses.
 type Load = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
 
 export type SharedLoad = Load & { readonly inspection: Inspection };
 
-/**
- * Shared by all upstreams of a gateway. Whoever makes it closes the inspection. `ownOf`: what the gateway shows
- * an upstream, and must not come back from it.
- */
+/** The caller closes the inspection. `ownOf`: the gateway's credentials that an upstream received and may echo. */
 export function createSharedLoad(log: Log, ownOf: OwnOf): SharedLoad {
   const loopScheduler = createLoopScheduler();
   const inspection = startInspection(log, loopScheduler, ownOf);
@@ -49,7 +45,7 @@ export function createSharedLoad(log: Log, ownOf: OwnOf): SharedLoad {
   };
 }
 
-/** For the command line, which waits for one upstream and for nothing else. */
+/** For the command line, which waits for one upstream only and needs no worker thread. */
 export function loadOfOne(): Load {
   return {
     readJson(source, { maxValues }) {
@@ -65,30 +61,29 @@ type UpstreamConnection = {
   readonly client: UpstreamClient;
   readonly presenter: Presenter;
   readonly sessions: SessionUpstream;
-  /** Makes the port of a lister. Two listers have two: over HTTP+SSE each holds a channel. */
+  /** Creates the port of a lister. Two listers need two: over HTTP+SSE each has its own stream. */
   readonly openRequest: () => ListingRequest;
-  /** Versions of sessions on this transport; `undefined` for those of streamable HTTP. */
+  /** Session-era versions spoken on this transport; `undefined` for those of streamable HTTP. */
   readonly sessionVersions: readonly string[] | undefined;
 };
 
 export type ConnectionPorts = {
   readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly now: () => number;
-  /** How large messages are read, and with whom the event loop is shared. */
+  /** How large messages are read, and the scheduler that shares the event loop. */
   readonly readJson: ReadJson;
   readonly loopScheduler: LoopScheduler;
-  /** Where the answers of all upstreams are kept that are long. */
+  /** Bounds the memory for buffered responses of all upstreams. */
   readonly bufferQuota: ResponseBufferQuota;
-  /** Who signs assertions, and as whom: `publicUrl`. */
+  /** Signs assertions, under the issuer `publicUrl`. */
   readonly signer: AssertionSigner;
   readonly issuer: string;
-  /** Told of each credential before the upstream gets it. */
+  /** Called with each credential before it is sent to the upstream. */
   readonly onCredential: NoteCredential;
-  /** Told in fixed words why a credential could not be had, or a connection not be made. */
+  /** Called with a fixed text that says why a credential could not be obtained or a connection failed. */
   readonly onTrouble: (what: 'credentials' | 'connection', detail: string) => void;
 };
 
-/** How the messages of an upstream are read where they are translated. */
 export function messageReaderOf(
   { name: upstream, limits: { maxValues } }: UpstreamSettings,
   { readJson, loopScheduler }: Pick<ConnectionPorts, 'readJson' | 'loopScheduler'>,
@@ -100,7 +95,7 @@ export function messageReaderOf(
   };
 }
 
-/** Makes the connections of an upstream. Whoever makes them closes the client. */
+/** Creates the connections of an upstream. The caller closes the client. */
 export function connectUpstream(
   settings: UpstreamSettings,
   ports: ConnectionPorts,

@@ -1,6 +1,7 @@
-// The ports that lead to an upstream, and in which era and transport it is spoken to: the one place where a
-// message is translated or not; what may leave was decided before.
-// Source: MCP 2026-07-28, versioning; MCP 2025-11-25, session management; docs/reference/protocol.md §2.
+// The ports that lead to an upstream. This is the one place that decides in which era and over which transport a
+// message is sent, and whether it is translated; whether it may be sent was decided before.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle and session management; MCP 2026-07-28, versioning;
+// docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { definitionOf } from '../policy/definitions.js';
@@ -24,10 +25,6 @@ import { headersIn } from '../upstream/adapters/stateless-over-session/session-p
 import { addressOf } from '../upstream/client.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
-// Messages of a channel of HTTP+SSE on their way to an upstream of another era: the handshake opens a session
-// there, everything else goes on in it. What may leave was decided before, in the form of the channel.
-// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
-
 const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
 const INITIALIZED = 'This session has begun. It is initialized once.';
 
@@ -36,13 +33,13 @@ type BridgedMessage = {
   readonly carried: Snapshot['carried'];
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  /** The session of the channel. */
+  /** The legacy SSE session of the client. */
   readonly legacySession: SessionFacts;
-  /** Aborted when the channel ends. */
+  /** Aborted when the client's legacy SSE stream ends. */
   readonly signal: LeaveSignal | undefined;
 };
 
-/** True where the session is of the kind that its upstream has now: a reload may have changed that. */
+/** Whether the session fits the transport that its upstream has now, which a reload may have changed. */
 function matchesTransport(
   { settings }: UpstreamRuntime,
   session: SessionFacts | undefined,
@@ -53,7 +50,10 @@ function matchesTransport(
 
 type Forward = (inner: AuthorizedRequest) => Promise<RoutedOutcome>;
 
-/** Sends a message of a channel; `forward` sends it once it is one of an upstream's session. */
+/**
+ * Sends a message of a legacy SSE session to an upstream of another era; `forward` sends it once it belongs to a
+ * session of the upstream.
+ */
 async function forwardBridged(
   bridgedMessage: BridgedMessage,
   forward: Forward,
@@ -73,7 +73,7 @@ async function forwardBridged(
   return outcome;
 }
 
-/** The handshake. A second one would leave the session of the first behind. */
+/** Opens a session at the upstream. A second handshake is refused: it would leave the first session open. */
 function openBridged(
   { runtime, carried, authorized, by, legacySession, signal }: BridgedMessage,
   forward: Forward,
@@ -83,7 +83,7 @@ function openBridged(
   if (message.kind === 'request' && bridged.hasOpened(legacySession))
     return bodyResponse(200, refusal(message.id, INITIALIZED, INVALID_REQUEST));
   if (eraTowards('2025', carried) !== '2026') {
-    // The version nearest to that of channels: what came later is then not sent.
+    // The oldest version is the nearest to legacy SSE, so the upstream does not send what was added later.
     const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
     return bridged.open(authorized, by, oldest, signal);
   }
@@ -97,9 +97,9 @@ function inSession(authorized: AuthorizedRequest, session: SessionFacts): Author
   return { ...authorized, admitted: { ...admitted, era: '2025', version, session } };
 }
 
-/** How long an answer to a server's own request may take. */
+/** Longest time for sending a reply of the gateway to a server request. */
 const OWN_RESPONSE_TIMEOUT_MS = 5_000;
-/** Answers of that kind under way at one upstream; a server that asks faster goes unanswered. */
+/** Such replies in progress at one upstream; a server that sends requests faster gets no reply to the rest. */
 const MAX_OWN_RESPONSES = 4;
 
 type ForwardingPorts = Pick<
@@ -107,20 +107,18 @@ type ForwardingPorts = Pick<
   'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'giveUp' | 'notePage'
 >;
 
-/** How a session's messages reach its upstream; `lost` where it was opened in an era that is gone there. */
+/** How messages of a session reach the upstream; `lost` where the upstream no longer speaks the era of the session. */
 type Route = 'direct' | 'translated' | 'lost';
 
-/** What leaves, and on whose behalf. */
 type Leaving = {
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
   readonly signal: LeaveSignal | undefined;
 };
 
-/** In whose session the gateway says something in its own words. */
+/** The session in which the gateway sends a message of its own, and on whose behalf. */
 type Spoken = { readonly session: SessionFacts; readonly by: Caller };
 
-/** Builds them. */
 export function createForwarding(
   runtimeOf: (upstream: string) => UpstreamRuntime,
   snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
@@ -164,7 +162,7 @@ export function createForwarding(
     }
   }
 
-  /** Says something in a session in the gateway's name, unless too much of that is under way. */
+  /** Sends a message of the gateway itself in a session, unless too many are in progress. */
   function sendToServer(
     runtime: UpstreamRuntime,
     { session, by }: Spoken,
@@ -210,7 +208,7 @@ export function createForwarding(
       if (inner === undefined) return Promise.resolve(bodyResponse(200));
       if (inner.upstreamSession === OWN_SESSION)
         return Promise.resolve(translation.sessions.endSession(inner));
-      // A server that gave its session no id has nothing to end.
+      // A server that gave its session no id has no session to end.
       return inner.upstreamSession === undefined && isBridged
         ? Promise.resolve(bodyResponse(200))
         : sessions.endSession(inner, by);
@@ -234,7 +232,7 @@ export function createForwarding(
     giveUp(upstream, { session, id, by }) {
       const runtime = runtimeOf(upstream);
       const inner = innerOf(runtime, session);
-      // Without sessions the connection that closes says it all.
+      // In the stateless era closing the connection is the cancellation.
       if (inner === undefined || inner.upstreamSession === OWN_SESSION) return;
       const params = { requestId: id, reason: 'The exchange took too long.' };
       const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params } as const;
@@ -263,7 +261,7 @@ function forwardStateless(
   { carried }: Snapshot,
   { authorized, by, signal }: Leaving,
 ): Promise<RoutedOutcome> {
-  // No server speaks this era over HTTP+SSE, listed or not.
+  // No server speaks the stateless era over HTTP+SSE, whether or not it was listed.
   const isDirect = settings.transport === 'http-sse';
   if (!isDirect && (carried === undefined || eraTowards('2026', carried) === '2026'))
     return client.forward(authorized, by, signal);
@@ -273,7 +271,7 @@ function forwardStateless(
 
 type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
 
-/** What the schema of the tool mirrors into headers. */
+/** The parameters that the tool's schema mirrors into headers. */
 function mirroredOf(
   snapshot: Snapshot,
   { admitted: { target, apps } }: AuthorizedRequest,
@@ -283,7 +281,7 @@ function mirroredOf(
   return definitionOf(standing)?.mirrored ?? [];
 }
 
-/** In a session of HTTP+SSE that is spoken directly, messages have an address of their own. */
+/** Sends a message of the gateway itself. A legacy SSE session without a bridge has its own message endpoint. */
 async function sendOwn(
   { client, sessions }: UpstreamRuntime,
   { session, by }: Spoken,

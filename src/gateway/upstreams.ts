@@ -1,5 +1,7 @@
-// What runs for one upstream: its connections, the gateway's own listing, and what was last seen there.
-// It lives across reloads as long as its settings stay the same.
+// The runtime of each upstream: its connections, the gateway's own listing of it, the translation between eras and what
+// was last observed there. A runtime lives across reloads as long as its settings stay the same. Messages between
+// replicas about sessions of translated upstreams are routed here.
+// Source: MCP 2026-07-28, versioning; docs/reference/protocol.md §2.3 and §2.4.
 
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import {
@@ -47,15 +49,12 @@ import { createListingAllowance, type ListingError } from '../upstream/discovery
 import { type MessageReader, runInTurn } from '../upstream/message-reader.js';
 import { type ConnectionPorts, connectUpstream, messageReaderOf } from './upstream-connection.js';
 
-// What replicas tell each other, and where it is heard: words about sessions that the gateway holds for
-// upstreams without any, by the upstream, and sessions that ended elsewhere.
-
 type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 
-/** The words that are said of the sessions of one upstream. */
+/** The part of the replica bus that carries messages about sessions of one upstream. */
 type SessionBusOf = (upstream: string) => SessionBus;
 
-/** Says them. An owner has one share, however many upstreams it has sessions with, and whatever is reloaded. */
+/** Creates the session buses. The quota of an owner covers its sessions at all upstreams and outlives reloads. */
 export function createSessionBuses(bus: ReplicaBus): SessionBusOf {
   const { self, send, publish } = limitSessionBus({
     self: bus.self,
@@ -72,13 +71,13 @@ export function createSessionBuses(bus: ReplicaBus): SessionBusOf {
   };
 }
 
-/** Hears the other replicas from now on. */
+/** Subscribes to messages of the other replicas, and to sessions that ended at them. */
 export function receiveFromReplicas(
   { replicaBus, ended }: Pick<GatewayState, 'replicaBus' | 'ended'>,
   runtimes: Runtimes,
 ): void {
   replicaBus.onMessage((received) => {
-    // Only gateways with this key say anything, and nothing but this.
+    // The bus is encrypted under the gateway key, and gateways send nothing but these messages.
     const { upstream, ...message } = received as unknown as UpstreamSessionMessage;
     runtimes.get(upstream)?.translation.sessions.receive(message);
   });
@@ -87,21 +86,19 @@ export function receiveFromReplicas(
   });
 }
 
-// One upstream, for clients of an era that it does not speak: all directions together, with what they keep.
-// Takes only what was cleared, and gives answers in the client's own form, unjudged.
-// Source: MCP 2026-07-28, versioning; docs/reference/protocol.md §2.3 and §2.4.
-
+// Translation for clients of an era that the upstream does not speak. Forwards only authorized requests and returns
+// responses in the client's own form, before they are checked.
 type Translation = {
-  /** Clients of sessions before an upstream without. */
+  /** Session-era clients of a stateless upstream. */
   readonly sessions: SessionClients;
-  /** Stateless clients before an upstream of sessions. */
+  /** Stateless clients of a session-era upstream. */
   readonly stateless: StatelessClients;
-  /** Clients of HTTP+SSE before an upstream of sessions, or of none. */
+  /** Legacy SSE clients of a session-era or stateless upstream. */
   readonly bridged: BridgedSessions;
   close(): void;
 };
 
-/** Opens nothing before the first message. */
+/** Opens no connection before the first message. */
 function createTranslation(settings: StatelessSettings): Translation {
   const stateless = createStatelessClients(settings);
   return {
@@ -115,9 +112,9 @@ function createTranslation(settings: StatelessSettings): Translation {
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
   readonly client: UpstreamClient;
-  /** How the credentials stand. */
+  /** The states of the upstream's credentials. */
   readonly presenter: Pick<Presenter, 'states'>;
-  /** The same upstream in sessions: over channels where it speaks HTTP+SSE. */
+  /** The same upstream with sessions: over legacy SSE streams where it speaks HTTP+SSE. */
   readonly sessions: SessionUpstream;
   /** The same upstream, for clients of an era that it does not speak. */
   readonly translation: Translation;
@@ -125,9 +122,9 @@ export type UpstreamRuntime = {
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
   isFresh(): boolean;
-  /** Whether the newest listing came through. */
+  /** Whether the newest listing succeeded. */
   isUp(): boolean;
-  /** Lists again where that is due; resolves whether or not it helped. */
+  /** Lists again where that is due; resolves whether or not the listing succeeded. */
   freshen(): Promise<void>;
   notePage(page: Omit<Page, 'atMs'>): void;
   noteListChanged(): Promise<void>;
@@ -137,13 +134,13 @@ export type UpstreamRuntime = {
 type RuntimePorts = ConnectionPorts & {
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
-  /** What is offered differs from what was seen before. */
+  /** Called when what the upstream offers differs from what was observed before. */
   readonly onObserved: (runtime: UpstreamRuntime) => void;
   readonly onListed: (runtime: UpstreamRuntime) => void;
   readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
 };
 
-/** Takes the digests that an observation will ask for. */
+/** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
 async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
   const { tools, prompts, templates, resources } = listing;
   const lists = [
@@ -158,7 +155,7 @@ async function digestInSlices(listing: Listing, messageReader: MessageReader): P
     });
 }
 
-/** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
+/** Starts an upstream: from now on it is listed periodically. Connects to nothing before the first listing. */
 function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
   const { limits, pinning } = settings;
@@ -231,15 +228,12 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
   return runtime;
 }
 
-// The running upstreams: started and ended as versions come and go. One whose settings a new version
-// leaves alone keeps its connections and what it has seen.
-
 export type Runtimes = {
   get(upstream: string): UpstreamRuntime | undefined;
-  /** The credentials that the upstream got from us and may send back, those of earlier settings too. */
+  /** The credentials that were sent to the upstream and may be echoed by it, including those of earlier settings. */
   ownCredentials(upstream: string): OwnCredentials | undefined;
   all(): Iterable<UpstreamRuntime>;
-  /** Makes the running upstreams those of the settings. */
+  /** Makes the running upstreams those of the settings; unchanged ones keep their connections and observations. */
   replace(settings: Settings): void;
   close(): Promise<void>;
 };
@@ -252,11 +246,10 @@ type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onTroubl
   readonly onObserved: (runtime: UpstreamRuntime) => void;
 };
 
-/** An empty set of upstreams. */
 export function createRuntimes(ports: RuntimesPorts): Runtimes {
   const { metrics, log } = ports;
   let running = new Map<string, UpstreamRuntime>();
-  // By name: what an upstream got outlives the connections over which it got it.
+  // Kept by name, because credentials that an upstream received outlive the connections they were sent over.
   const stores = new Map<string, OwnCredentialStore>();
 
   function start(settings: UpstreamSettings, issuer: string): UpstreamRuntime {
@@ -295,7 +288,7 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
         (runtime) => next.get(runtime.settings.name) !== runtime,
       );
       running = next;
-      // Exchanges that run on the old connections end there; nothing new begins on them.
+      // Requests in progress on the old connections end there; no new request starts on them.
       for (const runtime of gone) void runtime.close();
     },
     async close() {
@@ -308,7 +301,7 @@ const TROUBLE = {
   credentials: 'upstream credentials could not be had',
   connection: 'upstream connection failed',
 } as const;
-/** The same trouble of one upstream is logged once in this time: calls that fail for it come by themselves. */
+/** The same error of one upstream is logged once within this time, because every failing call would repeat it. */
 const TROUBLE_EVERY_MS = 10_000;
 const MAX_TROUBLES = 64;
 

@@ -1,21 +1,20 @@
-// Which members of an endpoint listed a resource to a caller, as this replica saw it: of several that may serve
-// a URI, it tells whose it is. It knows only where every one of them has shown its whole list, or a server
-// could claim what another has not shown yet. Bounded, a caller first; what is forgotten is ambiguous again, and
-// then refused.
+// Tables of this replica about the backends of aggregates, in memory only: which of them listed a resource to a caller,
+// which lost their session too often, and which work on a request. What outlives its request is bounded.
+// Source: MCP 2025-11-25, cancellation.
 
 import { createHash } from 'node:crypto';
 import type { RequestId } from '../protocol/jsonrpc.js';
 
 /**
- * URIs of one caller, past which all of its own are forgotten: half a memory would point to the wrong server. Of
- * all callers, who count as a URI each, past which the one that asked least lately is forgotten.
+ * URIs remembered per caller; beyond it all of the caller's are forgotten, because a partial memory could point to the
+ * wrong backend. In total, where a caller counts as one URI too, the least recently used caller is forgotten.
  */
 const MAX_URIS_A_CALLER = 10_000;
 const MAX_URIS = 50_000;
 /** Longer URIs are not remembered. */
 const MAX_URI_CHARS = 2_048;
 
-/** A page of one member's list: where it was asked to go on, and where it says that it goes on. */
+/** A page of one backend's list: the cursor it was requested with, and the cursor that it returned. */
 type ListedPage = {
   readonly upstream: string;
   readonly uris: readonly string[];
@@ -24,21 +23,25 @@ type ListedPage = {
 };
 
 type ListedResources = {
-  /** `key` names caller and endpoint. */
+  /** `key` names the caller and the aggregate. */
   note(key: string, page: ListedPage): void;
-  /** Of these members, those that listed the URI; none where one of them has not shown its whole list. */
+  /** Of these backends, those that listed the URI; empty where one of them has not shown its complete list. */
   recall(key: string, uri: string, backends: readonly string[]): readonly string[];
 };
 
 type Shown = {
   readonly listers: Map<string, Set<string>>;
-  /** Members whose list was shown from its first page to its last. */
+  /** Backends whose list was shown from its first page to its last. */
   readonly complete: Set<string>;
-  /** Where those go on, by a digest, that were shown from the first page on without a gap. */
+  /** For backends whose pages were shown from the first one without a gap: the digest of the next cursor. */
   readonly begun: Map<string, string>;
 };
 
-/** An empty memory. */
+/**
+ * Remembers which backends listed a resource to a caller, to find the one that serves a URI. It returns a result only
+ * where every backend has shown its complete list, because a server could otherwise claim what another has not shown
+ * yet. A forgotten URI is ambiguous again, and then refused.
+ */
 export function createListedResources({
   maxUris = MAX_URIS,
   maxUrisACaller = MAX_URIS_A_CALLER,
@@ -53,7 +56,7 @@ export function createListedResources({
     known.delete(key);
   }
 
-  /** How many of these are new to what a caller was shown. */
+  /** How many of these URIs were not shown to the caller before. */
   function countNew(key: string, uris: readonly string[]): number {
     const listers = known.get(key)?.listers;
     return uris.filter((uri) => listers?.has(uri) !== true).length;
@@ -66,14 +69,17 @@ export function createListedResources({
     return shown;
   }
 
-  /** What a caller was shown, with room for a page: who lists too much forgets its own, and no other caller's. */
+  /**
+   * Returns the caller's entry with capacity for a page. A caller over its bound loses only its own entries; the total
+   * bound drops the least recently used callers.
+   */
   function capacityFor(key: string, uris: readonly string[]): Shown {
     const own = known.get(key)?.listers.size ?? 0;
     if (own + countNew(key, uris) > maxUrisACaller) forget(key);
     const shown = shownTo(key);
     const needed = countNew(key, uris);
     for (const other of known.keys()) {
-      // Its own is the last.
+      // The caller's own entry is the last.
       if (other === key || count + needed <= maxUris) break;
       forget(other);
     }
@@ -93,7 +99,7 @@ export function createListedResources({
       for (const uri of kept) add(shown, uri, upstream);
       const isNext = cursor === undefined || shown.begun.get(upstream) === digestOf(cursor);
       shown.begun.delete(upstream);
-      // What was not kept, here or by another replica, leaves a gap.
+      // URIs that were not kept, or pages seen by another replica, leave a gap.
       if (!isNext || kept.length < uris.length) return;
       if (nextCursor === undefined) shown.complete.add(upstream);
       else shown.begun.set(upstream, digestOf(nextCursor));
@@ -111,34 +117,34 @@ function emptyShown(): Shown {
   return { listers: new Map(), complete: new Set(), begun: new Map() };
 }
 
-/** Cursors are as long as their servers like. */
+/** A digest, because servers choose the length of their cursors. */
 function digestOf(cursor: string): string {
   return createHash('sha256').update(cursor).digest('base64');
 }
 
-/** Callers count too: most lists are empty, and there is no end of callers. */
+/** Counts the caller too: most lists are empty, and the number of callers is not bounded. */
 function sizeOf({ listers }: Shown): number {
   return listers.size + 1;
 }
 
-// How often a member of an endpoint lost its part of a caller's session of late. Once in a while that ends the
-// session, so that it is opened anew with all members; a member that loses it again and again is left out
-// instead, or it would take the others with it.
-
-/** Losses within the window that are told; further ones are the member's own affair. */
+/** Losses within the window that end the session; after further ones the backend is left out. */
 const MAX_LOSSES = 3;
 const WINDOW_MS = 60_000;
-/** Past this many callers and members, the oldest are forgotten first. */
+/** Beyond this number of callers and backends, the oldest are forgotten first. */
 const MAX_KNOWN = 10_000;
 
 type LostBackends = {
-  /** Notes a loss that is told. */
+  /** Notes a loss that ends the session. */
   note(key: string): void;
-  /** Whether it has happened too often to be told again. */
+  /** Whether it has happened too often to end the session again. */
   isFrequent(key: string): boolean;
 };
 
-/** An empty memory. `key` names caller, endpoint and member. */
+/**
+ * Counts how often a backend recently lost its session with a caller. An occasional loss ends the caller's session, so
+ * that it is opened again with all backends; a backend that keeps losing it is left out, or it would take the others
+ * with it. `key` names caller, aggregate and backend.
+ */
 export function createLostBackends(now: () => number): LostBackends {
   const known = new Map<string, readonly number[]>();
   const recent = (key: string): readonly number[] =>
@@ -155,21 +161,19 @@ export function createLostBackends(now: () => number): LostBackends {
   };
 }
 
-// Which members of an endpoint work on a request of a session, so that what its client says of it reaches them
-// alone: a cancellation, whose text may say what was asked. One replica's memory, as long as the requests run;
-// a caller reaches its own session only.
-// Source: MCP 2025-11-25, cancellation.
-
 type RunningBackends = {
-  /** Enters a member under the sealed session; the returned function takes it out again. */
+  /** Enters a backend under the sealed session; the returned function removes it. */
   enter(session: string, id: RequestId, upstream: string): () => void;
-  /** The members that work on this request; none where nothing is known of it. */
+  /** The backends that work on this request; empty where none is known. */
   find(session: string, id: RequestId): readonly string[];
 };
 
-/** An empty table. */
+/**
+ * The backends that work on a request of a session, so that a cancellation, whose reason may quote the request, reaches
+ * only them. A caller reaches its own sessions only.
+ */
 export function createRunningBackends(): RunningBackends {
-  // Plain values only: nothing here holds on to a request.
+  // Plain values only, so that no request is kept alive.
   const running = new Map<string, readonly string[]>();
 
   function leave(key: string, upstream: string): void {
@@ -182,7 +186,7 @@ export function createRunningBackends(): RunningBackends {
   return {
     enter(session, id, upstream) {
       const key = keyOf(session, id);
-      // Two requests under one id, which no client should send, are two.
+      // Two requests with the same id, which no client should send, are counted separately.
       running.set(key, [...(running.get(key) ?? []), upstream]);
       let isIn = true;
       return () => {
@@ -194,7 +198,7 @@ export function createRunningBackends(): RunningBackends {
   };
 }
 
-/** The ids 1 and "1" are two (JSON-RPC 2.0 §4). */
+/** The ids 1 and "1" are different (JSON-RPC 2.0 §4). */
 function keyOf(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
 }

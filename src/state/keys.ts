@@ -1,7 +1,7 @@
-// The keys that the gateway derives from its own: one for each purpose, by HKDF-SHA-256 (RFC 5869).
-// The first gateway key seals, hashes and signs; all of them open and verify, so that keys can be rotated.
-// A purpose is part of the derivation: a key made for one purpose can never serve another.
-// Derived keys are kept, never the network's input: purposes come from code alone.
+// The keys that the gateway derives from its own: one for each purpose, by HKDF-SHA-256 (RFC 5869). The first gateway
+// key seals, hashes and signs; all of them open and verify, so that keys can be rotated. A purpose is part of the
+// derivation, so a key made for one purpose never serves another. Derived keys are cached, which is safe because
+// purposes are constants of the code, never input.
 
 import {
   createHmac as createNodeHmac,
@@ -15,14 +15,10 @@ import {
 } from 'node:crypto';
 import type { GatewayKey } from '../config/settings.js';
 
-// HMAC-SHA-256 for many short texts: two one-shot hashes over memory that is kept, which takes a third of
-// the time of an object for each digest. Long texts go the ordinary way. Never keeps what it hashed.
-// RFC 2104 §2; FIPS 198-1.
-
-/** The keyed digest of bytes or of text in UTF-8: base64url. */
+/** The keyed digest of bytes or of text in UTF-8, as base64url. */
 type Hmac = (bytes: Uint8Array | string) => string;
 
-/** Of SHA-256, in bytes. */
+/** Sizes of SHA-256, in bytes. */
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
 const INNER_PAD = 0x36;
@@ -32,7 +28,11 @@ const OUTER_PAD = 0x5c;
 const MAX_COPIED_BYTES = 16 * 1024;
 const MAX_BYTES_A_CHAR = 3;
 
-/** Makes the function of one key of at most 64 bytes. */
+/**
+ * HMAC-SHA-256 with one key of at most 64 bytes, for many short texts: two one-shot hashes over kept buffers take a
+ * third of the time of an object per digest. Longer texts use node:crypto's HMAC. Hashed text is erased. RFC 2104 §2;
+ * FIPS 198-1.
+ */
 export function createHmac(key: Uint8Array): Hmac {
   const secret = createSecretKey(key);
   const inner = Buffer.alloc(BLOCK_BYTES + MAX_COPIED_BYTES);
@@ -61,22 +61,22 @@ export function createHmac(key: Uint8Array): Hmac {
   };
 }
 
-/** Bytes of a gateway key. */
+/** Length of a gateway key, in bytes. */
 const GATEWAY_KEY_BYTES = 32;
 
-/** Bytes of the tag by which a sealed value names its key. */
+/** Length of the tag by which a sealed value names its key, in bytes. */
 export const KEY_TAG_BYTES = 8;
 
-/** INVARIANT: `keys public` derives the same key; what it prints verifies our checkpoints. */
+/** INVARIANT: `keys public` derives the same key; the key that it prints verifies the gateway's checkpoints. */
 const SIGNING_PURPOSE = 'signing';
-/** INVARIANT: upstreams trust what this key signs; it signs assertions alone. */
+/** INVARIANT: upstreams trust what this key signs; it signs nothing but assertions. */
 const ASSERTION_PURPOSE = 'assertion';
 const TAG_PURPOSE = 'key-tag';
 
 /** DER of a PKCS #8 Ed25519 private key up to its 32-byte seed (RFC 8410 §7). */
 const ED25519_PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** Purposes of keyed digests that stand in audit events; `audit hash` finds a value by each of them. */
+/** Purposes of the keyed digests in audit events; `audit hash` finds a value by each of them. */
 export const DIGEST_PURPOSES = ['token-id', 'arguments', 'result', 'session'] as const;
 
 /** A key for authenticated encryption, with the tag that names it. */
@@ -88,25 +88,25 @@ export type PublicKey = { readonly keyId: string; readonly publicKey: string };
 /** A detached Ed25519 signature (RFC 8032), base64url. */
 type Signature = { readonly keyId: string; readonly signature: string };
 
-/** The derived keys. Made once for a set of gateway keys. */
+/** The derived keys of a set of gateway keys. */
 export interface KeyRing {
   /** The key that seals for this purpose. */
   sealingKey(purpose: string): SealingKey;
-  /** The key of that tag, or `undefined` when no gateway key has it. */
+  /** The key with that tag, or `undefined` when no gateway key has it. */
   openingKey(purpose: string, tag: Uint8Array): SealingKey | undefined;
   /** Keyed digest under the first key: HMAC-SHA-256, base64url. */
   hmac(purpose: string, bytes: Uint8Array | string): string;
   /** Keyed digests under every key, in the order of the configuration: for finding a known value. */
   hmacAll(purpose: string, bytes: Uint8Array | string): readonly [string, ...string[]];
-  /** Keyed digest under the key of that tag; `undefined` when no gateway key has it. */
+  /** Keyed digest under the key with that tag; `undefined` when no gateway key has it. */
   hmacUnder(tag: Uint8Array, purpose: string, bytes: Uint8Array | string): string | undefined;
   /** Signs with the first key. */
   sign(bytes: Uint8Array): Signature;
-  /** Signs an assertion with the first key's own half for that. */
+  /** Signs an assertion with the first gateway key's assertion key. */
   signAssertion(bytes: Uint8Array): Signature;
   /** Public halves of all signing keys, in the order of the configuration. */
   publicKeys(): readonly PublicKey[];
-  /** Public halves of the keys for assertions, in the same order. */
+  /** Public halves of the assertion keys, in the same order. */
   assertionKeys(): readonly PublicKey[];
 }
 
@@ -181,8 +181,9 @@ function digest(key: DerivedKey, purpose: string, bytes: Uint8Array | string): s
 }
 
 /**
- * Derives the ring. Purposes must be constants of the code, because derived keys are kept.
- * @throws RangeError when there is no key or one is not 32 bytes: a mistake of the caller, settings are checked before.
+ * Derives the ring. Purposes must be constants of the code, because derived keys are cached.
+ * @throws RangeError when there is no key or one is not 32 bytes: a bug of the caller, because settings are checked
+ * before.
  */
 export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
   const derived = keys.map((key) => {

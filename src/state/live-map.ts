@@ -1,8 +1,8 @@
-// A table of what is under way: entries come and go with every exchange, and no value outlives its entry. In a
-// Map whose values are objects it would: each table that it outgrows stays reachable from the one before, with
-// all that it held, until a full collection. So the Map holds numbers, and the values stand apart; keys may stay.
+// A table for values that come and go with every request, in which no value outlives its entry. In a Map whose values
+// are objects it would: each internal table that the Map outgrows keeps its contents reachable until a full garbage
+// collection. So the Map holds numbers and an array holds the values; only keys may live longer.
 
-/** Values by key. Given another value, a key forgets the first. */
+/** Values by key. Setting a key again replaces its value. */
 export class LiveTable<K extends string | number, V extends object> {
   readonly #places = new Map<K, number>();
   readonly #values: (V | undefined)[] = [];
@@ -35,7 +35,7 @@ export class LiveTable<K extends string | number, V extends object> {
     return this.#places.has(key);
   }
 
-  /** All values, in no order. */
+  /** All values, in no particular order. */
   values(): readonly V[] {
     return this.#values.filter((value) => value !== undefined);
   }

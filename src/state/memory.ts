@@ -1,6 +1,6 @@
-// Limits counted in this process: a window that slides in steps, so that a key costs the same whatever
-// its limit. Errs towards refusing: in no span of `windowMs` do more than `count` uses pass. The table is
-// bounded; full of keys in use, it refuses new ones rather than forget what was used.
+// What a gateway remembers of its callers beyond one request: limits, single uses, ended sessions and revocations, as
+// one set of ports with two implementations: of a single replica (this file) and of several (shared-state.ts). Every
+// lookup returns at once, except limits and single uses of a shared store. docs/contract.md §10.
 
 import type {
   LimitOutcome,
@@ -14,27 +14,27 @@ import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation } from './revocations.js';
 import type { StatePorts } from './store.js';
 
-// Sessions that their owners have ended. A sealed id proves itself until it expires, so that an ended
-// one must be remembered until then (docs/contract.md §10: the store can only take away). One replica's memory.
-
-/** Past this many, the oldest are forgotten first; each is a keyed hash of 43 characters. */
+/** Beyond this number the oldest are forgotten first; each is a keyed hash of 43 characters. */
 const MAX_ENDED = 100_000;
 
 export type EndedSessions = {
   /** `hash` is a keyed hash of the sealed id, never the id. */
   add(hash: string, expiresAtMs: number): void;
   has(hash: string): boolean;
-  /** Tells of sessions that ended at another replica. */
+  /** Calls `listener` when sessions ended at another replica. */
   onElsewhere(listener: () => void): void;
 };
 
-/** Remembers ended sessions until they would have expired anyway. */
+/**
+ * Remembers ended sessions until they would have expired anyway, because a sealed id is valid until then
+ * (docs/contract.md §10: the store can only take away).
+ */
 export function createEndedSessions(now: () => number): EndedSessions {
   const ended = new Map<string, number>();
 
   function forgetExpired(): void {
     const nowMs = now();
-    // Insertion order is order of expiry, because all sessions live equally long.
+    // Insertion order is order of expiry, because all sessions have the same lifetime.
     for (const [hash, expiresAtMs] of ended) {
       if (expiresAtMs > nowMs && ended.size < MAX_ENDED) return;
       ended.delete(hash);
@@ -51,11 +51,11 @@ export function createEndedSessions(now: () => number): EndedSessions {
   };
 }
 
-/** Parts of a window: a use is forgotten at most one part late. */
+/** Steps of a window: a use is forgotten at most one step late. */
 const STEPS_PER_WINDOW = 16;
-/** One more than a window has, so that its oldest part, which it may still overlap, is kept. */
+/** One more than a window has, so that its oldest step, which it may still overlap, is kept. */
 const SLOTS = STEPS_PER_WINDOW + 1;
-/** Idle keys looked at on each use, so that the table shrinks by itself. */
+/** Idle keys swept on each use, so that the table shrinks by itself. */
 const SWEEP_PER_TAKE = 2;
 
 type Usage = {
@@ -82,7 +82,11 @@ interface MemoryLimits extends LimitStore {
 /** Keys for 50,000 callers and limits take about 15 MB. */
 const DEFAULT_MAX_KEYS = 50_000;
 
-/** Creates a store for one replica. Answers at once, never throws. */
+/**
+ * Counts limits in this process in a window that slides in steps, so that every key costs the same whatever its limit.
+ * It errs towards refusing: in no span of `windowMs` are more than `count` uses allowed. The table is bounded and, when
+ * full of keys in use, refuses new ones rather than forget uses. Returns at once, never throws.
+ */
 export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLimits {
   const { maxKeys = DEFAULT_MAX_KEYS, nowMs = () => performance.now() } = options;
   const usages = new Map<string, Usage>();
@@ -97,7 +101,7 @@ export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLim
     }
   }
 
-  /** Looks at all keys at most once a second: a full table must not make each call dear. */
+  /** Sweeps all keys at most once a second, so that a full table does not make each call expensive. */
   function makeCapacity(now: number): boolean {
     if (usages.size < maxKeys) return true;
     if (now - lastFullSweepMs < 1000) return false;
@@ -114,13 +118,13 @@ export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLim
       const now = nowMs();
       sweep(now, SWEEP_PER_TAKE);
       let usage = usages.get(key);
-      // A limit that a reload changed starts anew: its steps are of another length.
+      // A limit that a reload changed starts anew, because its steps have another length.
       if (usage === undefined || usage.windowMs !== limit.windowMs) {
         if (usage === undefined && !makeCapacity(now)) return 'unavailable';
         usage = startUsage(limit.windowMs, now);
       }
       advance(usage, now);
-      // Last touched stands last, so that idle keys come first when sweeping.
+      // The key moves to the end, so that idle keys come first when sweeping.
       usages.delete(key);
       usages.set(key, usage);
       if (usage.total >= limit.count) {
@@ -143,7 +147,7 @@ function startUsage(windowMs: number, now: number): Usage {
   return { windowMs, slots: new Uint32Array(SLOTS), step, total: 0 };
 }
 
-/** Empties the slots that the window has left. A clock that goes back changes nothing. */
+/** Empties the slots that have left the window. A clock that goes back changes nothing. */
 function advance(usage: Usage, now: number): void {
   const current = Math.floor(now / stepMs(usage));
   const passed = Math.min(current - usage.step, SLOTS);
@@ -155,7 +159,7 @@ function advance(usage: Usage, now: number): void {
   if (passed > 0) usage.step = current;
 }
 
-/** Milliseconds until so many uses are forgotten that one more fits. */
+/** Milliseconds until enough uses are forgotten that one more fits. */
 function waitFor(usage: Usage, count: number, now: number): number {
   let remaining = usage.total;
   for (let age = SLOTS - 1; age >= 0; age--) {
@@ -166,16 +170,13 @@ function waitFor(usage: Usage, count: number, now: number): number {
   return usage.windowMs;
 }
 
-// Remembers in this process what was used once. Bounded, and it forgets nothing before its time: full of
-// uses that still count, it answers `unavailable` rather than forget one that could then be repeated.
-
 /** Uses kept at once; each takes about 150 bytes. */
 const DEFAULT_MAX_USES = 200_000;
-/** The part of all uses that one owner may hold. */
+/** The fraction of all uses that one owner may hold. */
 const OWNER_PART = 0.25;
-/** Uses looked at on each call, so that the table shrinks by itself. */
+/** Uses swept on each call, so that the table shrinks by itself. */
 const SWEEP_PER_USE = 4;
-/** Between two looks at a whole table that is full. */
+/** Time between two sweeps of the whole table when it is full. */
 const FULL_SWEEP_EVERY_MS = 1000;
 
 interface MemoryReplays extends ReplayStore {
@@ -186,7 +187,10 @@ interface MemoryReplays extends ReplayStore {
 
 type Use = { readonly expiresAtMs: number; readonly owner: string };
 
-/** Makes the memory of one replica. `now` is in milliseconds since the epoch. */
+/**
+ * Remembers single uses of one replica until they expire. When full of uses that still count, it returns `unavailable`
+ * rather than forget one that could then be repeated. `now` is in milliseconds since the epoch.
+ */
 export function createMemoryReplays(
   now: () => number,
   maxUses: number = DEFAULT_MAX_USES,
@@ -196,7 +200,7 @@ export function createMemoryReplays(
   const maxOwnUses = Math.max(1, Math.floor(maxUses * OWNER_PART));
   let sweptAtMs = Number.NEGATIVE_INFINITY;
 
-  /** Oldest first; lives are about equally long, so that those are the ones that have expired. */
+  /** Oldest first: lifetimes are about equal, so those are the ones that have expired. */
   function sweep(nowMs: number, most: number): void {
     let examined = 0;
     for (const [keyHash, use] of uses) {
@@ -242,20 +246,15 @@ export function createMemoryReplays(
   };
 }
 
-// What a gateway remembers of its callers beyond one request: limits, single uses, ended sessions and
-// revocations, as one set of ports with two makers, of one replica (below) and of several (shared-state.ts).
-// Everything that a request asks is answered at once, but for limits and single uses of a shared store.
-// docs/contract.md §10.
-
-/** Why a caller that was verified is refused all the same. */
+/** Why a caller is refused although its token was verified. */
 type CallerError = 'token-revoked' | 'store-unavailable';
 
-/** `kept`: in force here, and told to the store as soon as it can be reached. */
+/** `kept`: in force here, and published to the store as soon as it can be reached. */
 export type Added = 'shared' | 'kept' | 'full';
 export type Lifted = 'lifted' | 'unknown' | 'unavailable';
 
 export type Revocations = {
-  /** Whether this caller was revoked, or nobody can tell. Never waits. */
+  /** Whether this caller was revoked, or that cannot be checked now. Never waits. */
   checkPrincipal(principal: Principal): CallerError | undefined;
   /** Whether this caller is known to be revoked, however old that knowledge is. */
   isRevoked(principal: Principal): boolean;
@@ -264,9 +263,9 @@ export type Revocations = {
   /** In force here when it returns its promise. */
   add(revocation: Revocation): Promise<Added>;
   lift(id: string): Promise<Lifted>;
-  /** Those in force, the newest first. */
+  /** Those in force, newest first. */
   list(): readonly Revocation[];
-  /** Tells of every change of what `judge` and `hasSession` answer. */
+  /** Calls `listener` when the result of `checkPrincipal` or `hasSession` may have changed. */
   onChange(listener: () => void): void;
 };
 
@@ -274,20 +273,20 @@ export type Revocations = {
 export type StoreStatus = {
   readonly state: 'armed' | 'degraded' | 'off';
   readonly reason: string;
-  /** True while the store cannot be asked. */
+  /** True while the store cannot be reached. */
   readonly isUnreachable: boolean;
 };
 
 export type GatewayState = {
   readonly limits: LimitStore;
   readonly replays: ReplayStore;
-  /** Which questions of servers were answered; apart from proofs, so that neither takes the other's room. */
+  /** Which server requests were replied to; separate from DPoP proofs, so that neither uses up the other's capacity. */
   readonly answeredRequests: ReplayStore;
   readonly ended: EndedSessions;
   readonly revocations: Revocations;
   readonly replicaBus: ReplicaBus;
   status(): StoreStatus;
-  /** Resolves when the store was asked for the first time, whether or not it answered. */
+  /** Resolves after the first attempt to read the store, successful or not. */
   start(): Promise<void>;
   close(): Promise<void>;
 };
@@ -298,7 +297,7 @@ const ALONE: StoreStatus = {
   isUnreachable: false,
 };
 
-/** The state of one replica: gone when the process ends. */
+/** The state of a single replica: gone when the process ends. */
 export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   const known = createRevocationSet(ring, now);
   const listeners: (() => void)[] = [];

@@ -1,6 +1,6 @@
-// The store that replicas share, in Redis 6.2 or Valkey: one connection for questions, one that only listens for hints.
-// A command waits for nothing: without a connection, or past its time, it is a fault at once. Keys share a
-// prefix and a hash slot, values are hashes or sealed, and everything ends by itself.
+// The store that replicas share, in Redis 6.2 or Valkey: one connection for commands, one that only subscribes to
+// hints. A command never waits for the store: without a connection, or after its timeout, it fails at once. Keys share
+// a prefix and a hash slot, values are keyed hashes or sealed, and every key expires.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
@@ -9,17 +9,16 @@ import { MAX_QUEUED_MESSAGES } from './replica-bus.js';
 import { MAX_REVOCATIONS } from './revocations.js';
 import type { StoreLink } from './store.js';
 
-// What Redis does in one step, as Lua: a script is atomic, and reads one clock, that of the store.
-// Keys come as KEYS and all are of one hash slot; everything that is written has an end. Texts only;
-// redis-link.ts sends them and reads what they return.
+// The operations that Redis runs in one step, as Lua: a script is atomic and reads one clock, that of the store. All
+// KEYS are of one hash slot, and everything that is written gets an expiry.
 
-/** What stands before the scripts that ask for the time: milliseconds since the epoch. */
+/** Prefix of the scripts that need the time, in milliseconds since the epoch. */
 const NOW = `
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `;
 
-/** Lets a sorted set of expiries end with its last member. */
+/** Makes a sorted set of expiries (and `more`) expire one second after its last member. */
 const EXPIRE_WITH_LAST = `
 local function expire_with_last(key, more)
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
@@ -31,10 +30,10 @@ end
 `;
 
 /**
- * KEYS version, replicas, ended, words; ARGV replica, milliseconds that a replica counts as there, mark, most,
- * the last word that was read, most words. Returns version, replicas, now, hashes with their expiries in turn,
- * and words with their places in turn. Those that were read are forgotten; those that are shown are not yet,
- * because this answer may be lost.
+ * KEYS version, replicas, ended, message queue; ARGV replica, milliseconds after which a silent replica no longer
+ * counts, mark, most ended sessions, score of the last message read, most messages. Returns version, number of
+ * replicas, now, hashes with their expiries alternating, and messages with their scores alternating. Deletes the
+ * messages that were read before; those returned now stay until the next poll, because this reply may be lost.
  */
 const POLL = `${NOW}
 redis.call('ZADD', KEYS[2], now, ARGV[1])
@@ -47,7 +46,7 @@ local words = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', '+inf', 'WITHSCORES',
 return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended, words}
 `;
 
-/** KEYS version, expiries, texts, lifted. Returns version, ids and texts in turn, lifted ids. */
+/** KEYS version, expiries, texts, lifted. Returns version, ids and texts alternating, lifted ids. */
 const REVOCATIONS = `${NOW}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do
   redis.call('HDEL', KEYS[3], id)
@@ -58,8 +57,8 @@ return {redis.call('GET', KEYS[1]) or '', redis.call('HGETALL', KEYS[3]), redis.
 `;
 
 /**
- * KEYS version, expiries, texts, lifted; ARGV id, text, milliseconds left, most, new version, its
- * milliseconds, channel. Returns 0 where there is no room.
+ * KEYS version, expiries, texts, lifted; ARGV id, text, milliseconds left, most revocations, new version, milliseconds
+ * until it expires, pub/sub channel. Returns 0 where the store holds as many as are allowed.
  */
 const ADD_REVOCATION = `${NOW}${EXPIRE_WITH_LAST}
 if redis.call('ZSCORE', KEYS[4], ARGV[1]) or redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 1 end
@@ -72,7 +71,7 @@ redis.call('PUBLISH', ARGV[7], '')
 return 1
 `;
 
-/** KEYS as above; ARGV id, milliseconds left, new version, its milliseconds, channel. */
+/** KEYS as above; ARGV id, milliseconds left, new version, milliseconds until it expires, pub/sub channel. */
 const LIFT_REVOCATION = `${NOW}${EXPIRE_WITH_LAST}
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HDEL', KEYS[3], ARGV[1])
@@ -83,7 +82,7 @@ redis.call('PUBLISH', ARGV[5], '')
 return 1
 `;
 
-/** KEYS ended; ARGV hash, milliseconds left, most. Past the bound the oldest are forgotten. */
+/** KEYS ended; ARGV hash, milliseconds left, most sessions. Beyond the bound the oldest are removed. */
 const END_SESSION = `${NOW}${EXPIRE_WITH_LAST}
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
@@ -92,10 +91,11 @@ return 1
 `;
 
 /**
- * KEYS replicas, words of each that is told; ARGV most, milliseconds that a replica counts as there, and with no
- * room, milliseconds left, channel, then replica and word in turn. Returns how many were told, and -1 where one
- * that is there has no room: then none is. One step for all, so that words to all have one order everywhere; a
- * place is a time in microseconds, because a place that was read must not come again.
+ * KEYS replicas, message queue of each recipient; ARGV most messages in a queue, milliseconds after which a silent
+ * replica no longer counts, the same for one whose queue is full, milliseconds left, pub/sub channel, then replica and
+ * message alternating. Returns the number of recipients, or -1, with nothing enqueued, where the queue of a live
+ * replica is full. One script for all, so that broadcasts have one order at every replica. A score is a time in
+ * microseconds, because the score of a message that was read must not be used again.
  */
 const ENQUEUE_MESSAGES = `${NOW}
 local there = {}
@@ -114,15 +114,15 @@ if #there > 0 then redis.call('PUBLISH', ARGV[5], '') end
 return #there
 `;
 
-/** KEYS replicas; ARGV milliseconds that a replica counts as there, most. Returns their names. */
+/** KEYS replicas; ARGV milliseconds after which a silent replica no longer counts, most. Returns their names. */
 const REPLICAS = `${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])
 `;
 
 /**
- * KEYS uses; ARGV count, milliseconds of a step, steps of a window. A window that slides in steps, as
- * memory-limits.ts counts it: one step more than a window has is kept, so that it errs towards refusing.
- * Returns 0 for a use that was counted, else milliseconds until one more fits.
+ * KEYS uses; ARGV count, milliseconds of a step, steps of a window. A window that slides in steps, counted as in
+ * memory.ts: one step more than the window has is kept, so that it errs towards refusing. Returns 0 for a use that was
+ * counted, else the milliseconds until one more fits.
  */
 const TAKE = `${NOW}
 local length, steps = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -152,22 +152,24 @@ end
 return math.ceil(length * steps)
 `;
 
-/** A replica that did not look for so long is not counted. */
+/** A replica that has not polled for this long no longer counts. */
 const REPLICA_COUNTS_MS = 10_000;
-/** Ended sessions that one look shows, and that the store keeps. */
+/** Ended sessions that one poll returns, and that the store keeps. */
 const MAX_ENDED_PER_POLL = 5_000;
 const MAX_ENDED = 100_000;
-/** One for which so many words wait that there is no room, and that did not look for so long, reads none of them. */
+/**
+ * A replica whose queue is full and that has not polled for this long is skipped instead of making the message fail.
+ */
 const REPLICA_READS_MS = 3_000;
-/** Replicas that are told of something; nobody runs so many. */
+/** Recipients of a broadcast; no deployment has so many replicas. */
 const MAX_REPLICAS = 1_000;
-/** Longer than any revocation lives, so that a version outlives what it is of. */
+/** Longer than any revocation lives, so that the version outlives what it describes. */
 const VERSION_LEFT_MS = 30 * 24 * 60 * 60 * 1000;
-/** Parts of a window of a limit; see memory-limits.ts. */
+/** Steps of a limit's window; see memory.ts. */
 const STEPS_PER_WINDOW = 16;
 
 const CONNECT_TIMEOUT_MS = 2_000;
-/** Looks never pause for so long: a connection without an answer is dead. */
+/** Polls never pause for this long, so a connection without a reply is dead. */
 const SILENT_CONNECTION_MS = 10_000;
 const MIN_RETRY_MS = 50;
 const MAX_RETRY_MS = 1_000;
@@ -196,27 +198,27 @@ const SCRIPTS = {
 
 function optionsOf({ commandTimeoutMs }: RedisSettings) {
   return {
-    // A call must never wait for a store to come back.
+    // A request must never wait for a store to come back.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     commandTimeout: commandTimeoutMs,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // Both would ask for rights that nothing else needs.
+    // Both would need Redis permissions that nothing else needs.
     enableReadyCheck: false,
     disableClientInfo: true,
     retryStrategy: (times: number) => Math.min(MIN_RETRY_MS * 2 ** times, MAX_RETRY_MS),
-    // After a failover the old primary takes no writes.
+    // After a failover the old primary refuses writes.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
   } satisfies RedisOptions;
 }
 
-/** Opens the connections; until they stand, everything rejects. */
+/** Opens the connections; until they are established, every command rejects. */
 export function openRedisLink(settings: RedisSettings): StoreLink {
   const options = optionsOf(settings);
   const redis = new Redis(settings.url, { ...options, socketTimeout: SILENT_CONNECTION_MS });
   const listener = new Redis(settings.url, options);
-  // Without these an unreachable store would end the process; every command tells of it anyway.
+  // Without these listeners an unreachable store would end the process; every command reports the error anyway.
   let refused: unknown;
   redis.on('error', (error) => {
     refused = error;
@@ -226,7 +228,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   });
   listener.on('error', () => undefined);
 
-  // The braces put all keys into one slot, so that a script may touch several.
+  // The braces put all keys into one hash slot, so that a script may use several.
   const keyOf = (name: string): string => `{${settings.prefix}}:${name}`;
   const channel = keyOf('news');
   const version = keyOf('revocations:version');
@@ -257,7 +259,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   return {
     isPrivate: isPrivate(settings.url),
     opened: () => firstTry(redis),
-    // A command without a connection says nothing; why there is none was said before.
+    // The error of a command without a connection has no cause; the connection error before it has.
     describe: (error) => describeError(refused ?? error),
     async poll(replica, { mark, readTo, maxMessages }) {
       const keys = [version, replicas, ended, queueKeyOf(replica)];
@@ -312,7 +314,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     },
     async take(key, { count, windowMs }) {
       const stepMs = windowMs / STEPS_PER_WINDOW;
-      // A limit that a reload changed starts anew: its steps are of another length.
+      // A limit that a reload changed starts anew, because its steps have another length.
       const uses = keyOf(`limit:${windowMs}:${key}`);
       const waitMs = Number(await run(SCRIPTS.take, [uses], [count, stepMs, STEPS_PER_WINDOW]));
       return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
@@ -333,7 +335,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   };
 }
 
-/** Resolves when the first try to connect has ended, either way. */
+/** Resolves when the first attempt to connect has ended, successfully or not. */
 function firstTry(redis: Redis): Promise<void> {
   if (redis.status === 'ready') return Promise.resolve();
   return new Promise((resolve) => {
@@ -342,7 +344,7 @@ function firstTry(redis: Redis): Promise<void> {
   });
 }
 
-/** What the store itself says begins with a word in capitals; nothing else of an error is shown. */
+/** An error of the store itself begins with a word in capitals; nothing else of an error is shown. */
 function describeError(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const errorPrefix = /^[A-Z]{4,16}(?= )/.exec(error.message)?.[0];
@@ -350,7 +352,7 @@ function describeError(error: unknown): string {
   return error.message === 'Command timed out' ? 'no answer in time' : 'no connection';
 }
 
-/** The store counts in whole milliseconds, and in at least one. */
+/** The store counts in whole milliseconds, and at least one. */
 function integer(leftMs: number): number {
   return Math.max(1, Math.ceil(leftMs));
 }
@@ -360,7 +362,7 @@ function listOf(reply: Reply | undefined): readonly Reply[] {
   return reply as readonly Reply[];
 }
 
-/** A flat list of names and values, in turn. */
+/** Reads a flat list of alternating names and values. */
 function pairsOf(reply: Reply | undefined): readonly (readonly [string, string])[] {
   const flat = listOf(reply);
   return flat.flatMap((name, index) =>

@@ -1,8 +1,7 @@
-// Words of one replica to another, by the store that they share: sealed, bound to the replica that they are
-// for, taken once, and gone after a minute. What is told to all, its teller included, is heard everywhere in
-// one order, that of the store; so replicas that were told of the same things agree on them. A word grants
-// nothing: it concerns a session that its reader knows by a keyed hash, and whatever comes of it is judged as
-// ever. docs/contract.md §10.
+// The replica bus: messages between replicas through the shared store, sealed to their recipient, delivered at most
+// once and dropped after a minute. Broadcasts, which include their sender, arrive everywhere in the order of the store,
+// so replicas that received the same broadcasts agree. A message grants nothing: it concerns a session that its
+// recipient knows by a keyed hash, and whatever follows from it is checked as usual. docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../protocol/jsonrpc.js';
@@ -10,58 +9,58 @@ import { open, seal } from './sealed-token.js';
 import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } from './store.js';
 
 const PURPOSE = 'replica-word';
-/** A replica looks far more often; what nobody took by then is for nobody. */
+/** A replica polls far more often; a message that was not read by then has no reader. */
 const MESSAGE_TTL_MS = 60_000;
-/** By the clocks of two replicas, which may differ by a minute. */
+/** Twice as long, because it is checked by the clocks of two replicas, which may differ by a minute. */
 export const MESSAGE_OPENS_MS = 2 * MESSAGE_TTL_MS;
-/** Words that are known to have been read; past it the oldest are forgotten first. */
+/** Messages remembered as read; beyond it the oldest are forgotten first. */
 const MAX_READ = 100_000;
-/** Words that wait for one replica; it reads them as they come. */
+/** Messages that may wait for one replica; it reads them as they arrive. */
 export const MAX_QUEUED_MESSAGES = 256;
-/** So that a look is short however much was said: at the longest, as many MiB. The next look follows at once. */
+/** Bounds a poll however much was sent: to as many MiB at most. The next poll follows at once. */
 export const MAX_MESSAGES_PER_POLL = 32;
-/** The longest word, in UTF-16 units: the answer to a question is one. */
+/** The longest message, in UTF-16 units: it may carry the reply to a server request. */
 export const MAX_MESSAGE_CHARS = 256 * 1024;
-/** A sealed word of that length, in base64url, with room for characters of three bytes. */
+/** A sealed message of that length, in base64url, with allowance for characters of three bytes. */
 const MAX_SEALED_CHARS = 4 * MAX_MESSAGE_CHARS + 256;
-/** Head and nonce of a sealed text, which no two have in common: 27 bytes. */
+/** Header and nonce of a sealed text, 27 bytes, which no two texts have in common. */
 const MARK_CHARS = 36;
 
-/** `nobody`: no such replica runs, or the word is too long. `unavailable`: for now, it cannot be told. */
+/** `nobody`: no such replica runs, or the message is too long. `unavailable`: it cannot be delivered now. */
 export type DeliveryResult = 'told' | 'nobody' | 'unavailable';
 
 export type ReplicaBus = {
-  /** The name of this replica, another after each start. */
+  /** The name of this replica, a new one after each start. */
   readonly self: string;
-  /** Tells one replica. Never rejects. */
+  /** Sends to one replica. Never rejects. */
   send(replica: string, message: Json): Promise<DeliveryResult>;
-  /** Tells all that run now, or none, and resolves when this replica has heard it too. Never rejects. */
+  /** Sends to all replicas that run now, or to none; resolves when this replica has received it too. Never rejects. */
   publish(message: Json): Promise<Exclude<DeliveryResult, 'nobody'>>;
-  /** Called with each word for this replica. */
+  /** Called with each message for this replica. */
   onMessage(listener: (message: Json) => void): void;
 };
 
 export type SharedReplicaBus = ReplicaBus & {
   /**
-   * What the next look asks for. Words too long for an answer in time would hide all else that is looked for:
-   * after a look that failed the next reads none, and that after it one, then more again.
+   * What the next poll asks for. Messages too long for a reply in time would block everything else that is polled:
+   * after a failed poll the next asks for no message, the one after it for one, then for twice as many each time.
    */
   ask(): Pick<SeenBefore, 'readTo' | 'maxMessages'>;
-  /** Takes what a look found. */
+  /** Takes the messages of a poll. */
   note(found: StoreUpdate['messages']): void;
-  /** Whether the last look showed as many as it asked for. */
+  /** Whether the last poll returned as many messages as it asked for. */
   mayBeMore(): boolean;
 };
 
 type Ports = StatePorts & {
   readonly link: Pick<StoreLink, 'enqueueMessages' | 'replicas'>;
   readonly isReachable: () => boolean;
-  /** Looks, until it holds or nothing is left to see. */
+  /** Polls until `isReceived` holds or no message is left. */
   readonly pollUntil: (isReceived: () => boolean) => Promise<void>;
   readonly onError: (error: unknown) => void;
 };
 
-/** The words of a replica alone: all is itself. */
+/** The bus of a single replica, which sends to itself only. */
 export function createLocalReplicaBus(): ReplicaBus {
   const listeners: ((message: Json) => void)[] = [];
   return {
@@ -75,20 +74,20 @@ export function createLocalReplicaBus(): ReplicaBus {
   };
 }
 
-/** The words of a replica among others. */
+/** The bus of a replica among others. */
 export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   const { ring, now, link, isReachable, pollUntil, onError } = ports;
   const self = randomUUID();
   const listeners: ((message: Json) => void)[] = [];
-  /** When what was read can be read no more, by its head and nonce. */
+  /** When a message that was read can no longer be opened, by its header and nonce. */
   const read = new Map<string, number>();
-  /** The newest word of the last look: the next one lets the store forget what was read. */
+  /** Score of the newest message of the last poll; with the next one the store deletes what was read. */
   let readTo = 0;
   let asked = MAX_MESSAGES_PER_POLL;
   let isAnswered = true;
   let mayBeMore = false;
 
-  /** A word counts once, though a store gave it twice. */
+  /** A message counts once, even if the store returned it twice. */
   function isNew(text: string): boolean {
     for (const [known, untilMs] of read) {
       if (untilMs > now() && read.size < MAX_READ) break;
@@ -161,7 +160,7 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   };
 }
 
-/** What marks a sealed text; see {@link MARK_CHARS}. */
+/** The unique prefix of a sealed text; see {@link MARK_CHARS}. */
 function markOf(sealed: string): string {
   return sealed.slice(0, MARK_CHARS);
 }

@@ -1,13 +1,14 @@
-// The revocations that this process knows, asked for with every request: at once, without waiting, and
-// for most callers with one look at what was found the last time. It can only take away. Entries that have
-// expired say no longer than until they are swept, and then name nothing that is still valid.
+// The revocations known to this process, checked with every request without waiting and, for most callers, by one
+// lookup of the previous result; and how a revocation is sealed, so that a store sees neither names nor notes and
+// cannot forge one. A revocation can only refuse, never allow. An expired entry stays until it is swept, and then names
+// nothing that is still valid. RFC 7009 §2; docs/contract.md §10.
 
 import type { Principal } from '../policy/principal.js';
 import type { KeyRing } from './keys.js';
 
 import { open, seal } from './sealed-token.js';
 
-/** Revocations are made by people: past this many, one more is refused rather than one forgotten. */
+/** Revocations are made by people: beyond this number another is refused rather than one forgotten. */
 export const MAX_REVOCATIONS = 10_000;
 
 export type RevocationSet = {
@@ -15,13 +16,13 @@ export type RevocationSet = {
   hasCaller(principal: Principal): boolean;
   /** Whether one of these is the keyed digest of a revoked session. */
   hasSession(digests: readonly string[]): boolean;
-  /** False for one that is known. What others made is added whatever the bound. */
+  /** False for one that is known. Those of other replicas are added regardless of the bound. */
   add(revocation: Revocation): boolean;
   /** False where no further one may be made. */
   hasCapacity(): boolean;
   remove(id: string): boolean;
   get(id: string): Revocation | undefined;
-  /** Those in force, the newest first. */
+  /** Those in force, newest first. */
   list(): readonly Revocation[];
 };
 
@@ -31,19 +32,19 @@ type Tables = {
   readonly subjects: Map<string, Extract<Revocation['revoked'], { kind: 'subject' }>[]>;
 };
 
-/** The bytes by which a token's id is known within its issuer (RFC 7519 §4.1.7). */
+/** The bytes that identify a token id within its issuer (RFC 7519 §4.1.7). */
 export function tokenIdBytes(issuer: string, tokenId: string): Buffer {
   return Buffer.from(`${issuer}\n${tokenId}`);
 }
 
-/** An empty set. `ring` finds tokens that are named by their own ids; `now` is since the epoch. */
+/** An empty set. `ring` finds tokens that are named by their own ids; `now` is in milliseconds since the epoch. */
 export function createRevocationSet(
   ring: Pick<KeyRing, 'hmacAll'>,
   now: () => number,
 ): RevocationSet {
   const known = new Map<string, Revocation>();
   let tables: Tables = emptyTables();
-  /** A caller that was looked up and found clean, until the set changes. */
+  /** Callers that were checked and found clean, until the set changes. */
   let clean = new WeakSet<Principal>();
 
   function rebuild(): void {
@@ -134,22 +135,18 @@ function isNamed(tables: Tables, { token, issuerUrl, subject, client }: Principa
   );
 }
 
-// A revocation: what is refused from now on, who said so, when and why. It leaves this process only
-// sealed, so that a store sees neither names nor notes, and can make none. What does not open is no
-// revocation of ours. It decides nothing about callers; see revocation-set.ts. RFC 7009 §2; docs/contract.md §10.
-
 const PURPOSE = 'revocation';
 
-/** What is revoked. Tokens and sessions are known by the keyed digests that stand in the audit log. */
+/** What is revoked. Tokens and sessions are identified by the keyed digests in the audit log. */
 export type Revoked =
   | {
       readonly kind: 'token';
       readonly digest: string;
-      /** Where the token's own id was given: every key of the ring finds it. */
+      /** Where the token's own id was given: it is found under every key of the ring. */
       readonly named?: { readonly issuer: string; readonly tokenId: string };
     }
   | {
-      /** All tokens of a subject that were issued until then, of one client or of all. */
+      /** All tokens of a subject issued until then, of one client or of all. */
       readonly kind: 'subject';
       readonly issuer: string;
       readonly subject: string;
@@ -163,7 +160,7 @@ export type Revocation = {
   readonly id: string;
   readonly revoked: Revoked;
   readonly by: string;
-  /** Milliseconds since the epoch; past `expiresAtMs` everything that it names has expired by itself. */
+  /** Milliseconds since the epoch; after `expiresAtMs` everything that it names has expired by itself. */
   readonly atMs: number;
   readonly expiresAtMs: number;
   readonly note: string;

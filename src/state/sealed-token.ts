@@ -1,8 +1,8 @@
-// Seals what a client carries for us (sessions, request state, event ids, approvals): AES-256-GCM under
-// a key of its purpose. Whoever presents it is no authority: every value it is bound to is associated
-// data, compared by the cipher, byte by byte. It never says why something does not open.
+// Seals what a client carries for the gateway (sessions, request state, event ids, approvals): AES-256-GCM under a key
+// of its purpose. Possession of a sealed value proves nothing: every value that it is bound to is associated data,
+// compared by the cipher byte by byte. Why something does not open is never reported.
 // Layout: version 1 | key tag 8 | expiry ms 6 | nonce 12 | ciphertext | tag 16, as base64url without padding.
-// The head travels in the clear and is authenticated (NIST SP 800-38D; docs/contract.md §10).
+// The header, up to the nonce, is in clear text and authenticated (NIST SP 800-38D; docs/contract.md §10).
 
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
 import type { KeyRing } from './keys.js';
@@ -17,7 +17,7 @@ const CIPHERTEXT_AT = HEAD_BYTES + NONCE_BYTES;
 const TAG_BYTES = 16;
 const LENGTH_BYTES = 4;
 
-/** The longest sealed text that is looked at; longer ones are refused unread. */
+/** The longest sealed text that is decoded; longer ones are refused unread. */
 export const MAX_SEALED_CHARACTERS = 16_384;
 
 /** Random bytes are drawn in bulk: one call to the generator serves this many nonces. */
@@ -39,8 +39,8 @@ function drawNonce(into: Buffer, at: number): void {
 }
 
 /**
- * Head, purpose and bindings, each with its length before it, so that no two lists give the same bytes.
- * Undefined when a binding is no well-formed string: UTF-8 has no bytes for it, two could become one.
+ * Header, purpose and bindings, each preceded by its length, so that no two lists give the same bytes. Undefined when a
+ * binding is not a well-formed string: a lone surrogate has no UTF-8 encoding, and two strings could become equal.
  */
 function associatedBytes(
   head: Buffer,
@@ -66,9 +66,9 @@ function putText(bytes: Buffer, at: number, text: string): number {
 }
 
 /**
- * Seals `payload` for one purpose, bound to `associated` (exact strings, order counts), until `expiresAtMs`
+ * Seals `payload` for one purpose, bound to `associated` (exact strings, in this order), until `expiresAtMs`
  * (milliseconds since the epoch). The result is base64url: visible ASCII, fit for a header.
- * @throws RangeError for an expiry that is no time or a binding with a lone surrogate.
+ * @throws RangeError for an invalid expiry or a binding with a lone surrogate.
  */
 export function seal(
   ring: KeyRing,
@@ -99,19 +99,19 @@ export function keyTagOf(sealed: string): Uint8Array {
   return Buffer.from(sealed, 'base64url').subarray(1, EXPIRY_AT);
 }
 
-/** The bytes of a sealed text, or `undefined` when it is not the one spelling of them. */
+/** The bytes of a sealed text, or `undefined` when it is not their canonical encoding. */
 function readSealed(text: string, maxCharacters: number): Buffer | undefined {
   if (text.length > maxCharacters) return undefined;
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.length < CIPHERTEXT_AT + TAG_BYTES || bytes[0] !== VERSION) return undefined;
-  // INVARIANT: one value has one spelling; otherwise what is revoked by its text lives on under another.
+  // INVARIANT: a value has exactly one encoding; otherwise a value revoked by its text would stay valid under another.
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
 /**
- * Opens what `seal` made for the same purpose and the same bindings. `undefined` for everything else:
- * other purpose, other binding, unknown key, changed byte, expired, not ours, longer than `maxCharacters`.
- * Never throws, never says which.
+ * Opens what `seal` made for the same purpose and the same bindings. `undefined` for everything else: other purpose,
+ * other binding, unknown key, changed byte, expired, not ours, longer than `maxCharacters`. Never throws and does not
+ * distinguish the causes.
  */
 export function open(
   ring: KeyRing,

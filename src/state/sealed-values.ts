@@ -1,6 +1,7 @@
-// The id under which a client sees an event of a stream: the upstream's own id and what the stream answers,
-// sealed and bound to the upstream, the caller and the session. Whoever resumes is judged by what is in it,
-// on any replica (docs/contract.md §10; MCP 2025-11-25, resumability and redelivery).
+// The sealed values that clients and upstreams carry for the gateway: session ids, list cursors, event ids, ids of
+// server requests and of requests over legacy SSE, request states and task ids. Each is sealed under its own purpose
+// and bound to the upstream and to issuer, subject and client of the caller, never to the bytes of a token. Any replica
+// with the gateway key opens it; nothing is stored (docs/contract.md §10).
 
 import type {
   EventFacts,
@@ -17,16 +18,13 @@ import type { KeyRing } from './keys.js';
 
 import { keyTagOf, open, seal } from './sealed-token.js';
 
-// The session id that a client is given: what the gateway must know of the session (its version, what
-// servers may ask in it, what of tasks its server declared, whether its client shows apps, the upstream's
-// own id), sealed, and bound to the upstream and to issuer, subject and client of whoever opened it, never
-// to the bytes of a token.
-// Any replica with the gateway key opens it; nothing is stored (docs/contract.md §10; MCP 2025-11-25, session
+// A session id carries what the gateway must know of the session: its version, the allowed server requests, the task
+// uses that its server declared, whether its client shows apps, and the upstream's own id (MCP 2025-11-25, session
 // management).
 
 const SESSION_PURPOSE = 'session';
 
-/** Whose session it is. Exact strings, as verified: no trimming, no case folding, no normalization. */
+/** Who owns the session. Exact strings, as verified: no trimming, case folding or normalization. */
 export type SessionBinding = {
   readonly upstream: string;
   /** The `iss` claim. */
@@ -35,13 +33,13 @@ export type SessionBinding = {
   readonly client: string;
 };
 
-/** The binding as associated data: of a session, and of what is given out within one. */
+/** The binding as associated data: of a session, and of what is issued within one. */
 function bindings({ upstream, issuer, subject, client }: SessionBinding): readonly string[] {
   return [upstream, issuer, subject, client];
 }
 
 /**
- * Makes a session id, valid until `expiresAtMs` (milliseconds since the epoch). Two calls never give the same id.
+ * Makes a session id, valid until `expiresAtMs` (milliseconds since the epoch). Two calls never return the same id.
  * @throws RangeError for a binding with a lone surrogate.
  */
 export function sealSession(
@@ -68,8 +66,8 @@ export function sealSession(
 }
 
 /**
- * Opens a session id for whoever presents it. `undefined` when it is unknown, expired, or someone else's:
- * the three are not told apart.
+ * Opens a session id for the caller that sent it. `undefined` when it is unknown, expired or another caller's; the
+ * three are not distinguished.
  */
 export function openSession(
   ring: KeyRing,
@@ -82,8 +80,8 @@ export function openSession(
 }
 
 /**
- * The keyed digest by which a session is known: under the key that sealed its id, so that it is one at every
- * replica and through a rotation, whichever key stands first. `undefined` where there is no such key.
+ * The keyed digest that identifies a session: made under the key that sealed its id, so that it is the same at every
+ * replica and during a key rotation, whichever key is first. `undefined` where there is no such key.
  */
 export function sessionHash(ring: KeyRing, id: string): string | undefined {
   return ring.hmacUnder(keyTagOf(id), SESSION_PURPOSE, id);
@@ -106,18 +104,17 @@ function readSession(text: string): SessionFacts | undefined {
   };
 }
 
-// The cursor of a list that several upstreams fill: each member's own cursor, sealed and bound to the endpoint,
-// the caller and the list. Whoever presents it goes on where the page ended, on any replica; nothing is stored.
+// The cursor of a list of an aggregate: each backend's own cursor, bound to the aggregate, the caller and the list.
 // Source: MCP 2025-11-25, pagination (cursors are opaque); docs/contract.md §10 (sealed values).
 
 const CURSOR_PURPOSE = 'cursor';
-/** Longest sealed cursor that is read. Members write their own cursors, and some write much. */
+/** Longest sealed cursor that is read. Backends choose their own cursors, and some are long. */
 const MAX_SEALED_CHARS = 256 * 1024;
 
-/** Where each member's list goes on. The empty text is a cursor like any other. */
+/** Where each backend's list continues. The empty string is a cursor like any other. */
 type BackendCursors = ReadonlyMap<string, string>;
 
-/** Whose cursor it is; `upstream` is the endpoint. */
+/** Who owns the cursor; `upstream` is the aggregate. */
 type CursorBinding = SessionBinding & { readonly method: string };
 
 /** Makes a cursor, valid until `expiresAtMs` (milliseconds since the epoch). */
@@ -131,7 +128,7 @@ export function sealCursor(
   return seal(ring, CURSOR_PURPOSE, [...bindings(binding), binding.method], payload, expiresAtMs);
 }
 
-/** Opens a cursor; `undefined` for whatever was not given out for this list to this caller. */
+/** Opens a cursor; `undefined` for whatever was not issued for this list to this caller. */
 export function openCursor(
   ring: KeyRing,
   binding: CursorBinding,
@@ -152,11 +149,13 @@ export function openCursor(
   return cursors;
 }
 
+// The id of an event in a stream: the upstream's own id and the request that the stream answers, bound also to the
+// session, so that any replica checks a resumed stream by it (MCP 2025-11-25, resumability and redelivery).
 const EVENT_PURPOSE = 'event';
-/** An event whose id would grow past this gets none: headers are bounded, and the stream goes on without. */
+/** An event whose id would be longer gets none: headers are bounded, and the stream continues without. */
 const MAX_EVENT_CHARACTERS = 4096;
 
-/** Makes the id of an event; `undefined` where what it must carry is too long for a header. */
+/** Makes the id of an event; `undefined` where its content is too long for a header. */
 export function sealEvent(
   ring: KeyRing,
   binding: ServerRequestBinding,
@@ -171,7 +170,7 @@ export function sealEvent(
   return seal(ring, EVENT_PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
 }
 
-/** Opens the id of an event; `undefined` for whatever was not given out in this session of this caller. */
+/** Opens the id of an event; `undefined` for whatever was not issued in this session of this caller. */
 export function openEvent(
   ring: KeyRing,
   binding: ServerRequestBinding,
@@ -193,7 +192,7 @@ export function openEvent(
     : { upstreamId, request };
 }
 
-/** A request as it stands in a sealed value. */
+/** Writes a request for a sealed value. */
 function writeRequest(request: RequestFacts): readonly unknown[] {
   const { id, method, target, maxResultBytes, profiles } = request;
   const { progressToken = null, mayDefer = false, task = null } = request;
@@ -262,16 +261,15 @@ function targetOf(kind: unknown, name: unknown): Target | undefined {
   }
 }
 
-// The id under which a client sees a question of a server: the server's own id and what was asked, sealed
-// and bound to the upstream, the caller and the session, so that any replica restores it and nobody else
-// can answer. Nothing is stored (docs/contract.md §10; MCP 2025-11-25, transports).
+// The id under which a client sees a server request: the server's own id and what was requested, bound also to the
+// session, so that nobody else can reply (MCP 2025-11-25, transports).
 
 const SERVER_REQUEST_PURPOSE = 'server-request';
 
 /** `session` is the keyed hash of the session's sealed id. */
 export type ServerRequestBinding = SessionBinding & { readonly session: string };
 
-/** Makes the id of a question, valid until `expiresAtMs` (milliseconds since the epoch). */
+/** Makes the id of a server request, valid until `expiresAtMs` (milliseconds since the epoch). */
 export function sealServerRequest(
   ring: KeyRing,
   binding: ServerRequestBinding,
@@ -282,7 +280,7 @@ export function sealServerRequest(
   return seal(ring, SERVER_REQUEST_PURPOSE, bound, JSON.stringify([id, method, name]), expiresAtMs);
 }
 
-/** Opens the id of an answer; `undefined` for whatever was not given out in this session of this caller. */
+/** Opens the id of a reply; `undefined` for whatever was not issued in this session of this caller. */
 export function openServerRequest(
   ring: KeyRing,
   binding: ServerRequestBinding,
@@ -302,15 +300,15 @@ export function openServerRequest(
   return typeof id === 'string' || typeof id === 'number' ? { id, method, name } : undefined;
 }
 
-// The id under which a server of HTTP+SSE knows a request: the client's own id and what the answer is judged
-// by, sealed and bound to the upstream, the caller and the session, so that whichever replica holds the
-// stream can judge the answer to what another one sent. Nothing is stored (docs/contract.md §10).
+// The id under which an HTTP+SSE server sees a request: the client's own id and the plan by which the response is
+// checked, bound also to the session, so that the replica that holds the stream can check a response to what another
+// one sent.
 
 const REQUEST_PURPOSE = 'request';
-/** A request whose id would grow past this is not sent: servers keep ids, and give them back. */
+/** A request whose id would be longer is not sent: servers store ids and return them. */
 const MAX_REQUEST_CHARACTERS = 8192;
 
-/** Makes the id of a request, valid until `expiresAtMs`; `undefined` where what it must carry is too long. */
+/** Makes the id of a request, valid until `expiresAtMs`; `undefined` where its content is too long. */
 export function sealRequest(
   ring: KeyRing,
   binding: ServerRequestBinding,
@@ -322,7 +320,7 @@ export function sealRequest(
   return seal(ring, REQUEST_PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
 }
 
-/** Opens the id of an answer; `undefined` for whatever was not sent in this session of this caller. */
+/** Opens the id of a response; `undefined` for whatever was not sent in this session of this caller. */
 export function openRequest(
   ring: KeyRing,
   binding: ServerRequestBinding,
@@ -347,25 +345,25 @@ export function openRequest(
   };
 }
 
-// What a client carries between the legs of one dialogue in 2026: the upstream's own state, byte for byte,
-// sealed and bound to the caller and to the request that it belongs to. Nothing is stored; whoever changes,
-// steals or keeps it too long has nothing (MCP 2026-07-28, multi-round-trip requests; docs/contract.md §10).
+// What a stateless client carries between the rounds of an input-required result: the upstream's own state, byte for
+// byte, bound also to the request. A state that was changed, stolen or kept too long does not open (MCP 2026-07-28,
+// multi-round-trip requests).
 
 const REQUEST_STATE_PURPOSE = 'request-state';
 
-/** How long a human may take to answer. */
+/** How long a person may take to reply. */
 export const REQUEST_STATE_TTL_MS = 15 * 60 * 1000;
 /** The longest state of an upstream that is carried, in UTF-16 units. */
 export const MAX_STATE_CHARS = 64 * 1024;
-/** A sealed state of that length, in base64url, with room for characters of three bytes. */
+/** A sealed state of that length, in base64url, with allowance for characters of three bytes. */
 const MAX_SEALED_STATE_CHARS = 4 * MAX_STATE_CHARS + 256;
 
-/** Whose state it is, and of which request: exact strings. */
+/** Who owns the state, and for which request: exact strings. */
 export type StateBinding = SessionBinding & {
   readonly method: string;
-  /** Kind and name of what the request is about. */
+  /** Kind and name of the request's target. */
   readonly target: string;
-  /** Digest of the params without what changes from leg to leg. */
+  /** Digest of the params without what changes from round to round. */
   readonly params: string;
 };
 
@@ -385,7 +383,7 @@ export function sealRequestState(
   return seal(ring, REQUEST_STATE_PURPOSE, stateBindings(binding), state, expiresAtMs);
 }
 
-/** The state that was sealed under this very binding; `undefined` for everything else, without a reason. */
+/** The state that was sealed under exactly this binding; `undefined`, without a reason, for everything else. */
 export function openRequestState(
   ring: KeyRing,
   binding: StateBinding,
@@ -402,16 +400,14 @@ export function openRequestState(
   )?.toString('utf8');
 }
 
-// The id under which a client knows a task: the server's own id, and what its result will be judged by, sealed
-// and bound to the upstream and to issuer, subject and client of whoever made the call. Any replica opens it,
-// and nobody else's hand makes anything of it. Nothing is stored (docs/contract.md §10; MCP 2025-11-25, tasks,
-// security; the Tasks extension).
+// The id under which a client knows a task: the server's own id and what its result is checked by (MCP 2025-11-25,
+// tasks, security; the Tasks extension).
 
 const TASK_PURPOSE = 'task';
-/** A task whose id would grow past this is not carried: it travels in a header too. */
+/** A task whose id would be longer is not carried, because the id is also sent in a header. */
 const MAX_TASK_CHARACTERS = 4096;
 
-/** Makes the id of a task, valid until `expiresAtMs`; `undefined` where what it must carry is too long. */
+/** Makes the id of a task, valid until `expiresAtMs`; `undefined` where its content is too long. */
 export function sealTask(
   ring: KeyRing,
   binding: SessionBinding,
@@ -423,7 +419,7 @@ export function sealTask(
   return seal(ring, TASK_PURPOSE, bindings(binding), payload, expiresAtMs);
 }
 
-/** Opens the id of a task; `undefined` for whatever was not given to this caller, and for what has expired. */
+/** Opens the id of a task; `undefined` for whatever was not issued to this caller, and for what has expired. */
 export function openTask(
   ring: KeyRing,
   binding: SessionBinding,

@@ -1,28 +1,27 @@
-// The tasks that callers were given of late, by the server's own id: so that a list, or a word of the server
-// about one, can be told by the id that its client knows. One replica's memory, bounded a caller and in all;
-// what is not found is not told, and the client, who has the sealed id, asks by it.
-// Source: MCP 2025-11-25, tasks (listing, status notifications, related tasks).
+// Tables of this replica about sessions and callers, in memory only: passed server requests, given tasks, live
+// progress, open legacy SSE streams, opened sessions and running response streams. What outlives its request is
+// bounded; what is not found is dropped, or the client asks again with the sealed id that it holds.
+// Source: MCP 2025-11-25, cancellation, progress, tasks (listing, status and progress notifications, related tasks).
 
 import type { Principal } from '../policy/principal.js';
 import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
 import { LiveTable } from './live-map.js';
 
-// The questions that were passed on a moment ago, by session and the server's own id, so that a server can
-// take one back: its cancellation names its own id, which the client has never seen. One replica's memory,
-// bounded; a question that is not found is not cancelled, and its answer then goes to a server that ignores it.
-// Source: MCP 2025-11-25, cancellation.
-
-/** Past this many, the oldest are forgotten first. */
+/** Beyond this number the oldest are forgotten first. */
 const MAX_REMEMBERED = 4096;
 
 type PassedServerRequests = {
-  /** `session` is the keyed hash of the session's sealed id; `sealed` the id that the client saw. */
+  /** `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received. */
   add(session: string, id: RequestId, sealed: string): void;
   find(session: string, id: RequestId): string | undefined;
 };
 
-/** An empty memory. */
+/**
+ * Server requests that were passed on recently, by session and the server's own id, so that a server can cancel one: it
+ * names its own id, which the client has never seen. One that is not found is not cancelled, and the server ignores its
+ * reply.
+ */
 export function createPassedServerRequests(): PassedServerRequests {
   const asked = new Map<string, string>();
   return {
@@ -35,33 +34,36 @@ export function createPassedServerRequests(): PassedServerRequests {
   };
 }
 
-/** The ids 1 and "1" are two (JSON-RPC 2.0 §4). */
+/** The ids 1 and "1" are different (JSON-RPC 2.0 §4). */
 function keyOf(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
 }
 
-/** Tasks of one caller, and of all, past which the oldest are forgotten first. */
+/** Tasks of one caller, and in total, beyond which the oldest are forgotten first. */
 export const MAX_TASKS_A_CALLER = 256;
 const MAX_TASKS = 10_000;
-/** Questions of one task that are known to have been asked. */
+/** Input requests of one task that are remembered as sent. */
 const MAX_ASKED_A_TASK = 64;
 
 type Given = { readonly task: OpenedTask; readonly asked: Set<string> };
 
 type GivenTasks = {
-  /** Enters a task that has just begun: whatever went by its id before is over. */
+  /** Enters a task that has just begun; an earlier one with its id has ended. */
   begin(caller: string, task: OpenedTask): void;
-  /** Enters a task that its caller has shown. */
+  /** Enters a task whose id its caller has sent. */
   add(caller: string, task: OpenedTask): void;
   find(caller: string, id: string): OpenedTask | undefined;
-  /** The questions of a task that were put before; of one that is not known none is remembered. */
+  /** The input requests of a task that were sent before; those of an unknown task are not remembered. */
   inputRequestsOf(
     caller: string,
     id: string,
   ): { has(requestHash: string): boolean; add(question: string): void };
 };
 
-/** An empty memory. */
+/**
+ * The tasks that callers received recently, by the server's own id, so that a list or a notification of the server
+ * about one can be passed on under the id that its client knows.
+ */
 export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
   const callers = new Map<string, Map<string, Given>>();
   let size = 0;
@@ -104,27 +106,26 @@ export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
   };
 }
 
-// The requests of sessions that are under way and asked for their progress, by session and token: a server may
-// tell it on the stream of the session. One replica's memory; forgets a request when it ends, and one that was
-// answered by a task when newer ones push it out.
-// Source: MCP 2025-11-25, progress; tasks (task progress notifications).
-
-/** How far a request is. Whoever tells progress counts it upwards here. */
+/** The newest progress of a request; it may only increase. */
 type LiveCount = { last: number };
 
-/** Requests whose work goes on after their answer, past which the oldest are forgotten first. */
+/** Answered requests whose task goes on, beyond which the oldest are forgotten first. */
 export const MAX_KEPT = 1024;
 
 type LiveProgress = {
-  /** `session` is the keyed hash of the sealed id. The returned function takes the request out again. */
+  /** `session` is the keyed hash of the sealed id. The returned function removes the request. */
   enter(session: string, token: RequestId, count: LiveCount): () => void;
-  /** Keeps a request that was entered, although it is answered: its task goes on. */
+  /** Keeps a request that was entered although it was answered, because its task goes on. */
   keep(session: string, token: RequestId): void;
   find(session: string, token: RequestId): LiveCount | undefined;
   readonly size: number;
 };
 
-/** None under way. */
+/**
+ * Requests in progress that asked for progress notifications, by session and progress token, because a server may send
+ * them on the stream of the session. A request is removed when it ends; one that was answered by a task, when newer
+ * ones displace it.
+ */
 export function createLiveProgress(): LiveProgress {
   const live = new LiveTable<string, LiveCount>();
   const kept = new Set<string>();
@@ -152,24 +153,24 @@ export function createLiveProgress(): LiveProgress {
   };
 }
 
-/** The tokens 1 and "1" are two. */
+/** The tokens 1 and "1" are different. */
 function progressKeyOf(session: string, token: RequestId): string {
   return `${session} ${JSON.stringify(token)}`;
 }
 
-// The clients' ends of the channels of HTTP+SSE that this replica holds, by session, so that answers and refusals
-// reach the stream on which they are awaited. One replica's memory; forgets a channel when it ends.
-
 /** `End` is the stream of one client. */
 type OpenLegacyStreams<End> = {
-  /** `session` is the keyed hash of the sealed id. The returned function takes the channel out again. */
+  /** `session` is the keyed hash of the sealed id. The returned function removes the stream. */
   enter(session: string, end: End): () => void;
-  /** `undefined` where no channel of this session is held here. */
+  /** `undefined` where this replica holds no stream of the session. */
   find(session: string): End | undefined;
   readonly size: number;
 };
 
-/** No channels. */
+/**
+ * The clients' legacy SSE streams that this replica holds, by session, so that responses and refusals reach the stream
+ * on which they are awaited.
+ */
 export function createOpenLegacyStreams<End>(): OpenLegacyStreams<End> {
   const open = new Map<string, End>();
   return {
@@ -186,13 +187,9 @@ export function createOpenLegacyStreams<End>(): OpenLegacyStreams<End> {
   };
 }
 
-// Sessions that were opened a moment ago, by the caller who opened them: a busy client sends its id with
-// every request, and opening a seal costs more than all other steps of admission. Remembers for a minute
-// and for few ids a caller; forgets with the caller, whose object lives no longer than its token's cache.
-
 /**
- * An opened session with the keyed hash of its sealed id, for records; `hashes` are all those by which it
- * may have ended, under every key, and `partHashes` those of the sessions that it holds.
+ * An opened session with the keyed hash of its sealed id, for records. `hashes` are its hashes under every key, any of
+ * which may be recorded as ended; `backendSessionHashes` are those of the backend sessions in it.
  */
 type OpenedSession = SessionFacts & {
   readonly hash: string;
@@ -206,8 +203,9 @@ const MAX_A_CALLER = 32;
 type Entry = { readonly opened: OpenedSession; readonly untilMs: number };
 
 /**
- * A memory in front of `open`, which is asked for what is not remembered. Only successes are kept, and
- * a caller's are never found by another: the key is the caller's own object.
+ * A cache in front of `open`, because a client sends its session id with every request and opening it costs more than
+ * all other steps of admission. Keeps only successes, for a minute and for few ids per caller. The key is the caller's
+ * own object, so no caller finds another's sessions, and the entries live no longer than the token cache keeps it.
  */
 export function createOpenedSessions(
   open: (sealed: string, upstream: string, principal: Principal) => OpenedSession | undefined,
@@ -231,16 +229,11 @@ export function createOpenedSessions(
   };
 }
 
-// Streamed answers of sessions that are on their way, by the session and the id of the request, so that a
-// cancellation ends them: a server does not answer what was cancelled, and some keep the stream open all
-// the same, which would hold a place of the upstream's concurrency. A caller reaches its own session only.
-// Source: MCP 2025-11-25, cancellation.
-
-/** An answer that crosses the cancellation may still come within this time. */
+/** A response that crosses the cancellation may still arrive within this time. */
 export const CANCEL_GRACE_MS = 1_000;
 
 type RunningStreams = {
-  /** Enters a stream under the sealed session; the returned function takes it out again. */
+  /** Enters a stream under the sealed session; the returned function removes it. */
   enter(session: string, id: RequestId, end: () => void): () => void;
   /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
   cancel(session: string, id: RequestId): void;
@@ -248,7 +241,11 @@ type RunningStreams = {
   endWhere(isOver: (session: string) => boolean): void;
 };
 
-/** An empty table. One replica's memory: a session whose calls were spread ends at the idle limit. */
+/**
+ * Streamed responses in progress, by session and request id, so that a cancellation ends them: a server does not answer
+ * a cancelled request, and some keep its stream open, which would occupy a slot of the upstream's concurrency. A caller
+ * reaches its own sessions only. A stream that another replica holds ends at the idle limit.
+ */
 export function createRunningStreams(): RunningStreams {
   const running = new LiveTable<string, { readonly session: string; readonly end: () => void }>();
   return {
@@ -264,7 +261,7 @@ export function createRunningStreams(): RunningStreams {
       const key = keyOf(session, id);
       const entry = running.get(key);
       if (entry === undefined) return;
-      // By then another request may run under this id; it is not what was cancelled.
+      // By then another request, which was not cancelled, may run under this id.
       setTimeout(() => running.get(key) === entry && entry.end(), CANCEL_GRACE_MS).unref();
     },
     endWhere(isOver) {

@@ -1,6 +1,7 @@
-// The state that several replicas share. Revocations and ended sessions are looked at twice a second, and
-// at once where the store hints at news, and kept here, so that no request waits for them. Whoever could not
-// look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. docs/contract.md §10.
+// The state that several replicas share: revocations, ended sessions, single uses, limits and the replica bus.
+// Revocations and ended sessions are polled twice a second, and at once on a hint of the store, and kept here, so that
+// no request waits for them. A replica whose last poll is older than `maxAgeMs` cannot know who was revoked and refuses
+// every caller until a poll succeeds. docs/contract.md §10.
 
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
 import {
@@ -26,28 +27,28 @@ import {
 } from './revocations.js';
 import type { StatePorts, StoredRevocations, StoreLink, StoreUpdate } from './store.js';
 
-// Sessions that ended at any replica. Known here at once, to the others with their next look; what the
-// store could not be told waits until it can.
-
-/** Ended sessions that wait for the store; past it the oldest are known here alone. */
+/** Ended sessions that wait to be published; beyond it the oldest are known to this replica alone. */
 const MAX_WAITING = 10_000;
-/** Looked at again each time: clocks of a store that failed over may differ by so much. */
+/** Polled again each time, because the clocks of stores before and after a failover may differ by this much. */
 const MARK_OVERLAP_MS = 10_000;
 
 type SharedEnded = EndedSessions & {
-  /** Where the next look begins. */
+  /** Where the next poll begins. */
   mark(): number;
   note(update: StoreUpdate): void;
-  /** Tells the store of what ended here. */
+  /** Publishes to the store what ended here. */
   publish(link: Pick<StoreLink, 'endSession'>): Promise<void>;
 };
 
-/** None. `now` is in milliseconds since the epoch. */
+/**
+ * Sessions that ended at any replica: known here at once, and to the others with their next poll. What cannot be
+ * published yet waits. `now` is in milliseconds since the epoch.
+ */
 function createSharedEnded(now: () => number): SharedEnded {
   const ended = createEndedSessions(now);
   /**
-   * With what was left when it ended: told late, it stands in the store as if it had ended now. Others look
-   * from where their last look ended, and would not see what is put before that.
+   * With the time left when the session ended. One published late is stored as if it had ended now, because other
+   * replicas poll from where their last poll stopped and would not see an earlier entry.
    */
   const waiting = new Map<string, number>();
   const listeners: (() => void)[] = [];
@@ -76,26 +77,26 @@ function createSharedEnded(now: () => number): SharedEnded {
   };
 }
 
-// Limits that all replicas count together. While the store cannot be asked, a replica counts for itself, up
-// to its share of the limit; what it let pass before counts against that share. docs/contract.md §10.
-
 type SharedLimitsPorts = {
   readonly link: Pick<StoreLink, 'take'>;
-  /** False while the store is known not to answer: then nobody waits for it. */
+  /** False while the store is known not to respond: then no request waits for it. */
   readonly isReachable: () => boolean;
-  /** Replicas that share the limits, by the newest look. */
+  /** Replicas that share the limits, by the newest poll. */
   readonly replicas: () => number;
-  /** Told when the store did not answer. */
+  /** Called when the store did not respond. */
   readonly onError: (error: unknown) => void;
-  /** Keyed hash: the store learns no names. */
+  /** Keyed hash, so that the store learns no names. */
   readonly hash: (key: string) => string;
 };
 
-/** Creates the limits of a replica. Never throws or rejects. */
+/**
+ * Limits that all replicas count together. While the store is unreachable, a replica counts for itself up to its quota
+ * of the limit; what it allowed before counts against that quota. Never throws or rejects. docs/contract.md §10.
+ */
 function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
   const own = createMemoryLimits();
 
-  /** A share is at least one use: of more replicas than uses, each lets one pass. */
+  /** The quota is at least one use: with more replicas than uses, each allows one. */
   function takeOwn(key: string, { count, windowMs }: LimitWindow): LimitOutcome {
     const ownCount = Math.max(1, Math.floor(count / Math.max(1, ports.replicas())));
     return own.take(key, { count: ownCount, windowMs });
@@ -118,18 +119,14 @@ function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
   };
 }
 
-// The revocations of a replica and those of the store, made one. What either side knows, both know after a
-// look; only what was lifted goes, by a mark that outlives it. So a store that has lost its memory learns it
-// again from any replica, and none of them takes a loss for a lift.
-
-/** What ends this soon is not told to the store again: clocks differ. */
+/** A revocation that expires this soon is not published again, because clocks differ. */
 const MIN_PUBLISHED_TTL_MS = 60_000;
 
 type SharedRevocations = {
   readonly known: RevocationSet;
-  /** Learns and tells, unless the store's version is the one that was seen last. */
+  /** Learns and publishes, unless the store's version is the one seen last. */
   follow(version: string): Promise<void>;
-  /** Tells the store of one that is in force here. Never rejects. */
+  /** Publishes one that is in force here. Never rejects. */
   publish(revocation: Revocation): Promise<Added>;
   lift(id: string): Promise<Lifted>;
 };
@@ -140,11 +137,15 @@ type Ports = StatePorts & {
   readonly onError: (error: unknown) => void;
 };
 
-/** None; what the store knows comes with the first `follow`. */
+/**
+ * Merges the revocations of a replica with those of the store: what either knows, both know after a poll, and only a
+ * lift, which is recorded as long as the revocation lives, removes one. So a store that lost its data is filled again
+ * by any replica, and no replica takes the loss for a lift. Empty until the store was read first.
+ */
 function createSharedRevocations(ports: Ports): SharedRevocations {
   const { ring, now, link, onChange, onError } = ports;
   const known = createRevocationSet(ring, now);
-  /** Made here, and not confirmed by the store. */
+  /** Made here and not yet confirmed by the store. */
   const unpublished = new Set<string>();
   let seen: string | undefined;
 
@@ -206,41 +207,38 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
   };
 }
 
-// When a store is looked at: twice a second, sooner on a hint, one thing after the other; and how old the
-// newest look is. It does not know what is looked for.
-
-/** Between two looks. With the time of a command this stays below the two seconds that are promised. */
+/** Time between two polls. With the time of a command this stays below the two seconds that are promised. */
 const POLL_INTERVAL_MS = 500;
-/** Hints that come together cost one look. */
+/** Delay after a hint, so that hints arriving together cost one poll. */
 const HINTED_AFTER_MS = 20;
 
 type StorePollerPorts = {
-  /** Rejects where the store could not be asked. */
+  /** Rejects where the store could not be reached. */
   readonly poll: () => Promise<void>;
   readonly describe: (error: unknown) => string;
   readonly maxAgeMs: number;
   /** A monotonic clock, in milliseconds. */
   readonly nowMs: () => number;
-  /** Told when the newest look became too old, or is fresh again. */
+  /** Called when the newest poll became too old, or is fresh again. */
   readonly onPoll: () => void;
 };
 
 type StorePoller = {
-  /** Resolves after the first look. */
+  /** Resolves after the first poll. */
   start(): Promise<void>;
-  /** A look is due. */
+  /** Makes a poll due. */
   hint(): void;
-  /** Runs after what runs now: a look that began before a change may not undo it. */
+  /** Runs after what runs now, because a poll that began before a change must not undo it. */
   inTurn<T>(run: () => Promise<T>): Promise<T>;
-  /** True while the newest look is older than `maxAgeMs`, and before the first. */
+  /** True while the newest poll is older than `maxAgeMs`, and before the first. */
   isStale(): boolean;
-  /** What went wrong last, until a look succeeds. */
+  /** The last error, until a poll succeeds. */
   lastError(): string | undefined;
   noteError(error: unknown): void;
   close(): Promise<void>;
 };
 
-/** Looks that have not begun. */
+/** Schedules the polls: twice a second, sooner on a hint, never two at once. It does not know what is polled. */
 function createStorePoller(ports: StorePollerPorts): StorePoller {
   const { nowMs, maxAgeMs } = ports;
   let polledAtMs = Number.NEGATIVE_INFINITY;
@@ -293,7 +291,7 @@ function createStorePoller(ports: StorePollerPorts): StorePoller {
     hint() {
       const isDue = isHinted || timer === undefined;
       isHinted = true;
-      // A look under way is followed by another, because of the mark.
+      // A poll in progress is followed by another soon, because `isHinted` is set.
       if (isDue || isPolling || isClosed) return;
       clearTimeout(timer);
       schedule();
@@ -312,18 +310,18 @@ function createStorePoller(ports: StorePollerPorts): StorePoller {
   };
 }
 
-/** No more words than these stand before one that was left a moment ago. */
+/** Polls within which a message enqueued a moment ago is read, because a queue is bounded. */
 const MAX_POLLS_PER_MESSAGE = MAX_QUEUED_MESSAGES / MAX_MESSAGES_PER_POLL + 1;
 
 type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;
-  /** How old the newest look may be. */
+  /** How old the newest poll may be. */
   readonly maxAgeMs: number;
   /** A monotonic clock, in milliseconds. */
   readonly nowMs?: () => number;
 };
 
-/** The state of a replica among others. It knows nothing before `start`, and refuses until it does. */
+/** The state of a replica among others. Before `start` has read the store, every caller is refused. */
 export function createSharedState(ports: SharedStatePorts): GatewayState {
   const { ring, now, link, maxAgeMs, nowMs = () => performance.now() } = ports;
   const listeners: (() => void)[] = [];
@@ -360,12 +358,12 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     const update = await link.poll(replicaBus.self, { mark, ...replicaBus.ask() });
     ended.note(update);
     replicaBus.note(update.messages);
-    // Not within this look: it has an end, whatever is said meanwhile.
+    // In a further poll, so that this one ends however many messages arrive meanwhile.
     if (replicaBus.mayBeMore()) poller.hint();
     return update;
   }
 
-  /** Reads words until it holds. */
+  /** Reads messages until `isReceived` holds. */
   async function pollUntil(isReceived: () => boolean): Promise<void> {
     for (let polls = 0; polls < MAX_POLLS_PER_MESSAGE && !isReceived(); polls += 1) {
       await pollFrom(ended.mark());
@@ -400,7 +398,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       hash: (key) => ring.hmac('limit', key),
     }),
     replays: uses,
-    // The hashes of each kind are made under a purpose of their own.
+    // The two cannot collide, because their hashes are made under different purposes.
     answeredRequests: uses,
     ended,
     replicaBus,

@@ -1,39 +1,39 @@
-// The port to a store that replicas share: what is asked of it, in its own words. Everything rejects while
-// the store cannot be asked; what then holds is decided by shared-state.ts. What is written is a keyed hash
-// or sealed, and ends by itself: `leftMs` is how long it counts. Types only. docs/contract.md §10.
+// The port to a store that replicas share; types only. Every method rejects while the store cannot be reached;
+// shared-state.ts decides what holds then. What is written is a keyed hash or sealed, and expires: `leftMs` is its
+// lifetime in milliseconds. docs/contract.md §10.
 
 import type { LimitOutcome, LimitWindow } from '../policy/limits.js';
 import type { KeyRing } from './keys.js';
 
-/** What changed since the last look. */
+/** What changed since the last poll. */
 export type StoreUpdate = {
-  /** Another text after each change of the revocations; empty in a store that knows of none. */
+  /** Differs after each change of the revocations; empty in a store that has none. */
   readonly version: string;
-  /** Gateways that looked within the last seconds, this one too. */
+  /** Gateways that polled within the last seconds, including this one. */
   readonly replicas: number;
   /** Sessions that ended, by their keyed hashes, oldest first. */
   readonly ended: readonly { readonly hash: string; readonly leftMs: number }[];
-  /** Where the next look goes on. */
+  /** Where the next poll continues. */
   readonly mark: number;
-  /** More ended than one look shows. */
+  /** Whether more sessions ended than one poll returns. */
   readonly hasMore: boolean;
-  /** The words that wait longest for this replica, sealed, in their order. */
+  /** The oldest sealed messages that wait for this replica, in order. */
   readonly messages: readonly { readonly text: string; readonly at: number }[];
 };
 
-/** What a replica knows already. */
+/** What a replica has already seen. */
 export type SeenBefore = {
-  /** Where the last look at ended sessions stopped. */
+  /** Where the last poll of ended sessions stopped. */
   readonly mark: number;
-  /** The words up to this one were read, and are forgotten; 0 for none. */
+  /** Messages up to this one were read and are deleted; 0 for none. */
   readonly readTo: number;
   readonly maxMessages: number;
 };
 
-/** A word that is sealed to its reader. */
+/** A message sealed to its recipient. */
 export type SealedMessage = { readonly replica: string; readonly text: string };
 
-/** All revocations that the store holds, and the ids of those that were lifted. */
+/** All revocations in the store, and the ids of those that were lifted. */
 export type StoredRevocations = {
   readonly version: string;
   readonly sealed: ReadonlyMap<string, string>;
@@ -41,22 +41,22 @@ export type StoredRevocations = {
 };
 
 export interface StoreLink {
-  /** Whether the way there is encrypted, or does not leave this machine. */
+  /** Whether the connection is encrypted or does not leave this machine. */
   readonly isPrivate: boolean;
-  /** Resolves when the first try to connect has ended, either way. */
+  /** Resolves when the first attempt to connect has ended, successfully or not. */
   opened(): Promise<void>;
-  /** A name for what went wrong, in our own words. */
+  /** A fixed text for an error, without what the error quotes. */
   describe(error: unknown): string;
   poll(replica: string, seen: SeenBefore): Promise<StoreUpdate>;
   revocations(): Promise<StoredRevocations>;
-  /** `full`: the store holds as many as are allowed. One that was lifted stays lifted. */
+  /** `full`: the store holds as many as are allowed. A lifted revocation stays lifted. */
   addRevocation(id: string, sealed: string, leftMs: number): Promise<'added' | 'full'>;
-  /** `leftMs` is how long it is remembered that it was lifted. */
+  /** `leftMs`: how long the lift is remembered. */
   liftRevocation(id: string, leftMs: number): Promise<void>;
   endSession(hash: string, leftMs: number): Promise<void>;
   /**
-   * Leaves words in one step, each for one replica, but for those that run no more. `gone`: none of them runs;
-   * `full`: too many wait for one that still reads, and none was left.
+   * Enqueues messages in one step, each for one replica, skipping replicas that no longer run. `gone`: none of them
+   * runs; `full`: the queue of a live replica is full, and no message was enqueued.
    */
   enqueueMessages(
     messages: readonly SealedMessage[],
@@ -68,7 +68,7 @@ export interface StoreLink {
   take(key: string, limit: LimitWindow): Promise<Exclude<LimitOutcome, 'unavailable'>>;
   /** True for the first use. */
   useOnce(keyHash: string, leftMs: number): Promise<boolean>;
-  /** Tells that the revocations changed. May be silent: nothing relies on it. */
+  /** Hints that something changed. Hints may be lost, and nothing relies on them. */
   onHint(listener: () => void): void;
   close(): Promise<void>;
 }

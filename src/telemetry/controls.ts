@@ -1,13 +1,12 @@
-// Which controls are armed. Each part of the gateway says so for itself, with a reason when it is not;
-// metrics and the admin listener show the same table. It judges nothing and turns nothing on or off.
+// The table of controls. Each component reports whether its control is armed, with a reason when it is not; metrics and
+// the admin listener show the table. Nothing is evaluated or turned on or off here.
 
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
- * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
- * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> endpoint:<endpoint>
- * tls:<listener>`.
+ * A control by name: `policy audit metrics admin edge store`, or one of several with what it protects: `authn:<issuer>
+ * audience:<upstream> pins:<upstream> binding:<upstream> upstream-credentials:<upstream> upstream-identity:<upstream>
+ * inspection:<profile> endpoint:<aggregate> tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -29,7 +28,7 @@ export type ControlName =
 export type ControlRow = {
   readonly control: string;
   readonly state: ControlState;
-  /** Why it is not armed, in our own words; empty when it is. */
+  /** Why it is not armed, a fixed text; empty when it is. */
   readonly reason: string;
   /** RFC 3339: since when it is in this state. */
   readonly since: string;
@@ -37,7 +36,7 @@ export type ControlRow = {
 
 export interface Controls {
   set(control: ControlName, state: ControlState, reason?: string): void;
-  /** Takes out what is no longer configured. */
+  /** Removes a control that is no longer configured. */
   remove(control: ControlName): void;
   /** All controls, sorted by name. */
   snapshot(): readonly ControlRow[];
@@ -45,7 +44,7 @@ export interface Controls {
 
 export type ControlPorts = {
   readonly now: () => number;
-  /** Told of every change of state. */
+  /** Called for every change of state or reason. */
   readonly onChange: (row: ControlRow) => void;
   readonly onRemove: (control: string) => void;
 };

@@ -1,18 +1,18 @@
-// The process log: JSON lines for operators. It holds no secret by construction: only the fields named
-// here can be written, each one cleaned as text that others may have chosen, and no object, header, body
-// or error is ever passed on whole. What happened to calls is the audit's business, not the log's.
+// The process log: JSON lines for operators. It holds no secret by construction: only the fields declared here are
+// written, each cleaned as foreign text, and no object, header, body or error is ever logged as such. The outcomes of
+// calls belong in the audit log.
 
 import { pino } from 'pino';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { cleanForeign, maskSecrets } from '../text/escaping.js';
 
-/** A field is cut here: room for a path, none for a payload. */
+/** Longer fields are cut: enough for a path, not for a payload. */
 const MAX_FIELD_CHARACTERS = 512;
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** All that a line may say beside its event. */
+/** The fields that a line may have besides its event. */
 export type LogFields = {
   readonly upstream?: string;
   readonly issuer?: string;
@@ -26,9 +26,9 @@ export type LogFields = {
   readonly port?: number;
   readonly file?: string;
   readonly line?: number;
-  /** Code of a system or library fault, such as `ECONNREFUSED`. */
+  /** Code of a system or library error, such as `ECONNREFUSED`. */
   readonly code?: string;
-  /** One sentence of our own; cut and masked all the same. */
+  /** One fixed sentence, cut and masked nevertheless. */
   readonly detail?: string;
   readonly count?: number;
   readonly durationMs?: number;
@@ -60,7 +60,7 @@ const FIELD_NAMES = {
 
 const NAMES = Object.keys(FIELD_NAMES) as readonly (keyof LogFields)[];
 
-/** Named fields only, whatever the object holds besides. */
+/** Copies declared fields only, whatever else the object holds. */
 function pick(fields: LogFields): Record<string, string | number> {
   const picked: Record<string, string | number> = {};
   for (const name of NAMES) {
@@ -72,7 +72,7 @@ function pick(fields: LogFields): Record<string, string | number> {
   return picked;
 }
 
-/** A log that hands each line, with its line end, to `write`. */
+/** Creates a log that passes each line, with its line end, to `write`. */
 export function createLog(write: (line: string) => void, level: LogLevel = 'info'): Log {
   const logger = pino(
     {
@@ -92,7 +92,7 @@ export function createLog(write: (line: string) => void, level: LogLevel = 'info
   };
 }
 
-/** Says that an exchange was refused, at the level of its reason. */
+/** Logs that a request was refused, at the level of its reason. */
 export function logRefusal(log: Log, record: RequestRecord): void {
   const reason = record.decision.reasons[0];
   if (reason === undefined) return;
@@ -101,7 +101,7 @@ export function logRefusal(log: Log, record: RequestRecord): void {
   log.write(REASONS[reason].level, 'refused', { upstream, decision: id, reason, stage });
 }
 
-/** The code of a fault, or the name of its class: never its message, which may quote what came in. */
+/** The code of an error, or the name of its class; never its message, which may quote input. */
 export function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;

@@ -1,8 +1,8 @@
-// The one table of metrics (docs/contract.md §9): names, labels, buckets and what each means. The registry and
-// the reference page are made from it. Label values come from configuration, the method table and pins,
-// never from the wire. Names follow Prometheus; the first two are OpenTelemetry's for MCP.
+// The one table of metrics (docs/contract.md §9): names, labels, buckets and descriptions, from which the registry and
+// the reference page are made. Label values come from the configuration, the method table and pins, never from the
+// wire. Names follow Prometheus; the first two are OpenTelemetry's for MCP.
 
-/** Where a label's value is not one that we know, or the series cap is reached. */
+/** Used where a label's value is not a known one, or the series cap is reached. */
 export const OTHER = '_OTHER';
 
 /** Added to `mcp_server_operation_duration_seconds` with `metrics.toolLabel: true`: pinned names only. */
@@ -16,10 +16,10 @@ export type MetricRow = {
   readonly buckets?: readonly number[];
 };
 
-/** OpenTelemetry's advice for the duration of MCP operations, in seconds. */
+/** Buckets that OpenTelemetry recommends for the duration of MCP operations, in seconds. */
 const OPERATION_BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
-/** What the gateway itself takes: 50 µs to 100 ms. */
+/** For the time of the gateway itself: 50 µs to 100 ms. */
 const OVERHEAD_BUCKETS = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 ];

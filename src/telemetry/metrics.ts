@@ -1,6 +1,6 @@
-// Counts what happens, by the events of the gateway (docs/contract.md §9). Every label value is checked against
-// what configuration, the method table and the reasons know; anything else counts as `_OTHER`, so that no
-// client and no upstream can make a series. Never throws on the path of a request.
+// Counts the events of the gateway (docs/contract.md §9). Every label value is checked against the configuration, the
+// method table and the reasons; anything else counts as `_OTHER`, so that no client or upstream can create a series.
+// Never throws while a request is handled.
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Settings } from '../config/settings.js';
@@ -16,14 +16,10 @@ import {
   TOOL_LABEL,
 } from './metric-table.js';
 
-// Counts durations in buckets, for the registry of prom-client, which asks for the values at each scrape.
-// Its own histogram looks its series up by their labels at every observation; this one adds to arrays.
-// Source: Prometheus text format 0.0.4, histograms.
-
 type HistogramSeries = { observe(value: number): void };
 
 type Histogram = {
-  /** The series of these label values, in the order of the names; call it once for each set. */
+  /** The series of these label values, in the order of the label names; call it once for each set. */
   series(labels: readonly string[]): HistogramSeries;
   /** Removes all series. */
   clear(): void;
@@ -38,7 +34,11 @@ type State = {
 
 type Value = { labels: object; value: number; metricName: string };
 
-/** Makes a histogram and enters it in the registry. `bounds` ascend; values past the last count in `+Inf`. */
+/**
+ * Creates and registers a histogram. prom-client's own looks up a series by its labels at every observation; this one
+ * adds to arrays, which the registry reads at each scrape. `bounds` ascend; values above the last count in `+Inf`.
+ * Source: Prometheus text format 0.0.4, histograms.
+ */
 export function createHistogram(
   about: { readonly name: string; readonly help: string; readonly labelNames: readonly string[] },
   bounds: readonly number[],
@@ -70,7 +70,7 @@ export function createHistogram(
     get: () => Promise.resolve({ name, help, type: 'histogram', values: states.flatMap(valuesOf) }),
     reset: () => undefined,
   };
-  // The registry calls `get` alone; its type names only its own classes.
+  // The registry calls only `get`; its type names only its own classes.
   registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0]);
 
   return {
@@ -97,32 +97,28 @@ export function createHistogram(
   };
 }
 
-// The series behind the metrics: one child for each set of label values, found by one joined key, made
-// once, and never more than the cap for one metric: past it everything counts under `_OTHER`.
-// Decides nothing about values; prom-client keeps the numbers and writes the text.
-
-/** Adds to a counter, sets a gauge, observes in a histogram. */
+/** Adds to a counter, sets a gauge, or observes in a histogram. */
 type Write = (value: number) => void;
 
-/** Values that one metric has for its labels, in the order of the table. */
+/** The series of one metric. Label values are in the order of the table. */
 type Family = {
   /** Writes to the series of these label values. */
   write(value: number, ...labels: readonly string[]): void;
-  /** Removes all series: for gauges whose labels are facts that change. */
+  /** Removes all series, for gauges whose labels are facts that change. */
   clear(): void;
 };
 
-/** Gauges of the process metrics whose names end as only counters' may. */
+/** Gauges among the process metrics whose names end as only those of counters may. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ];
 
-/** Separates label values in a key; no value that we allow contains it. */
+/** Separates label values in a key; no allowed value contains it. */
 const SEPARATOR = '\u0000';
 
-/** What series are told when they are asked, because telling them costs a search each time. */
+/** Collects written values and publishes them at the scrape, because each publication costs a lookup. */
 function createLate(): {
   /** Sums up what is written. */
   sum(publish: (sum: number) => void): Write;
@@ -172,7 +168,7 @@ function childMaker(
       return {
         child(labels) {
           const series = metric.labels(...labels);
-          // Without labels or not, a series is there from its first count, even of nothing.
+          // A series exists from its creation, with the value 0.
           series.inc(0);
           return late.sum((sum) => series.inc(sum));
         },
@@ -204,6 +200,10 @@ function childMaker(
   }
 }
 
+/**
+ * Creates the family of a metric: one series for each set of label values, created once and found by one joined key.
+ * Beyond `maxSeries` everything counts under `_OTHER`. Values are not checked here.
+ */
 function createFamily(name: string, row: MetricRow, registry: Registry, maxSeries: number): Family {
   const { child, clear } = childMaker(name, row, registry);
   const children = new Map<string, Write>();
@@ -213,7 +213,7 @@ function createFamily(name: string, row: MetricRow, registry: Registry, maxSerie
     const key = labels.length === 1 ? (labels[0] ?? '') : labels.join(SEPARATOR);
     const known = children.get(key);
     if (known !== undefined) return known;
-    // The last place under the cap is the one of all others.
+    // The last series below the cap is the one for all others.
     const isFull = children.size >= maxSeries - 1 && labels.length > 0 && labels !== other;
     if (isFull) return find(other);
     const made = child([...labels]);
@@ -230,14 +230,14 @@ function createFamily(name: string, row: MetricRow, registry: Registry, maxSerie
   };
 }
 
-/** The row of a metric, with the label for pinned tools where the configuration asks for it. */
+/** The row of a metric, with the label for pinned tools where the configuration enables it. */
 function rowOf(name: MetricName, hasToolLabel: boolean): MetricRow {
   const row: MetricRow = METRICS[name];
   if (!hasToolLabel || name !== 'mcp_server_operation_duration_seconds') return row;
   return { ...row, labels: [...row.labels, TOOL_LABEL] };
 }
 
-/** All families of the table, and the text of them all with those of the process. */
+/** All families of the table, and the text of all metrics including those of the process. */
 function createFamilies(
   maxSeries: number,
   hasToolLabel: boolean,
@@ -261,7 +261,7 @@ export type ControlState = 'armed' | 'degraded' | 'off';
 
 export const CONTROL_STATES: readonly ControlState[] = ['armed', 'degraded', 'off'];
 
-/** JSON-RPC and MCP codes that may stand as an error type; others are the upstream's invention. */
+/** JSON-RPC and MCP error codes allowed as an error type; upstreams may invent others. */
 const KNOWN_CODES: ReadonlySet<number> = new Set([
   -32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32020, -32021, -32022, -32042,
 ]);
@@ -270,15 +270,15 @@ const NO_TOOL: readonly string[] = [];
 
 const MODE = 'enforce';
 
-/** What the process knows of itself. */
+/** Version of the program and of Node. */
 export type Build = { readonly version: string; readonly node: string };
 
 export interface Metrics {
-  /** Counts an exchange that has ended; `totalMs` is the whole time in milliseconds. */
+  /** Counts a finished request; `totalMs` is its whole duration in milliseconds. */
   recordRequest(record: RequestRecord, totalMs: number): void;
   authFailure(reason: string): void;
   setControl(control: string, state: ControlState): void;
-  /** Takes a control out that no longer exists. */
+  /** Removes a control that no longer exists. */
   removeControl(control: string): void;
   setTools(upstream: string, state: string, count: number): void;
   drift(upstream: string, change: string): void;
@@ -290,7 +290,7 @@ export interface Metrics {
     readonly policy: string;
     readonly pins: string;
   }): void;
-  /** Names that labels may have from now on. */
+  /** The names that labels may have from now on. */
   setNames(names: Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>): void;
   auditEvent(sink: string, result: string, count: number): void;
   setAuditQueue(length: number): void;
@@ -313,7 +313,7 @@ function errorType({ decision, result }: RequestRecord): string {
   return KNOWN_CODES.has(result.rpcCode) ? String(result.rpcCode) : OTHER;
 }
 
-/** What the upstream itself answered, whatever became of it. */
+/** The error type of the upstream's own response, whatever the gateway made of it. */
 function upstreamErrorType({ decision, result }: RequestRecord): string {
   const forwardReason = decision.reasons.find((reason) => REASONS[reason].stage === 'forward');
   if (forwardReason !== undefined) return forwardReason;
@@ -337,7 +337,7 @@ function createCounts(): (name: string, delta: number) => number {
   };
 }
 
-/** The tool, if its name was reviewed; none for what is no tool. */
+/** The tool's name, if it was reviewed; empty where the target is not a tool. */
 function toolName({ target }: RequestRecord): string {
   if (target.kind !== 'tool') return '';
   return target.pin === undefined ? OTHER : (target.name ?? OTHER);
@@ -398,7 +398,7 @@ function recordContent(families: Families, record: RequestRecord, upstream: stri
   families.sallyport_tools_list_bytes.write(list.visibleBytes, upstream, 'visible');
 }
 
-/** Makes the metrics. One for the life of the process; `maxSeries` is taken at the start. */
+/** Creates the metrics, once for the life of the process; `maxSeries` is read at the start only. */
 export function createMetrics(
   settings: Pick<Settings, 'metrics' | 'upstreams' | 'aggregates' | 'issuers'>,
   build: Build,
@@ -428,7 +428,7 @@ export function createMetrics(
       const method = named !== undefined && isCarried(record, named) ? named : OTHER;
       const tool = toolLabel ? [toolName(record)] : NO_TOOL;
       const labels = { upstream: upstreamLabel(record.upstream), method, tool };
-      // A stream is open for as long as its client likes: its duration says nothing.
+      // A stream is open for as long as its client likes, so its duration means nothing.
       if (record.httpMethod !== 'GET') recordDurations(families, record, labels, totalMs);
       recordVerdict(families, record, labels);
       recordContent(families, record, labels.upstream);

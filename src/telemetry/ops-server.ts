@@ -1,6 +1,6 @@
-// The ops listener (docs/contract.md §2): metrics, and whether the process lives and is ready, nothing more.
-// Ready means that the configuration is loaded, the listeners are open and the audit can be written; a
-// dead upstream or issuer does not make it unready. It names no upstream and needs no credential.
+// The ops listener (docs/contract.md §2): metrics, liveness and readiness, nothing else. Ready means that the
+// configuration is loaded, the listeners are open and the audit log can be written; an unreachable upstream or issuer
+// does not affect it. Probes name no upstream and need no credential.
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -50,8 +50,8 @@ async function respond(
 }
 
 /**
- * The ops listener; closed until `start`. Where it asks for client certificates, metrics are shown to whoever
- * proves one; probes, which cannot have any, are answered to all.
+ * The ops listener; closed until `start`. Where it asks for client certificates, metrics are served only to clients
+ * that prove one; probes, which cannot have a certificate, are always answered.
  */
 export function createOpsServer(listener: ListenerAddress, ports: OpsPorts): HttpListener {
   const wantsCertificate = listener.secure?.requestCert === true;
@@ -61,7 +61,7 @@ export function createOpsServer(listener: ListenerAddress, ports: OpsPorts): Htt
   });
 }
 
-/** A session of TLS 1.3 that is resumed counts as authorized though its client never showed a certificate. */
+/** Also requires a certificate: a resumed TLS 1.3 session counts as authorized although its client never showed one. */
 function hasProvedCertificate(socket: Socket): boolean {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
   return socket.getPeerX509Certificate() !== undefined;

@@ -1,5 +1,5 @@
-// Renders the reference pages of metrics, reasons and audit events from the tables that the code itself
-// uses, so that a page cannot say anything else. Pure: it returns text, writing files is the caller's.
+// Renders the reference pages of metrics, reasons and audit events from the tables that the code itself uses, so that a
+// page cannot deviate from them. Pure: it returns text, and the caller writes the files.
 
 import { AUTH_FAILURES_PER_SECOND } from '../audit/audit.js';
 import { INTERVALS_ALLOWED, MAX_LINES_BETWEEN_CHECKPOINTS } from '../audit/chain.js';

@@ -1,6 +1,6 @@
-// Where content is inspected: on the event loop, or on another thread where a text is large, where it is long
-// and not surely clean, or where its upstream has used up its time for closer looks. Where there is no other
-// thread it is the event loop again; where one died, nothing passes.
+// Decides where content is inspected: on the event loop, or on the worker thread where a text is large, where it is
+// long and not surely clean, or where its upstream has used up its time budget on the loop. Without a worker thread the
+// loop inspects everything; where a thread died during a job, its text is withheld.
 
 import type { OwnCredentials } from '../../inspection/detectors/upstream-credentials.js';
 import {
@@ -32,22 +32,23 @@ import type { Log } from '../../telemetry/log.js';
 import { buildInSlices, createJsonReading } from './json-reader.js';
 import { createInspectionWorker, type InspectionWorker, type JobEnd } from './worker.js';
 
-// How much time on the event loop the closer looks of one upstream may take, and those of all together: so
-// much a second. Whoever has used it up goes to the other thread until it has come back.
-
+/**
+ * The time that inspection may take on the event loop, per upstream and in total, refilled every second. An upstream
+ * that has used it up is inspected on the worker thread until the budget is refilled.
+ */
 export type WorkBudget = {
   hasLeft(upstream: string): boolean;
-  /** Notes time that was spent, in milliseconds. What is left may fall below nothing. */
+  /** Records time that was spent, in milliseconds. What is left may become negative. */
   spend(upstream: string, ms: number): void;
 };
 
-/** `burstMs` is there at the beginning, and comes back at `msASecond`. */
+/** A budget of `burstMs` at the start, refilled by this many milliseconds a second up to `burstMs`. */
 type Rate = { readonly burstMs: number; readonly msASecond: number };
 
 type Options = {
   readonly each?: Rate;
   readonly all?: Rate;
-  /** Milliseconds of a clock that never goes back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
 };
 
@@ -56,7 +57,6 @@ const ALL: Rate = { burstMs: 50, msASecond: 150 };
 
 type Left = { ms: number; atMs: number };
 
-/** A budget of which nothing was spent. */
 export function createWorkBudget({
   each = EACH,
   all = ALL,
@@ -94,11 +94,11 @@ function refill(left: Left, { burstMs, msASecond }: Rate, atMs: number): number 
 export type Inspection = InspectionPort & {
   /** Reads messages with the help of the same thread. */
   readonly readJson: ReadJson;
-  /** Ends the thread; what it has not done is withheld. */
+  /** Ends the thread; unfinished jobs end as withheld. */
   close(): Promise<void>;
 };
 
-/** Inspection with the help of a worker; the log is told once where there is no other thread, and once it is back. */
+/** Creates inspection with a worker thread. Logs once when no thread can be started, and once when one runs again. */
 export function startInspection(
   log: Log,
   loopScheduler: LoopScheduler,
@@ -117,22 +117,22 @@ export function startInspection(
   return createInspection(worker, loopScheduler, { ownOf });
 }
 
-/** The credentials of ours that an upstream may send back. */
+/** The credentials of the gateway that an upstream received and may echo. */
 export type OwnOf = (upstream: string) => OwnCredentials | undefined;
 
 const NOTHING_OWN: OwnOf = () => undefined;
 
-/** After a thread could not be had, short texts stay on the loop for this long. */
+/** After a thread could not be started, texts that are not long stay on the loop for this time. */
 const NO_THREAD_MS = 1_000;
 
-/** Texts up to this length have the prefilter here, whatever it takes. */
+/** Texts up to this length are always prefiltered on the loop, and that time is not measured. */
 const SHORT_TEXT_CHARS = 2_048;
-/** Several times what the prefilter takes for a character of ordinary text: so much of it is nobody's to pay for. */
+/** Several times what the prefilter needs for a character of ordinary text: this much is not charged to the budget. */
 const FREE_MS_A_CHAR = 20 / 1_000_000;
 
 type InspectionOptions = { readonly ownOf?: OwnOf; readonly budget?: WorkBudget };
 
-/** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
+/** Creates inspection over a worker. A schema is code and is validated here, before and after the inspection. */
 export function createInspection(
   worker: InspectionWorker,
   loopScheduler: LoopScheduler,
@@ -172,7 +172,7 @@ export function createInspection(
     }
   }
 
-  /** The value of a large text that was changed is built as that of any large text is. */
+  /** Builds the value of a large text that was changed, in slices, like that of any large text. */
   function changedValue(
     { outcome, parts }: Extract<JobEnd, { readonly kind: 'message' }>,
     upstream: string,
@@ -201,18 +201,18 @@ export function createInspection(
     }
   }
 
-  /** Whether work on a text of this upstream stays on the loop: that of whoever did not use it much. */
+  /** Whether work on a text stays on the loop: while the budget lasts, or while no thread can be started. */
   function runsOnLoop(upstream: string): boolean {
     return budget.hasLeft(upstream) || performance.now() - lastMissedMs < NO_THREAD_MS;
   }
 
-  /** Whether the prefilter, too, is left to the other thread: hostile texts may be made for it. */
+  /** Whether the prefilter also runs on the worker thread, because a hostile text may be made to slow it down. */
   function isPrefilteredApart(text: string, upstream: string): boolean {
     if (text.length > LARGE_TEXT_CHARS) return true;
     return text.length > SHORT_TEXT_CHARS && !runsOnLoop(upstream);
   }
 
-  /** Notes the time of work on a text beyond what is free. */
+  /** Runs work on a text and charges its time beyond `freeMs` to the budget. */
   function account<T>(upstream: string, freeMs: number, work: () => T): T {
     const startedMs = performance.now();
     const outcome = work();
@@ -220,7 +220,7 @@ export function createInspection(
     return outcome;
   }
 
-  /** A text that is not worth measuring is not measured. */
+  /** Runs the prefilter. A short text is not measured, because measuring it costs more than it is worth. */
   function begin<T>(text: string, upstream: string, work: () => T): T {
     if (text.length <= SHORT_TEXT_CHARS) return work();
     return account(upstream, text.length * FREE_MS_A_CHAR, work);
@@ -253,7 +253,7 @@ export function createInspection(
   };
 }
 
-/** A large text is not parsed for this: whoever inspects it does that on the other thread. */
+/** Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses it. */
 function withOwn(input: InspectionInput, own: OwnCredentials): InspectionInput {
   if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
   const { text, profile, output, carry, caps, approved, requestMethod } = input;

@@ -1,5 +1,6 @@
-// Reads messages as JSON: short ones at once; large ones are scanned and parsed on the other thread, and
-// only then built here, a part at a time, so that no message holds the event loop for long.
+// Reads messages as JSON. Short texts are parsed at once; large ones are scanned on the worker thread and their values
+// are built on the event loop in slices, so that no message blocks the loop for long. Also the scheduler by which
+// upstreams share the event loop for such work.
 
 import { LARGE_TEXT_CHARS } from '../../inspection/jobs.js';
 import {
@@ -24,7 +25,7 @@ import type { InspectionWorker } from './worker.js';
 /** More values than this take too long to parse at once: up to three microseconds each. */
 const MAX_VALUES_AT_ONCE = 10_000;
 
-/** Reading with the help of a worker. Where there is no other thread, the loop does all of it. */
+/** Creates a reader over a worker. Without a worker thread the event loop does all the work. */
 export function createJsonReading(
   worker: InspectionWorker,
   loopScheduler: LoopScheduler,
@@ -63,7 +64,7 @@ export function createJsonReading(
   };
 }
 
-/** The value of large text, a part at a time. */
+/** Builds the value of a large text in slices. */
 export async function buildInSlices(
   text: string,
   parts: JsonPart,
@@ -83,26 +84,26 @@ function readAtOnce(text: string, maxValues: number): JsonReading {
   return readJsonText(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
 }
 
-// Who may go on with long work on the event loop: everybody at once as long as little was done, then one
-// upstream after the other, each for a short while, with everything else that waits on the loop in between.
-
-/** Work on the loop after which whoever has more of it waits for a turn. */
+/** Time spent on the loop, in milliseconds, after which further work has to wait. */
 const SLICE_MS = 10;
-/** The part of all time that such work may take without anybody waiting. */
+/** The fraction of elapsed time that such work may use without waiting. */
 const FREE_PART = 0.5;
 
 type Options = {
   readonly sliceMs?: number;
-  /** Runs something once the loop has served what waits; `setImmediate` where absent. */
+  /** Runs a function after the event loop has served its pending events; `setImmediate` by default. */
   readonly later?: (run: () => void) => void;
 };
 
-/** The turns of one event loop. */
+/**
+ * Schedules long work on the event loop: immediately as long as little was done, then round-robin over the upstreams,
+ * one slice each, with pending events served in between.
+ */
 export function createLoopScheduler({
   sliceMs = SLICE_MS,
   later = soon,
 }: Options = {}): LoopScheduler {
-  /** In the order of their turns; none is empty. */
+  /** In round-robin order; no entry is empty. */
   const waiting = new Map<string, (() => void)[]>();
   let usedMs = 0;
   let spentAtMs = 0;
@@ -128,13 +129,13 @@ export function createLoopScheduler({
   return {
     spend(sinceMs) {
       const nowMs = performance.now();
-      // What was done a while ago holds nobody up any more.
+      // Work done a while ago delays nothing any more.
       usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * FREE_PART) + nowMs - sinceMs;
       spentAtMs = nowMs;
       return nowMs;
     },
     take(upstream) {
-      // Nobody overtakes: where others wait, the slice is theirs.
+      // First come, first served: where others wait, the slice is theirs.
       if (usedMs < sliceMs && waiting.size === 0) return undefined;
       return new Promise((resolve) => {
         const line = waiting.get(upstream);

@@ -1,5 +1,5 @@
-// The other thread: does one inspection after another, as it is told, with the very code of the event loop.
-// What starts it, and what becomes of a job that it dies of, is inspection-worker.ts.
+// The worker thread: runs one inspection job after another with the same code as the event loop. worker.ts starts it
+// and handles a job during which it dies.
 
 import { readlinkSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
@@ -7,22 +7,22 @@ import { basename } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { type DoneJob, doJob, type InspectionJob } from '../../inspection/jobs.js';
 
-/** What the thread says: once that it is there, then each job done. */
+/** What the thread posts: once that it is ready, then each finished job. */
 export type ThreadMessage = 'ready' | DoneJob;
 
-/** So much nicer than the event loop, the thread has a third of its weight where both want the same core. */
+/** With a nice value this much higher, the thread gets a third of the event loop's weight on a shared core. */
 const NICER_BY = 5;
 
 /**
- * Lets the event loop go first. Linux has a priority for each thread and names this one in /proc; elsewhere,
- * and where /proc is not mounted, the thread stays as it is.
+ * Gives the event loop precedence. Linux has a priority per thread and names the current thread in /proc; on other
+ * systems, and where /proc is not mounted, the priority stays unchanged.
  */
 function lowerPriority(): void {
   try {
     const thread = Number(basename(readlinkSync('/proc/thread-self')));
     setPriority(thread, Math.min(getPriority(thread) + NICER_BY, constants.priority.PRIORITY_LOW));
   } catch {
-    // Inspection works without it, only less politely.
+    // Inspection works without it, but competes equally with the event loop.
   }
 }
 

@@ -1,34 +1,34 @@
-// Does inspections on one other thread, one at a time: started with the first, kept, and started anew after it
-// died. Upstreams take turns, so that none makes the others wait for all that it has sent. Whatever ends a job
-// early is told as such, so that nothing unread is taken for clean.
+// Runs inspection jobs on one worker thread, one at a time. The thread is started with the first job, kept, and
+// restarted after it died. Upstreams are served round-robin. A job that ends early always reports how, so that unread
+// text is never taken for clean.
 // Source: docs/reference/performance.md rule 10.
 
 import { Worker } from 'node:worker_threads';
 import type { DoneJob, InspectionJob } from '../../inspection/jobs.js';
 import type { ThreadMessage } from './thread.js';
 
-// What waits, in order for each upstream, while the upstreams take turns: one that sends much waits for itself.
-// Source: docs/reference/performance.md rule 10.
-
-/** How many may wait, and how many characters they may have together. */
+/** How many jobs may wait, and how many characters they may have in total. */
 type WaitingBounds = { readonly jobs: number; readonly chars: number };
 
 type FairQueue<T> = {
-  /** False where too much waits already, of all or of this upstream. */
+  /** False where too much waits already, in total or of this upstream. */
   add(waiting: T, upstream: string, chars: number): boolean;
-  /** Takes what is next; `undefined` where nothing waits. */
+  /** Removes and returns the next entry; `undefined` where none waits. */
   next(): T | undefined;
 };
 
-/** What one upstream may have waiting is this part of all; one always may. */
+/** One upstream may use the bounds divided by this; one entry is always allowed. */
 const QUOTA_DIVISOR = 4;
 
 type Entry<T> = { readonly waiting: T; readonly chars: number };
 type Line<T> = { readonly entries: Entry<T>[]; chars: number };
 
-/** A queue in which nothing waits. */
+/**
+ * A queue that keeps the order within each upstream and serves upstreams round-robin, so that one that sends much
+ * delays only itself.
+ */
 function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
-  /** In the order of their turns; none is empty. */
+  /** In round-robin order; no line is empty. */
   const lines = new Map<string, Line<T>>();
   let jobs = 0;
   let chars = 0;
@@ -69,29 +69,29 @@ function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
 }
 
 /**
- * `died`: the thread ended, or took too long. `full`: too much waits, or has waited too long.
- * `unavailable`: there is no other thread to be had.
+ * `died`: the thread ended or exceeded the time limit. `full`: too many jobs wait, or this one waited too long.
+ * `unavailable`: no thread can be started.
  */
 export type JobEnd = DoneJob | { readonly kind: 'died' | 'full' | 'unavailable' };
 
 export type InspectionWorker = {
-  /** Jobs of one upstream are done in order. Never rejects. */
+  /** Jobs of one upstream run in order. Never rejects. */
   run(job: InspectionJob, upstream: string): Promise<JobEnd>;
-  /** Ends the thread; what it does and what waits for it has died. */
+  /** Ends the thread; running and waiting jobs end as `died`. */
   close(): Promise<void>;
 };
 
 export type WorkerOptions = {
-  /** The module of the thread: beside this one, where both are compiled. */
+  /** The module of the thread; by default the compiled one beside this module. */
   readonly entry?: URL;
-  /** Longest time of one job. Hostile megabytes took up to five seconds on a busy machine. */
+  /** Longest time of one job. Hostile texts of megabytes took up to five seconds on a busy machine. */
   readonly maxJobMs?: number;
-  /** Longest wait before a job begins. */
+  /** Longest wait before a job starts. */
   readonly maxWaitMs?: number;
-  /** Jobs and characters that may wait; of one upstream a quarter, and always one job. */
+  /** Jobs and characters that may wait; a quarter of it for one upstream, and always one job. */
   readonly maxJobs?: number;
   readonly maxChars?: number;
-  /** Told once when no thread is to be had, and once when one is again. Never throws. */
+  /** Called once when no thread can be started, and once when one runs again. Must not throw. */
   readonly onThread?: (isThere: boolean) => void;
 };
 
@@ -100,7 +100,7 @@ const MAX_JOB_MS = 15_000;
 const MAX_WAIT_MS = 30_000;
 const MAX_JOBS = 1024;
 const MAX_CHARS = 128 * 1024 * 1024;
-/** A text that would take more memory than this ends the thread, not the gateway. */
+/** Inspecting a text that needs more memory than this ends the thread, not the gateway. */
 const MAX_HEAP_MB = 512;
 
 type Waiting = {
@@ -111,7 +111,7 @@ type Waiting = {
 
 type Thread = { readonly worker: Worker; isReady: boolean };
 
-/** A worker that starts no thread before its first job. */
+/** Creates a worker; its thread is started with the first job. */
 export function createInspectionWorker(options: WorkerOptions = {}): InspectionWorker {
   const { entry = ENTRY, maxJobMs = MAX_JOB_MS, maxWaitMs = MAX_WAIT_MS } = options;
   const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS, onThread } = options;
@@ -127,7 +127,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     onThread?.(isThere);
   }
 
-  /** The thread that stands, or a new one. Throws where none can be had. */
+  /** The running thread, or a new one. Throws where none can be started. */
   function threadNow(): Thread {
     if (thread !== undefined) return thread;
     const worker = new Worker(entry, {
@@ -146,13 +146,13 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     worker.on('error', gone);
     worker.on('messageerror', gone);
     worker.on('exit', gone);
-    // Who waits for an outcome holds the process; an idle thread does not.
+    // A pending job keeps the process alive; an idle thread does not.
     worker.unref();
     thread = started;
     return started;
   }
 
-  /** Only the job that was under way is lost: what waits gets a new thread. */
+  /** Only the running job is lost: waiting jobs get a new thread. */
   function lose(lost: Thread): void {
     if (thread !== lost) return;
     thread = undefined;
@@ -184,7 +184,8 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       const on = threadNow();
       on.worker.postMessage(waiting.job);
       const late = setTimeout(() => {
-        // Also where it never was ready: a thread that hangs is no reason to hang here, nor one to go unseen.
+        // Also where the thread never became ready: a thread that hangs at its start must not block jobs, and must be
+        // reported.
         if (!on.isReady) setAvailable(false);
         on.isReady = true;
         lose(on);
