@@ -1,5 +1,5 @@
-// The gateway file once it is known to be right: its shape, with the schema's defaults filled in.
-// Types only; compile.ts turns it into settings. Units and secret references are still as written.
+// The type of the gateway file after validation, with the schema's defaults filled in.
+// Types only; resolve.ts turns it into settings. Units and secret references are still as written.
 
 import type { InspectionProfile, Network, PiiKind } from './settings.js';
 
