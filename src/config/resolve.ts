@@ -148,7 +148,7 @@ type Binding = UpstreamSettings['binding'];
 
 /**
  * The binding that a token for an aggregate needs so that every backend accepts it; `undefined` if none
- * does. A weaker one would give backends tokens whose binding they could not enforce.
+ * does. The aggregate has to require it, since nothing else enforces the bindings of its backends.
  */
 function strictestBinding(bindings: readonly Binding[]): Binding | undefined {
   const demanded = new Set(bindings.filter((binding) => binding !== 'none'));
