@@ -24,7 +24,7 @@ export type Severity = 'error' | 'warning';
 
 export type Diagnostic = {
   readonly file: string;
-    /** Line and column count from 1. A diagnostic of a whole file has the position 1:1. */
+  /** Line and column count from 1. A diagnostic of a whole file has the position 1:1. */
   readonly line: number;
   readonly column: number;
   readonly severity: Severity;
@@ -39,7 +39,7 @@ export type FilePath = readonly (string | number)[];
 /** A diagnostic that has a path but no line and column yet. */
 export type PathDiagnostic = {
   readonly path: FilePath;
-    /** Whether the key or its value is wrong. */
+  /** Whether the key or its value is wrong. */
   readonly at: 'key' | 'value';
   readonly severity: Severity;
   readonly rule: DiagnosticRule;

@@ -44,7 +44,7 @@ function decodeKey(body: string): Uint8Array | undefined {
   return bytes.byteLength === KEY_BYTES ? new Uint8Array(bytes) : undefined;
 }
 
-/** INVARIANT: state/key-ring.ts derives the same signing key. */
+/** INVARIANT: state/keys.ts derives the same signing key. */
 function signingKeyOf(bytes: Uint8Array): KeyObject {
   const seed = hkdfSync('sha256', bytes, '', 'sallyport/1 signing', KEY_BYTES);
   const der = Buffer.concat([PKCS8_ED25519, Buffer.from(seed)]);
@@ -65,7 +65,7 @@ function keyIdOf(publicBytes: Uint8Array): string {
 
 export type PublicPart = {
   readonly id: string;
-    /** One line, in the form that `audit verify --key` accepts. */
+  /** One line, in the form that `audit verify --key` accepts. */
   readonly text: string;
   readonly jwk: {
     readonly kty: 'OKP';

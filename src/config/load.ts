@@ -39,7 +39,7 @@ import {
 type UpstreamOutline = {
   readonly name: string;
   readonly issuers: readonly string[];
-    /** True if pinning is on: only pinned definitions may be used. */
+  /** True if pinning is on: only pinned definitions may be used. */
   readonly strict: boolean;
 };
 
@@ -103,18 +103,18 @@ function outlineOf(root: unknown, file: string, locate: Locate): Outline {
 export type GatewaySources = {
   readonly readFile: Files['readFile'];
   readonly env: Readonly<Record<string, string | undefined>>;
-    /**
-     * `skip` checks the form of secret references without reading the secrets, for checks away from the
-     * machine that runs the gateway. There are no settings then.
-     */
+  /**
+   * `skip` checks the form of secret references without reading the secrets, for checks away from the
+   * machine that runs the gateway. There are no settings then.
+   */
   readonly secrets?: 'read' | 'skip';
 };
 
 export type GatewayReading = {
-    /** `undefined` if a diagnostic is an error, or if secrets were skipped. */
+  /** `undefined` if a diagnostic is an error, or if secrets were skipped. */
   readonly settings: Settings | undefined;
   readonly diagnostics: readonly Diagnostic[];
-    /** Present even for a file with errors, so that policies are checked in the same run. */
+  /** Present even for a file with errors, so that policies are checked in the same run. */
   readonly outline: Outline | undefined;
 };
 

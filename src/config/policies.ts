@@ -52,7 +52,7 @@ function ruleOf(rule: RuleFile): RuleDocument {
     ...rest,
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
     ...(maxResultBytes === undefined ? {} : { maxResultBytes: bytesOf(maxResultBytes) }),
-        // The schema ensures that each effect has its own keys.
+    // The schema ensures that each effect has its own keys.
   } as RuleDocument;
 }
 
@@ -78,9 +78,9 @@ type CompileDocuments<Policies> = (
 ) => { readonly policies: Policies; readonly diagnostics: readonly PolicyDiagnostic[] };
 
 type PolicyReading<Policies> = {
-    /** `undefined` if a diagnostic is an error. */
+  /** `undefined` if a diagnostic is an error. */
   readonly policies: Policies | undefined;
-    /** The documents that are well-formed. */
+  /** The documents that are well-formed. */
   readonly documents: readonly PolicyDocument[];
   /** SHA-256 over the names and bytes of the files, lower-case hex. */
   readonly hash: string;

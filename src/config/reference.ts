@@ -45,7 +45,7 @@ function rowsOfKey(key: string, schema: Schema, isRequired: boolean): readonly [
     fallback: fallbackOf(schema, isRequired),
     text: textOf(schema),
   };
-    // The page explains secret references once; their rows name them by title only.
+  // The page explains secret references once; their rows name them by title only.
   if (String(schema['title']).startsWith('a secret reference')) return [row];
   return [row, ...rowsBelow(key, schema)];
 }

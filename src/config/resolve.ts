@@ -52,7 +52,7 @@ type CredentialContext = {
   readonly secrets: Secrets;
   /** The upstream's `url`, as written. */
   readonly url: string;
-    /** The gateway's own audiences, which no requested token may carry. */
+  /** The gateway's own audiences, which no requested token may carry. */
   readonly own: TokenRequestSettings['own'];
 };
 
@@ -241,7 +241,7 @@ function compileIntrospection(
 
 function compileHierarchy(file: IssuerFile['scopeHierarchy']): IssuerSettings['impliedScopes'] {
   const hierarchy = new Map(Object.entries(file));
-    // Scopes from tokens are looked up here, so the table has no prototype.
+  // Scopes from tokens are looked up here, so the table has no prototype.
   const implied: Record<string, readonly string[]> = Object.create(null);
   for (const scope of hierarchy.keys()) implied[scope] = impliedBy(scope, hierarchy);
   return implied;

@@ -9,9 +9,9 @@ export type Network = 'public' | 'private' | 'loopback';
 export type TlsSettings = {
   readonly cert: string;
   readonly key: string;
-    /** PEM certificates of the authorities that client certificates are verified against. */
+  /** PEM certificates of the authorities that client certificates are verified against. */
   readonly clientCa: string | undefined;
-    /** When the certificate expires, in milliseconds since the epoch. */
+  /** When the certificate expires, in milliseconds since the epoch. */
   readonly expiresAtMs: number;
   readonly files: readonly string[];
 };
@@ -30,7 +30,7 @@ export type IntrospectionSettings = {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly authentication: 'client_secret_basic' | 'client_secret_post';
-    /** If absent, the endpoint of the issuer's metadata is used. */
+  /** If absent, the endpoint of the issuer's metadata is used. */
   readonly endpoint: URL | undefined;
   readonly cacheTtlMs: number;
   readonly maxPerSecond: number;
@@ -41,29 +41,29 @@ export type IssuerSettings = {
   /** The issuer identifier, exactly as tokens carry it in `iss`. */
   readonly issuer: string;
   readonly network: Network;
-    /** Empty if tokens are introspected. */
+  /** Empty if tokens are introspected. */
   readonly algorithms: readonly string[];
-    /** The `typ` that access tokens carry (RFC 9068 §2.1); `none` if they carry none. */
+  /** The `typ` that access tokens carry (RFC 9068 §2.1); `none` if they carry none. */
   readonly tokenType: string;
   readonly maxLifetimeMs: number;
-    /** How long the last successfully fetched keys are used while no newer ones can be fetched. */
+  /** How long the last successfully fetched keys are used while no newer ones can be fetched. */
   readonly keysMaxAgeMs: number;
-    /** If present, tokens are not verified by signature: each is introspected. */
+  /** If present, tokens are not verified by signature: each is introspected. */
   readonly introspection: IntrospectionSettings | undefined;
-    /** Claim names or, if they begin with `/`, JSON Pointers; the first claim that is present is used. */
+  /** Claim names or, if they begin with `/`, JSON Pointers; the first claim that is present is used. */
   readonly claims: {
     readonly client: readonly string[];
     readonly scope: readonly string[];
     readonly groups: readonly string[];
   };
-    /** By scope, every scope that it includes, directly or indirectly. */
+  /** By scope, every scope that it includes, directly or indirectly. */
   readonly impliedScopes: { readonly [scope: string]: readonly string[] };
 };
 
 export type UpstreamLimits = {
   readonly requestTimeoutMs: number;
   readonly streamIdleMs: number;
-    /** Maximum duration of an exchange from its first byte to its last, with or without progress. */
+  /** Maximum duration of an exchange from its first byte to its last, with or without progress. */
   readonly exchangeMaxMs: number;
   readonly keepAliveMs: number;
   readonly maxRequestBytes: number;
@@ -85,18 +85,18 @@ export type TokenRequestSettings = {
   readonly server:
     | { readonly kind: 'issuer'; readonly url: string }
     | { readonly kind: 'token-endpoint'; readonly url: string };
-    /** The addresses that the server's origin may resolve to. */
+  /** The addresses that the server's origin may resolve to. */
   readonly network: Network;
   readonly clientId: string;
   readonly authentication: ClientAuthentication;
   readonly scopes: readonly string[];
-    /** At least one of `resource` and `audience` is present; the token must carry each one present. */
+  /** At least one of `resource` and `audience` is present; the token must carry each one present. */
   readonly resource: string | undefined;
   readonly audience: string | undefined;
-    /**
-     * The gateway's own audiences, and `publicUrl`, under which all of its resources lie: a token that
-     * carries one of them is refused.
-     */
+  /**
+   * The gateway's own audiences, and `publicUrl`, under which all of its resources lie: a token that
+   * carries one of them is refused.
+   */
   readonly own: { readonly audiences: readonly string[]; readonly base: string };
 };
 
@@ -127,10 +127,10 @@ export type UpstreamTls = {
 
 /** The signed assertion that names the caller to the upstream. */
 export type UpstreamIdentity = {
-    /** Header name in lower case. */
+  /** Header name in lower case. */
   readonly header: string;
   readonly ttlMs: number;
-    /** The `url` of the upstream, as written in the file. */
+  /** The `url` of the upstream, as written in the file. */
   readonly audience: string;
 };
 
@@ -138,7 +138,7 @@ export type PinningSettings = {
   readonly mode: 'strict' | 'off';
   readonly maxAgeMs: number;
   readonly onDrift: 'hide-tool' | 'stop-upstream';
-    /** For the gateway's own listing; the upstream's credentials if the file gives none. */
+  /** For the gateway's own listing; the upstream's credentials if the file gives none. */
   readonly credentials: OwnCredentials;
 };
 
@@ -146,25 +146,25 @@ export type UpstreamSettings = {
   readonly name: string;
   readonly url: URL;
   readonly transport: 'streamable-http' | 'http-sse';
-    /** Path on the data listener: starts with `/`, no trailing slash. */
+  /** Path on the data listener: starts with `/`, no trailing slash. */
   readonly path: string;
-    /** `publicUrl + path`: the audience a token must carry, compared exactly. */
+  /** `publicUrl + path`: the audience a token must carry, compared exactly. */
   readonly resource: string;
   readonly network: Network;
-    /** `required`: a verified token. `none`: loopback only (docs/contract.md §3). */
+  /** `required`: a verified token. `none`: loopback only (docs/contract.md §3). */
   readonly authentication: 'required' | 'none';
-    /** Names of the issuers whose tokens are accepted. */
+  /** Names of the issuers whose tokens are accepted. */
   readonly issuers: readonly string[];
-    /** Accepted audiences by issuer name; `[resource]` unless the configuration maps others. */
+  /** Accepted audiences by issuer name; `[resource]` unless the configuration maps others. */
   readonly audiences: { readonly [issuer: string]: readonly string[] };
-    /** The binding that tokens must have; the binding of a bound token is verified in any case. */
+  /** The binding that tokens must have; the binding of a bound token is verified in any case. */
   readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: UpstreamCredentials;
-    /** True if clients may declare the Apps extension; the gateway's own listing then declares it too. */
+  /** True if clients may declare the Apps extension; the gateway's own listing then declares it too. */
   readonly apps: boolean;
   readonly tls: UpstreamTls;
-    /** `undefined` if no assertion is sent. */
+  /** `undefined` if no assertion is sent. */
   readonly identity: UpstreamIdentity | undefined;
   readonly pinning: PinningSettings;
   /** Name of an inspection profile. */
@@ -175,7 +175,7 @@ export type UpstreamSettings = {
 /** One backend of an aggregate. */
 export type BackendSettings = {
   readonly upstream: string;
-    /** Prepended to the names of its tools and prompts; no prefix of an aggregate begins with another. */
+  /** Prepended to the names of its tools and prompts; no prefix of an aggregate begins with another. */
   readonly prefix: string;
 };
 
@@ -184,7 +184,7 @@ export type AggregateSettings = Pick<
   UpstreamSettings,
   'name' | 'path' | 'resource' | 'authentication' | 'issuers' | 'audiences' | 'binding'
 > & {
-    /** The union of all backends' scopes. */
+  /** The union of all backends' scopes. */
   readonly scopesSupported: readonly string[];
   /** In the order of the file. */
   readonly backends: readonly BackendSettings[];
@@ -228,7 +228,7 @@ export type StateSettings =
   | { readonly type: 'memory' }
   | {
       readonly type: 'redis';
-            /** Contains the store's credentials and is never shown. */
+      /** Contains the store's credentials and is never shown. */
       readonly url: string;
       readonly prefix: string;
       readonly commandTimeoutMs: number;
@@ -240,7 +240,7 @@ export type AdminSettings = {
   readonly issuers: {
     readonly [issuer: string]: {
       readonly audience: string;
-            /** The groups that have each role. */
+      /** The groups that have each role. */
       readonly roles: {
         readonly viewer: readonly string[];
         readonly reviewer: readonly string[];
@@ -248,7 +248,7 @@ export type AdminSettings = {
       };
     };
   };
-    /** A token accepted by the admin listener when no issuer can be reached. */
+  /** A token accepted by the admin listener when no issuer can be reached. */
   readonly breakGlassToken: string | undefined;
 };
 
@@ -256,7 +256,7 @@ export type Settings = {
   /** Absolute path of the configuration file; relative paths were resolved against its folder. */
   readonly file: string;
   readonly publicUrl: URL;
-    /** `publicUrl` without a trailing slash; every path is appended to it. */
+  /** `publicUrl` without a trailing slash; every path is appended to it. */
   readonly publicBase: string;
   readonly listeners: {
     readonly data: ListenerSettings & {
@@ -266,11 +266,11 @@ export type Settings = {
     };
     readonly ops: ListenerSettings;
   };
-    /** Empty only on loopback, where the process generates a key at start. */
+  /** Empty only on loopback, where the process generates a key at start. */
   readonly keys: readonly GatewayKey[];
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
-    /** No aggregate has the name of an upstream. */
+  /** No aggregate has the name of an upstream. */
   readonly aggregates: ReadonlyMap<string, AggregateSettings>;
   readonly policiesDir: string;
   readonly pinsDir: string;
@@ -279,8 +279,8 @@ export type Settings = {
   readonly audit: AuditSettings;
   readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
   readonly admin: AdminSettings | undefined;
-    /** Certificate and key files of upstreams, which are watched besides the configuration. */
+  /** Certificate and key files of upstreams, which are watched besides the configuration. */
   readonly watchedFiles: readonly string[];
-    /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */
+  /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */
   readonly hash: string;
 };

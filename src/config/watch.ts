@@ -12,7 +12,7 @@ import { dirname, join, resolve } from 'node:path';
 export type WatchTargets = {
   readonly files: readonly string[];
   readonly folders: readonly { readonly path: string; readonly suffix: string }[];
-    /** Files that the gateway writes itself: events of watched folders about them are ignored. */
+  /** Files that the gateway writes itself: events of watched folders about them are ignored. */
   readonly own?: readonly string[];
 };
 
@@ -62,7 +62,7 @@ async function digestOf(
   seen: Map<string, Known>,
 ): Promise<string> {
   try {
-        // `stat` follows links, so a replaced ConfigMap shows as another inode.
+    // `stat` follows links, so a replaced ConfigMap shows as another inode.
     const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await stat(file, { bigint: true });
     const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
     const before = known.get(file);
@@ -87,23 +87,23 @@ const DEBOUNCE_MS = 50;
 
 type WatchOptions = {
   readonly targets: WatchTargets;
-    /** Called after a change, never concurrently; a change during a call is followed by another call. */
+  /** Called after a change, never concurrently; a change during a call is followed by another call. */
   readonly onChange: () => void | Promise<void>;
-    /** Called with what `onChange` threw. Watching continues. */
+  /** Called with what `onChange` threw. Watching continues. */
   readonly onError: (error: unknown) => void;
   readonly pollMs?: number;
   readonly debounceMs?: number;
 };
 
 export type ConfigWatch = {
-    /**
-     * Watches other files from now on. If they differ from the previous ones, one call of `onChange`
-     * follows, so that a change between their being read and this moment is not lost.
-     */
+  /**
+   * Watches other files from now on. If they differ from the previous ones, one call of `onChange`
+   * follows, so that a change between their being read and this moment is not lost.
+   */
   retarget(targets: WatchTargets): void;
-    /** Checks now. Resolves once `onChange` has run for a change that was found. */
+  /** Checks now. Resolves once `onChange` has run for a change that was found. */
   check(): Promise<void>;
-    /** Stops timers and watches. Starts no further call; a running one is awaited. */
+  /** Stops timers and watches. Starts no further call; a running one is awaited. */
   close(): Promise<void>;
 };
 
@@ -173,7 +173,7 @@ class Watch implements ConfigWatch {
         await this.#notify();
         const { stamp } = await this.#fingerprint(this.#targets);
         if (stamp === found.stamp) continue;
-                // Files were written while `onChange` ran, which may have read neither the old nor the new content.
+        // Files were written while `onChange` ran, which may have read neither the old nor the new content.
         this.#known = '';
         this.#isDue = true;
       } catch (error) {
@@ -191,7 +191,7 @@ class Watch implements ConfigWatch {
   }
 
   #poll(): void {
-        // Folders can be removed and created again; a watch that ended is restarted.
+    // Folders can be removed and created again; a watch that ended is restarted.
     this.#watchFolders();
     void this.check();
   }
@@ -233,7 +233,7 @@ class Watch implements ConfigWatch {
       watcher.on('error', end);
       this.#watchers.set(folder, watcher);
     } catch {
-            // The folder does not exist, or no more watches are available: polling still finds the change.
+      // The folder does not exist, or no more watches are available: polling still finds the change.
     }
   }
 }

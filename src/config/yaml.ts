@@ -143,7 +143,7 @@ export function readYaml(
   try {
     return readText(file, text);
   } catch {
-        // The parser recurses; input built to exhaust the stack is caught here and does not end the process.
+    // The parser recurses; input built to exhaust the stack is caught here and does not end the process.
     return refuse(fileDiagnostic(file, 'yaml', 'the file cannot be read as YAML'));
   }
 }
@@ -211,7 +211,7 @@ type Reading = {
   readonly report: (offset: number, message: string) => void;
   values: number;
   aliases: number;
-    /** Nodes being read: an alias to one of them would be infinite recursion. */
+  /** Nodes being read: an alias to one of them would be infinite recursion. */
   readonly open: Set<unknown>;
 };
 

@@ -22,7 +22,7 @@ type Offered<Definition> = { readonly digest: string; readonly definition: Defin
 
 export type FetchedLock = {
   readonly lock: Lock;
-    /** Definitions that cannot be pinned: repeated names, or definitions without a canonical form. */
+  /** Definitions that cannot be pinned: repeated names, or definitions without a canonical form. */
   readonly unusable: readonly { readonly kind: PinnedKind; readonly name: string }[];
 };
 
@@ -151,7 +151,7 @@ export function approvePin(input: {
   readonly pin: PinName;
   readonly digest: string;
   readonly approval: Approval;
-    /** What the upstream offers now; `undefined` if it could not be queried. */
+  /** What the upstream offers now; `undefined` if it could not be queried. */
   readonly observed: Observed | undefined;
 }): PinChange {
   return changePin(input.lock, input.pin, (pin) => {

@@ -32,22 +32,22 @@ import {
 
 export type CatalogueInput = {
   readonly upstream: string;
-    /** Without a lock file, nothing is pinned. */
+  /** Without a lock file, nothing is pinned. */
   readonly lock: Lock | undefined;
-    /** Without an observation, nothing is approved: every pin is `absent`. */
+  /** Without an observation, nothing is approved: every pin is `absent`. */
   readonly observed: Observed | undefined;
   readonly mode: 'strict' | 'off';
   readonly onDrift: 'hide-tool' | 'stop-upstream';
   readonly compile: CompileDefinition;
-    /**
-     * If the upstream offers different, approved definitions to different client profiles, the one offered to
-     * this profile must be listed to the client and is what arguments and results are checked against.
-     */
+  /**
+   * If the upstream offers different, approved definitions to different client profiles, the one offered to
+   * this profile must be listed to the client and is what arguments and results are checked against.
+   */
   readonly clientProfile?: ClientProfile;
 };
 
 type PinComparison = {
-    /** `invalid`: the name occurred more than once in one listing. */
+  /** `invalid`: the name occurred more than once in one listing. */
   readonly state: Standing['state'];
   readonly approved: readonly PinVersion<Pin['definition']>[];
   readonly observedItems: readonly ObservedItem[];
@@ -75,7 +75,7 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
         pin === undefined ? unpinned(observed, kind, name) : standingOf(input, kind, name, pin);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
       const standing = listed === undefined ? stands : { ...stands, listed };
-            // Only pinned or listed names are cached: clients can send any number of other names.
+      // Only pinned or listed names are cached: clients can send any number of other names.
       if (pin !== undefined || listed !== undefined) standings[kind].set(name, standing);
       return standing;
     },
@@ -120,7 +120,7 @@ function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin
   const compiled = version === undefined ? undefined : input.compile(kind, name, version);
   const isUsable = compiled?.ok === true && comparison.state !== 'invalid';
   const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
-        // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
+  // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
   const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
   return { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
 }
@@ -143,7 +143,7 @@ function listedDefinition(
   const shown = lastNoted(observed, kind, name, listing?.verifiedAtMs ?? 0) ?? own;
   const { digest, definition } = shown ?? {};
   if (digest === undefined || definition === undefined) return undefined;
-    // A definition without a digest needs a cache key that it does not share with another.
+  // A definition without a digest needs a cache key that it does not share with another.
   const sha256 = digest === NO_DIGEST ? sha256Hex(JSON.stringify(definition)) : digest;
   const compiled = compile(kind, name, { sha256, definition });
   return compiled.ok ? compiled.pinned : undefined;
@@ -218,7 +218,7 @@ function approvedInstructions(input: CatalogueInput): string | undefined {
 
 type Mirrored = PinnedDefinition['mirrored'];
 
-/** How schemas are compiled and mirrored parameters read: policy/schema.ts and mcp/headers.ts. */
+/** How schemas are compiled and mirrored parameters read: policy/json-schema/validator.ts and protocol/headers.ts. */
 export type SchemaTools = {
   compileSchema(
     schema: JsonObject | boolean,
@@ -256,7 +256,7 @@ export function createDefinitionCompiler(
 ): CompileDefinition {
   const known = new Map<string, CompiledDefinition>();
   return (kind, name, version) => {
-        // The digest covers the name: definitions of one kind with equal digests are equal.
+    // The digest covers the name: definitions of one kind with equal digests are equal.
     const key = `${kind} ${version.sha256}`;
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
@@ -275,7 +275,7 @@ function compileGuarded(
   try {
     return compile(tools, kind, name, version);
   } catch {
-          // Schemas come from upstreams: one that makes the compiler throw is treated as unusable.
+    // Schemas come from upstreams: one that makes the compiler throw is treated as unusable.
     return { ok: false, why: 'the definition cannot be compiled' };
   }
 }

@@ -275,7 +275,7 @@ export const CHANGES = [
   'removed',
   'notation-only',
   'server-version',
-    // Only the digest is known: the definition was recorded from a page without its content.
+  // Only the digest is known: the definition was recorded from a page without its content.
   'unclassified',
 ] as const;
 

@@ -26,12 +26,12 @@ export type DriftKind = PinnedKind | 'server';
 export type Drift = {
   readonly upstream: string;
   readonly kind: DriftKind;
-    /** `instructions` or `server` for those kinds, the uriTemplate for templates. Upstream text: escape it. */
+  /** `instructions` or `server` for those kinds, the uriTemplate for templates. Upstream text: escape it. */
   readonly name: string;
-    /** The most serious of `changes`. */
+  /** The most serious of `changes`. */
   readonly change: Change;
   readonly changes: readonly Change[];
-    /** Digests. `before` is the pinned one, absent for new definitions; `after` is absent for removed ones. */
+  /** Digests. `before` is the pinned one, absent for new definitions; `after` is absent for removed ones. */
   readonly before: string | undefined;
   readonly after: string | undefined;
   /** Milliseconds since the epoch. */
@@ -150,11 +150,11 @@ function differences<Definition extends JsonObject | string>(
 ): readonly Difference[] {
   const approved = approvedVersions(pin);
   const versions = approved.length > 0 ? approved : versionsOf(pin);
-    // Of several versions, compare with one that is no longer offered: that is the one that changed.
+  // Of several versions, compare with one that is no longer offered: that is the one that changed.
   const isOffered = ({ sha256 }: PinVersion<Definition>): boolean =>
     offered.some(({ digest }) => digest === sha256);
   const base = versions.find((version) => !isOffered(version)) ?? versions[0];
-    // Without an approval, only definitions that the lock file does not hold at all are drift.
+  // Without an approval, only definitions that the lock file does not hold at all are drift.
   const known = new Set(versions.map(({ sha256 }) => sha256));
   if (base !== undefined && offered.length === 0 && approved.length > 0) {
     return [difference(kind, name, base, undefined, compare(base.definition, undefined))];
@@ -197,7 +197,7 @@ function fallbackChange(before: unknown, after: Offered<unknown> | undefined): C
 
 /** Reports the differences of one upstream that were not reported before. */
 export interface DriftWatch {
-    /** The differences that did not exist at the last call. */
+  /** The differences that did not exist at the last call. */
   report(lock: Lock | undefined, observed: Observed | undefined, atMs: number): readonly Drift[];
 }
 

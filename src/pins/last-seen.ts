@@ -18,7 +18,7 @@ import { compareServers, digestServer, nameOf, PIN_KINDS, readServer } from './l
 /** One definition as it was seen. `isRepeated`: its name occurred more than once in one listing. */
 export type ObservedItem = {
   readonly digest: string;
-    /** Absent if only the digest was recorded from a page. */
+  /** Absent if only the digest was recorded from a page. */
   readonly definition: JsonObject | undefined;
   readonly isRepeated: boolean;
 };
@@ -45,11 +45,11 @@ export type NotedItem = {
 };
 
 export type Observed = {
-    /** At most one per client profile; never empty after a listing. */
+  /** At most one per client profile; never empty after a listing. */
   readonly listings: readonly ObservedListing[];
-    /** By kind and name; see `noteKey`. */
+  /** By kind and name; see `noteKey`. */
   readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
-    /** Equal for two observations with the same content; times are not part of it. */
+  /** Equal for two observations with the same content; times are not part of it. */
   readonly contentDigest: string;
 };
 
@@ -58,9 +58,9 @@ export type Page = {
   readonly kind: PinKind;
   readonly items: readonly {
     readonly name: string;
-        /** `undefined` if the definition has no digest: it then equals no pin. */
+    /** `undefined` if the definition has no digest: it then equals no pin. */
     readonly digest: string | undefined;
-        /** For classifying the difference. */
+    /** For classifying the difference. */
     readonly definition?: JsonObject;
   }[];
   readonly atMs: number;
@@ -150,7 +150,7 @@ function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedLi
       const observedItem = seen.get(name);
       return observedItem === undefined ? [] : [[name, observedItem] as const];
     });
-        // A Map keeps the position of a key that is set again.
+    // A Map keeps the position of a key that is set again.
     return new Map([...kept, ...seen]);
   };
   const seen = {
@@ -201,7 +201,7 @@ function addNoted(
   const items = noted.get(key) ?? [];
   const isUnlisted = !isListed(observed, item.kind, item.name);
   if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return;
-    // Seen again: only a listing that begins after this page may clear the item.
+  // Seen again: only a listing that begins after this page may clear the item.
   const others = items.filter((other) => other.digest !== item.digest);
   if (others.length < MAX_NOTED_PER_NAME) noted.set(key, [...others, item]);
   else noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);

@@ -204,7 +204,7 @@ function readTextVersion(
   path: LockPath,
   entry: JsonObject,
 ): PinVersion<string> | undefined {
-    // Instructions may be pinned by digest and text alone; their presence in the file is the approval.
+  // Instructions may be pinned by digest and text alone; their presence in the file is the approval.
   const review = readReview(reading, path, entry, 'approved');
   const text = entry['text'];
   if (typeof text !== 'string') return reading.report([...path, 'text'], 'must be a text');
@@ -298,9 +298,9 @@ type LockPorts = {
 };
 
 type LockFolder = {
-    /** By upstream. Contains only files without a diagnostic. */
+  /** By upstream. Contains only files without a diagnostic. */
   readonly locks: ReadonlyMap<string, Lock>;
-    /** SHA-256 over the names and texts of the files, lower-case hex: the version of the lock files. */
+  /** SHA-256 over the names and texts of the files, lower-case hex: the version of the lock files. */
   readonly hash: string;
   readonly diagnostics: readonly LockDiagnostic[];
 };

@@ -35,7 +35,7 @@ const MAX_DEPTH = 72;
 /** A mistake in a lock file. Same shape as the diagnostics of the other configuration files. */
 export type LockDiagnostic = {
   readonly file: string;
-    /** Line and column count from 1. */
+  /** Line and column count from 1. */
   readonly line: number;
   readonly column: number;
   readonly severity: 'error';
@@ -47,10 +47,10 @@ export type LockDiagnostic = {
 export type LockPath = readonly (string | number)[];
 
 type LockSource = {
-    /** `undefined` if the text could not be read; the diagnostics explain why. */
+  /** `undefined` if the text could not be read; the diagnostics explain why. */
   readonly value: Json | undefined;
   readonly diagnostics: readonly LockDiagnostic[];
-    /** Creates a diagnostic at a value, or at its key. */
+  /** Creates a diagnostic at a value, or at its key. */
   diagnosticAt(
     path: LockPath,
     message: string,
@@ -70,7 +70,7 @@ export function readLockSource(file: string, text: string): LockSource {
   try {
     return readDocument(file, text);
   } catch {
-        // The parser recurses: input built to exhaust the stack is caught here.
+    // The parser recurses: input built to exhaust the stack is caught here.
     return unread(file, 'the lock file cannot be read as YAML');
   }
 }
@@ -87,7 +87,7 @@ function readDocument(file: string, text: string): LockSource {
     schema: 'core',
     merge: false,
     stringKeys: true,
-        // Checked below, in linear time.
+    // Checked below, in linear time.
     uniqueKeys: false,
     prettyErrors: false,
     lineCounter,

@@ -25,7 +25,7 @@ export type Approval = { readonly by: string; readonly at: string; readonly note
 /** One definition with its review status. */
 export type PinVersion<Definition> = {
   readonly status: PinStatus;
-    /** Lower-case hex, recomputed from the definition when the file is read. */
+  /** Lower-case hex, recomputed from the definition when the file is read. */
   readonly sha256: string;
   readonly approval: Approval | undefined;
   readonly definition: Definition;
@@ -40,10 +40,10 @@ export type Pins = ReadonlyMap<string, Pin>;
 
 export type Lock = {
   readonly upstream: string;
-    /** The identity that the server states; absent in files written without it. */
+  /** The identity that the server states; absent in files written without it. */
   readonly server: ServerIdentity | undefined;
   readonly instructions: Pin<string> | undefined;
-    /** By name; templates by their `uriTemplate`, resources by their `uri`. */
+  /** By name; templates by their `uriTemplate`, resources by their `uri`. */
   readonly pins: { readonly [kind in PinKind]: Pins };
 };
 

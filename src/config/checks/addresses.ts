@@ -77,7 +77,7 @@ function bareHost(host: string): string {
 }
 
 function rangeOf(host: string): string | undefined {
-    // `process` unwraps IPv4-mapped IPv6, so that ::ffff:127.0.0.1 is classed as the address it reaches.
+  // `process` unwraps IPv4-mapped IPv6, so that ::ffff:127.0.0.1 is classed as the address it reaches.
   return ipaddr.isValid(host) ? ipaddr.process(host).range() : undefined;
 }
 

@@ -21,7 +21,7 @@ function checkPathsDiffer(root: unknown, report: Report): void {
     const path = pathOf(root, resource);
     const own = new Set([
       ...TAKEN_SUFFIXES.map((suffix) => path + suffix),
-            // The protected resource metadata is also served with the path of publicUrl inserted.
+      // The protected resource metadata is also served with the path of publicUrl inserted.
       publicPath + path,
     ]);
     const clash = [...own].map((one) => taken.get(one)).find((other) => other !== undefined);

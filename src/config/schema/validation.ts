@@ -27,7 +27,7 @@ const MAX_QUOTED_KEY = 64;
 
 /** The diagnostic of a validator error; `undefined` for errors that only repeat others. */
 function describeSchemaError(error: ErrorObject): PathDiagnostic | undefined {
-    // Errors inside `propertyNames` are followed by an error of the keyword itself, which has the position.
+  // Errors inside `propertyNames` are followed by an error of the keyword itself, which has the position.
   if (error.propertyName !== undefined && error.keyword !== 'propertyNames') return undefined;
   const describe = DESCRIPTIONS.get(error.keyword) ?? describeOther;
   const text = describe(error, (error.parentSchema ?? {}) as Readonly<Record<string, unknown>>);
