@@ -12,7 +12,7 @@ const WILDCARD_HOSTS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
 export type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
-  /** The status of a GET, whatever certificate the listener presents. Rejects if there is no response in time. */
+  /** The status of a GET; accepts any certificate. Rejects if there is no response in time. */
   readonly fetchStatus: (url: string, timeoutMs: number) => Promise<number>;
 };
 

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Both throw where the file or folder cannot be read. */
+/** Both functions throw if the file or folder cannot be read. */
 export type Files = {
   readonly readFile: (path: string) => Uint8Array;
   readonly listFolder: (path: string) => readonly string[];

@@ -61,7 +61,7 @@ export type IntrospectionFile = {
 export type IssuerFile = {
   readonly issuer: string;
   readonly network: Network;
-  /** Absent where tokens are introspected. */
+  /** Absent if tokens are introspected. */
   readonly algorithms?: readonly string[];
   readonly tokenType: string;
   readonly maxLifetime: string;

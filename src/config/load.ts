@@ -61,9 +61,9 @@ export type Outline = {
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
   readonly profiles: readonly string[];
-  /** Absolute. */
+  /** Absolute path. */
   readonly policiesDir: string | undefined;
-  /** Absolute. */
+  /** Absolute path. */
   readonly pinsDir: string | undefined;
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;

@@ -85,7 +85,7 @@ function withoutIds(response: WireResponse): string {
   return JSON.stringify([response.status, error['code'], error['message'], decisionKeys]);
 }
 
-/** Runs `use` in a session of this user and closes it; requests made to open it are forgotten by the upstream. */
+/** Runs `use` in a session of this user and closes it. The upstream forgets the requests that opened it. */
 async function withSession<T>(
   stage: Stage,
   user: DemoUser,

@@ -69,7 +69,7 @@ export function mergeFetched(input: {
   return { lock: { upstream: input.upstream, server, instructions, pins }, unusable };
 }
 
-/** What is offered under a name to any client profile; `undefined` if one of the definitions cannot be pinned. */
+/** What is offered under a name to any client profile; `undefined` if one definition cannot be pinned. */
 function offeredIn(
   observed: Observed,
   kind: PinKind,

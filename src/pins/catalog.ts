@@ -218,7 +218,7 @@ function approvedInstructions(input: CatalogueInput): string | undefined {
 
 type Mirrored = PinnedDefinition['mirrored'];
 
-/** How schemas are compiled and mirrored parameters read: policy/json-schema/validator.ts and protocol/headers.ts. */
+/** Compiles schemas and finds mirrored parameters: policy/json-schema/validator.ts, protocol/headers.ts. */
 export type SchemaTools = {
   compileSchema(
     schema: JsonObject | boolean,

@@ -1,5 +1,6 @@
-// `sallyport audit verify`: verifies that audit files form one complete chain and prints where they do not. It
-// reads files and a checkpoint kept elsewhere, and never repairs. Exit 0 complete, 1 not complete, 2 not checked.
+// `sallyport audit verify`: verifies that audit files form one complete chain and prints where they do not.
+// Reads files and a checkpoint kept elsewhere, and never repairs. Exit 0 complete, 1 not complete, 2 not
+// checked.
 
 import { createPublicKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';

@@ -48,7 +48,7 @@ function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** The error in a path of the configuration, or `undefined`. Valid are `/` and plain segments, no trailing slash. */
+/** The error in a configured path, or `undefined`. Valid paths have plain segments and no trailing slash. */
 export function findPathError(path: string): string | undefined {
   if (!path.startsWith('/')) return 'a path starts with /';
   if (path === '/' || path.endsWith('/')) return 'a path has no trailing slash';
@@ -197,7 +197,7 @@ export function checkListeners(root: unknown, report: Report): void {
   }
 }
 
-/** Checks that TLS fits `publicUrl`, and that `mtls` bindings have a listener that itself verifies certificates. */
+/** Checks that TLS fits `publicUrl`, and that with `mtls` bindings the listener itself requests certificates. */
 function checkTls(root: unknown, report: Report): void {
   const tls = ['listeners', 'data', 'tls'];
   const isTls = valueAt(root, tls) !== undefined;
