@@ -211,12 +211,6 @@ export class CheckpointInterval {
   }
 }
 
-// Signed checkpoints: the hash at a position of a chain, the time, and when the next checkpoint is due, signed
-// with the gateway's Ed25519 key. A checkpoint kept elsewhere proves whether a chain was truncated or
-// rewritten since; the bounds show whether later checkpoints were removed.
-// Signed text (RFC 8032), one part per line: `sallyport.checkpoint/2`, epoch, seq, hash, time, the bound in
-// milliseconds and the bound in lines. `sallyport.checkpoint/1`, of earlier versions, has no bounds.
-
 /** Maximum number of lines between two checkpoints. */
 export const MAX_LINES_BETWEEN_CHECKPOINTS = 10_000;
 
@@ -230,7 +224,11 @@ type CheckpointText = ChainHead & {
   readonly bounds: CheckpointBounds | undefined;
 };
 
-/** A checkpoint as its event carries it in `detail`. */
+/**
+ * A checkpoint as its event carries it in `detail`: the hash at a position of a chain, the time, and when the
+ * next checkpoint is due, signed with the gateway's Ed25519 key. A checkpoint kept elsewhere proves whether
+ * a chain was truncated or rewritten since; the bounds show whether later checkpoints were removed.
+ */
 export type Checkpoint = CheckpointText & {
   readonly keyId: string;
   /** Ed25519, base64url. */
@@ -239,7 +237,11 @@ export type Checkpoint = CheckpointText & {
 
 const HASH = /^[0-9a-f]{64}$/;
 
-/** The bytes that are signed. */
+/**
+ * The bytes that are signed (RFC 8032), one part per line: `sallyport.checkpoint/2`, epoch, seq, hash, time,
+ * the bound in milliseconds and the bound in lines. `sallyport.checkpoint/1`, of earlier versions, has no
+ * bounds.
+ */
 export function checkpointBytes({ epoch, seq, hash, time, bounds }: CheckpointText): Buffer {
   const place = `${epoch}\n${seq}\n${hash}\n${time}\n`;
   return Buffer.from(

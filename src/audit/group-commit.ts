@@ -85,10 +85,6 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
   };
 }
 
-// Pacing: the next group starts as soon as all ready requests have been queued or, if many wait for each
-// write, a moment later, so that a busy gateway makes few large writes instead of many small ones, each of
-// which costs a system call. No request is delayed longer than that moment.
-
 /** If many wait for one write, the next starts no sooner than this after it. */
 export const GROUP_EVERY_MS = 4;
 /** A gateway with this many waiters per group is busy. */
@@ -103,7 +99,12 @@ export type GroupPace = {
   begin(): void;
 };
 
-/** Creates the pace of one sink. `monotonicMs` is a clock that never jumps. */
+/**
+ * Creates the pace of one sink. The next group starts as soon as all ready requests have been queued or, if
+ * many wait for each write, a moment later, so that a busy gateway makes few large writes instead of many
+ * small ones, each of which costs a system call. No request is delayed longer than that moment.
+ * `monotonicMs` is a clock that never jumps.
+ */
 export function createGroupPace(monotonicMs: () => number): GroupPace {
   let waiters = 0;
   let isBusy = false;

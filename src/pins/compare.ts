@@ -6,10 +6,6 @@ import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
 
-// Cues are content that addresses a model or leads out of a text: instructions, hidden characters, URLs.
-// They only label a difference, so a missed cue costs a label. Linear time: literal search over
-// case-folded text, and two patterns without nested repetition.
-
 /** Phrases of instructions to a model, in lower case with single spaces. */
 const ORDERS = [
   'ignore previous',
@@ -59,7 +55,11 @@ const ADDRESS = /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'
 const ENCODED_RUN = /[A-Za-z0-9+/]{80,4000}/g;
 const SPACE_RUN = /\s+/g;
 
-/** The cues of every string and key of a value, each once. */
+/**
+ * The cues of every string and key of a value, each once. A cue is content that addresses a model or leads out
+ * of a text: instructions, hidden characters, URLs. Cues only label a difference, so a missed one costs a
+ * label. Linear time: literal search over case-folded text, and two patterns without nested repetition.
+ */
 export function findCues(value: Json): ReadonlySet<string> {
   const cues = new Set<string>();
   const open: Json[] = [value];
@@ -83,9 +83,6 @@ function addCues(text: string, cues: Set<string>): void {
   for (const [address] of folded.matchAll(ADDRESS)) cues.add(`address:${address}`);
   for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
 }
-
-// Schema comparison: does a changed schema accept more, accept less, or differ only in its text? Keywords
-// that it does not know count as both wider and narrower.
 
 /** Keywords that describe and do not validate. */
 const DESCRIPTIVE_KEYWORDS = new Set([
@@ -128,7 +125,10 @@ const WIDER: SchemaChange = { isWidened: true, isNarrowed: false };
 const NARROWER: SchemaChange = { isWidened: false, isNarrowed: true };
 const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
 
-/** How the set of accepted values differs. Describing a member that was not described before is a widening. */
+/**
+ * How the set of values that a schema accepts differs. Describing a member that was not described before is a
+ * widening; unknown keywords count as both wider and narrower.
+ */
 function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
   const [a, b] = [asSchema(before), asSchema(after)];
   if (JSON.stringify(a) === JSON.stringify(b)) return NOTHING;
