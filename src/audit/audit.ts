@@ -1,7 +1,7 @@
-// The witness: gives every exchange its two events and every other event its line, in all sinks. It
-// decides when an exchange may go on: when its decision is durable in every sink, or at once where the
-// configuration says so or nothing would reach an upstream. It never holds an answer for an outcome, and
-// never writes what the record does not name (docs/contract.md §8).
+// The audit log: writes two events per request (decision and outcome) and every other event to all sinks.
+// It decides when a request may proceed: when its decision is durable in every sink, or at once if the
+// configuration allows that or nothing would reach an upstream. It never delays a response for its outcome,
+// and writes only what the record names (docs/contract.md §8).
 
 import { randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
@@ -26,12 +26,12 @@ import {
 import type { ChainWriter, SinkResult } from './sink.js';
 import { AuditSink } from './sink.js';
 
-/** Failed logins written in one second; the rest is counted in the next one that is written. */
+/** Failed authentications written per second; the others are counted in the next event that is written. */
 export const AUTH_FAILURES_PER_SECOND = 50;
 
 export type Recorded = 'durable' | 'unavailable';
 
-/** Hashes of the files in force. */
+/** Hashes of the configuration files in force. */
 export type Versions = { readonly config: string; readonly policy: string; readonly pins: string };
 
 export type AuditSigner = {
@@ -39,7 +39,7 @@ export type AuditSigner = {
   publicKeys(): readonly { readonly keyId: string; readonly publicKey: string }[];
 };
 
-/** What the audit tells the metrics. */
+/** The metrics of the audit log. */
 export type AuditMeters = {
   auditEvent(sink: string, result: SinkResult | 'suppressed', count: number): void;
   setAuditQueue(length: number): void;
@@ -56,50 +56,50 @@ export type AuditPorts = {
   readonly signer: AuditSigner;
   readonly now: () => number;
   readonly meters: AuditMeters;
-  /** Makes the place of a sink; see audit-file.ts. */
+  /** Creates the writer of a sink; see file.ts. */
   readonly newWriter: (sink: AuditSettings['sinks'][number]) => ChainWriter;
-  /** Tells the control `audit`: the fault of a sink, or `undefined` when all work. */
+  /** Reports the state of the control `audit`: the error of a sink, or `undefined` if all sinks work. */
   readonly onState?: (error: string | undefined) => void;
-  /** A further mask for what others wrote. */
+  /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
 };
 
 export interface Audit {
   /**
-   * Takes the right to write where a sink has only one writer; comes before `start`, and writes nothing.
-   * Resolves with a sentence where another gateway has it, or where it cannot be had and `onFailure` is
-   * `block`; `onWait` is told whom it waits for. It waits no longer than until `ending`.
+   * Acquires the right to write to sinks that allow one writer only. Call before `start`; writes nothing.
+   * Resolves with a sentence if another gateway holds that right, or if it cannot be acquired and `onFailure`
+   * is `block`. `onWait` receives the holder waited for. Waits at most until `ending`.
    */
   acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
-  /** Opens all sinks and writes their first line. `unavailable` when one cannot be written. */
+  /** Opens all sinks and writes their first line. `unavailable` if one cannot be written. */
   start(): Promise<Recorded>;
   /**
    * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it
-   * durably; otherwise at once. Never rejects.
+   * durably, otherwise at once. Never rejects.
    */
   decision(record: RequestRecord): Promise<Recorded>;
-  /** Records how it ended; `totalMs` is the whole time in milliseconds. Does not wait. */
+  /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */
   outcome(record: RequestRecord, totalMs: number): void;
-  /** Records anything else. Failed logins past a rate are counted and not written. */
+  /** Records any other event. Failed authentications above the rate are counted and not written. */
   event(event: AuditEvent): void;
-  /** The versions that events carry from now on. */
+  /** Sets the versions that events carry from now on. */
   setVersions(versions: Versions): void;
-  /** True when every sink can be written. */
+  /** True if every sink can be written. */
   isWritable(): boolean;
-  /** Writes a signed checkpoint into every chain, and a copy of it into every other sink. */
+  /** Writes a signed checkpoint to every chain, and a copy to every other sink. */
   checkpoint(): void;
-  /** Writes what waits and closes the sinks; waits a bounded time. */
+  /** Writes the queued events and closes the sinks; waits a bounded time. */
   close(): Promise<void>;
 }
 
-/** A timer takes no longer time; asked for one, it would run all the time. */
+/** The longest delay of a platform timer; a longer one would fire continuously. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const DURABLE: Promise<Recorded> = Promise.resolve('durable');
 
 type Budget = { take(): boolean; suppressed(): number };
 
-/** A bucket of tokens, filled evenly; what it refuses is counted until it is asked for. */
+/** A token bucket that is filled evenly; refusals are counted until the count is read. */
 function createBudget(perSecond: number, now: () => number): Budget {
   let tokens = perSecond;
   let filledAt = now();
@@ -133,13 +133,13 @@ function sinkNames(settings: AuditSettings): readonly string[] {
   });
 }
 
-/** True for what anyone can cause without a valid token. */
+/** True for events that anyone can cause without a valid token. */
 function isUnauthenticated(event: AuditEvent): boolean {
   if (event.type === 'auth.failure') return true;
   return event.type === 'admin.action' && event.subject === undefined;
 }
 
-/** The state of all sinks as one: the first fault, with the name of its sink. */
+/** Combines the states of all sinks: the first error, with the name of its sink. */
 function createSinkStates(onState: (error: string | undefined) => void) {
   const errors = new Map<string, string>();
   return (sink: string, error: string | undefined): void => {
@@ -203,7 +203,7 @@ function createSinks(
       checkpoint: builder.checkpoint,
       bounds: boundsOf(settings),
       newEpoch: randomUUID,
-      // How long a write takes is no matter of the wall clock, which may jump.
+      // The duration of a write is not measured by the wall clock, which may jump.
       monotonicMs: () => performance.now(),
       onResult: (result, count) => meters.auditEvent(name, result, count),
       onWritten(head) {
@@ -221,8 +221,8 @@ function createSinks(
 }
 
 /**
- * Makes the audit. Nothing is opened before `start`.
- * @throws RangeError without a sink: then nothing would be recorded and everything would pass.
+ * Creates the audit log. Opens nothing before `start`.
+ * @throws RangeError without a sink: nothing would be recorded, and everything would be allowed.
  */
 export function createAudit(ports: AuditPorts): Audit {
   const { settings, now } = ports;
@@ -243,7 +243,7 @@ export function createAudit(ports: AuditPorts): Audit {
     for (const sink of sinks) sink.enqueue(event, mayUseReserve);
   }
 
-  /** Those who wait for one group of one sink hold the same promise, and get the same answer. */
+  /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
   let waiting:
     | { readonly appended: Promise<unknown>; readonly durability: Promise<Recorded> }
     | undefined;
@@ -262,7 +262,7 @@ export function createAudit(ports: AuditPorts): Audit {
     async acquire(onWait, ending) {
       for (const sink of sinks) {
         const refused = await sink.acquire(onWait, ending).catch((error: unknown) => {
-          // Where calls go on without a record, the sink itself tries again.
+          // If calls proceed without a record, the sink itself retries.
           if (settings.onFailure === 'continue') return undefined;
           return `the audit cannot be written: ${error instanceof Error ? error.message : String(error)}`;
         });
@@ -300,7 +300,7 @@ export function createAudit(ports: AuditPorts): Audit {
     async close() {
       clearInterval(timer);
       if (isClosing) return;
-      // The last checkpoints still find their way into the other sinks.
+      // Writes copies of the last checkpoints to the other sinks before they close.
       if (sinks.length > 1) checkpoint();
       await Promise.all(sinks.map((sink) => sink.drain()));
       isClosing = true;

@@ -1,8 +1,8 @@
-// The hash chain over audit lines. A line ends in `,"chain":{"seq":n,"prev":"…","hash":"…"}}`, and
-// hash = SHA-256(prev as 64 hex digits + "\n" + the line's bytes up to and without `,"hash":"…"}}`).
-// `prev` is the hash of the line before; line 0 of a chain has 64 zeros and is a `lifecycle` event with
-// the instance, the epoch (the name of this chain) and the public key, so that its hash, the genesis,
-// binds all that follows to them. Pure: it reads and writes nothing.
+// The hash chain over audit lines, and the signed checkpoints about it. A line ends in
+// `,"chain":{"seq":n,"prev":"…","hash":"…"}}`, and hash = SHA-256(prev as 64 hex digits + "\n" + the bytes of
+// the line up to and excluding `,"hash":"…"}}`). `prev` is the hash of the previous line. Line 0 of a chain has
+// 64 zeros and is a `lifecycle` event with the instance, the epoch (the name of the chain) and the public
+// key, so that its hash, the genesis, binds all later lines to them. Pure: it performs no I/O.
 
 import { createPublicKey, hash, verify } from 'node:crypto';
 import type { EventText } from './event.js';
@@ -10,25 +10,25 @@ import type { EventText } from './event.js';
 /** `prev` of the first line of a chain. */
 export const NO_PREVIOUS = '0'.repeat(64);
 
-/** The last line of a chain, or where one begins. */
+/** The last line of a chain, or the beginning of an empty one. */
 export type ChainHead = {
-  /** The name of the chain: a UUID made with its first line. */
+  /** The name of the chain: a UUID generated with its first line. */
   readonly epoch: string;
-  /** Number of the last line; -1 before the first. */
+  /** Sequence number of the last line; -1 before the first. */
   readonly seq: number;
   readonly hash: string;
 };
 
-/** A line as found: its place in a chain and what it says of itself. */
+/** A line as read: its position in a chain and what it states. */
 export type ChainLine = {
   readonly epoch: string;
   readonly seq: number;
   readonly prev: string;
   readonly hash: string;
-  /** The hash computed from the bytes; differs from `hash` when the line was changed. */
+  /** The hash computed from the bytes; differs from `hash` if the line was modified. */
   readonly computed: string;
   readonly type: string;
-  /** The time that it states, in milliseconds since the epoch; NaN where that is none. */
+  /** The time stated in the line, in milliseconds since the epoch; NaN if it is not a time. */
   readonly timeMs: number;
   readonly detail: { readonly [name: string]: unknown };
 };
@@ -40,15 +40,15 @@ const CHAIN_TAIL =
 /** Length of `,"hash":"` + 64 digits + `"}}`. */
 export const HASH_TAIL_LENGTH = 9 + 64 + 3;
 
-/** Length of the hash before and the line end, with which what is hashed begins. */
+/** Length of the previous hash and the line feed that precede the line's bytes in the hashed input. */
 export const PREFIX_LENGTH = 64 + 1;
 
-/** Where a new chain begins. */
+/** The head of a new, empty chain. */
 export function startChain(epoch: string): ChainHead {
   return { epoch, seq: -1, hash: NO_PREVIOUS };
 }
 
-/** The hash over `prev`, a line end, and the bytes of a line up to its hash. */
+/** The hash over `prev`, a line feed, and the bytes of a line up to its hash. */
 export function hashBytes(bytes: Uint8Array): string {
   return hash('sha256', bytes, 'hex');
 }
@@ -57,12 +57,12 @@ function hashOf(prev: string, bytes: string): string {
   return hashBytes(Buffer.from(`${prev}\n${bytes}`, 'latin1'));
 }
 
-/** The next line of the chain up to its hash. */
+/** The next line of the chain, up to its hash. */
 export function openLine(head: ChainHead, event: EventText): string {
   return `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${head.seq + 1},"prev":"${head.hash}"`;
 }
 
-/** The next line of the chain, without its line end, and the head that it makes. */
+/** The next line of the chain, without its line feed, and the resulting head. */
 export function linkLine(
   head: ChainHead,
   event: EventText,
@@ -90,8 +90,8 @@ function parse(line: string): unknown {
 }
 
 /**
- * Reads a line given as Latin-1 text, one character a byte, without its line end. `undefined` when it is
- * no line of a chain at all; a line that was changed is returned with `computed` unequal to `hash`.
+ * Reads a line given as Latin-1 text, one character per byte, without its line feed. `undefined` if it is
+ * not a line of a chain; a line that was modified is returned with `computed` different from `hash`.
  */
 export function readChainLine(line: string): ChainLine | undefined {
   const at = line.lastIndexOf(CHAIN_MEMBER);
@@ -118,22 +118,22 @@ export function readChainLine(line: string): ChainLine | undefined {
   };
 }
 
-/** What stands at the end of a file: the last whole line, and what was torn off after it. */
+/** The end of a file: the last complete line, and the torn bytes after it. */
 export type ChainTail = {
   readonly head: ChainHead | undefined;
-  /** Bytes after the last whole line, as Latin-1 text without a line end at its end; empty when there are none. */
+  /** Bytes after the last complete line, as Latin-1 text without a final line feed; empty if there are none. */
   readonly torn: string;
   readonly isLineEnded: boolean;
 };
 
-/** Digest of torn bytes (Latin-1 text), as the record of a recovery carries it. */
+/** Digest of torn bytes (Latin-1 text), as recorded in the event of a recovery. */
 export function tornDigest(torn: string): string {
   return hash('sha256', Buffer.from(torn, 'latin1'), 'hex');
 }
 
 /**
- * Finds the last whole line of a chain in the end of a file, given as Latin-1 text. What follows it was
- * torn off by a crash in the middle of a write: the last line's bytes are returned so that they can be recorded.
+ * Finds the last complete line of a chain in the end of a file, given as Latin-1 text. Bytes after it were
+ * torn off by a crash during a write; those of the last line are returned so that they can be recorded.
  */
 export function readTail(text: string): ChainTail {
   const isLineEnded = text === '' || text.endsWith('\n');
@@ -141,33 +141,33 @@ export function readTail(text: string): ChainTail {
   for (let index = lines.length - 1; index >= 0; index -= 1) {
     const found = readChainLine(lines[index] ?? '');
     if (found === undefined || found.computed !== found.hash) continue;
-    // A whole line that lacks only its line end is a whole line.
+    // A line that lacks only its line feed is complete.
     const torn = index === lines.length - 1 ? '' : (lines.at(-1) ?? '');
     return { head: { epoch: found.epoch, seq: found.seq, hash: found.hash }, torn, isLineEnded };
   }
   return { head: undefined, torn: lines.at(-1) ?? '', isLineEnded };
 }
 
-// What was written since a checkpoint, counted the same way by the writer, which must not exceed its
-// bounds, and by the verifier, which reports it when they were exceeded.
-
-/** The verifier allows this many intervals between two checkpoints. */
+/** The verifier tolerates this many intervals between two checkpoints. */
 export const INTERVALS_ALLOWED = 2;
 
-/** The writer waits for its timer this much longer than one interval before it puts a checkpoint in itself. */
+/** If the timer has written no checkpoint for this many intervals, the writer inserts one itself. */
 const INTERVALS_WRITTEN = 1.5;
 
-/** Lines that the writer keeps free for those that a restart puts before its checkpoint. */
+/** Lines that the writer reserves for those that a restart writes before its checkpoint. */
 const LINES_KEPT = 10;
 
-/** The lines that follow a checkpoint. */
+/**
+ * Counts the lines after a checkpoint. The writer, which must not exceed the bounds, and the verifier, which
+ * reports where they were exceeded, count in the same way.
+ */
 export class CheckpointInterval {
   readonly bounds: CheckpointBounds;
   lines = 0;
   /**
-   * The lines' own time: from line to line, forwards only. A pause without lines (the machine slept, the
-   * clock was set, nothing ran) counts as one interval, however long it was: it says nothing of what is
-   * missing, and yet a file must not be made of pauses alone.
+   * The time between the lines, forwards only. A pause without lines (the machine slept, the clock was set,
+   * nothing ran) counts as at most one interval: it does not show that lines are missing, but a file must
+   * not consist of pauses alone.
    */
   ownMs = 0;
   #lastMs: number;
@@ -184,7 +184,7 @@ export class CheckpointInterval {
     return same;
   }
 
-  /** Time since the last line. NaN, for a line that states no time, counts as none. */
+  /** Time since the last line. NaN, for a line that states no time, counts as zero. */
   pauseBefore(timeMs: number): number {
     const pause = timeMs - this.#lastMs;
     return pause > 0 ? pause : 0;
@@ -196,7 +196,7 @@ export class CheckpointInterval {
     if (!Number.isNaN(timeMs)) this.#lastMs = timeMs;
   }
 
-  /** True when the writer has to put a checkpoint before a line of this time. */
+  /** True if the writer has to insert a checkpoint before a line of this time. */
   isDueBefore(timeMs: number): boolean {
     const { everyMs, everyLines } = this.bounds;
     if (this.lines + 1 > Math.max(1, everyLines - LINES_KEPT)) return true;
@@ -204,33 +204,31 @@ export class CheckpointInterval {
     return this.ownMs + pause > INTERVALS_WRITTEN * everyMs;
   }
 
-  /** True when more follows than the verifier allows. */
+  /** True if more lines or time follow than the verifier tolerates. */
   isExceeded(): boolean {
     const { everyMs, everyLines } = this.bounds;
     return this.lines > INTERVALS_ALLOWED * everyLines || this.ownMs > INTERVALS_ALLOWED * everyMs;
   }
 }
 
-// Signed checkpoints: which hash stood at which place of which chain, when, and how soon the next one is
-// due, under the gateway's Ed25519 key. A checkpoint kept elsewhere shows that a chain was cut or
-// rewritten since; the bounds show that later checkpoints were taken out.
-// Signed text (RFC 8032), each part on a line: `sallyport.checkpoint/2`, epoch, seq, hash, time, the bound
-// in milliseconds and the bound in lines. `sallyport.checkpoint/1`, of earlier versions, has no bounds.
-
-/** Lines that may stand between two checkpoints. */
+/** Maximum number of lines between two checkpoints. */
 export const MAX_LINES_BETWEEN_CHECKPOINTS = 10_000;
 
-/** The next checkpoint is due after so much time or so many lines, whichever comes first. */
+/** The next checkpoint is due after this time or this many lines, whichever comes first. */
 export type CheckpointBounds = { readonly everyMs: number; readonly everyLines: number };
 
-/** What a checkpoint states. Those of earlier versions state no bounds. */
+/** The statement of a checkpoint. Those of earlier versions have no bounds. */
 type CheckpointText = ChainHead & {
   /** RFC 3339, UTC, milliseconds. */
   readonly time: string;
   readonly bounds: CheckpointBounds | undefined;
 };
 
-/** A checkpoint as its event carries it in `detail`. */
+/**
+ * A checkpoint as its event carries it in `detail`: the hash at a position of a chain, the time, and when the
+ * next checkpoint is due, signed with the gateway's Ed25519 key. A checkpoint kept elsewhere proves whether
+ * a chain was truncated or rewritten since; the bounds show whether later checkpoints were removed.
+ */
 export type Checkpoint = CheckpointText & {
   readonly keyId: string;
   /** Ed25519, base64url. */
@@ -239,7 +237,11 @@ export type Checkpoint = CheckpointText & {
 
 const HASH = /^[0-9a-f]{64}$/;
 
-/** The bytes that are signed. */
+/**
+ * The bytes that are signed (RFC 8032), one part per line: `sallyport.checkpoint/2`, epoch, seq, hash, time,
+ * the bound in milliseconds and the bound in lines. `sallyport.checkpoint/1`, of earlier versions, has no
+ * bounds.
+ */
 export function checkpointBytes({ epoch, seq, hash, time, bounds }: CheckpointText): Buffer {
   const place = `${epoch}\n${seq}\n${hash}\n${time}\n`;
   return Buffer.from(
@@ -261,7 +263,7 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 }
 
-/** Reads the `detail` of a checkpoint event; `undefined` when it is none. */
+/** Reads the `detail` of a checkpoint event; `undefined` if it is not a checkpoint. */
 export function readCheckpoint(detail: {
   readonly [name: string]: unknown;
 }): Checkpoint | undefined {
@@ -278,7 +280,7 @@ export function readCheckpoint(detail: {
   return { ...point, bounds: { everyMs, everyLines } };
 }
 
-/** True when one of the public keys (raw 32 bytes, base64url) made the signature. Never throws. */
+/** True if one of the public keys (raw 32 bytes, base64url) verifies the signature. Never throws. */
 export function isSignedBy(point: Checkpoint, publicKeys: readonly string[]): boolean {
   const signature = Buffer.from(point.signature, 'base64url');
   if (signature.length !== 64) return false;

@@ -1,7 +1,8 @@
-// Builds the line of an audit event (`sallyport.audit/1`, docs/contract.md §8) by hand, in one fixed order of
-// members. It decides what is recorded and never records a payload, a token or a secret: it reads named
-// members of the record only. The chain is added where the line is written, see chain.ts.
-// `before` and `after` stand around the epoch, which belongs to the sink and not to the event.
+// Builds the line of an audit event (`sallyport.audit/1`, docs/contract.md §8) as text, with members in a fixed
+// order. It decides what is recorded and never records a payload, a token or a secret: it reads named members
+// of the record only. The sink adds the epoch and the chain when it writes the line, see chain.ts.
+// Texts that many events share are cached: each equals what building it again would give, the caches are
+// bounded, and they hold nothing chosen by a client.
 
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../policy/principal.js';
@@ -17,10 +18,7 @@ import {
   quoteVerified,
 } from '../text/escaping.js';
 
-// The member `detail` of an audit event: what an event that is not of an exchange has to say besides. Names
-// are our own; values are quoted as what they are, ours or others' words. docs/contract.md §8.
-
-/** A detail of our own words and numbers; what is `undefined` is left out. */
+/** A `detail` of the gateway's own texts and numbers; `undefined` values are left out. */
 function detailText(detail: Readonly<Record<string, string | number | undefined>>): string {
   let text = '';
   for (const [name, value] of Object.entries(detail)) {
@@ -31,7 +29,7 @@ function detailText(detail: Readonly<Record<string, string | number | undefined>
   return `{${text}}`;
 }
 
-/** Further members of a detail, whose values others wrote. */
+/** Additional members of a `detail`, with values from clients or upstreams. */
 function foreignDetail(
   detail: Readonly<Record<string, string>> | undefined,
   mask: MaskText | undefined,
@@ -41,17 +39,13 @@ function foreignDetail(
     .join('');
 }
 
-// The parts of an event that many events share, built once and kept: the versions of the files, who was
-// verified, what was asked for, what the rule said. Each is exactly the text that building it anew would
-// give; what is kept is bounded, and holds nothing that a client chose.
-
-/** Lists in an event end here. */
+/** Longer lists are truncated in an event, so that a line stays small. */
 const MAX_LISTED = 64;
 const MAX_TARGETS = 1024;
 
 type FileVersions = Pick<GatewayFacts, 'config' | 'policy' | 'pins'>;
 
-/** One piece of memory: a text put together of many parts would be put together again at each writing. */
+/** Copies to one contiguous string: a concatenated string would be flattened again at each write. */
 function flat(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1');
 }
@@ -65,13 +59,13 @@ function instanceText({ instance }: GatewayFacts): string {
   return lastInstance.text;
 }
 
-/** Versions change with a reload, so the text of the last ones serves nearly every event. */
+/** Versions change only on reload, so the last text serves nearly every event. */
 const versionTexts = new WeakMap<
   FileVersions,
   { readonly program: string; readonly text: string }
 >();
 
-/** From the end of the epoch to the end of `gateway`, under the given versions or the gateway's own. */
+/** From the end of the epoch to the end of `gateway`, with the given versions or the gateway's own. */
 function versionsText(gateway: GatewayFacts, decided: FileVersions = gateway): string {
   const kept = versionTexts.get(decided);
   if (kept?.program === gateway.version) return kept.text;
@@ -82,10 +76,10 @@ function versionsText(gateway: GatewayFacts, decided: FileVersions = gateway): s
   return text;
 }
 
-/** A verified token is presented many times: its part of the line is built once. */
+/** A verified token is presented many times: its text is built once. */
 const provedTexts = new WeakMap<Principal, string>();
 
-/** The actor up to the groups that were used. */
+/** The actor, up to the groups that were used. */
 function provedText(principal: Principal): string {
   const kept = provedTexts.get(principal);
   if (kept !== undefined) return kept;
@@ -125,7 +119,7 @@ function isOf(kept: Pinned, { upstream, aggregate, target }: RequestRecord): boo
 /** By digest of the pin. */
 const targetTexts = new Map<string, Pinned>();
 
-/** The target of a call to something pinned, up to the id of the request. */
+/** The target of a request for a pinned definition, up to the request id. */
 function pinnedTargetText(record: RequestRecord): string {
   const { upstream, aggregate, target } = record;
   const { method, kind, name, definition, pin = '' } = target;
@@ -156,7 +150,7 @@ function describesDecision(kept: Ruled, decision: RequestRecord['decision']): bo
   );
 }
 
-/** What was decided, from behind the id to the reasons; the last one serves most events. */
+/** The decision, from after its id to the reasons; the last text serves most events. */
 function ruledText(decision: RequestRecord['decision']): string {
   const { verdict, action, stage, policy, rule } = decision;
   const kept = lastRuled;
@@ -170,17 +164,15 @@ function ruledText(decision: RequestRecord['decision']): string {
 
 const AUDIT_SCHEMA = 'sallyport.audit/1';
 
-/** Lists in an event end here; what is beyond is not recorded, so that a line stays small. */
-
-/** An event but for its epoch and its chain. The line is `before + epoch + after + chain`. */
+/** An event without its epoch and chain. The line is `before + epoch + after + chain`. */
 export type EventText = {
   readonly before: string;
   readonly after: string;
-  /** The time that the line states, in milliseconds since the epoch. */
+  /** The time stated in the line, in milliseconds since the epoch. */
   readonly timeMs: number;
 };
 
-/** Whose event it is, and under which versions of the files it happened. */
+/** The instance that an event belongs to, and the versions of its configuration files. */
 export type GatewayFacts = {
   readonly instance: string;
   readonly version: string;
@@ -189,7 +181,7 @@ export type GatewayFacts = {
   readonly pins: string;
 };
 
-/** Events that are not of an exchange. `detail` of the line holds what has no member of its own. */
+/** Events other than those of a request. `detail` of the line holds what has no member of its own. */
 export type AuditEvent =
   | {
       readonly type: 'auth.failure';
@@ -197,7 +189,7 @@ export type AuditEvent =
       readonly reason: string;
       readonly decisionId: string;
       readonly ip: string;
-      /** Failures before this one that were counted and not written. */
+      /** Earlier failures that were counted and not written. */
       readonly suppressed?: number;
     }
   | {
@@ -229,7 +221,7 @@ export type AuditEvent =
       readonly action: string;
       readonly status: number;
       readonly ip: string;
-      /** Whom it was about, under names of our own. */
+      /** What the action was applied to; the names are the gateway's own. */
       readonly detail?: Readonly<Record<string, string>> | undefined;
     }
   | {
@@ -242,15 +234,15 @@ export type AuditEvent =
       readonly detail: Readonly<Record<string, string | number>>;
     };
 
-/** What building an event takes from outside. */
+/** The inputs of building an event other than the event itself. */
 export type EventContext = {
   readonly gateway: GatewayFacts;
   readonly nowMs: number;
-  /** A further mask for what others wrote. */
+  /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
 };
 
-/** Many events fall into one millisecond: its text is built once. */
+/** Many events occur in one millisecond: its text is built once. */
 let lastMs = Number.NaN;
 let lastTime = '';
 
@@ -292,7 +284,7 @@ function foreign(text: string | undefined, mask: MaskText | undefined): string {
 function targetText(record: RequestRecord, mask: MaskText | undefined): string {
   const { upstream, aggregate, target } = record;
   const id = requestId(target.requestId, mask);
-  // A pinned name was reviewed; every other name is the client's own words.
+  // The name of a pinned definition was reviewed; any other name is text from the client.
   if (target.pin !== undefined && target.method !== undefined)
     return `${pinnedTargetText(record)}${id}}`;
   const name = target.pin === undefined ? foreign(target.name, mask) : quoteOptional(target.name);
@@ -312,7 +304,7 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
   return `{"digest":${quoteOwn(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
 }
 
-/** What was asked for, and with what: known at the decision, and told once more, in the same words, at the end. */
+/** Target and arguments, known at the decision: the outcome repeats the same text. */
 function askedText(record: RequestRecord, mask: MaskText | undefined): string {
   record.askedText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
   return record.askedText;
@@ -371,12 +363,12 @@ function requestText(
   };
 }
 
-/** The event written before anything leaves. Its result, and the time the upstream took, are `null`. */
+/** The event written before anything is forwarded. Its result and upstream latency are `null`. */
 export function decisionEvent(record: RequestRecord, context: EventContext): EventText {
   return requestText('mcp.decision', record, context, undefined);
 }
 
-/** The event written once, at the end, whatever the end was. `totalMs` is in milliseconds. */
+/** The event written once at the end of a request, however it ended. `totalMs` is in milliseconds. */
 export function outcomeEvent(
   record: RequestRecord,
   context: EventContext,
@@ -414,7 +406,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
   }
 }
 
-/** An event that is not of an exchange. Members that do not apply are left out. */
+/** An event other than those of a request. Members that do not apply are left out. */
 export function plainEvent(event: AuditEvent, context: EventContext): EventText {
   return {
     before: head(event.type, context),

@@ -1,10 +1,9 @@
-// The file that audit lines go to: appended, synced (O_DSYNC) group by group, readable by its owner
-// alone, written only while this process has its lease. Before a group it looks whether the path still
-// names the file it has, and of the size it left: when it was removed, rotated or emptied, it opens the
-// path anew; when it ends in anything but the last line of this process, another one wrote into it, and
-// nothing more is written. Groups that follow each other within a few milliseconds share one look. After
-// a crash it finds the last whole line and says what was torn. It never goes on in a file that is no
-// audit file.
+// The writer of audit files: appends groups of lines, each synced (O_DSYNC), to a file that only its owner can
+// read, and only while this process holds its lease. Before a group it checks that the path still names the
+// open file and that the size is unchanged. If the file was removed, rotated or truncated, it reopens the
+// path; if the file does not end in the last line of this process, another process has written to it and
+// nothing more is written. Groups within a few milliseconds share one check. After a crash it finds the
+// last complete line and reports what was torn. It never continues a file that is not an audit file.
 
 import { randomUUID } from 'node:crypto';
 import { constants, type Stats, statSync } from 'node:fs';
@@ -16,20 +15,20 @@ import { AuditLease, isOnThisMachine, type LeaseOptions } from './writer-lease.j
 
 const FILE_MODE = 0o600;
 
-/** Each write returns when its bytes are durable, as after fdatasync: one call of the system, not two. */
+/** Each write returns when its bytes are durable, as after fdatasync, in one system call instead of two. */
 const SYNCED_APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR | constants.O_DSYNC;
 
-/** A look is good for this long: as near as a look can come to a write that takes about as long itself. */
+/** How long a check is valid: about as long as a write takes, so a shorter time would gain nothing. */
 const CHECK_INTERVAL_MS = 5;
 
-/** The end of the file in which the last whole line must be found; far more than the longest line. */
+/** The last complete line must be within this end of the file; far more than the longest line. */
 const MAX_TAIL_BYTES = 1024 * 1024;
 
 type Opened = {
   readonly handle: FileHandle;
   /**
-   * On a file system of this machine. There a look is a few microseconds from memory, less than handing it
-   * to another thread; over a network it may take forever.
+   * True on a local file system, where a check takes a few microseconds from memory, less than passing it to
+   * another thread. Over a network it could block indefinitely.
    */
   readonly isLocal: boolean;
   readonly isRegular: boolean;
@@ -115,12 +114,12 @@ function continuation(head: ChainHead, why: string): LifecycleEvent {
   return { event: 'continued', detail: { why, after_seq: head.seq, after_hash: head.hash } };
 }
 
-/** Another one wrote into the file, or cut it. */
+/** Another process wrote to the file, or truncated it. */
 export class ForeignEnd extends Error {
   override readonly name = 'ForeignEnd';
 }
 
-/** How a file with content is gone on with by a process that has written nothing yet. */
+/** How a process that has written nothing yet continues a file with content. */
 function takeOver(text: string): Preparation {
   const tail = readTail(text);
   if (tail.head === undefined) {
@@ -136,7 +135,7 @@ function recovery({ torn }: ChainTail): LifecycleEvent[] {
   ];
 }
 
-/** What stands behind the last line that this process wrote; `undefined` where that line is not there. */
+/** The text after the last line that this process wrote; `undefined` if that line is not in the file. */
 function textBehind(text: string, { hash }: ChainHead): string | undefined {
   const ending = `"hash":"${hash}"}}\n`;
   const at = text.lastIndexOf(ending);
@@ -146,10 +145,10 @@ function textBehind(text: string, { hash }: ChainHead): string | undefined {
   return isOurs ? text.slice(at + ending.length) : undefined;
 }
 
-/** What a write that failed, and could not be undone, may have left behind the last line. */
+/** What a failed write that could not be undone may have left after the last line. */
 type Remains = { readonly device: number; readonly inode: number; readonly bytes: Buffer };
 
-/** The same for a process that goes on with what it wrote itself. */
+/** How a process continues a file that it has written to itself. */
 function goOn(
   text: string,
   file: Opened,
@@ -168,20 +167,20 @@ function goOn(
 
 export type AuditFileOptions = {
   /**
-   * A file that was taken away within this time after a look is noticed by the first group behind that
-   * time.
+   * How long a check is valid: a file that is removed within this time after a check is noticed by the first
+   * group after it.
    */
   readonly checkIntervalMs?: number;
   readonly lease?: LeaseOptions;
 };
 
-/** A writer for one path. Nothing is opened before `acquire` or the first `prepare`. */
+/** Creates a writer for one path. Opens nothing before `acquire` or the first `prepare`. */
 export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
   const { checkIntervalMs = CHECK_INTERVAL_MS } = options;
   const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
   let opened: Opened | undefined;
   let remains: Remains | undefined;
-  /** What is being written, until it is known to be durable. */
+  /** The bytes being written, until they are known to be durable. */
   let writing: Buffer | undefined;
   let checkedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -204,13 +203,13 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
     return { head: known, lifecycleEvents, needsLineEnd: false };
   }
 
-  /** Takes back what was written of a group that failed, so that the file ends with a whole line. */
+  /** Removes what was written of a failed group, so that the file ends with a complete line. */
   async function undo({ handle, isRegular, device, inode, size }: Opened): Promise<void> {
     const bytes = writing;
     writing = undefined;
     if (bytes === undefined || !isRegular) return;
     try {
-      // Only what is certainly this group: behind it may stand what another wrote.
+      // Truncates only if nothing but this group follows: another process may have written after it.
       if ((await handle.stat()).size > size + bytes.length) return;
       await handle.truncate(size);
     } catch {
@@ -255,8 +254,8 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
 }
 
 /**
- * A writer that hands lines to a stream, such as standard output. It cannot be durable: `write` resolves
- * when the stream took the text. Each run is a chain of its own.
+ * Creates a writer to a stream such as standard output. It cannot be durable: `commit` resolves when the
+ * stream has accepted the text. Each run is a chain of its own.
  */
 export function createAuditStream(write: (text: string) => Promise<void>): ChainWriter {
   return {

@@ -1,24 +1,23 @@
-// Lays the lines of one group out as bytes, each linked to the one before, in memory that is used again
-// by the next group: an audit line is built once and copied once. Decides nothing; see chain.ts.
+// Group commit of audit lines: the promise that the waiters of one write share, the buffer in which the lines
+// of a group are linked, and the pace at which groups start. The buffer is reused, so that a line is built
+// once and copied once. See chain.ts for the format.
 
 import { type ChainHead, HASH_TAIL_LENGTH, hashBytes, openLine, PREFIX_LENGTH } from './chain.js';
 import type { EventText } from './event.js';
 
-// Those who wait for one write of the audit: one promise that they share, and how it is refused.
-
-/** Refused: the place cannot be written. */
+/** The sink cannot be written. */
 export class SinkUnavailable extends Error {
   override readonly name = 'SinkUnavailable';
 }
 
-/** Those who wait for one write. */
+/** The promise shared by all waiters of one write. */
 export type CommitGroup = {
   readonly promise: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 };
 
-/** A group that nobody has joined yet. */
+/** A group without waiters. */
 export function createCommitGroup(): CommitGroup {
   let resolve: () => void = () => undefined;
   let reject: (error: Error) => void = () => undefined;
@@ -26,28 +25,28 @@ export function createCommitGroup(): CommitGroup {
     resolve = onDone;
     reject = onError;
   });
-  // Those who wait hold the same promise; a group nobody waits for must not end the process.
+  // Waiters share this promise; without waiters, its rejection must not end the process.
   promise.catch(() => undefined);
   return { promise, resolve, reject };
 }
 
 const FIRST_CAPACITY = 64 * 1024;
-/** A larger buffer is given back after its group. */
+/** A larger buffer is released after its group. */
 const MAX_KEPT_CAPACITY = 1024 * 1024;
 const LINE_END = 0x0a;
 
 export type GroupBytes = {
-  /** Begins a group behind this head; with a line end where the place ends in an unfinished line. */
+  /** Starts a group after this head, with a line feed first if the file ends in an unfinished line. */
   begin(head: ChainHead, needsLineEnd: boolean): void;
   /** Adds the next line of the chain. */
   add(event: EventText): void;
-  /** The head that the lines so far make. */
+  /** The head after the lines added so far. */
   head(): ChainHead;
-  /** The bytes so far; good until the next group begins. */
+  /** The bytes so far; valid until the next group starts. */
   bytes(): Buffer;
 };
 
-/** Makes the memory of one sink, which writes one group at a time. `head` is where its chain begins. */
+/** Creates the buffer of one sink, which writes one group at a time. `first` is the head of its chain. */
 export function createGroupBytes(first: ChainHead): GroupBytes {
   let buffer = Buffer.allocUnsafe(FIRST_CAPACITY);
   let length = 0;
@@ -68,14 +67,14 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
       if (needsLineEnd) buffer[length++] = LINE_END;
     },
     add(event) {
-      // Lines are printable ASCII (quoting.ts), so characters and bytes are the same number.
+      // Lines are printable ASCII (text/escaping.ts), so characters and bytes are equal in number.
       const open = openLine(head, event);
       makeCapacity(PREFIX_LENGTH + open.length + HASH_TAIL_LENGTH + 1);
       buffer.write(`${head.hash}\n`, length, 'latin1');
       buffer.write(open, length + PREFIX_LENGTH, 'latin1');
       const end = length + PREFIX_LENGTH + open.length;
       const hash = hashBytes(buffer.subarray(length, end));
-      // What was hashed begins with the hash before; what is written does not.
+      // The hashed bytes start with the previous hash; the written ones do not.
       buffer.copyWithin(length, length + PREFIX_LENGTH, end);
       length += open.length;
       length += buffer.write(`,"hash":"${hash}"}}\n`, length, 'latin1');
@@ -86,25 +85,26 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
   };
 }
 
-// Decides when the next group of audit lines begins: as soon as all that is ready has been asked for, or,
-// where many wait for each write, a moment later, so that a busy gateway writes few large groups instead
-// of many small ones, each of which costs a call of the system. Holds nobody longer than that moment.
-
-/** Where many wait for one write, the next begins no sooner than this after it. */
+/** If many wait for one write, the next starts no sooner than this after it. */
 export const GROUP_EVERY_MS = 4;
-/** So many waiters of one group make a gateway busy. */
+/** A gateway with this many waiters per group is busy. */
 export const MANY_WAITERS = 4;
 
 export type GroupPace = {
-  /** One more waits for the next group. */
+  /** Adds a waiter to the next group. */
   join(): void;
-  /** Resolves when the next group may begin; undefined where it may at once. */
+  /** Resolves when the next group may start; `undefined` if it may start at once. */
   untilDue(): Promise<void> | undefined;
-  /** A group begins: whoever joins from now on waits for the next. */
+  /** Starts a group: later waiters join the next one. */
   begin(): void;
 };
 
-/** The pace of one sink. `monotonicMs` is a clock that never jumps. */
+/**
+ * Creates the pace of one sink. The next group starts as soon as all ready requests have been queued or, if
+ * many wait for each write, a moment later, so that a busy gateway makes few large writes instead of many
+ * small ones, each of which costs a system call. No request is delayed longer than that moment.
+ * `monotonicMs` is a clock that never jumps.
+ */
 export function createGroupPace(monotonicMs: () => number): GroupPace {
   let waiters = 0;
   let isBusy = false;

@@ -1,20 +1,20 @@
-// Which process this is, so that another one of the same machine can tell whether it still lives. A process
-// id alone says nothing: containers that share a folder have namespaces of process ids of their own, and
-// ids are used again. So an identity is the boot, the namespace, the id in it and when the process began.
-// Where one of them cannot be known for certain there is no identity, and nobody counts as gone.
+// Identifies this process so that another one on the same machine can find out whether it still runs. A
+// process id is not enough: containers that share a folder have their own pid namespaces, and pids are reused.
+// An identity therefore consists of the boot id, the pid namespace, the pid and the start time. If one of
+// them cannot be read reliably there is no identity, and no process is considered ended.
 
 import { readFile, readlink } from 'node:fs/promises';
 
 export type ProcessIdentity = {
   readonly boot: string;
-  /** The namespace of process ids, such as `pid:[4026531836]`; no two that exist have the same name. */
+  /** The pid namespace, such as `pid:[4026531836]`; unique among those that exist. */
   readonly namespace: string;
   readonly pid: number;
   /** Clock ticks from the boot to the start of the process. */
   readonly started: string;
 };
 
-/** Place of the start time in /proc/PID/stat (proc(5), field 22), counted behind the name of the program. */
+/** Index of the start time in /proc/PID/stat (proc(5), field 22), counted after the program name. */
 const STARTED_AT = 19;
 
 function startedOf(stat: string): string | undefined {
@@ -23,15 +23,15 @@ function startedOf(stat: string): string | undefined {
   return started !== undefined && /^\d+$/.test(started) ? started : undefined;
 }
 
-/** True when /proc shows the processes of this very namespace, and all of them. */
+/** True if /proc shows all processes of this pid namespace. */
 function isTrustworthy(pid: string, status: string, mounts: string): boolean {
-  // Seen from the namespace that /proc was mounted for; more than one id where that is an outer one.
+  // Pids as seen from the namespace /proc was mounted for: several if that is an outer namespace.
   const ids = /^NSpid:\s+(.+)$/m.exec(status)?.[1]?.trim().split(/\s+/);
   if (ids?.length !== 1 || ids[0] !== pid) return false;
   return !/ - proc .*\b(?:hidepid|subset)=/m.test(mounts);
 }
 
-/** The identity of this process; `undefined` where it cannot be known, as outside Linux. */
+/** The identity of this process; `undefined` if it cannot be known, as on systems other than Linux. */
 export async function readOwnIdentity(): Promise<ProcessIdentity | undefined> {
   try {
     const [pid, namespace, boot, stat, status, mounts] = await Promise.all([
@@ -51,8 +51,8 @@ export async function readOwnIdentity(): Promise<ProcessIdentity | undefined> {
 }
 
 /**
- * True when the process of that identity has certainly ended. Only a process of the same boot and the same
- * namespace can tell; a namespace whose name came up again has ended with all its processes.
+ * True if the process with that identity has certainly ended. Only a process of the same boot and pid
+ * namespace can know. If the namespace's name was reused, all processes of the earlier one have ended.
  */
 export async function isGone(other: ProcessIdentity, own: ProcessIdentity): Promise<boolean> {
   if (other.boot !== own.boot || other.namespace !== own.namespace) return false;

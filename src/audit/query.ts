@@ -1,12 +1,12 @@
-// Reads audit lines back: which of them match, and how one is shown to a person. It judges no chain,
-// and trusts nothing in a line: what goes to a terminal is made visible first.
+// Reads audit lines back: selects the matching ones and renders them for people. Verifies no chain and
+// trusts nothing in a line: control characters are escaped before anything is printed.
 
 import { makeVisible } from '../text/escaping.js';
 
 /** An event as read; members may be missing or of any type. */
 export type AuditRecord = { readonly [name: string]: unknown };
 
-/** All that are given must hold. Values are exact. */
+/** All given filters must match. Values are compared exactly. */
 export type AuditFilter = {
   readonly type?: string;
   readonly subject?: string;
@@ -16,7 +16,7 @@ export type AuditFilter = {
   readonly sinceMs?: number;
 };
 
-/** A line as an event; `undefined` when it is none. */
+/** A line as an event; `undefined` if it is not one. */
 export function readAuditLine(line: string): AuditRecord | undefined {
   try {
     const value: unknown = JSON.parse(line);
@@ -49,7 +49,7 @@ function hasReason(record: AuditRecord, reason: string): boolean {
   return Array.isArray(reasons) && reasons.includes(reason);
 }
 
-/** True when the event is one that is asked for. */
+/** True if the event matches the filter. */
 export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
   return (
     holds(filter.type, (type) => record['type'] === type) &&
@@ -60,7 +60,7 @@ export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
   );
 }
 
-/** True when the event, or the decision that it belongs to, has this id. */
+/** True if this is the id of the event or of the decision it belongs to. */
 export function hasId(record: AuditRecord, id: string): boolean {
   return record['id'] === id || valueAt(record, 'decision', 'id') === id;
 }
@@ -83,7 +83,7 @@ function detailOf(record: AuditRecord): string {
     .join(' ');
 }
 
-/** One line for a person: when, what, who, where, and what came of it. No control characters. */
+/** Renders one line: time, type, subject, target and result. No control characters. */
 export function renderAuditRow(record: AuditRecord): string {
   const parts = [quoteIfNeeded(record['time']), quoteIfNeeded(record['type'])];
   if (isRecord(record['actor'])) parts.push(quoteIfNeeded(valueAt(record, 'actor', 'sub')));
@@ -109,7 +109,7 @@ export function renderAuditRow(record: AuditRecord): string {
   return parts.join('  ');
 }
 
-/** The whole event for a person: one member a line, indented, nothing that acts on a terminal. */
+/** Renders the complete event: indented JSON without terminal control characters. */
 export function renderAuditRecord(record: AuditRecord): string {
   const text = JSON.stringify(
     record,

@@ -1,8 +1,8 @@
-// Moves events into one place, in order, as one chain, with group commit: one write is in flight, what
-// arrives meanwhile forms the next group. A promise of `append` resolves when the group is written (for
-// files: synced). When a write fails, everything that waits is refused, the chain goes on from the last
-// durable line, and the place is opened again at the next event and each second. It never drops
-// silently, never reorders, never grows past its queue (docs/contract.md §8; docs/reference/attacks.md case 89).
+// Writes events to one sink, in order, as one chain, with group commit: one write is in flight, and events that
+// arrive meanwhile form the next group. A promise of `append` resolves when its group is written (for files:
+// synced). If a write fails, all waiting events are refused, the chain continues from the last durable line,
+// and the sink is reopened at the next event and every second. It never drops events silently, never
+// reorders them and never exceeds its queue (docs/contract.md §8; docs/reference/attacks.md case 89).
 
 import { type ChainHead, type CheckpointBounds, CheckpointInterval, startChain } from './chain.js';
 import type { EventText } from './event.js';
@@ -16,42 +16,40 @@ import {
   SinkUnavailable,
 } from './group-commit.js';
 
-// What an audit sink is given: the place where lines go, and what it builds and tells. Types only.
-
-/** Something that must be written before the next line, because of how the place was found. */
+/** A line that must be written before the next event, because of the state the sink was found in. */
 export type LifecycleEvent = {
   readonly event: 'continued' | 'recovered';
   readonly detail: Readonly<Record<string, string | number>>;
 };
 
-/** How the place was found. */
+/** The state in which the sink was found. */
 export type Preparation = {
-  /** The chain to go on with; `undefined` begins a new one. */
+  /** The head of the chain to continue; `undefined` starts a new one. */
   readonly head: ChainHead | undefined;
   readonly lifecycleEvents: readonly LifecycleEvent[];
-  /** True when the last bytes in the place are an unfinished line. */
+  /** True if the sink ends in an unfinished line. */
   readonly needsLineEnd: boolean;
 };
 
-/** Where lines go. Methods are called one at a time. */
+/** Where lines are written. Its methods are called one at a time. */
 export interface ChainWriter {
   /**
-   * Takes the right to write to the place, where it has only one writer, and waits a bounded time for
-   * another. Resolves with a sentence where that was in vain; `onWait` is told who has it.
+   * Acquires the right to write if the sink allows one writer only, waiting a bounded time for another.
+   * Resolves with a sentence if that failed; `onWait` receives the current holder.
    */
   acquire?(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
-  /** Why nothing can be written, where that is known before a write is tried. */
+  /** Why nothing can be written, if that is known before a write is tried. */
   currentError?(): string | undefined;
-  /** Opens the place, or looks whether it is still the same. `known` is the last durable line. */
+  /** Opens the sink, or checks that it is unchanged. `known` is the last durable line. */
   prepare(known: ChainHead | undefined): Promise<Preparation>;
-  /** Writes and makes durable. */
+  /** Writes the bytes and makes them durable. */
   commit(bytes: Buffer): Promise<void>;
-  /** After a failure: undoes what it can and lets go. Does not throw. */
+  /** After a failure: undoes what it can and closes. Does not throw. */
   abandon(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What happened to events. */
+/** What happened to events, for metrics. */
 export type SinkResult = 'written' | 'refused' | 'lost';
 
 type SinkPorts = {
@@ -62,40 +60,40 @@ type SinkPorts = {
   ) => EventText;
   /** Builds the signed checkpoint of a head. */
   readonly checkpoint: (head: ChainHead) => EventText;
-  /** How soon a checkpoint follows another. */
+  /** When the next checkpoint is due after another. */
   readonly bounds: CheckpointBounds;
   readonly newEpoch: () => string;
   readonly monotonicMs: () => number;
   readonly onResult: (result: SinkResult, count: number) => void;
   readonly onWritten: (head: ChainHead) => void;
-  /** A checkpoint was written: for a second place. */
+  /** A checkpoint was written; it is copied to the other sinks. */
   readonly onCheckpoint: (event: EventText) => void;
-  /** The code of the fault, or `undefined` when the place works again. */
+  /** The error code, or `undefined` when the sink works again. */
   readonly onState: (error: string | undefined) => void;
 };
 
-/** Events that may wait. */
+/** Maximum number of queued events. */
 export const QUEUE_CAPACITY = 10_000;
 
-/** Of those, the part that only calls may use: neither failed logins nor refusals can fill it. */
+/** The part of the queue reserved for calls: neither failed authentications nor refusals can fill it. */
 export const CALL_RESERVE = 2_000;
 
-/** Events in one write. */
+/** Maximum number of events in one write. */
 const MAX_GROUP_EVENTS = 2_000;
 
-/** A place that does not work is tried again this often. */
+/** A failed sink is tried again at this interval. */
 const RETRY_EVERY_MS = 1_000;
 
-/** What nobody waits for is written with the next event that somebody waits for, or after this time. */
+/** Events without a waiter are written with the next event that has one, or after this time. */
 const KEPT_BACK_MS = 5;
 
-/** A write that takes longer counts as a failure for those who wait. */
+/** A write that takes longer counts as failed for its waiters. */
 const STALL_MS = 5_000;
 
-/** The state before `start`: no fault yet, and nothing to try again. */
+/** The state before `start`: neither working nor to be retried. */
 const NOT_STARTED = 'not-started';
 
-/** How long closing waits for the last write. */
+/** How long `close` waits for the last write. */
 const CLOSE_WITHIN_MS = 5_000;
 
 type Item =
@@ -108,7 +106,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error ? error.message : 'fault';
 }
 
-/** One sink: a queue, a chain and a place. */
+/** One sink: a queue, a chain and a writer. */
 export class AuditSink {
   readonly name: string;
   readonly #writer: ChainWriter;
@@ -119,14 +117,14 @@ export class AuditSink {
   #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
   #bytes: GroupBytes | undefined;
-  /** What follows the last checkpoint; unknown where a chain of another run is gone on with. */
+  /** The lines since the last checkpoint; unknown if the chain of an earlier run is continued. */
   #interval: CheckpointInterval | undefined;
   readonly #pace: GroupPace;
   #isRunning = false;
   #isKickDue = false;
   #hasWaiters = false;
   #isStarted = false;
-  /** Nothing is opened before `start`, whatever comes: another one may still be writing there. */
+  /** False before `start`: another process may still be writing there, so nothing is opened. */
   #mayOpen = false;
   #isClosed = false;
   #startedMs = 0;
@@ -155,7 +153,7 @@ export class AuditSink {
     return this.#error === undefined && this.#queue.length < QUEUE_CAPACITY;
   }
 
-  /** Takes the right to write; see ChainWriter. Comes before `start`, and writes nothing. */
+  /** Acquires the right to write; see ChainWriter. Call before `start`; writes nothing. */
   async acquire(
     onWait: (holder: string) => void,
     ending?: AbortSignal,
@@ -163,13 +161,13 @@ export class AuditSink {
     return this.#writer.acquire?.(onWait, ending);
   }
 
-  /** Opens the place and writes the first line. Rejects with SinkUnavailable. */
+  /** Opens the sink and writes the first line. Rejects with SinkUnavailable. */
   start(): Promise<void> {
     this.#mayOpen = true;
     return this.#wait();
   }
 
-  /** Resolves when the event is durable; rejects with SinkUnavailable when it will not be. */
+  /** Resolves when the event is durable; rejects with SinkUnavailable if it will not be. */
   append(event: EventText): Promise<void> {
     const isClosed = this.#isClosed || !this.#mayOpen;
     if (isClosed || this.#isStalled() || this.#queue.length >= QUEUE_CAPACITY) {
@@ -181,8 +179,8 @@ export class AuditSink {
   }
 
   /**
-   * Takes an event that nobody waits for, and keeps it over failures. False when there is no room:
-   * then it is counted as lost. `mayUseReserve` is for the outcomes of calls.
+   * Queues an event without a waiter, and keeps it across failures. Returns false if the queue is full; the
+   * event is then counted as lost. `mayUseReserve` is for the outcomes of calls.
    */
   enqueue(event: EventText, mayUseReserve: boolean): boolean {
     const capacity = mayUseReserve ? QUEUE_CAPACITY : QUEUE_CAPACITY - CALL_RESERVE;
@@ -195,7 +193,7 @@ export class AuditSink {
     return true;
   }
 
-  /** Writes a signed checkpoint of the chain as it then is. */
+  /** Writes a signed checkpoint of the chain as it is when the checkpoint's turn comes. */
   checkpoint(): void {
     if (this.#isClosed || !this.#mayOpen) return;
     if (this.#queue.length >= QUEUE_CAPACITY - CALL_RESERVE) return;
@@ -203,14 +201,14 @@ export class AuditSink {
     this.#kick();
   }
 
-  /** Resolves when what waits now is written or cannot be; waits a bounded time. */
+  /** Resolves when all queued events are written or have failed; waits a bounded time. */
   async drain(): Promise<void> {
     if (!this.#isStarted || this.#isClosed) return;
     const written = this.#wait().catch(() => undefined);
     await Promise.race([written, this.#closingTime()]);
   }
 
-  /** Writes what waits, a last checkpoint and the end of the run, and lets go. Waits a bounded time. */
+  /** Writes the queued events, the end of the run and a last checkpoint, and closes. Waits a bounded time. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     if (!this.#mayOpen || (!this.#isStarted && this.#queue.length === 0)) {
@@ -274,9 +272,9 @@ export class AuditSink {
     }
   }
 
-  /** Writes groups until nothing waits or a write fails. */
+  /** Writes groups until the queue is empty or a write fails. */
   async #run(): Promise<void> {
-    // What all the sockets that are ready ask for belongs to the same group.
+    // Requests of all sockets that are ready belong to the same group.
     await new Promise((resolve) => setImmediate(resolve));
     let isWorking = true;
     do {
@@ -298,7 +296,7 @@ export class AuditSink {
     this.#isRunning = false;
   }
 
-  /** The waiters of this group; those whose events did not fit into it go on waiting. */
+  /** The waiters of this group; those whose events did not fit into it continue to wait. */
   #takeGroup(): CommitGroup {
     const group = this.#gathering;
     this.#committing = group;
@@ -307,7 +305,7 @@ export class AuditSink {
       this.#hasWaiters = false;
       return group;
     }
-    // Only the last part of a split group tells its waiters.
+    // Waiters of a split group are resolved with its last part.
     return { ...group, resolve: () => undefined };
   }
 
@@ -331,12 +329,12 @@ export class AuditSink {
       group.add(event);
     };
     for (const event of this.#openingEvents(found)) {
-      // A new chain is known from its beginning.
+      // A new chain is known from its first line.
       if (group.head().seq < 0) interval = new CheckpointInterval(this.#ports.bounds, event.timeMs);
       interval?.add(event.timeMs);
       group.add(event);
     }
-    // How much an earlier run left unsigned is not known: nothing more is added to it.
+    // How much an earlier run left unsigned is unknown, so a checkpoint comes before further events.
     if (interval === undefined) addPoint();
     for (const item of items) {
       if (item.kind === 'event') add(item.event);
@@ -350,7 +348,7 @@ export class AuditSink {
 
   #openingEvents(found: Preparation): EventText[] {
     const { lifecycle } = this.#ports;
-    // INVARIANT: a recovery is the very next line after what was torn.
+    // INVARIANT: the line directly after torn bytes is the event of their recovery.
     const events = found.lifecycleEvents.map((lifecycleEvent) =>
       lifecycle(lifecycleEvent.event, lifecycleEvent.detail),
     );

@@ -1,8 +1,8 @@
-// Verifies audit files line by line: every line hashes to what it says, follows the one before, and
-// nothing is missing, moved, repeated or of another chain. A torn line is accepted only where the next
-// line records it. Checkpoints are checked in checkpoint-verifier.ts. What it cannot know it says: without
-// a checkpoint kept elsewhere, the end; without the older file, where the chain comes from.
-// It holds a constant amount of memory, whatever the size of the files.
+// Verifies audit files line by line: every line must match its hash and follow the previous one; nothing may be
+// missing, moved, repeated or from another chain. A torn line is accepted only if the next line records it.
+// Checkpoints must be signed by a known key, state the line before them, not fall back to an older form, and
+// follow each other within two intervals. It reports what it cannot verify: the end without a checkpoint kept
+// elsewhere, the origin of the chain without the older file. Memory use is constant for any file size.
 
 import {
   type ChainHead,
@@ -19,17 +19,13 @@ import {
   tornDigest,
 } from './chain.js';
 
-// Verifies the checkpoints of one chain: that each is signed by a known key and states the line before it,
-// that none is of an older form than those before it, and that no more follows one than two intervals
-// allow. A checkpoint under a key that nobody named is neither good nor bad: it could not be checked.
-
-/** What is assumed after a checkpoint that states no bounds, for a note. */
+/** Bounds assumed after a checkpoint that states none; exceeding them gives a note. */
 const ASSUMED: CheckpointBounds = { everyMs: 30_000, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
 
-/** Pauses are noted up to this many. */
+/** Maximum number of pauses in the notes. */
 const MAX_PAUSES = 20;
 
-/** Ids of keys that nobody named are kept up to this many. */
+/** Maximum number of recorded ids of unknown keys. */
 const MAX_UNKNOWN = 20;
 
 const MS_PER_SECOND = 1000;
@@ -39,10 +35,10 @@ type CheckpointFindings = {
   readonly note: (text: string) => void;
 };
 
-/** `known`: by a key that counts; `unknown`: by a key that nobody named; `bad`: by none. */
+/** `known`: signed by a trusted key; `unknown`: by a key that was not given or named; `bad`: invalid. */
 type Signer = 'known' | 'unknown' | 'bad';
 
-/** What follows a checkpoint, and the checkpoint. */
+/** The last checkpoint, and what follows it. */
 type Following = {
   readonly interval: CheckpointInterval;
   readonly isBound: boolean;
@@ -50,18 +46,18 @@ type Following = {
   isReported: boolean;
 };
 
-/** Takes the lines of a chain in their order. */
+/** Verifies the checkpoints of one chain. Takes all its lines in order. */
 class CheckpointVerifier {
   readonly #given: readonly string[] | undefined;
   readonly #findings: CheckpointFindings;
-  /** Keys that lines of the files name, by their id. */
+  /** Keys named by lines of the files, by their id. */
   readonly #named = new Map<string, string>();
-  /** The id of the key that the last start named: the run signs with no other. */
+  /** The id of the key named by the last start: that run signs with no other. */
   #keyOfRun: string | undefined;
   /** The last key that was named without an id. */
   #withoutId: string | undefined;
   readonly #knownIds = new Set<string>();
-  /** Where checkpoints under keys that nobody named begin, by the ids that they state. */
+  /** Position of the first checkpoint under each unknown key, by the key id that it states. */
   readonly #unknown = new Map<string, LinePosition>();
   #unknownCount = 0;
   #following: Following | undefined;
@@ -75,12 +71,12 @@ class CheckpointVerifier {
     this.#findings = findings;
   }
 
-  /** Checkpoints of this chain under a key that counts. */
+  /** The number of checkpoints of this chain signed by a trusted key. */
   get count(): number {
     return this.#count;
   }
 
-  /** Says which checkpoints are under a key that nobody named; `undefined` where there are none. */
+  /** Describes the checkpoints signed by unknown keys; `undefined` if there are none. */
   get hasUnknownKeys(): string | undefined {
     const [first] = this.#unknown;
     if (first === undefined) return undefined;
@@ -88,7 +84,7 @@ class CheckpointVerifier {
     return `${file}:${line}: checkpoints from here on (${this.#unknownCount} in all) are signed by a key that was not given (${keyId}); if it is none of this gateway's, they and what follows are forged`;
   }
 
-  /** True when the line is a checkpoint that vouches for all before it. */
+  /** Returns true if the line is a valid checkpoint, which covers all lines before it. */
   take(line: ChainLine, position: LinePosition): boolean {
     if (line.type === 'lifecycle') this.#takeLifecycle(line, position);
     if (line.type === 'checkpoint' && this.#takeCheckpoint(line, position)) return true;
@@ -106,7 +102,7 @@ class CheckpointVerifier {
       );
     }
     if (this.#given === undefined) return;
-    // A key that was given cannot have made only some of the checkpoints that state its id.
+    // A trusted key cannot have made only some of the checkpoints that state its id.
     for (const [keyId, position] of this.#unknown)
       if (this.#knownIds.has(keyId)) this.#findings.error(position, 'signature', BAD_SIGNATURE);
   }
@@ -128,7 +124,7 @@ class CheckpointVerifier {
       this.#findings.error(position, 'signature', BAD_SIGNATURE);
       return false;
     }
-    // A checkpoint of this chain states the line before it; one of another chain is kept here as a witness.
+    // A checkpoint of this chain states the line before it; one of another chain is a copy kept here.
     if (point.epoch !== line.epoch) return false;
     if (point.seq !== line.seq - 1 || point.hash !== line.prev) {
       this.#findings.error(
@@ -148,11 +144,11 @@ class CheckpointVerifier {
     this.#unknownCount += 1;
     if (this.#unknown.size < MAX_UNKNOWN && !this.#unknown.has(point.keyId))
       this.#unknown.set(point.keyId, position);
-    // How much follows it may be is not known either.
+    // How much may follow it is unknown too.
     this.#following = undefined;
   }
 
-  /** Counts from this checkpoint on. */
+  /** Starts counting at this checkpoint. */
   #follow(point: Checkpoint, line: ChainLine, position: LinePosition): void {
     this.#count += 1;
     this.#knownIds.add(point.keyId);
@@ -164,7 +160,7 @@ class CheckpointVerifier {
       );
     }
     this.#hasBounds ||= point.bounds !== undefined;
-    // The time of the line itself is not signed by it.
+    // The checkpoint signs its own time and not that of its line.
     const statedMs = Date.parse(point.time);
     const signedTimeMs = Number.isNaN(statedMs) ? line.timeMs : statedMs;
     this.#following = {
@@ -177,13 +173,13 @@ class CheckpointVerifier {
 
   #signerOf(point: Checkpoint): Signer {
     const named = this.#named.get(point.keyId);
-    // Of the keys that the files name only that one: there may be as many as there are lines.
+    // Only the last key without an id is tried: the files could name as many keys as they have lines.
     const stated = named ?? this.#withoutId;
     if (isSignedBy(point, this.#given ?? (stated === undefined ? [] : [stated]))) return 'known';
     if (this.#knownIds.has(point.keyId)) return 'bad';
-    // Keys change with a start alone, and a start names the key.
+    // A key changes only at a start, and each start names the key.
     if (this.#keyOfRun !== undefined && this.#keyOfRun !== point.keyId) return 'bad';
-    // The files name the key: it made the signature, or nobody did.
+    // The files name the key, so a signature that it does not verify is invalid.
     if (named !== undefined && !isSignedBy(point, [named])) return 'bad';
     return 'unknown';
   }
@@ -217,7 +213,7 @@ class CheckpointVerifier {
 
 const BAD_SIGNATURE = 'the checkpoint is not signed by a known key of the gateway';
 
-/** What is wrong with a line. */
+/** The kind of an error in a line. */
 export type ChainErrorKind =
   | 'not-a-record'
   | 'torn'
@@ -235,19 +231,19 @@ export type ChainErrorKind =
 
 type ChainError = {
   readonly file: string;
-  /** Number of the line in its file, from 1; 0 for the file as a whole. */
+  /** Line number in its file, from 1; 0 for the file as a whole. */
   readonly line: number;
   readonly kind: ChainErrorKind;
   readonly message: string;
 };
 
 export type ChainVerdict = {
-  /** Everything was checked, and nothing is wrong. */
+  /** True if everything was checked and there is no error. */
   readonly isWhole: boolean;
   readonly faults: readonly ChainError[];
-  /** What could not be checked with what was given. */
+  /** What could not be checked with the given inputs. */
   readonly unchecked: readonly string[];
-  /** Lines that no checkpoint vouches for, and the number of the first of them in the chain. */
+  /** Lines not covered by a checkpoint, and the sequence number of the first of them. */
   readonly unsigned: { readonly lines: number; readonly fromSeq: number | undefined };
   readonly notes: readonly string[];
   readonly lines: number;
@@ -256,20 +252,20 @@ export type ChainVerdict = {
 };
 
 export type VerifyOptions = {
-  /** A place known from elsewhere that the chain must contain. */
+  /** A head known from elsewhere that the chain must contain. */
   readonly head?: ChainHead;
   /** Public keys of the gateway, raw as base64url; every checkpoint must be signed by one of them. */
   readonly publicKeys?: readonly string[];
 };
 
-/** Faults are listed up to this many; the first one is what matters. */
+/** Maximum number of listed errors; the first one is the most informative. */
 const MAX_ERRORS = 50;
 
 type LinePosition = { readonly file: string; readonly line: number };
 
 const GIVE_MORE = 'give --key or the older file';
 
-/** Checks one chain over one or more files, in their order. */
+/** Verifies one chain over one or more files, in their order. */
 export class ChainVerifier {
   readonly #options: VerifyOptions;
   readonly #errors: ChainError[] = [];
@@ -278,11 +274,11 @@ export class ChainVerifier {
   #torn: (LinePosition & { readonly text: string }) | undefined;
   #last: LinePosition = { file: '', line: 0 };
   #lines = 0;
-  /** Lines up to the last one that a checkpoint, here or kept elsewhere, vouches for. */
+  /** Lines up to the last one covered by a checkpoint in the files or by the given head. */
   #signedLines = 0;
   #unsignedFrom: number | undefined;
   #isHeadSeen = false;
-  /** Set where the first line goes on with a chain of a file that was not given. */
+  /** Set if the first line continues a chain from a file that was not given. */
   #continues: string | undefined;
   readonly #checkpoints: CheckpointVerifier;
 
@@ -294,7 +290,7 @@ export class ChainVerifier {
     });
   }
 
-  /** Takes the next line, as Latin-1 text without its line end. */
+  /** Takes the next line, as Latin-1 text without its line feed. */
   push(text: string, file: string, lineNumber: number): void {
     const position = { file, line: lineNumber };
     this.#last = position;
@@ -314,19 +310,19 @@ export class ChainVerifier {
       if (this.#checkpoints.take(line, position)) this.#sign();
     }
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
-    // The epoch of a changed line is not believed.
+    // The epoch of a modified line is not used.
     const epoch = line.computed === line.hash ? line.epoch : (this.#head?.epoch ?? line.epoch);
     this.#head = { epoch, seq: line.seq, hash: line.hash };
     this.#checkHead(line, position);
   }
 
-  /** What was read so far is vouched for. */
+  /** Marks all lines read so far as covered. */
   #sign(): void {
     this.#signedLines = this.#lines;
     this.#unsignedFrom = undefined;
   }
 
-  /** Ends the check. */
+  /** Ends the verification. */
   end(): ChainVerdict {
     this.#reportTorn();
     if (this.#lines === 0) this.#addError(this.#last, 'empty', 'there is no record');
@@ -356,7 +352,7 @@ export class ChainVerifier {
     this.#addError(torn, 'torn', 'the line is no audit record, and the next line does not say why');
   }
 
-  /** A torn line is as it should be only where the very next line records its length and digest. */
+  /** A torn line is valid only if the very next line records its length and digest. */
   #takeTorn(line: ChainLine): void {
     const torn = this.#torn;
     const { event, torn_bytes: bytes, torn_sha256: digest } = line.detail;
@@ -437,7 +433,7 @@ export class ChainVerifier {
     } else this.#sign();
   }
 
-  /** What is said of keys; returns what could not be checked. */
+  /** Notes which keys were used; returns what could not be checked. */
   #checkKeys(): readonly string[] {
     if (this.#lines === 0) return [];
     const { count, hasUnknownKeys } = this.#checkpoints;
@@ -458,7 +454,7 @@ export class ChainVerifier {
     }
     const unchecked: string[] = [];
     if (hasUnknownKeys !== undefined) unchecked.push(`${GIVE_MORE}: ${hasUnknownKeys}`);
-    // A chain that goes on from elsewhere is vouched for by a key or a head, or by where it comes from.
+    // The origin of a continued chain is verified by a trusted key or head, or by its first line being present.
     const isVouchedFor = begins || this.#isHeadSeen || (hasKey && count > 0);
     if (!isVouchedFor && unchecked.length === 0) unchecked.push(`${GIVE_MORE}: ${this.#continues}`);
     return unchecked;
@@ -483,7 +479,7 @@ export class ChainVerifier {
   }
 }
 
-/** Verifies lines of one file (Latin-1 text, without line ends). */
+/** Verifies the lines of one file (Latin-1 text, without line feeds). */
 export function verifyChain(
   lines: Iterable<string>,
   options: VerifyOptions = {},

@@ -1,15 +1,15 @@
-// One writer per audit file: a lease, which is a file next to it (`audit.jsonl.lease`) that names the
-// instance and is renewed every few seconds. It decides whether this process may write. A lease that is
-// no longer renewed may be taken over; whoever lost it writes nothing more, for good.
+// One writer per audit file: a lease, which is a file next to it (`audit.jsonl.lease`) that names the instance
+// and is renewed every few seconds. A lease that is no longer renewed may be taken over; a process that lost
+// its lease never writes again.
 //
-// A process renews through the file that it opened itself and then looks whether the path still names that
-// file, so that renewing never overwrites the lease of another. A lease is replaced in one rename, and
-// only by whoever holds the file beside it (`….lease.next`), so that of several only one replaces it.
+// A process renews through the file handle that it opened itself and then checks that the path still names
+// that file, so that renewing never overwrites another process's lease. A lease is replaced by one rename, and
+// only by the process that holds the claim file beside it (`….lease.next`), so that only one can replace it.
 //
-// Age is counted with care, because clocks are set and differ between machines: a lease is stale when it
-// was watched, by this process's own monotonic clock, without being renewed for the whole time; or when
-// the wall clock calls it old and it was watched for as long as its holder would trust it without renewing
-// it; or when its process has certainly ended (process-identity.ts).
+// Clocks are set and differ between machines, so a lease is stale only if: this process has watched it for
+// `staleMs`, by its own monotonic clock, without a renewal; or it is that old by the wall clock and was
+// watched without a renewal for as long as its holder would still trust it; or its process has certainly
+// ended (process-identity.ts).
 
 import { constants } from 'node:fs';
 import {
@@ -26,14 +26,12 @@ import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isGone, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
 
-// Whether a path is on a file system that only the kernel of this machine can have mounted.
-
-/** File systems of this machine (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
+/** Types of local file systems (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
 const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
   0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
 ]);
 
-/** False too where that cannot be known. */
+/** True if only this machine's kernel can have mounted the file system; false too if that is unknown. */
 export async function isOnThisMachine(path: string): Promise<boolean> {
   try {
     return LOCAL_FILE_SYSTEMS.has((await statfs(path)).type);
@@ -44,9 +42,9 @@ export async function isOnThisMachine(path: string): Promise<boolean> {
 
 export type LeaseTimes = {
   readonly renewEveryMs: number;
-  /** A lease that was not renewed for so long may be taken over. */
+  /** A lease that was not renewed for this long may be taken over. */
   readonly staleMs: number;
-  /** How long a start waits for the lease of another. */
+  /** How long a start waits for the lease of another process. */
   readonly waitMs: number;
   readonly pollMs: number;
 };
@@ -64,29 +62,29 @@ export type LeaseOptions = {
   readonly times?: LeaseTimes;
   readonly now?: () => number;
   readonly monotonicMs?: () => number;
-  /** This process; `undefined` where it cannot be known. */
+  /** The identity of this process; `undefined` if it cannot be known. */
   readonly identity?: () => Promise<ProcessIdentity | undefined>;
 };
 
-/** Another one has the lease. */
+/** Another process holds the lease. */
 class LeaseTaken extends Error {
   override readonly name = 'LeaseTaken';
 }
 
 const LEASE_SCHEMA = 'sallyport.lease/1';
 const FILE_MODE = 0o600;
-/** Whatever stands there, nobody waits for it. */
+/** Non-blocking: opening never waits, whatever kind of file is at the path. */
 const READ_NOW = constants.O_RDONLY | constants.O_NONBLOCK;
 const MAX_LEASE_BYTES = 4096;
-/** After a standstill: longer than a takeover that had already begun needs to end. */
+/** Wait after a standstill: longer than a takeover that had already begun needs to finish. */
 const TAKEOVER_MS = 250;
 
-/** The path of the lease for an audit file. */
+/** The path of the lease of an audit file. */
 export function leasePath(path: string): string {
   return `${path}.lease`;
 }
 
-/** The path of the file that the right to replace a lease is claimed with. */
+/** The path of the claim file, which gives the right to replace a lease. */
 export function nextLeasePath(path: string): string {
   return `${leasePath(path)}.next`;
 }
@@ -101,7 +99,7 @@ type Held = {
   checkedAt: Moment;
 };
 
-/** By both clocks: one stands still while the machine sleeps, the other is set. */
+/** A time by both clocks: the monotonic one stops while the machine sleeps, the other can be set. */
 type Moment = { readonly monotonicMs: number; readonly wallMs: number };
 
 type Found = {
@@ -126,7 +124,7 @@ async function orUndefined<Value>(wanted: Promise<Value>): Promise<Value | undef
   }
 }
 
-/** Opens it each time: a network file system shows another machine's writes to whoever opens, not to stat. */
+/** Opens the file each time: network file systems show another machine's writes on open and not on stat. */
 async function readFound(path: string): Promise<Found | undefined> {
   const handle = await orUndefined(open(path, READ_NOW));
   if (handle === undefined) return undefined;
@@ -145,7 +143,7 @@ async function readFound(path: string): Promise<Found | undefined> {
   }
 }
 
-/** Where a file will be that is not there yet: a link may name it already. */
+/** The path at which a missing file will be created, following symbolic links that already point to it. */
 async function findAbsent(path: string): Promise<string> {
   const folder = await realpath(dirname(path));
   const place = join(folder, basename(path));
@@ -176,7 +174,7 @@ function identityOf(value: unknown): ProcessIdentity | undefined {
   return { boot, namespace, pid: Number(pid), started };
 }
 
-/** Who holds a lease, in words; what stands in the file is anyone's. */
+/** Describes the holder of a lease. Anyone could have written the file, so its values are checked. */
 function describeHolder({ text }: Found): string {
   const { instance, host, process, renewed } = parse(text);
   const plain = (value: unknown): string =>
@@ -190,7 +188,7 @@ function hasPath({ device, inode }: Held, found: Found | undefined): boolean {
   return found !== undefined && found.inode === inode && found.device === device;
 }
 
-/** The lease of one audit file. Its path is looked up when it is first asked for. */
+/** The lease of one audit file. Its path is resolved on first use. */
 export class AuditLease {
   readonly #path: string;
   readonly #times: LeaseTimes;
@@ -220,15 +218,15 @@ export class AuditLease {
     return this.#lost;
   }
 
-  /** True when the lease was renewed so lately that nobody can have taken it over. */
+  /** True if the last renewal is so recent that no other process can have taken the lease over. */
   get isFresh(): boolean {
     if (this.#isExempt) return true;
     return this.#held !== undefined && this.#lost === undefined && !this.#hasStoodStill(this.#held);
   }
 
   /**
-   * Takes the lease, waiting for one that is still renewed, until `ending`; resolves with a sentence where that
-   * was in vain.
+   * Takes the lease, waiting until `ending` for one that is still renewed; resolves with a sentence if that
+   * failed.
    */
   async acquire(
     onWait?: (holder: string) => void,
@@ -245,7 +243,7 @@ export class AuditLease {
     }
   }
 
-  /** Resolves when this process may write now. Rejects, with LeaseTaken where another one may. */
+  /** Resolves when this process may write. Rejects with LeaseTaken if another process may. */
   async hold(): Promise<void> {
     if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
     if (this.#held === undefined) {
@@ -258,7 +256,7 @@ export class AuditLease {
     if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
   }
 
-  /** The same where the path may name another file than before: a link may have been set anew. */
+  /** As `hold`, if the path may name another file than before because a symbolic link was changed. */
   async holdAnew(): Promise<void> {
     if (this.#held !== undefined && this.#lost === undefined) {
       const path = await this.#findPath();
@@ -267,7 +265,7 @@ export class AuditLease {
     await this.hold();
   }
 
-  /** Gives the lease back. */
+  /** Releases the lease. */
   async release(): Promise<void> {
     clearInterval(this.#timer);
     await this.#renewing?.catch(() => undefined);
@@ -277,7 +275,7 @@ export class AuditLease {
     try {
       if (hasPath(held, await readFound(held.path))) await unlink(held.path);
     } catch {
-      // A lease that stays behind is taken over when it is old.
+      // A lease that remains is taken over once it is stale.
     } finally {
       await held.handle.close().catch(() => undefined);
     }
@@ -291,7 +289,7 @@ export class AuditLease {
     return this.#since(held.renewed) >= this.#trustMs;
   }
 
-  /** INVARIANT: nobody takes a lease over sooner than its holder ceases to rely on the last renewal. */
+  /** INVARIANT: no process takes a lease over before its holder stops relying on the last renewal. */
   get #trustMs(): number {
     return 2 * this.#times.renewEveryMs;
   }
@@ -309,14 +307,14 @@ export class AuditLease {
     return this.#identity;
   }
 
-  /** Where the file is in truth; `undefined` where lines go to no file, such as a device. */
+  /** The real path of the file; `undefined` if the path is not a regular file but, for example, a device. */
   async #findPath(): Promise<string | undefined> {
     const real = await orUndefined(realpath(this.#path));
     if (real === undefined) return findAbsent(this.#path);
     return (await stat(real)).isFile() ? real : undefined;
   }
 
-  /** Tries once; resolves with who holds it instead. */
+  /** Tries once; resolves with the holder if another process has the lease. */
   async #take(): Promise<string | undefined> {
     const path = await this.#findPath();
     this.#isExempt = path === undefined;
@@ -325,17 +323,17 @@ export class AuditLease {
     const made = await this.#create(lease);
     if (made !== undefined) return this.#keep(made);
     const found = await readFound(lease);
-    // Gone in between: the next try makes it.
+    // Removed meanwhile: the next attempt creates it.
     if (found === undefined) return 'a gateway that is just ending';
     const next = nextLeasePath(path);
-    // A claim that a crash left behind is watched from the beginning too.
+    // A claim left behind by a crash is watched from the beginning too.
     const claim = await readFound(next);
     if (claim !== undefined) await this.#isStale(next, claim);
     if (!(await this.#isStale(lease, found))) return describeHolder(found);
     return this.#replace(lease, next, found);
   }
 
-  /** Replaces a stale lease, unless another one is about to, or it was renewed after all. */
+  /** Replaces a stale lease, unless another process is replacing it or it was renewed after all. */
   async #replace(lease: string, next: string, stale: Found): Promise<string | undefined> {
     const made = await this.#claim(next);
     if (made === undefined) return 'a gateway that is just starting';
@@ -350,7 +348,7 @@ export class AuditLease {
     return after === undefined ? 'a gateway that is just ending' : describeHolder(after);
   }
 
-  /** Makes the claim to replace a lease; `undefined` where another one has it. */
+  /** Creates the claim to replace a lease; `undefined` if another process has it. */
   async #claim(next: string): Promise<Held | undefined> {
     const made = await this.#create(next);
     if (made !== undefined) return made;
@@ -390,7 +388,7 @@ export class AuditLease {
       process,
       renewed,
     };
-    // Always of one length, so that who reads while it is written never reads the rest of another.
+    // The length is constant, so that a concurrent reader never sees remains of an earlier text.
     await handle.write(`${JSON.stringify(state)}\n`, 0, 'latin1');
     if (!(await isOnThisMachine(path))) await handle.sync();
   }
@@ -417,7 +415,7 @@ export class AuditLease {
     return this.#now() - found.changedWallMs > staleMs && watchedMs >= this.#trustMs;
   }
 
-  /** Only where no other machine can have the folder: two of them may tell the same of themselves. */
+  /** Only on a local file system: processes of two machines could state the same identity. */
   async #hasEnded(path: string, { text }: Found): Promise<boolean> {
     const { host, process } = parse(text);
     const other = identityOf(process);
@@ -442,7 +440,7 @@ export class AuditLease {
     if (found === undefined) return this.#makeAgain(held, begun);
     if (hasPath(held, found)) {
       await this.#write(held.handle, held.path);
-      // Another one may have been about to replace it.
+      // Another process may have been about to replace the lease.
       if (hasStoodStill) await new Promise((resolve) => setTimeout(resolve, TAKEOVER_MS));
       found = await readFound(held.path);
     }
@@ -452,8 +450,8 @@ export class AuditLease {
   }
 
   /**
-   * Somebody removed the lease, or its folder. Who looked all the time would have seen the lease of another;
-   * who did not cannot know whether there was one.
+   * The lease or its folder was removed. A process that checked it all the time would have seen the lease of
+   * another one; after a gap it cannot know whether there was one, and the lease counts as lost.
    */
   async #makeAgain(held: Held, begun: Moment): Promise<void> {
     if (this.#since(held.checkedAt) >= this.#times.staleMs) return this.#lose(undefined);

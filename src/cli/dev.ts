@@ -1,6 +1,6 @@
-// `sallyport dev`: a gateway on loopback with the development issuer, for trying it out. Writes ordinary
-// files into a temporary folder, pins what the upstream offers at that moment, and serves them.
-// The issuer is reachable from here alone: `serve` has no way to it. docs/contract.md §1.
+// `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation. Writes ordinary files
+// to a temporary folder, pins what the upstream offers at that moment, and serves them. Only this command
+// can load the issuer; `serve` cannot. docs/contract.md §1.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -35,7 +35,7 @@ import type { ServedGateway, ServePorts } from './serve.js';
 export type DevOptions = {
   readonly upstream?: string;
   readonly demo?: boolean;
-  /** End after the tour; the exit code says whether every outcome was as announced. */
+  /** Ends after the tour; the exit code tells whether every outcome was as announced. */
   readonly exit?: boolean;
   readonly network?: 'public' | 'private' | 'loopback';
   readonly port?: number;
@@ -44,7 +44,7 @@ export type DevOptions = {
 export type DevPorts = ServePorts & {
   /** Pins and approves what the upstreams of a gateway file offer now; resolves with an exit code. */
   pin(file: string): Promise<number>;
-  /** Fetches a JSON document under the rules for learned URLs; `undefined` where there is none. */
+  /** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
   fetchDocument(url: URL): Promise<unknown>;
 };
 
@@ -59,7 +59,7 @@ type Stage = {
   readonly io: CliIo;
 };
 
-/** Runs until it is told to end, or, with `--exit`, until the tour is over. */
+/** Runs until a signal or, with `--exit`, until the tour is over. */
 export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): Promise<number> {
   if ((options.demo === true) === (options.upstream !== undefined)) {
     io.stderr(
@@ -73,7 +73,7 @@ export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): P
     const stage = {
       folder,
       io,
-      // Whoever looks for a free port first may find it taken when the gateway opens it.
+      // Port 0: a free port that was looked up beforehand could be taken before the gateway binds it.
       ports: { data, ops: 0, admin: 0 },
       adminToken: randomBytes(ADMIN_TOKEN_BYTES).toString('base64url'),
     };
@@ -156,7 +156,7 @@ async function runDemo(endsAfterTour: boolean, stage: Stage, ports: DevPorts): P
   }
 }
 
-/** Pins, serves, plays; then waits for a signal unless the play ends with a code. */
+/** Pins, starts the gateway and runs `play`; then waits for a signal unless `play` returns an exit code. */
 async function serveFor(
   configFile: string,
   stage: Stage,
@@ -256,7 +256,7 @@ Press Ctrl-C to end.
 `);
 }
 
-/** Loopback by name or literal; anything else is taken for public until `--network` says otherwise. */
+/** Loopback by name or literal; anything else is assumed public unless `--network` is given. */
 function networkOf(url: string): 'public' | 'loopback' {
   const host = URL.canParse(url) ? new URL(url).hostname : '';
   return host === 'localhost' || host === '[::1]' || host.startsWith('127.')
@@ -264,7 +264,7 @@ function networkOf(url: string): 'public' | 'loopback' {
     : 'public';
 }
 
-/** The wished port where it is free, else any free one. */
+/** The preferred port if it is free, otherwise any free port. */
 function freePort(preferred: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
@@ -280,7 +280,6 @@ function freePort(preferred: number): Promise<number> {
   });
 }
 
-/** The command `dev`. */
 export function devCommand(io: CliIo, ports: DevPorts): Command {
   return {
     name: 'dev',

@@ -1,5 +1,5 @@
-// `sallyport healthcheck`: asks the gateway of this machine whether it lives, for the container.
-// Asks loopback only, unless the ops listener is bound to one other address. docs/contract.md §1 and §2.
+// `sallyport healthcheck`: queries the liveness of the gateway on this machine, for container health checks.
+// Connects to loopback only, unless the ops listener is bound to another address. docs/contract.md §1 and §2.
 
 import { resolve } from 'node:path';
 import type { Files } from '../config/files.js';
@@ -12,13 +12,13 @@ const WILDCARD_HOSTS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
 export type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
-  /** The status of a GET, whatever certificate the listener shows. Rejects where nothing answers in time. */
+  /** The status of a GET; accepts any certificate. Rejects if there is no response in time. */
   readonly fetchStatus: (url: string, timeoutMs: number) => Promise<number>;
 };
 
 export type HealthcheckOptions = { readonly config?: string; readonly port?: number };
 
-/** Exit 0 where `/livez` answers 200, else 1: what container runtimes understand. */
+/** Exit 0 if `/livez` responds with 200, else 1, as container runtimes expect. */
 export async function runHealthcheck(
   options: HealthcheckOptions,
   io: CliIo,
@@ -49,7 +49,7 @@ async function originOf(
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** Loaded only where a file is named: a container asks every few seconds, and reading YAML is dear. */
+/** Loaded only if a file is named: containers run the check every few seconds, and reading YAML is expensive. */
 async function readOutline(
   config: string,
   io: CliIo,

@@ -1,5 +1,5 @@
-// `sallyport keys new` makes the gateway key, `keys public` prints what of it everyone may know.
-// A key goes to stdout once, when it is made; nothing here prints one that exists. docs/contract.md §1.
+// `sallyport keys new` generates a gateway key; `keys public` prints public parts. A key is printed to stdout
+// once, when it is generated, and an existing key is never printed. docs/contract.md §1.
 
 import { resolve } from 'node:path';
 import { renderDiagnostics } from '../config/diagnostics.js';
@@ -19,7 +19,7 @@ export type KeysPorts = {
   randomBytes(count: number): Uint8Array;
 };
 
-/** Prints a new key, one line. */
+/** Prints a new key on one line. */
 export function runKeysNew(_: object, io: CliIo, ports: KeysPorts): Promise<number> {
   io.stdout(`${writeKeyText(ports.randomBytes(KEY_BYTES))}\n`);
   return Promise.resolve(EXIT_FINE);
@@ -32,7 +32,7 @@ export type KeysPublicOptions = {
   readonly json?: boolean;
 };
 
-/** Prints the public parts of a key file, of stdin, or of every key that a gateway file names. */
+/** Prints the public parts of a key file, of stdin, or of every key of a gateway file. */
 export async function runKeysPublic(
   options: KeysPublicOptions,
   io: CliIo,

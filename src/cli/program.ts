@@ -1,28 +1,30 @@
-// Builds the command line from a table of commands: words, help, suggestions and exit codes.
-// Knows no command by name and does no work of its own; what reaches files and network is given to
-// commands by main.ts. docs/contract.md §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
+// Builds the command line from a table of commands: usage, help, suggestions and exit codes. It does not
+// depend on any command and does no work of its own; main.ts passes file and network access to the commands.
+// docs/contract.md §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
 
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal } from '../text/escaping.js';
 
-// Reads a port from the command line.
-
 const MAX_PORT = 65_535;
 
-/** @throws InvalidArgumentError, which the command line shows as a mistake of usage. */
+/**
+ * Reads a port from the command line.
+ *
+ * @throws InvalidArgumentError, which is shown as a usage error.
+ */
 export function readPort(text: string): number {
   const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
   if (port < 1 || port > MAX_PORT) throw new InvalidArgumentError('Expected a port.');
   return port;
 }
 
-// Finds a misspelt option before the command line is parsed: the library would complain first that a
-// required option is missing, which the misspelt one usually is.
-
 const ALWAYS_KNOWN = ['--help', '--version'];
 
-/** What to say of the first long option that its command does not have; `undefined` where all are known. */
+/**
+ * Describes the first long option that its command does not have; `undefined` if all are known. Called before
+ * parsing, because commander would first report a missing required option, usually the misspelt one.
+ */
 export function describeUnknownOption(
   root: Commander,
   argv: readonly string[],
@@ -64,7 +66,7 @@ function describe(command: Commander, arg: string): string {
   return `error: unknown option '${name}'${near === undefined ? '' : `; did you mean "${near}"?`}`;
 }
 
-/** What a command may touch of the process. */
+/** The parts of the process that a command may use. */
 export type CliIo = {
   stdout(text: string): void;
   stderr(text: string): void;
@@ -74,36 +76,36 @@ export type CliIo = {
   readStdin?(): Promise<string>;
 };
 
-/** Checked and fine; checked and failed; could not check (usage, missing file, unreachable). */
+/** Exit codes: checked and fine; checked and failed; not checked (usage, missing file, unreachable). */
 export const EXIT_FINE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_UNCHECKED = 2;
 
-/** Takes the exit code of a command that ran. */
+/** Receives the exit code of a command that ran. */
 export type Finish = (code: number) => void;
 
 export type Command = {
   readonly name: string;
   readonly summary: string;
-  /** Whole lines as one would type them; shown before everything else in the help. */
+  /** Complete command lines, shown first in the help. */
   readonly examples: readonly string[];
-  /** Adds arguments, options, subcommands, and the action, which ends with `finish`. */
+  /** Adds arguments, options, subcommands, and the action, which calls `finish`. */
   configure(command: Commander, finish: Finish): void;
 };
 
 type CommandTable = readonly Command[];
 
 type Program = {
-  /** Runs one command line, without the program's own name, and resolves with the exit code. */
+  /** Runs one command line, given without the program name, and resolves with the exit code. */
   run(argv: readonly string[]): Promise<number>;
 };
 
-/** A program of these commands. */
+/** Creates the program with these commands. */
 export function buildProgram(io: CliIo, commands: CommandTable, version?: string): Program {
   return { run: (argv) => runOnce(io, commands, version, argv) };
 }
 
-/** True where output may be coloured: a terminal, and no NO_COLOR (https://no-color.org). */
+/** True if output may be coloured: on a terminal without NO_COLOR (https://no-color.org). */
 export function mayColor(io: Pick<CliIo, 'env' | 'isTty'>): boolean {
   return io.isTty && (io.env['NO_COLOR'] ?? '') === '';
 }
@@ -159,7 +161,7 @@ function showExamples(command: Commander, examples: readonly string[]): void {
   command.addHelpText('before', `Examples:\n${lines}`);
 }
 
-/** The library's "(Did you mean --strict?)" in the words that all our mistakes use. */
+/** Rewrites commander's "(Did you mean --strict?)" to the wording of all other diagnostics. */
 function suggestCommand(text: string): string {
   return text.replace(
     /\n\(Did you mean (?:one of )?([^?\n]+)\?\)/,
@@ -168,7 +170,7 @@ function suggestCommand(text: string): string {
 }
 
 function codeOf(error: unknown, io: CliIo): number {
-  // Help and version that were asked for end with 0; every other complaint is of usage.
+  // Requested help and version exit with 0; every other commander error is a usage error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_FINE : EXIT_UNCHECKED;
   io.stderr(`error: ${error instanceof Error ? error.message : 'unknown failure'}\n`);
   return EXIT_UNCHECKED;

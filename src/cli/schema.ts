@@ -1,4 +1,5 @@
-// `sallyport schema NAME`: prints a published JSON Schema. docs/contract.md §1 and §3.
+// `sallyport schema NAME`: prints a published JSON Schema, for example for editor modelines.
+// docs/contract.md §1 (names of the schemas) and §3.
 
 import { AUDIT_SCHEMA } from '../config/schema/audit.js';
 import type { Schema } from '../config/schema/definitions.js';
@@ -8,10 +9,7 @@ import { POLICY_SCHEMA } from '../config/schema/policy.js';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
-// The published JSON Schemas by name: what `sallyport schema NAME` prints and modelines point to.
-// Values only. docs/contract.md §1 names them.
-
-/** Every published schema, in the order of the reference page. */
+/** Every published schema by name, in the order of the reference page. */
 export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
   ['gateway', GATEWAY_SCHEMA],
   ['policy', POLICY_SCHEMA],
@@ -19,7 +17,7 @@ export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
   ['audit', AUDIT_SCHEMA],
 ]);
 
-/** Prints one schema as JSON. An unknown name is a mistake of usage. */
+/** Prints one schema as JSON. An unknown name is a usage error. */
 export function runSchema(options: { readonly name: string }, io: CliIo): Promise<number> {
   const schema = SCHEMAS.get(options.name);
   if (schema === undefined) {

@@ -1,5 +1,5 @@
-// `sallyport serve`: runs a gateway until it is told to end. One line for each listener when ready; a
-// file with mistakes is reported whole, and then nothing is opened. docs/contract.md §1 and §3.
+// `sallyport serve`: runs a gateway until it receives a signal, and prints one line per listener when ready. For
+// invalid files it prints every diagnostic and opens nothing. docs/contract.md §1 and §3.
 
 import { resolve } from 'node:path';
 import type { Diagnostic } from '../config/diagnostics.js';
@@ -7,7 +7,7 @@ import { renderDiagnostics } from '../config/diagnostics.js';
 import { makeVisible } from '../text/escaping.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
-/** A gateway as this command needs it. */
+/** The part of a running gateway that this command uses. */
 export type ServedGateway = {
   readonly listening: readonly {
     readonly listener: string;
@@ -20,7 +20,7 @@ export type ServedGateway = {
 };
 
 export type ServePorts = {
-  /** `ending` is aborted when the process is told to end meanwhile. */
+  /** `ending` is aborted if the process receives a termination signal during the start. */
   start(
     file: string,
     ending?: AbortSignal,
@@ -37,13 +37,13 @@ export type ServePorts = {
         readonly diagnostics: readonly Diagnostic[];
       }
   >;
-  /** Resolves with the exit code when the process was told to end; calls `onReload` at each SIGHUP. */
+  /** Resolves with the exit code on a termination signal; calls `onReload` on each SIGHUP. */
   untilSignal(onReload: () => void): Promise<number>;
 };
 
 /**
- * Serves. The exit code is that of the signal that ended it; 2 when the files are wrong; 1 when something
- * else stands in the way of a whole start, and then nothing is left open.
+ * Runs the gateway. The exit code is that of the signal that ended it, 2 if files are invalid, and 1 if
+ * anything else prevents a complete start; in both error cases nothing stays open.
  */
 export async function runServe(
   options: { readonly config: string },
@@ -51,7 +51,7 @@ export async function runServe(
   ports: ServePorts,
 ): Promise<number> {
   const file = resolve(io.cwd, options.config);
-  // Told to end while it starts, it ends as well: as the first process of a container, nothing else ends it.
+  // A signal during the start must end the process too: as PID 1 of a container, it gets no default handler.
   const ending = new AbortController();
   let running: ServedGateway | undefined;
   const terminated = ports.untilSignal(() => void running?.reload());
@@ -82,7 +82,6 @@ export async function runServe(
   return code === 0 ? EXIT_FINE : code;
 }
 
-/** The command `serve`. */
 export function serveCommand(io: CliIo, ports: ServePorts): Command {
   return {
     name: 'serve',

@@ -1,5 +1,5 @@
-// `sallyport validate`: everything that can be known of gateway file, policies and lock files without
-// starting, every mistake in one run. Reads, and changes nothing. docs/contract.md §1 and §4, law 4.
+// `sallyport validate`: checks gateway file, policies and lock files as far as possible without starting, and
+// reports every mistake in one run. Changes nothing. docs/contract.md §1 and §4, law 4.
 
 import { resolve } from 'node:path';
 import { Option } from 'commander';
@@ -23,7 +23,7 @@ export type ReadLocks = {
   /** The upstreams that have a lock file. */
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
-  /** What is pinned for an upstream, as policies see it. */
+  /** The pinned definitions of an upstream, for the check of policies. */
   readonly pins?: (upstream: string) => Catalogue | undefined;
 };
 
@@ -33,7 +33,7 @@ export type ValidatePorts = {
     documents: readonly PolicyDocument[],
     context: PolicyContext,
   ) => { readonly diagnostics: readonly PolicyDiagnostic[] };
-  /** Reads the lock files of a folder. `outline` tells which upstreams are strict. */
+  /** Reads the lock files of a folder. `outline` says which upstreams require pins. */
   readonly loadLocks: (folder: string, outline: Outline) => Promise<ReadLocks>;
 };
 
@@ -42,11 +42,11 @@ export type ValidateOptions = {
   /** Warnings count as errors. */
   readonly strict?: boolean;
   readonly format?: ReportFormat;
-  /** `false`: references to secrets are judged by their form, none is read. */
+  /** `false`: secret references are checked for their form only, and no secret is read. */
   readonly secrets?: boolean;
 };
 
-/** Prints what is wrong. Exit 0: nothing; 1: something; 2: a file could not be read. */
+/** Prints the diagnostics. Exit 0: no errors; 1: errors; 2: a file could not be read. */
 export async function runValidate(
   options: ValidateOptions,
   io: CliIo,

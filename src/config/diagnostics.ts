@@ -1,13 +1,10 @@
-// Shows faults: as lines for people, as JSON, and as SARIF 2.1.0 for code scanning.
-// Renders only; what a fault may say is decided where it is found. docs/contract.md §1 fixes the line.
+// Diagnostics: errors and warnings about files that an operator wrote, each with position, rule, message
+// and suggestion, and their rendering as text, JSON and SARIF 2.1.0. A diagnostic never quotes a secret,
+// nor a value from a position where a secret could be. docs/contract.md §1 (`validate`) fixes the format.
 
 import { isAbsolute, relative, sep } from 'node:path';
 
-// A mistake in a file that an operator wrote: where, how bad, what, and what was perhaps meant.
-// A fault never quotes a secret, and never a value from a place where a secret could stand.
-// docs/contract.md §1 (`validate`) fixes how faults are shown; report.ts renders them.
-
-/** What kind of mistake it is: the rule id of machine-readable reports. Closed and append-only. */
+/** The kind of mistake: the rule id of machine-readable reports. Append-only. */
 type DiagnosticRule =
   | 'unreadable'
   | 'yaml'
@@ -27,7 +24,7 @@ export type Severity = 'error' | 'warning';
 
 export type Diagnostic = {
   readonly file: string;
-  /** Both count from 1. A fault of a whole file stands at 1:1. */
+  /** Line and column count from 1. A diagnostic of a whole file has the position 1:1. */
   readonly line: number;
   readonly column: number;
   readonly severity: Severity;
@@ -36,13 +33,13 @@ export type Diagnostic = {
   readonly suggestion?: string;
 };
 
-/** A place in a YAML document: member names and list positions from the root. */
+/** A path in a YAML document: keys and list indexes from the root. */
 export type FilePath = readonly (string | number)[];
 
-/** A mistake found in the values of a file, before it is given its line and column. */
+/** A diagnostic that has a path but no line and column yet. */
 export type PathDiagnostic = {
   readonly path: FilePath;
-  /** Whether the mistake is the key or its value. */
+  /** Whether the key or its value is wrong. */
   readonly at: 'key' | 'value';
   readonly severity: Severity;
   readonly rule: DiagnosticRule;
@@ -50,24 +47,24 @@ export type PathDiagnostic = {
   readonly suggestion?: string;
 };
 
-/** How a check reports: the place, the words, and what differs from an error of a value. */
+/** How a check reports an error: path, message, and what differs from an error of rule `wrong-value`. */
 export type Report = (
   path: FilePath,
   message: string,
   more?: Partial<Pick<PathDiagnostic, 'at' | 'severity' | 'rule' | 'suggestion'>>,
 ) => void;
 
-/** A fault of a whole file. */
+/** A diagnostic of a whole file. */
 export function fileDiagnostic(file: string, rule: DiagnosticRule, message: string): Diagnostic {
   return { file, line: 1, column: 1, severity: 'error', rule, message };
 }
 
-/** True when at least one fault forbids using what was read. */
+/** True if at least one diagnostic is an error, so that what was read must not be used. */
 export function hasErrors(diagnostics: readonly { readonly severity: Severity }[]): boolean {
   return diagnostics.some((diagnostic) => diagnostic.severity === 'error');
 }
 
-/** In the order a reader meets them: by file, line, column, then text. */
+/** Sorts by file, line, column and message. */
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
   return [...diagnostics].sort(
     (a, b) =>
@@ -86,7 +83,7 @@ function compare(a: string, b: string): number {
 export type ReportFormat = 'text' | 'json' | 'sarif';
 export const REPORT_FORMATS: readonly ReportFormat[] = ['text', 'json', 'sarif'];
 
-/** Faults in a format. Files below `folder` are named relative to it. Ends with a line feed unless empty. */
+/** Renders diagnostics. Files below `folder` are shown relative to it. Ends with a line feed unless empty. */
 export function renderDiagnostics(
   diagnostics: readonly Diagnostic[],
   format: ReportFormat,
@@ -113,7 +110,7 @@ export function renderLine(diagnostic: Diagnostic): string {
   return escapeControls(`${file}:${line}:${column} ${severity} ${message}${suggestionText}`);
 }
 
-/** Files name themselves, and names may hold anything: a line stays one line and moves no cursor. */
+/** File names can hold any character: control and line separators are escaped, so that a line stays one line. */
 function escapeControls(line: string): string {
   return line.replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,

@@ -1,15 +1,15 @@
-// What the readers of configuration ask of a file system: whole files and the names in a folder.
-// Two implementations: the disk, here, and maps in tests. Never writes.
+// The file system interface of the configuration readers: file contents and the names in a folder.
+// Implemented here for the disk, and by maps in tests. Never writes.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Both throw where the file or folder cannot be read. */
+/** Both functions throw if the file or folder cannot be read. */
 export type Files = {
   readonly readFile: (path: string) => Uint8Array;
   readonly listFolder: (path: string) => readonly string[];
 };
 
-/** The disk. Reading is synchronous: it happens at the start and at a reload, and files are small. */
+/** The disk. Reads are synchronous: they happen at start and on reload only, and the files are small. */
 export const DISK_FILES: Files = {
   readFile: (path) => readFileSync(path),
   listFolder: (path) => readdirSync(path),

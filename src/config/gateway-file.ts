@@ -1,5 +1,5 @@
-// The gateway file once it is known to be right: its shape, with the schema's defaults filled in.
-// Types only; compile.ts turns it into settings. Units and secret references are still as written.
+// The type of the gateway file after validation, with the schema's defaults filled in.
+// Types only; resolve.ts turns it into settings. Units and secret references are still as written.
 
 import type { InspectionProfile, Network, PiiKind } from './settings.js';
 
@@ -61,7 +61,7 @@ export type IntrospectionFile = {
 export type IssuerFile = {
   readonly issuer: string;
   readonly network: Network;
-  /** Absent where tokens are introspected. */
+  /** Absent if tokens are introspected. */
   readonly algorithms?: readonly string[];
   readonly tokenType: string;
   readonly maxLifetime: string;

@@ -1,6 +1,7 @@
-// The gateway's own key: its text form, its id, and what of it everyone may know.
-// Never writes or prints a key; the id and the public part reveal nothing of it.
-// HKDF-SHA256 (RFC 5869), Ed25519 (RFC 8032), public parts as JWK (RFC 8037 §2).
+// The gateway's own keys (text form, id, public part) and checks on the private keys and certificates that
+// a gateway file names. Never writes, prints or quotes a key; its id and public part do not reveal it.
+// HKDF-SHA256 (RFC 5869), Ed25519 (RFC 8032), public parts as JWK (RFC 8037 §2); RFC 5958 and RFC 7517
+// (private keys), RFC 7518 §3.1 and RFC 8037 (algorithms), RFC 7468 (PEM).
 
 import {
   createHash,
@@ -19,14 +20,14 @@ const ID_BYTES = 8;
 /** PKCS #8 wrapping of a raw Ed25519 seed (RFC 8410 §7). */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** What `keys new` prints for 32 random bytes. */
+/** The text that `keys new` prints for 32 random bytes. */
 export function writeKeyText(bytes: Uint8Array): string {
   return `${KEY_PREFIX}${Buffer.from(bytes).toString('base64url')}`;
 }
 
 /**
- * A gateway key from its text: what `keys new` printed, or 32 bytes as hex, base64 or base64url.
- * `undefined` where the text is none of these. White space around it counts for nothing.
+ * Reads a gateway key from the text that `keys new` printed, or from 32 bytes as hex, base64 or
+ * base64url. Surrounding white space is ignored. `undefined` if the text is none of these.
  */
 export function readKeyText(text: string): GatewayKey | undefined {
   const trimmed = text.trim();
@@ -43,7 +44,7 @@ function decodeKey(body: string): Uint8Array | undefined {
   return bytes.byteLength === KEY_BYTES ? new Uint8Array(bytes) : undefined;
 }
 
-/** INVARIANT: state/keys.ts signs with this very key. */
+/** INVARIANT: state/keys.ts derives the same signing key. */
 function signingKeyOf(bytes: Uint8Array): KeyObject {
   const seed = hkdfSync('sha256', bytes, '', 'sallyport/1 signing', KEY_BYTES);
   const der = Buffer.concat([PKCS8_ED25519, Buffer.from(seed)]);
@@ -64,7 +65,7 @@ function keyIdOf(publicBytes: Uint8Array): string {
 
 export type PublicPart = {
   readonly id: string;
-  /** One line, as `audit verify --key` takes it. */
+  /** One line, in the form that `audit verify --key` accepts. */
   readonly text: string;
   readonly jwk: {
     readonly kty: 'OKP';
@@ -76,13 +77,13 @@ export type PublicPart = {
   };
 };
 
-/** What of a gateway key everyone may know. */
+/** The public part of a gateway key. */
 export function publicPartOf(key: GatewayKey): PublicPart {
   const x = Buffer.from(publicBytesOf(signingKeyOf(key.bytes))).toString('base64url');
   return publicPart(key.id, x);
 }
 
-/** The public part of a line that `keys public` printed, or `undefined` where the text is none. */
+/** Reads a line that `keys public` printed; `undefined` if the text is not such a line. */
 export function readPublicText(text: string): PublicPart | undefined {
   const x = new RegExp(`^${PUBLIC_PREFIX}([A-Za-z0-9_-]{43})$`).exec(text.trim())?.[1];
   if (x === undefined) return undefined;
@@ -94,15 +95,11 @@ function publicPart(id: string, x: string): PublicPart {
   return { id, text: `${PUBLIC_PREFIX}${x}`, jwk };
 }
 
-// Judges the private keys and certificates that a gateway file names: that they can be read, that they are
-// of a kind that can be used, and that they belong together. Never quotes any of it.
-// RFC 5958 and RFC 7517 (private keys), RFC 7518 §3.1 and RFC 8037 (algorithms), RFC 7468 (PEM).
-
 const MIN_RSA_BITS = 2048;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
-/** What is wrong with a key for `private_key_jwt`, or `undefined`. */
+/** The error in a key for `private_key_jwt`, or `undefined`. */
 export function findClientKeyError(text: string): string | undefined {
   const key = readPrivateKey(text);
   if (key === undefined) return 'this secret is no private key: PKCS #8 in PEM, or a JSON Web Key';
@@ -111,12 +108,12 @@ export function findClientKeyError(text: string): string | undefined {
     : 'this key cannot sign: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519';
 }
 
-/** What is wrong with the key of a client certificate, or `undefined`. */
+/** The error in the key of a client certificate, or `undefined`. */
 export function findTlsKeyError(text: string): string | undefined {
   return readPem(text) === undefined ? 'this secret is no private key in PEM' : undefined;
 }
 
-/** The certificates of a PEM file, or `undefined` where one cannot be read or none is there. */
+/** The certificates of a PEM text; `undefined` if there is none or one cannot be read. */
 export function readCertificates(
   text: string,
 ): readonly [X509Certificate, ...X509Certificate[]] | undefined {
@@ -128,7 +125,7 @@ export function readCertificates(
   }
 }
 
-/** True where the key is that of the certificate. */
+/** True if the private key belongs to the certificate. */
 export function isKeyOf(key: string, certificate: X509Certificate): boolean {
   const read = readPem(key);
   return read !== undefined && certificate.checkPrivateKey(read);

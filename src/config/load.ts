@@ -1,6 +1,6 @@
-// Reads the gateway file into settings, or says everything that is wrong with it, in one run.
-// Fails closed: with one error there are no settings. Never throws over what a file holds.
-// docs/contract.md §3.
+// Loads the gateway file: reads, validates and checks it, and returns either settings or every diagnostic
+// of the file in one run. Fails closed: with one error there are no settings. Never throws because of a
+// file's content. docs/contract.md §3.
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
@@ -36,23 +36,24 @@ import {
   valueAt,
 } from './yaml.js';
 
-// What can be understood of a gateway file even where parts of it are wrong: names and folders.
-// Enough to check policies and locks in the same run; never enough to run a gateway.
-
 type UpstreamOutline = {
   readonly name: string;
   readonly issuers: readonly string[];
-  /** Whether only what is pinned may be used. */
+  /** True if pinning is on: only pinned definitions may be used. */
   readonly strict: boolean;
 };
 
-/** What an endpoint shows under which prefixes, and where the file says so. */
+/** An aggregate's backends and prefixes, and its position in the file. */
 export type AggregateOutline = {
   readonly name: string;
   readonly backends: readonly BackendSettings[];
   readonly position: Position;
 };
 
+/**
+ * What can be read of a gateway file even if parts of it are wrong: names and folders. Enough to check
+ * policies and lock files in the same run, never enough to run a gateway.
+ */
 export type Outline = {
   /** Absolute path of the file. */
   readonly file: string;
@@ -60,16 +61,16 @@ export type Outline = {
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
   readonly profiles: readonly string[];
-  /** Absolute. */
+  /** Absolute path. */
   readonly policiesDir: string | undefined;
-  /** Absolute. */
+  /** Absolute path. */
   readonly pinsDir: string | undefined;
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
 };
 
-/** The outline of a gateway file whose defaults have been filled in. `file` is its absolute path. */
+/** The outline of a gateway file whose defaults are filled in. `file` is its absolute path. */
 function outlineOf(root: unknown, file: string, locate: Locate): Outline {
   const folder = dirname(file);
   const policies = textAt(root, ['policies', 'dir']);
@@ -103,21 +104,21 @@ export type GatewaySources = {
   readonly readFile: Files['readFile'];
   readonly env: Readonly<Record<string, string | undefined>>;
   /**
-   * `skip` judges secret references by their form and reads none: for checks far from where the
-   * gateway runs. There are no settings then.
+   * `skip` checks the form of secret references without reading the secrets, for checks away from the
+   * machine that runs the gateway. There are no settings then.
    */
   readonly secrets?: 'read' | 'skip';
 };
 
 export type GatewayReading = {
-  /** `undefined` where one fault is an error, or secrets were skipped. */
+  /** `undefined` if a diagnostic is an error, or if secrets were skipped. */
   readonly settings: Settings | undefined;
   readonly diagnostics: readonly Diagnostic[];
-  /** What could be understood even of a wrong file, so that policies are checked in the same run. */
+  /** Present even for a file with errors, so that policies are checked in the same run. */
   readonly outline: Outline | undefined;
 };
 
-/** Reads and judges a gateway file. Faults come in the order of the file. */
+/** Reads and checks a gateway file. Diagnostics are in the order of the file. */
 export function loadGateway(file: string, sources: GatewaySources): GatewayReading {
   const absolute = resolve(file);
   let bytes: Uint8Array;

@@ -1,5 +1,5 @@
-// Reads the policy files of a folder, holds each to its schema, has them compiled, and places every
-// fault at its line. Whole or not at all: with one error there are no policies. docs/contract.md §3 and §4.
+// Loads the policy files of a folder: validates each against its schema, has them compiled, and gives every
+// diagnostic its line. All or nothing: with one error there are no policies. docs/contract.md §3 and §4.
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -22,9 +22,6 @@ import { validateShape } from './schema/validation.js';
 import { readRate, readSizeBytes } from './units.js';
 import { type Locate, placeDiagnostic, readYaml } from './yaml.js';
 
-// Turns a policy file that its schema has accepted into the document that policy/ compiles:
-// rates and sizes become numbers, what only concerns the file is left out. Judges nothing.
-
 type RuleFile = Omit<RuleDocument, 'limits' | 'maxResultBytes'> & {
   readonly limits?: { readonly rate: string; readonly per: LimitsDocument['per'] };
   readonly maxResultBytes?: string | number;
@@ -36,9 +33,9 @@ type PolicyFile = {
 };
 
 /**
- * The document of a checked policy file.
+ * The document of a validated policy file, as policy/ compiles it: rates and sizes as numbers.
  *
- * @throws Error where the value was not checked before: a rate or a size cannot be read.
+ * @throws Error if a rate or size cannot be read, which validation excludes.
  */
 function documentOf(file: string, checked: unknown): PolicyDocument {
   const { policy, rules } = checked as PolicyFile;
@@ -55,7 +52,7 @@ function ruleOf(rule: RuleFile): RuleDocument {
     ...rest,
     ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
     ...(maxResultBytes === undefined ? {} : { maxResultBytes: bytesOf(maxResultBytes) }),
-    // The schema tells the three effects and their keys apart.
+    // The schema ensures that each effect has its own keys.
   } as RuleDocument;
 }
 
@@ -74,23 +71,23 @@ function bytesOf(size: string | number): number {
 const POLICY_SUFFIX = '.policy.yaml';
 const MAX_POLICY_FILES = 1000;
 
-/** Compiles documents that are well-formed. `hash` names their version. */
+/** Compiles well-formed documents. `hash` identifies their version. */
 type CompileDocuments<Policies> = (
   documents: readonly PolicyDocument[],
   hash: string,
 ) => { readonly policies: Policies; readonly diagnostics: readonly PolicyDiagnostic[] };
 
 type PolicyReading<Policies> = {
-  /** `undefined` where one fault is an error. */
+  /** `undefined` if a diagnostic is an error. */
   readonly policies: Policies | undefined;
-  /** The documents that could be read. */
+  /** The documents that are well-formed. */
   readonly documents: readonly PolicyDocument[];
   /** SHA-256 over the names and bytes of the files, lower-case hex. */
   readonly hash: string;
   readonly diagnostics: readonly Diagnostic[];
 };
 
-/** Reads `*.policy.yaml` of a folder, not of folders below it. No file at all is no mistake, but a warning. */
+/** Reads `*.policy.yaml` of a folder, not of its subfolders. A folder without any is a warning, not an error. */
 export function loadPolicies<Policies>(
   folder: string,
   ports: { readonly files: Files; readonly compile: CompileDocuments<Policies> },

@@ -1,5 +1,5 @@
-// Renders the reference page of the gateway file and the policy file from their JSON Schemas, so that
-// the page cannot say what the code does not. Pure text; a test holds the page to it.
+// Renders the reference page of the gateway file and the policy file from their JSON Schemas. Pure text;
+// a test fails if the published page differs from the schemas.
 
 import { NOT_AVAILABLE, type Schema } from './schema/definitions.js';
 
@@ -10,7 +10,7 @@ type Row = {
   readonly text: string;
 };
 
-/** The page, as Markdown, one section a schema. */
+/** The page as Markdown, with one section per schema. */
 export function renderReference(
   sections: readonly { readonly title: string; readonly intro: string; readonly schema: Schema }[],
 ): string {
@@ -45,7 +45,7 @@ function rowsOfKey(key: string, schema: Schema, isRequired: boolean): readonly [
     fallback: fallbackOf(schema, isRequired),
     text: textOf(schema),
   };
-  // A secret reference is explained once, by its noun.
+  // The page explains secret references once; their rows name them by title only.
   if (String(schema['title']).startsWith('a secret reference')) return [row];
   return [row, ...rowsBelow(key, schema)];
 }
@@ -58,7 +58,7 @@ function rowsBelow(key: string, schema: Schema): readonly Row[] {
   return rowsOf(schema, `${key}.`);
 }
 
-/** Keys of the shapes of a union; a key that several shapes share is shown once. */
+/** Rows of the keys of a union's shapes; a key that several shapes have is listed once. */
 function rowsOfShapes(
   schema: Schema,
   prefix: string,

@@ -1,6 +1,6 @@
-// Turns a gateway file that is known to be right into settings: units resolved, paths absolute, secrets
-// in place, everything frozen. Judges nothing; a value that is missing here is a bug, and throws.
-// docs/contract.md §3; the result is settings.ts.
+// Turns a validated gateway file into settings: units resolved, paths absolute, secrets and certificates
+// inserted, audiences filled in, everything frozen. Checks nothing; a value that is missing here is a bug and
+// throws. docs/contract.md §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
 import { impliedBy } from './checks/issuers.js';
@@ -46,21 +46,17 @@ import type {
 import type { ListenerTls } from './tls.js';
 import { readSizeBytes, requireDurationMs } from './units.js';
 
-// Turns what an upstream is shown, and how it is known, into settings: secrets and certificates in place,
-// audiences named. Judges nothing; a value that is missing here is a bug, and throws.
-// docs/contract.md §3; the result is settings.ts.
-
-/** The place of one upstream, and what its credentials are compiled against. */
+/** The path of one credential in the file, and what it is resolved with. */
 type CredentialContext = {
   readonly at: FilePath;
   readonly secrets: Secrets;
   /** The upstream's `url`, as written. */
   readonly url: string;
-  /** What tokens for the gateway itself carry as audience. */
+  /** The gateway's own audiences, which no requested token may carry. */
   readonly own: TokenRequestSettings['own'];
 };
 
-/** The credentials that leave with callers' messages. */
+/** The credentials sent with callers' messages. */
 function compileCredentials(
   file: CredentialsFile,
   context: CredentialContext,
@@ -72,7 +68,7 @@ function compileCredentials(
   return { type: 'token-exchange', request: compileRequest(file, context), actor };
 }
 
-/** The credentials of the gateway itself. */
+/** Credentials that need no caller. */
 function compileOwnCredentials(
   file: OwnCredentialsFile,
   context: CredentialContext,
@@ -118,7 +114,7 @@ function compileAuthentication(
   return { method: file.clientAuthentication, secret };
 }
 
-/** How the upstream's connections are made. */
+/** The TLS settings of connections to the upstream. */
 function compileTls({ tls }: UpstreamFile, upstream: string, secrets: Secrets): UpstreamTls {
   const at: FilePath = ['upstreams', upstream, 'tls'];
   const cert = secretAt(secrets, [...at, 'cert']);
@@ -131,14 +127,14 @@ function compileTls({ tls }: UpstreamFile, upstream: string, secrets: Secrets): 
   };
 }
 
-/** How the upstream is told who calls. */
+/** The settings of the assertion that names the caller to the upstream. */
 function compileIdentity({ identity, url }: UpstreamFile): UpstreamIdentity | undefined {
   if (identity === undefined) return undefined;
   const ttlMs = requireDurationMs(identity.ttl);
   return { header: identity.header.toLowerCase(), ttlMs, audience: url };
 }
 
-/** Files beside the gateway file whose change is a change of the configuration. */
+/** Certificate and key files besides the gateway file, a change of which is a configuration change. */
 function watchedFilesOf(root: GatewayFile, folder: string): readonly string[] {
   const files = Object.values(root.upstreams).flatMap(({ tls: { ca, cert, key } }) => [
     ...(ca === undefined ? [] : [ca]),
@@ -148,11 +144,12 @@ function watchedFilesOf(root: GatewayFile, folder: string): readonly string[] {
   return [...new Set(files.map((file) => resolve(folder, file)))];
 }
 
-// What tokens must be bound to at an endpoint: whatever satisfies every member, or nothing could hold them to it.
-
 type Binding = UpstreamSettings['binding'];
 
-/** The binding that satisfies all of these; `undefined` where none does. */
+/**
+ * The binding that a token for an aggregate needs so that every backend accepts it; `undefined` if none
+ * does. The aggregate has to require it, since nothing else enforces the bindings of its backends.
+ */
 function strictestBinding(bindings: readonly Binding[]): Binding | undefined {
   const demanded = new Set(bindings.filter((binding) => binding !== 'none'));
   if (demanded.has('dpop') && demanded.has('mtls')) return undefined;
@@ -161,10 +158,7 @@ function strictestBinding(bindings: readonly Binding[]): Binding | undefined {
   return demanded.has('any') ? 'any' : 'none';
 }
 
-// Turns an endpoint of a gateway file that is known to be right into settings, and whoever vouches for callers
-// of a resource, which upstreams have in common with endpoints. Judges nothing.
-
-/** Who vouches for callers of a resource, and for which audience. */
+/** The accepted issuers of a resource (upstream or aggregate), and the accepted audiences of each. */
 function compileVouchers(
   file: Pick<UpstreamFile, 'issuers' | 'audiences'>,
   resource: string,
@@ -178,7 +172,7 @@ function compileVouchers(
   return { issuers, audiences };
 }
 
-/** The settings of an endpoint; what its members have in common was checked before. */
+/** The settings of an aggregate. Its checks have ensured that its backends are compatible. */
 function compileAggregate(name: string, file: AggregateFile, root: GatewayFile): AggregateSettings {
   const path = file.path ?? `/${name}`;
   const resource = root.publicUrl.replace(/\/$/, '') + path;
@@ -202,18 +196,16 @@ function compileAggregate(name: string, file: AggregateFile, root: GatewayFile):
   };
 }
 
-// Turns one issuer of a checked gateway file into settings. Judges nothing. docs/contract.md §3.
-
-/** What compiling takes from the rest of the file. */
+/** What resolving an issuer needs from the rest of the file. */
 type IssuerReading = {
   readonly secretAt: (path: FilePath) => string;
   readonly durationMs: (text: string) => number;
 };
 
 /**
- * Settings of one issuer.
+ * The settings of one issuer.
  *
- * @throws Error where a secret or a duration was not checked before.
+ * @throws Error if a secret or a duration was not checked before.
  */
 function compileIssuer(name: string, file: IssuerFile, reading: IssuerReading): IssuerSettings {
   const { client, scope, groups } = file.claims;
@@ -249,16 +241,16 @@ function compileIntrospection(
 
 function compileHierarchy(file: IssuerFile['scopeHierarchy']): IssuerSettings['impliedScopes'] {
   const hierarchy = new Map(Object.entries(file));
-  // Scopes come from the wire when they are looked up, so the table has no prototype.
+  // Scopes from tokens are looked up here, so the table has no prototype.
   const implied: Record<string, readonly string[]> = Object.create(null);
   for (const scope of hierarchy.keys()) implied[scope] = impliedBy(scope, hierarchy);
   return implied;
 }
 
-// Freezes settings through and through, so that nothing behind the configuration can change it.
-// Maps, URLs and byte arrays keep their own state and are only typed as read-only; what maps hold is frozen.
-
-/** The same value, every plain object and list in it frozen. */
+/**
+ * Freezes every plain object and list in a value, so that no code can change the configuration. Maps, URLs
+ * and byte arrays are only typed as read-only; the values of maps are frozen.
+ */
 function freezeDeep<T>(value: T): T {
   if (value instanceof Map) {
     for (const held of value.values()) freezeDeep(held);
@@ -285,9 +277,9 @@ export type CompileInput = {
 };
 
 /**
- * Settings of a gateway file.
+ * The settings of a gateway file.
  *
- * @throws Error where the input was not checked before: a secret or a quantity is missing.
+ * @throws Error if a secret or a quantity is missing because the input was not checked before.
  */
 export function compileSettings(input: CompileInput): Settings {
   const { root, file, secrets } = input;
@@ -417,7 +409,7 @@ function compileUpstream(
   };
 }
 
-/** The file may leave them out where the upstream's own need no caller. */
+/** Defaults to the upstream's own credentials, unless those need a caller. */
 function compilePinningCredentials(
   { credentials, pinning }: UpstreamFile,
   at: FilePath,

@@ -1,6 +1,6 @@
-// Reads the secrets that a gateway file refers to, from the environment and from files.
-// A secret is never quoted, shortened or described in a fault, whatever is wrong with it.
-// docs/contract.md §3: secrets stand in the file only as {env: NAME} or {file: PATH}; an empty one is an error.
+// Reads the secrets that a gateway file refers to, from the environment and from files, and checks their
+// form. A secret is never quoted, shortened or described in a diagnostic. docs/contract.md §3: the file
+// holds secrets only as {env: NAME} or {file: PATH}, and an empty secret is an error.
 
 import { resolve } from 'node:path';
 import type { FilePath, Report } from './diagnostics.js';
@@ -15,21 +15,21 @@ export type SecretSources = {
   readonly folder: string;
 };
 
-/** Secrets by place; see `secretAt`. */
+/** Secrets by their path in the gateway file; see `secretAt`. */
 export type Secrets = ReadonlyMap<string, string>;
 
 export const MAX_SECRET_BYTES = 64 * 1024;
 export const MIN_BREAK_GLASS_LENGTH = 32;
 
-/** The secret that was read for a place. */
+/** The secret at a path, if one was read. */
 export function secretAt(secrets: Secrets, path: FilePath): string | undefined {
   return secrets.get(JSON.stringify(path));
 }
 
 /**
- * The secret of a place where one must be.
+ * The secret at a path that must have one.
  *
- * @throws Error where it was not read.
+ * @throws Error if it was not read.
  */
 export function requireSecret(secrets: Secrets, path: FilePath): string {
   const secret = secretAt(secrets, path);
@@ -37,7 +37,7 @@ export function requireSecret(secrets: Secrets, path: FilePath): string {
   return secret;
 }
 
-/** Reads every secret of a gateway file and judges its form. Places that hold no reference are skipped. */
+/** Reads every secret of a gateway file and checks its form. Paths without a reference are skipped. */
 export function readSecrets(root: unknown, sources: SecretSources, report: Report): Secrets {
   const secrets = new Map<string, string>();
   for (const { path, findError } of secretPaths(root)) {
@@ -56,7 +56,7 @@ export function readSecrets(root: unknown, sources: SecretSources, report: Repor
   return secrets;
 }
 
-/** Of what an upstream is shown: shorter values are not looked for in what it sends back. */
+/** Minimum length of upstream credentials: shorter values are not searched for in what an upstream returns. */
 const MIN_RECOGNIZED_CHARS = 12;
 const TOO_SHORT = `this secret is shorter than ${MIN_RECOGNIZED_CHARS} characters: it is not recognized where the upstream sends it back`;
 const SHOWN: ReadonlySet<string | number | undefined> = new Set([
@@ -65,7 +65,7 @@ const SHOWN: ReadonlySet<string | number | undefined> = new Set([
   'actorToken',
 ]);
 
-/** Of a header the scheme does not count (RFC 9110 §11.4). */
+/** In a header value, the authentication scheme is not counted (RFC 9110 §11.4). */
 function isLongEnough(path: FilePath, secret: string): boolean {
   const member = path.at(-1);
   if (path[0] !== 'upstreams' || !SHOWN.has(member)) return true;
@@ -102,7 +102,7 @@ function secretPaths(root: unknown): readonly SecretPath[] {
   return [...keyPaths, ...upstreamPaths, ...clientPaths, ...tlsKeys, token, store];
 }
 
-/** The secrets that credentials of one kind or another have. */
+/** The paths of the secrets that any type of credentials can have. */
 function credentialPaths(path: FilePath): readonly SecretPath[] {
   return [
     { path: [...path, 'value'], findError: findHeaderError },
@@ -164,12 +164,12 @@ function findKeyError(secret: string): string | undefined {
   return 'this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints';
 }
 
-/** RFC 8693 §2.1: the form depends on the type; what is no visible text is none. */
+/** Checks only that the secret is visible ASCII: RFC 8693 §2.1 leaves the form to the token type. */
 function findActorTokenError(secret: string): string | undefined {
   return /^[\x21-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be a token';
 }
 
-/** RFC 9110 §5.5: visible ASCII, spaces between. */
+/** RFC 9110 §5.5: visible ASCII with spaces between. */
 function findHeaderError(secret: string): string | undefined {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) return undefined;
   return 'this secret cannot be the value of an HTTP header';

@@ -1,16 +1,17 @@
-// The configuration after reading: validated, defaults filled in, units resolved, secrets read, frozen.
-// Nothing behind this line sees YAML. docs/contract.md §3 has the keys and their meaning.
+// The types of the configuration after loading: validated, defaults filled in, units resolved, secrets read,
+// frozen. The rest of the program reads these types and never YAML. docs/contract.md §3 has the keys and
+// their meaning.
 
-/** Where an origin may resolve. */
+/** The addresses that an origin may resolve to. */
 export type Network = 'public' | 'private' | 'loopback';
 
-/** TLS of a listener: PEM texts, and the files that they came from. */
+/** TLS of a listener: PEM texts, and the files they were read from. */
 export type TlsSettings = {
   readonly cert: string;
   readonly key: string;
-  /** Whose client certificates are asked for. */
+  /** PEM certificates of the authorities that client certificates are verified against. */
   readonly clientCa: string | undefined;
-  /** Of the certificate, in milliseconds since the epoch. */
+  /** When the certificate expires, in milliseconds since the epoch. */
   readonly expiresAtMs: number;
   readonly files: readonly string[];
 };
@@ -21,7 +22,7 @@ export type ListenerSettings = {
   readonly tls?: TlsSettings;
 };
 
-/** Proofs of possession at the data listener (RFC 9449). */
+/** DPoP proofs at the data listener (RFC 9449). */
 export type ProofSettings = { readonly nonce: 'off' | 'required'; readonly maxAgeMs: number };
 
 /** How the tokens of an issuer are introspected (RFC 7662). */
@@ -29,7 +30,7 @@ export type IntrospectionSettings = {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly authentication: 'client_secret_basic' | 'client_secret_post';
-  /** Absent: where the issuer's metadata says. */
+  /** If absent, the endpoint of the issuer's metadata is used. */
   readonly endpoint: URL | undefined;
   readonly cacheTtlMs: number;
   readonly maxPerSecond: number;
@@ -40,29 +41,29 @@ export type IssuerSettings = {
   /** The issuer identifier, exactly as tokens carry it in `iss`. */
   readonly issuer: string;
   readonly network: Network;
-  /** Empty where tokens are introspected. */
+  /** Empty if tokens are introspected. */
   readonly algorithms: readonly string[];
-  /** The `typ` that access tokens carry (RFC 9068 §2.1); `none` where they carry none. */
+  /** The `typ` that access tokens carry (RFC 9068 §2.1); `none` if they carry none. */
   readonly tokenType: string;
   readonly maxLifetimeMs: number;
-  /** How long the last good keys serve while no others can be had. */
+  /** How long the last successfully fetched keys are used while no newer ones can be fetched. */
   readonly keysMaxAgeMs: number;
-  /** Present: no token is verified by a signature, each is asked for. */
+  /** If present, tokens are not verified by signature: each is introspected. */
   readonly introspection: IntrospectionSettings | undefined;
-  /** Claim names or, where they begin with `/`, JSON Pointers; the first present wins. */
+  /** Claim names or, if they begin with `/`, JSON Pointers; the first claim that is present is used. */
   readonly claims: {
     readonly client: readonly string[];
     readonly scope: readonly string[];
     readonly groups: readonly string[];
   };
-  /** Every scope that a broader one includes, by the broader one, through all steps. */
+  /** By scope, every scope that it includes, directly or indirectly. */
   readonly impliedScopes: { readonly [scope: string]: readonly string[] };
 };
 
 export type UpstreamLimits = {
   readonly requestTimeoutMs: number;
   readonly streamIdleMs: number;
-  /** Of an exchange from its first byte to its last, progress or not. */
+  /** Maximum duration of an exchange from its first byte to its last, with or without progress. */
   readonly exchangeMaxMs: number;
   readonly keepAliveMs: number;
   readonly maxRequestBytes: number;
@@ -74,26 +75,26 @@ export type UpstreamLimits = {
   readonly listTtlMs: number;
 };
 
-/** How the gateway proves itself to an authorization server. The key is PKCS #8 in PEM, or a JWK as JSON. */
+/** Client authentication to an authorization server. The key is PKCS #8 in PEM, or a JWK as JSON. */
 export type ClientAuthentication =
   | { readonly method: 'client_secret_basic' | 'client_secret_post'; readonly secret: string }
   | { readonly method: 'private_key_jwt'; readonly key: string };
 
-/** A token that is asked for at an authorization server, and what it must be for. */
+/** A token request to an authorization server, and the resource or audience the token must carry. */
 export type TokenRequestSettings = {
   readonly server:
     | { readonly kind: 'issuer'; readonly url: string }
     | { readonly kind: 'token-endpoint'; readonly url: string };
-  /** Where the server's origin may resolve. */
+  /** The addresses that the server's origin may resolve to. */
   readonly network: Network;
   readonly clientId: string;
   readonly authentication: ClientAuthentication;
   readonly scopes: readonly string[];
-  /** At least one of both is there; the token must carry each that is. */
+  /** At least one of `resource` and `audience` is present; the token must carry each one present. */
   readonly resource: string | undefined;
   readonly audience: string | undefined;
   /**
-   * Audiences of the gateway itself, and `publicUrl`, under which all of its resources lie: a token that
+   * The gateway's own audiences, and `publicUrl`, under which all of its resources lie: a token that
    * carries one of them is refused.
    */
   readonly own: { readonly audiences: readonly string[]; readonly base: string };
@@ -101,13 +102,13 @@ export type TokenRequestSettings = {
 
 export type ActorToken = { readonly token: string; readonly type: 'jwt' | 'access_token' };
 
-/** What may be shown where no caller is. `static` sends one header with a secret value. */
+/** Credentials for requests without a caller. `static` sends one header with a secret value. */
 export type OwnCredentials =
   | { readonly type: 'none' }
   | { readonly type: 'static'; readonly header: string; readonly value: string }
   | { readonly type: 'client-credentials'; readonly request: TokenRequestSettings };
 
-/** `token-exchange`: a token issued for the caller's (RFC 8693). */
+/** `token-exchange`: a token obtained in exchange for the caller's (RFC 8693). */
 export type UpstreamCredentials =
   | OwnCredentials
   | {
@@ -124,12 +125,12 @@ export type UpstreamTls = {
   readonly pins: readonly string[];
 };
 
-/** How the upstream is told who calls. */
+/** The signed assertion that names the caller to the upstream. */
 export type UpstreamIdentity = {
-  /** Lower-case. */
+  /** Header name in lower case. */
   readonly header: string;
   readonly ttlMs: number;
-  /** The `url` of the upstream, as it is written. */
+  /** The `url` of the upstream, as written in the file. */
   readonly audience: string;
 };
 
@@ -137,7 +138,7 @@ export type PinningSettings = {
   readonly mode: 'strict' | 'off';
   readonly maxAgeMs: number;
   readonly onDrift: 'hide-tool' | 'stop-upstream';
-  /** Used when the gateway lists for itself; the upstream's own where the file gives none. */
+  /** For the gateway's own listing; the upstream's credentials if the file gives none. */
   readonly credentials: OwnCredentials;
 };
 
@@ -145,25 +146,25 @@ export type UpstreamSettings = {
   readonly name: string;
   readonly url: URL;
   readonly transport: 'streamable-http' | 'http-sse';
-  /** Path on the data listener, starts with `/`, no trailing slash. */
+  /** Path on the data listener: starts with `/`, no trailing slash. */
   readonly path: string;
   /** `publicUrl + path`: the audience a token must carry, compared exactly. */
   readonly resource: string;
   readonly network: Network;
   /** `required`: a verified token. `none`: loopback only (docs/contract.md §3). */
   readonly authentication: 'required' | 'none';
-  /** Names of issuers that may vouch for callers here. */
+  /** Names of the issuers whose tokens are accepted. */
   readonly issuers: readonly string[];
   /** Accepted audiences by issuer name; `[resource]` unless the configuration maps others. */
   readonly audiences: { readonly [issuer: string]: readonly string[] };
-  /** What tokens must be bound to here; a bound token must prove it in any case. */
+  /** The binding that tokens must have; the binding of a bound token is verified in any case. */
   readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: UpstreamCredentials;
-  /** Hosts may declare the Apps extension, and the gateway's own listing does. */
+  /** True if clients may declare the Apps extension; the gateway's own listing then declares it too. */
   readonly apps: boolean;
   readonly tls: UpstreamTls;
-  /** `undefined` where it is not told. */
+  /** `undefined` if no assertion is sent. */
   readonly identity: UpstreamIdentity | undefined;
   readonly pinning: PinningSettings;
   /** Name of an inspection profile. */
@@ -171,28 +172,28 @@ export type UpstreamSettings = {
   readonly limits: UpstreamLimits;
 };
 
-/** One upstream of an endpoint. */
+/** One backend of an aggregate. */
 export type BackendSettings = {
   readonly upstream: string;
-  /** Stands before the names of its tools and prompts; none is the beginning of another's. */
+  /** Prepended to the names of its tools and prompts; no prefix of an aggregate begins with another. */
   readonly prefix: string;
 };
 
-/** Several upstreams under one path: a resource of its own, whose members keep all their settings. */
+/** Several upstreams under one path: a resource of its own, whose backends keep all their settings. */
 export type AggregateSettings = Pick<
   UpstreamSettings,
   'name' | 'path' | 'resource' | 'authentication' | 'issuers' | 'audiences' | 'binding'
 > & {
-  /** Those of all members. */
+  /** The union of all backends' scopes. */
   readonly scopesSupported: readonly string[];
   /** In the order of the file. */
   readonly backends: readonly BackendSettings[];
 };
 
-/** What a detector family does with a finding. */
+/** What is done with a finding of a detector family. */
 export type InspectionAction = 'off' | 'flag' | 'redact' | 'neutralize' | 'strip' | 'block';
 
-/** Personal data that can be detected; the first three are the default. */
+/** Personal data that can be detected; these three are the default. */
 export type PiiKind = 'card' | 'iban' | 'ssn';
 
 export type InspectionProfile = {
@@ -210,7 +211,7 @@ export type InspectionProfile = {
   };
 };
 
-/** The gateway's own keys: 32 bytes each. The first seals and signs, all open and verify. */
+/** One of the gateway's own keys, 32 bytes. The first key seals and signs; all keys open and verify. */
 export type GatewayKey = { readonly id: string; readonly bytes: Uint8Array };
 
 export type AuditSettings = {
@@ -222,12 +223,12 @@ export type AuditSettings = {
   readonly checkpointEveryMs: number;
 };
 
-/** Where what replicas share lives: in this process alone, or in a store that all of them reach. */
+/** Where the state that replicas share is kept: in this process only, or in a store that all of them use. */
 export type StateSettings =
   | { readonly type: 'memory' }
   | {
       readonly type: 'redis';
-      /** With its credentials: never shown. */
+      /** Contains the store's credentials and is never shown. */
       readonly url: string;
       readonly prefix: string;
       readonly commandTimeoutMs: number;
@@ -239,7 +240,7 @@ export type AdminSettings = {
   readonly issuers: {
     readonly [issuer: string]: {
       readonly audience: string;
-      /** Groups that hold each role. */
+      /** The groups that have each role. */
       readonly roles: {
         readonly viewer: readonly string[];
         readonly reviewer: readonly string[];
@@ -247,7 +248,7 @@ export type AdminSettings = {
       };
     };
   };
-  /** A token that opens the admin listener when no issuer can be reached. */
+  /** A token accepted by the admin listener when no issuer can be reached. */
   readonly breakGlassToken: string | undefined;
 };
 
@@ -255,7 +256,7 @@ export type Settings = {
   /** Absolute path of the configuration file; relative paths were resolved against its folder. */
   readonly file: string;
   readonly publicUrl: URL;
-  /** `publicUrl` without a trailing slash, as it stands before every path. */
+  /** `publicUrl` without a trailing slash; every path is appended to it. */
   readonly publicBase: string;
   readonly listeners: {
     readonly data: ListenerSettings & {
@@ -265,11 +266,11 @@ export type Settings = {
     };
     readonly ops: ListenerSettings;
   };
-  /** Empty only on loopback, where the run makes a key for itself. */
+  /** Empty only on loopback, where the process generates a key at start. */
   readonly keys: readonly GatewayKey[];
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
-  /** No name of an endpoint is that of an upstream. */
+  /** No aggregate has the name of an upstream. */
   readonly aggregates: ReadonlyMap<string, AggregateSettings>;
   readonly policiesDir: string;
   readonly pinsDir: string;
@@ -278,7 +279,7 @@ export type Settings = {
   readonly audit: AuditSettings;
   readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
   readonly admin: AdminSettings | undefined;
-  /** Files that were read into upstreams' settings and are watched besides: certificates and their keys. */
+  /** Certificate and key files of upstreams, which are watched besides the configuration. */
   readonly watchedFiles: readonly string[];
   /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */
   readonly hash: string;

@@ -1,5 +1,6 @@
-// Reads what a listener needs for TLS: certificate, key and the authorities of clients, and judges whether
-// they belong together before anything listens. A key is never quoted or described in a fault.
+// Reads the TLS certificates and keys of listeners and of connections to upstreams, and checks before
+// anything listens that they are readable and belong together. A key is never quoted or described in a
+// diagnostic. Trust is decided at each connection. docs/contract.md §3 (`tls`); RFC 5280, RFC 7468.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
@@ -14,7 +15,7 @@ import { mapAt, textAt, valueAt } from './yaml.js';
 const LISTENER_NAMES = ['data', 'ops', 'admin'] as const;
 type ListenerName = (typeof LISTENER_NAMES)[number];
 
-/** TLS of the listeners that have it. */
+/** TLS settings of the listeners that use TLS. */
 export type ListenerTls = { readonly [Name in ListenerName]?: TlsSettings };
 
 type TlsSources = {
@@ -27,7 +28,7 @@ type TlsSources = {
 const MAX_PEM_BYTES = 256 * 1024;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Reads the files of every listener, and reports what is wrong with them. Listeners without TLS are skipped. */
+/** Reads and checks the TLS files of every listener. Listeners without TLS are skipped. */
 export function readListenerTls(root: unknown, sources: TlsSources, report: Report): ListenerTls {
   const found: { -readonly [Name in ListenerName]?: TlsSettings } = {};
   for (const name of LISTENER_NAMES) {
@@ -72,7 +73,7 @@ function readTls(
 
 type Certificates = { readonly file: string; readonly text: string; readonly expiresAtMs: number };
 
-/** One PEM file with one certificate or more, the first of which is the listener's own. */
+/** One PEM file with one or more certificates, the first of which is the listener's own. */
 function readListenerCertificates(
   root: unknown,
   path: FilePath,
@@ -96,7 +97,7 @@ function readListenerCertificates(
   return undefined;
 }
 
-/** When the first certificate expires; `undefined` where one of them cannot be read. */
+/** When the first certificate expires; `undefined` if one of them cannot be read. */
 function expiryOf(certificates: readonly string[]): number | undefined {
   try {
     const [first] = certificates.map((each) => Date.parse(new X509Certificate(each).validTo));
@@ -120,13 +121,9 @@ function findPairError(cert: string, key: string): string | undefined {
   }
 }
 
-// Reads the certificates that upstreams' connections are made with, and judges them: readable, and the key
-// that of the certificate. What they are trusted for is decided at each connection.
-// docs/contract.md §3 (`tls`); RFC 5280, RFC 7468.
-
 /**
- * The texts of certificate files by place, as `secretAt` finds them. `keys` are the secrets that were
- * read: among them the keys of the certificates.
+ * The texts of the upstreams' certificate files by path, for `secretAt`. `keys` are the secrets read
+ * before, among them the private keys of the certificates.
  */
 export function readTlsFiles(
   root: unknown,

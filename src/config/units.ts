@@ -1,15 +1,15 @@
-// Durations, sizes and rates as people write them: `30s`, `1MiB`, `60/min`.
-// Reads one spelling of each and nothing else; what is near gets the right spelling suggested.
-// docs/contract.md §3: a number without a unit is a mistake, never a guess.
+// Durations, sizes and rates as written in configuration files: `30s`, `1MiB`, `60/min`.
+// Accepts one spelling of each; for similar spellings the right one is suggested. docs/contract.md §3: a
+// number without a unit is an error and never interpreted.
 
-/** Pattern texts, shared with the published JSON Schemas. */
+/** Regular expressions, shared with the published JSON Schemas. */
 export const DURATION_PATTERN = '^[1-9][0-9]{0,8}(ms|s|m|h|d)$';
 export const SIZE_PATTERN = '^[1-9][0-9]{0,8}(B|KiB|MiB|GiB)$';
 export const RATE_PATTERN = '^[1-9][0-9]{0,8}/(s|min|h|d)$';
 
-/** Timers of the platform overflow past 2^31-1 ms; 24 days stay below that. */
+/** Platform timers overflow beyond 2^31-1 ms; 24 days stay below that. */
 export const MAX_DURATION_MS = 24 * 24 * 60 * 60 * 1000;
-/** Larger bodies could not be held as one text. */
+/** Larger bodies could not be held as one string. */
 export const MAX_SIZE_BYTES = 256 * 1024 * 1024;
 
 const DURATION_UNITS: ReadonlyMap<string, number> = new Map([
@@ -32,7 +32,7 @@ const RATE_UNITS: ReadonlyMap<string, number> = new Map([
   ['d', 86_400_000],
 ]);
 
-/** Milliseconds of a duration such as `30s`, or `undefined` where the text is none or too long. */
+/** Milliseconds of a duration such as `30s`; `undefined` if the text is not a duration or too long a one. */
 export function readDurationMs(text: string): number | undefined {
   return readQuantity(text, DURATION_PATTERN, DURATION_UNITS, MAX_DURATION_MS);
 }
@@ -40,7 +40,7 @@ export function readDurationMs(text: string): number | undefined {
 /**
  * Milliseconds of a duration that was checked before.
  *
- * @throws Error where it was not.
+ * @throws Error if it was not.
  */
 export function requireDurationMs(text: string): number {
   const ms = readDurationMs(text);
@@ -48,12 +48,12 @@ export function requireDurationMs(text: string): number {
   return ms;
 }
 
-/** Bytes of a size such as `1MiB`, or `undefined` where the text is none or too large. */
+/** Bytes of a size such as `1MiB`; `undefined` if the text is not a size or too large a one. */
 export function readSizeBytes(text: string): number | undefined {
   return readQuantity(text, SIZE_PATTERN, SIZE_UNITS, MAX_SIZE_BYTES);
 }
 
-/** A rate such as `60/min` as a count in a window, or `undefined` where the text is none. */
+/** A rate such as `60/min` as a count per window, or `undefined` if the text is not a rate. */
 export function readRate(text: string): { count: number; windowMs: number } | undefined {
   if (!new RegExp(RATE_PATTERN).test(text)) return undefined;
   const [count = '', unit = ''] = text.split('/');
@@ -89,7 +89,7 @@ const SIZE_ALIASES: readonly (readonly [RegExp, string])[] = [
   [/^(g|gb|gi|gib)$/i, 'GiB'],
 ];
 
-/** The spelling that a mistaken duration, size or rate was perhaps meant to have. */
+/** The correct spelling for a misspelled duration, size or rate, if it can be recognized. */
 export function suggestQuantity(
   kind: 'duration' | 'size' | 'rate',
   written: unknown,

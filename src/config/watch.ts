@@ -1,33 +1,34 @@
-// Tells when the content of watched files has changed: gateway file, policies, lock files.
-// Watches folders, because a mounted ConfigMap is swapped by a link beside the files, and polls,
-// because a watch can miss a swap. Compares content by hash: a touch without a change is silent.
+// Watches the gateway file, policies and lock files, and reports when their content has changed.
+// It watches folders, because a mounted ConfigMap is replaced by a symbolic link beside the files, and polls,
+// because a watch can miss such a replacement. It compares hashes of the content: writing the same content
+// is not a change.
 
 import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
-// One hash over the content of files and folders: equal as long as nothing that is read has changed.
-// Reads only files whose inode, size or times moved, so that looking every second costs little.
-// Never fails: what cannot be read is part of the hash too.
-
-/** What is watched: files by name, and in folders every file that ends so. */
+/** Files by name, and folders of which every file with the suffix is watched. */
 export type WatchTargets = {
   readonly files: readonly string[];
   readonly folders: readonly { readonly path: string; readonly suffix: string }[];
-  /** Files that the gateway writes itself: where they stand among what is watched, no look is due for them. */
+  /** Files that the gateway writes itself: events of watched folders about them are ignored. */
   readonly own?: readonly string[];
 };
 
-/** A file changed this recently may change again within the grain of its times: it is read anew. */
+/** A file changed this recently may change again within the resolution of its times, so it is read again. */
 const STABLE_AFTER_MS = 2000;
 
 type Known = { readonly stamp: string; readonly digest: string };
 
-/** `content` is equal as long as the content is; `stamp` only as long as nothing was written at all. */
+/** `content` changes with the content of the files; `stamp` also with every write of the same content. */
 type Fingerprint = { readonly content: string; readonly stamp: string };
 
-/** A function that hashes what targets hold now. Remembers the digests of files that stand still. */
+/**
+ * Creates a function that hashes the current content of targets. It reads only files whose inode, size or
+ * times changed, so that polling every second costs little. It never fails: an unreadable file is hashed
+ * as such.
+ */
 function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
   let known = new Map<string, Known>();
   return async (targets) => {
@@ -61,7 +62,7 @@ async function digestOf(
   seen: Map<string, Known>,
 ): Promise<string> {
   try {
-    // Follows links: a swapped ConfigMap shows as another inode.
+    // `stat` follows links, so a replaced ConfigMap shows as another inode.
     const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await stat(file, { bigint: true });
     const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
     const before = known.get(file);
@@ -81,14 +82,14 @@ async function hashFile(file: string): Promise<string> {
 }
 
 const POLL_MS = 1000;
-/** Several writes of one change come within this time; they are looked at once. */
+/** Several writes of one change arrive within this time and are checked once. */
 const DEBOUNCE_MS = 50;
 
 type WatchOptions = {
   readonly targets: WatchTargets;
-  /** Called after a change, never twice at once; a change meanwhile is followed by another call. */
+  /** Called after a change, never concurrently; a change during a call is followed by another call. */
   readonly onChange: () => void | Promise<void>;
-  /** Called with what `onChange` threw. The watch goes on. */
+  /** Called with what `onChange` threw. Watching continues. */
   readonly onError: (error: unknown) => void;
   readonly pollMs?: number;
   readonly debounceMs?: number;
@@ -96,17 +97,17 @@ type WatchOptions = {
 
 export type ConfigWatch = {
   /**
-   * Watches other files from now on. Where they differ from those before, one call of `onChange`
-   * follows, so that a change between their reading and this moment is not lost.
+   * Watches other files from now on. If they differ from the previous ones, one call of `onChange`
+   * follows, so that a change between their being read and this moment is not lost.
    */
   retarget(targets: WatchTargets): void;
-  /** Looks now. Resolves once a change that was found has been told. */
+  /** Checks now. Resolves once `onChange` has run for a change that was found. */
   check(): Promise<void>;
-  /** Stops timers and watches. No call begins after it; one that runs is waited for. */
+  /** Stops timers and watches. Starts no further call; a running one is awaited. */
   close(): Promise<void>;
 };
 
-/** Begins to watch. What the files hold when this resolves counts as known. */
+/** Starts watching. The content of the files when this resolves is the baseline. */
 export async function watchConfiguration(options: WatchOptions): Promise<ConfigWatch> {
   const state = new Watch(options);
   await state.start();
@@ -172,7 +173,7 @@ class Watch implements ConfigWatch {
         await this.#notify();
         const { stamp } = await this.#fingerprint(this.#targets);
         if (stamp === found.stamp) continue;
-        // Written while it was told: what was read then may be neither what was found nor what stands now.
+        // Files were written while `onChange` ran, which may have read neither the old nor the new content.
         this.#known = '';
         this.#isDue = true;
       } catch (error) {
@@ -190,7 +191,7 @@ class Watch implements ConfigWatch {
   }
 
   #poll(): void {
-    // Folders come and go; a watch that ended is begun again.
+    // Folders can be removed and created again; a watch that ended is restarted.
     this.#watchFolders();
     void this.check();
   }
@@ -232,7 +233,7 @@ class Watch implements ConfigWatch {
       watcher.on('error', end);
       this.#watchers.set(folder, watcher);
     } catch {
-      // Not there, or no watches left: polling alone sees the change.
+      // The folder does not exist, or no more watches are available: polling still finds the change.
     }
   }
 }

@@ -1,6 +1,7 @@
-// Reads one YAML 1.2 document of the core schema into plain values, or says why not, with positions.
-// Never resolves tags, directives or merge keys, never expands aliases without bound, never throws.
-// docs/contract.md §3: unique keys, one document, warnings are errors. YAML 1.2.2 §10.3 (core schema).
+// Reads one YAML 1.2 document of the core schema into plain values, with the position of each, or into
+// diagnostics; and looks up values in trees whose shape may be wrong. Never resolves tags, directives or merge
+// keys, never expands aliases without bound, never throws. docs/contract.md §3: unique keys, one document,
+// warnings are errors. YAML 1.2.2 §10.3 (core schema).
 
 import {
   type Document,
@@ -20,17 +21,15 @@ import {
   type PathDiagnostic,
 } from './diagnostics.js';
 
-// Where a value stands in its YAML file: line and column by path, for every fault of every check.
-// Only looks up; reading and refusing is yaml.ts. Positions count from 1.
-
+/** Line and column, counted from 1. */
 export type Position = { readonly line: number; readonly column: number };
 
-/** Finds the place of a path; of a path that is not in the file, the place of its nearest parent. */
+/** Finds the position of a path; for a path that is not in the file, the position of its nearest ancestor. */
 export type Locate = (path: FilePath, at: 'key' | 'value') => Position;
 
 const START: Position = { line: 1, column: 1 };
 
-/** A lookup over one parsed document. Follows aliases to what they name. */
+/** A position lookup over one parsed document. Follows aliases. */
 function locateIn(document: Document, lines: LineCounter): Locate {
   return (path, at) => {
     let node: unknown = document.contents;
@@ -45,7 +44,7 @@ function locateIn(document: Document, lines: LineCounter): Locate {
   };
 }
 
-/** Gives a fault of a path its file, line and column. */
+/** Gives a diagnostic that has a path its file, line and column. */
 export function placeDiagnostic(
   file: string,
   locate: Locate,
@@ -79,18 +78,18 @@ function place(lines: LineCounter, node: unknown): Position {
   return line === 0 ? START : { line, column: col };
 }
 
-// Careful reading of a file whose shape may be wrong: checks look at what is right and skip the rest,
-// so that one run finds every mistake. Never throws, never guesses.
-
 type Tree = { readonly [key: string]: unknown };
 
-/** The map at a path, or an empty one. */
+/**
+ * The map at a path, or an empty one. This and the following lookups skip values of the wrong shape, so that
+ * one run of the checks finds every mistake.
+ */
 export function mapAt(root: unknown, path: FilePath): Tree {
   const value = valueAt(root, path);
   return isTree(value) ? value : {};
 }
 
-/** The texts of the list at a path, with their positions in the list. */
+/** The text items of the list at a path, with their indexes. */
 export function textsAt(root: unknown, path: FilePath): readonly (readonly [number, string])[] {
   const value = valueAt(root, path);
   if (!Array.isArray(value)) return [];
@@ -105,7 +104,7 @@ export function textAt(root: unknown, path: FilePath): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Whatever stands at a path; `undefined` where the path leads nowhere. */
+/** The value at a path, or `undefined` if the path does not exist. */
 export function valueAt(root: unknown, path: FilePath): unknown {
   let value = root;
   for (const step of path) {
@@ -121,7 +120,7 @@ function isTree(value: unknown): value is Tree {
 }
 
 export const MAX_FILE_BYTES = 1024 * 1024;
-/** Values after aliases are followed: what stops an alias bomb. */
+/** Counted after aliases are followed, which bounds an alias bomb. */
 export const MAX_VALUES = 100_000;
 const MAX_ALIASES = 100;
 const MAX_DEPTH = 64;
@@ -129,8 +128,8 @@ const MAX_DEPTH = 64;
 type YamlFile = { readonly value: unknown; readonly locate: Locate };
 
 /**
- * The plain values of a YAML file. `source` is `undefined` where anything at all was wrong; then
- * `faults` says what. Objects are ordinary ones: a key `__proto__` is refused, so none is reached.
+ * The plain values of a YAML file. `source` is `undefined` if there is any error; `diagnostics` then has
+ * the errors. Objects have the ordinary prototype: a key `__proto__` is refused, so it cannot be replaced.
  */
 export function readYaml(
   file: string,
@@ -144,7 +143,7 @@ export function readYaml(
   try {
     return readText(file, text);
   } catch {
-    // The parser recurses; text built to exhaust the stack ends here instead of ending the process.
+    // The parser recurses; input built to exhaust the stack is caught here and does not end the process.
     return refuse(fileDiagnostic(file, 'yaml', 'the file cannot be read as YAML'));
   }
 }
@@ -212,7 +211,7 @@ type Reading = {
   readonly report: (offset: number, message: string) => void;
   values: number;
   aliases: number;
-  /** Nodes being read: an alias to one of them would never end. */
+  /** Nodes being read: an alias to one of them would be infinite recursion. */
   readonly open: Set<unknown>;
 };
 

@@ -1,15 +1,13 @@
-// The story of the demo: a help desk with tickets, customers, a handbook, and what an attacker would
-// put there. Pure content: no HTTP, no clock. Secrets are derived from a seed when the process runs,
-// so that none stands in the source.
+// The content of the demo upstream: a help desk with tickets, customers and a handbook, and what an attacker
+// would add to them. Defines its tools, prompts, resources and templates, three kinds of drift, and the
+// results of calls. No HTTP and no clock. Secrets are derived from a seed at run time, so that the source
+// contains none.
 
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { ListKind, Story, ToolResponse } from './demo-protocol.js';
 
-// What the demo upstream offers: the definitions of its tools, prompts, resources and templates, and
-// the three ways in which they drift. Values only; the answers to calls are demo-story.ts.
-
-/** What the upstream changes in its list of tools. */
+/** What changes in the upstream's list of tools. */
 type Drift = 'none' | 'description' | 'schema' | 'new-tool';
 
 const PROJECT: JsonObject = {
@@ -107,7 +105,7 @@ const NEW_TOOL: JsonObject = {
   inputSchema: object({}, []),
 };
 
-/** Everything the upstream offers when it behaves. */
+/** All definitions without drift. */
 const DESK_DEFINITIONS: { readonly [kind in ListKind]: readonly JsonObject[] } = {
   tools: TOOLS,
   prompts: [
@@ -137,7 +135,7 @@ function replaceTool(name: string, change: JsonObject): readonly JsonObject[] {
   return TOOLS.map((tool) => (tool['name'] === name ? { ...tool, ...change } : tool));
 }
 
-/** The tools as the upstream shows them under a kind of drift. */
+/** The tools as listed under a kind of drift. */
 function driftedTools(drift: Drift): readonly JsonObject[] {
   switch (drift) {
     case 'none':
@@ -160,15 +158,15 @@ function driftedTools(drift: Drift): readonly JsonObject[] {
   }
 }
 
-/** How the demo upstream may be told to change. */
+/** The ways in which the demo upstream can be made to misbehave. */
 export type Misbehaviour = {
-  /** What the upstream changes in its list of tools. */
+  /** What changes in the upstream's list of tools. */
   readonly drift: Drift;
-  /** Whether customers' records carry a card number and a credential. */
+  /** True if customer records contain a card number and a credential. */
   readonly leak: boolean;
-  /** Whether the handbook page carries active content and hidden characters. */
+  /** True if the handbook page contains active content and hidden characters. */
   readonly poison: boolean;
-  /** Whether every answer to a call is an event stream. */
+  /** True if every response to a tool call is an event stream. */
   readonly stream: boolean;
   /** Milliseconds between the events of a stream. */
   readonly paceMs: number;
@@ -182,7 +180,7 @@ export const GOOD_BEHAVIOUR: Misbehaviour = {
   paceMs: 0,
 };
 
-/** What must never reach a client: derived from the seed, the same for the same seed. */
+/** What must never reach a client. Derived from the seed; equal for equal seeds. */
 export type DemoSecrets = { readonly card: string; readonly token: string };
 
 const CARD_BODY_DIGITS = 15;
@@ -193,7 +191,7 @@ function bytesOf(seed: string, purpose: string): Buffer {
   return createHash('sha512').update(`${purpose}\n${seed}`).digest();
 }
 
-/** The check digit of ISO/IEC 7812-1 for the digits before it. */
+/** The check digit of ISO/IEC 7812-1 for the preceding digits. */
 function luhnDigit(digits: string): number {
   let sum = 0;
   for (let i = 0; i < digits.length; i += 1) {
@@ -204,7 +202,7 @@ function luhnDigit(digits: string): number {
   return (10 - (sum % 10)) % 10;
 }
 
-/** A card number with a valid check digit and a token in the shape of a code host's, from a seed. */
+/** Derives a card number with a valid check digit and a token in the format of a code host. */
 export function deriveDemoSecrets(seed: string): DemoSecrets {
   const cardBytes = bytesOf(seed, 'card');
   let digits = '4';
@@ -225,7 +223,7 @@ function plain(value: string, progress: readonly string[] = []): ToolResponse {
   return { result: { content: [text(value)] }, progress };
 }
 
-/** A result whose text block repeats the structured value, as the specification asks. */
+/** A result whose text block repeats the structured content, as the specification asks. */
 function structured(value: JsonObject): ToolResponse {
   const result = { content: [text(JSON.stringify(value))], structuredContent: value };
   return { result, progress: [] };
@@ -256,14 +254,14 @@ function listTickets(args: JsonObject): ToolResponse {
   return structured({ tickets });
 }
 
-/** Text in characters of the tags block: invisible to people, read by models. */
+/** Encodes text in the Unicode tags block: invisible to people but read by models. */
 function asTags(value: string): string {
   return [...value]
     .map((letter) => String.fromCodePoint(0xe0000 + (letter.codePointAt(0) ?? 0)))
     .join('');
 }
 
-/** The handbook page: what stands on it, and what an attacker added. */
+/** The handbook page, with or without the attacker's additions. */
 function handbookPage(isPoisoned: boolean): string {
   const honest =
     '# Returns\n\nGoods may be returned within 30 days. Ask for the order number first.';
@@ -312,8 +310,8 @@ function triagePrompt(args: JsonObject): JsonObject {
 }
 
 /**
- * The help desk. `current` is read at every answer, so a change of behaviour shows at once.
- * The same seed gives the same secrets.
+ * Creates the help desk. `current` is read at every response, so a change of behaviour takes effect at
+ * once. Equal seeds give equal secrets.
  */
 export function createDeskStory(secrets: DemoSecrets, current: () => Misbehaviour): Story {
   const tools: ReadonlyMap<string, (args: JsonObject) => ToolResponse> = new Map([

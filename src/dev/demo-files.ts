@@ -1,11 +1,11 @@
-// The configuration and policy of the demo, written where the gateway reads them like any others.
-// Writes three files and two folders under the given one; pins are fetched by the gateway's own code.
-// docs/contract.md §3 and §4.
+// Writes the configuration and policies of `dev --demo` and `dev --upstream` (one upstream, the development
+// issuer, one developer who may use what was offered at the start) into a given folder, where the gateway
+// reads them like any other. The gateway's own code fetches the pins. docs/contract.md §1, §3 and §4.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The name of the demo's upstream, its path, and the scopes that its policy asks for. */
+/** The name and path of the demo's upstream, and the scopes that its policy requires. */
 export const DESK = {
   name: 'desk',
   path: '/desk',
@@ -13,7 +13,7 @@ export const DESK = {
   scopes: ['tickets:read', 'customers:read'],
 } as const;
 
-/** The two callers of the demo: what the development issuer puts into their tokens. */
+/** The two callers of the demo: the claims that the development issuer puts into their tokens. */
 export const DEMO_USERS = {
   engineer: { subject: 'engineer', groups: ['engineering'], scopes: ['tickets:read'] },
   support: { subject: 'support', groups: ['support'], scopes: ['tickets:read', 'customers:read'] },
@@ -27,7 +27,7 @@ type DemoFilesInput = {
   readonly issuer: string;
   readonly upstreamUrl: string;
   readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
-  /** Opens the admin listener; without it the listener stays closed. */
+  /** The token of the admin listener; without it the listener is not opened. */
   readonly adminToken?: string;
 };
 
@@ -36,13 +36,13 @@ export type DemoFiles = {
   readonly policiesDir: string;
   readonly pinsDir: string;
   readonly auditFile: string;
-  /** `publicUrl` and the path of the upstream: the endpoint, and the audience of tokens. */
+  /** `publicUrl` and the path of the upstream: the MCP endpoint, and the audience of tokens. */
   readonly resource: string;
 };
 
 const OWNER_ONLY = 0o600;
 
-/** A YAML double-quoted scalar: JSON strings are ones. */
+/** A YAML double-quoted scalar: every JSON string is one. */
 function quote(value: string): string {
   return JSON.stringify(value);
 }
@@ -139,7 +139,7 @@ rules:
     reason: Tickets are closed, not deleted.
 `;
 
-/** Writes the files of the demo under `dir`, which exists. Rejects when it cannot be written. */
+/** Writes the files of the demo to `dir`, which must exist. Rejects if they cannot be written. */
 export async function writeDemoFiles(dir: string, input: DemoFilesInput): Promise<DemoFiles> {
   const policiesDir = join(dir, 'policies');
   const pinsDir = join(policiesDir, 'pins');
@@ -159,26 +159,23 @@ export async function writeDemoFiles(dir: string, input: DemoFilesInput): Promis
   };
 }
 
-// The configuration of `dev --upstream`: one upstream, the development issuer, one developer who may use
-// what was offered at the start. Written where the gateway reads it like any other. docs/contract.md §1 and §3.
-
-/** The caller that `dev` mints tokens for, and the upstream's name and path. */
+/** The caller of the tokens that `dev` mints, and the upstream's name and path. */
 export const DEVELOPER = { subject: 'developer', groups: ['developers'], scopes: [] } as const;
 export const DEV_UPSTREAM = { name: 'mcp', path: '/mcp' } as const;
-/** How long the pasted token lives: a working day, which the configuration then has to allow. */
+/** Lifetime of the token to paste, a working day; the configuration's `maxLifetime` has to allow it. */
 export const DEV_TOKEN_HOURS = 8;
 
 type DevFilesInput = {
   readonly publicUrl: string;
   readonly issuer: string;
   readonly upstreamUrl: string;
-  /** Where the upstream's name may resolve. */
+  /** The addresses that the upstream's host name may resolve to. */
   readonly network: 'public' | 'private' | 'loopback';
   readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
   readonly adminToken: string;
 };
 
-/** Writes the files; resolves with the path of the gateway file and the endpoint. */
+/** Writes the files; resolves with the path of the gateway file and the MCP endpoint. */
 export async function writeDevFiles(
   dir: string,
   input: DevFilesInput,

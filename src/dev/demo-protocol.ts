@@ -1,28 +1,29 @@
-// What an MCP server answers, apart from HTTP: one request and the story behind it give one answer.
-// Serves the session era and the stateless era from the same story. Holds no state and checks no token.
-// Source: MCP 2025-11-25 and 2026-07-28, server features and base protocol.
+// The protocol of the scripted MCP server: classifies one POST by era, checks that era's rules, and computes
+// the response from a script of content. Serves the session era and the stateless era. Holds no state, looks
+// sessions up through a port, and checks no token. Source: MCP 2025-11-25 and 2026-07-28, server features,
+// base protocol, transports (headers and `_meta`), error map.
 
 import { isObject, type JsonObject, type RequestId, type RpcError } from '../protocol/jsonrpc.js';
 
-/** Eras that a scripted server speaks. */
+/** Eras that a scripted server supports. */
 type ServedEra = '2025' | '2026';
 
-/** Session revisions that the scripted servers speak, newest last. */
+/** Session revisions that a scripted server supports, newest last. */
 const SERVED_SESSION_VERSIONS = ['2025-03-26', '2025-06-18', '2025-11-25'] as const;
 
-/** Stateless revisions that the scripted servers speak. */
+/** Stateless revisions that a scripted server supports. */
 const SERVED_STATELESS_VERSIONS = ['2026-07-28'] as const;
 
 export type ListKind = 'tools' | 'prompts' | 'resources' | 'resourceTemplates';
 
-/** What one tool call gives: the result and the progress told before it. */
+/** The outcome of one tool call: the result, and the progress messages sent before it. */
 export type ToolResponse = { readonly result: JsonObject; readonly progress: readonly string[] };
 
 /** The content of a scripted server. `undefined` means that the name or URI is unknown. */
 export type Story = {
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
-  /** Items in a page of any list. */
+  /** Items per page of a list. */
   readonly pageSize: number;
   /** Sent on cacheable results of the stateless era. */
   readonly cache: { readonly ttlMs: number; readonly cacheScope: string };
@@ -67,7 +68,7 @@ function stringMember(params: JsonObject, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Members that a stateless result carries besides its content (MCP 2026-07-28, results and caching). */
+/** Adds the members that stateless results carry besides their content (MCP 2026-07-28, results and caching). */
 function completed(
   story: Story,
   era: ServedEra,
@@ -139,8 +140,8 @@ function discover(story: Story): StoryResponse {
 }
 
 /**
- * Answers one request. Expected failures are values: an unknown name or cursor is the error that the
- * era asks for, with the HTTP status that carries it (MCP 2026-07-28, error map; 404 for methods).
+ * Computes the response to one request. Expected failures are values: an unknown name or cursor gives the
+ * error and HTTP status that the era requires (MCP 2026-07-28, error map; 404 for methods).
  */
 export function respondToRequest(
   story: Story,
@@ -159,11 +160,7 @@ export function respondToRequest(
   return refuse(METHOD_NOT_FOUND, 'Method not found', era === '2026' ? 404 : 200);
 }
 
-// Reads one POST for a scripted MCP server: which era it speaks and whether it keeps that era's rules.
-// Pure: sessions are asked through a port, nothing is answered here.
-// Source: MCP 2025-11-25, transports; MCP 2026-07-28, transports (headers and `_meta`), error map.
-
-/** One HTTP request as it came: header names lower-case, repeated ones joined by the HTTP library. */
+/** One HTTP request as received: lower-case header names, repeated ones joined by the HTTP library. */
 type ReceivedPost = {
   readonly headers: { readonly [name: string]: string | undefined };
   readonly body: string;
@@ -224,7 +221,7 @@ function decodeName(header: string): string {
   return match ? Buffer.from(match[1] ?? '', 'base64').toString('utf8') : header;
 }
 
-/** The first rule of the stateless era that the request breaks. */
+/** The first rule of the stateless era that the request violates. */
 function findStatelessError(
   received: ReceivedPost,
   method: string,
@@ -265,7 +262,7 @@ function finish(
   return { kind: 'request', era, id, method, params };
 }
 
-/** The first rule of the session era that the request breaks. */
+/** The first rule of the session era that the request violates. */
 function findSessionError(
   received: ReceivedPost,
   method: string,
@@ -282,7 +279,7 @@ function findSessionError(
   return hasSession(session) ? undefined : refusePost(404, -32001, 'Session not found', id);
 }
 
-/** Which message this is, in which era, or the refusal that the era asks for. */
+/** Classifies a message and its era, or gives the refusal that the era requires. */
 export function classifyPost(
   received: ReceivedPost,
   hasSession: (sessionId: string) => boolean,

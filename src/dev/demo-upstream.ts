@@ -1,6 +1,6 @@
-// The demo upstream: a real MCP server on loopback that speaks sessions and the stateless era on one
-// endpoint, misbehaves on request, and remembers everything it was sent. It checks no token: it stands
-// behind the gateway. Source: MCP 2025-11-25 and 2026-07-28, transports.
+// The demo upstream: a real MCP server on loopback that supports the session and the stateless era on one
+// endpoint, misbehaves on request, and records every request. It checks no token, because it runs behind the
+// gateway. Source: MCP 2025-11-25 and 2026-07-28, transports; WHATWG HTML, server-sent events.
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -22,12 +22,9 @@ import {
   type StoryResponse,
 } from './demo-protocol.js';
 
-// The HTTP motions of the demo upstream: reading a bounded body, answering JSON, opening and feeding an
-// event stream. Decides nothing. Source: MCP 2025-11-25 transports; WHATWG HTML, server-sent events.
-
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-/** Headers with lower-case names, several values of one name joined. */
+/** Headers with lower-case names; several values of a name are joined. */
 function flatHeaders(request: IncomingMessage): {
   readonly [name: string]: string | undefined;
 } {
@@ -38,7 +35,7 @@ function flatHeaders(request: IncomingMessage): {
   return flat;
 }
 
-/** The body as text, or `undefined` when it is larger than the cap. */
+/** The body as text, or `undefined` if it is larger than `MAX_BODY_BYTES`. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -51,7 +48,7 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** A whole JSON answer. */
+/** Sends a complete JSON response. */
 function sendJson(
   response: ServerResponse,
   status: number,
@@ -62,13 +59,13 @@ function sendJson(
   response.end(JSON.stringify(body));
 }
 
-/** One event of an open stream, with an id where the era resumes streams. */
+/** Writes one event to an open stream, with an id if the era supports resumption. */
 function writeEvent(response: ServerResponse, message: JsonObject, eventId?: string): void {
   const idLine = eventId === undefined ? '' : `id: ${eventId}\n`;
   response.write(`event: message\n${idLine}data: ${JSON.stringify(message)}\n\n`);
 }
 
-/** The head of an event stream, sent at once. */
+/** Sends the response head of an event stream at once. */
 function openStream(response: ServerResponse): void {
   response.writeHead(200, {
     'content-type': 'text/event-stream',
@@ -78,14 +75,14 @@ function openStream(response: ServerResponse): void {
   response.flushHeaders();
 }
 
-/** One request as the upstream saw it. */
+/** One request as received by the upstream. */
 type SeenRequest = {
   readonly httpMethod: string;
   /** The JSON-RPC method, if the body was a message. */
   readonly method: string | undefined;
-  /** The name or URI that the request is about. */
+  /** The name or URI in the request's parameters. */
   readonly name: string | undefined;
-  /** Lower-case names. */
+  /** Header names are lower-case. */
   readonly headers: { readonly [name: string]: string | undefined };
   readonly body: string;
 };
@@ -93,12 +90,12 @@ type SeenRequest = {
 export type DemoUpstream = {
   /** The MCP endpoint. */
   readonly url: string;
-  /** What the records of customers leak, so that a check can look for it. */
+  /** The secrets in customer records, so that a check can search for them. */
   readonly secrets: DemoSecrets;
   /** Everything received since the start or the last `forget`, oldest first. */
   seen(): readonly SeenRequest[];
   forget(): void;
-  /** Changes the named traits and keeps the others; a drift is announced on open streams. */
+  /** Changes the given traits and keeps the others; a drift is announced on open streams. */
   misbehave(change: Partial<Misbehaviour>): void;
   behave(): void;
   close(): Promise<void>;
@@ -164,7 +161,7 @@ function refusalBody(read: Classified & { kind: 'refused' }): JsonObject {
   return { jsonrpc: '2.0', ...id, error: { code: read.code, message: read.message, ...data } };
 }
 
-/** Whether a call is answered by an event stream: on demand, or because it has progress to tell. */
+/** True if a call is answered by an event stream: on request, or because it sends progress. */
 function isStreamed(
   demo: DemoContext,
   request: Classified & { kind: 'request' },
@@ -201,7 +198,7 @@ async function handlePost(
   sendJson(response, status, messageOf(read.id, reply), headers);
 }
 
-/** The body as a JSON object, if it is one. */
+/** The body as a JSON object, or an empty object. */
 function parseMessage(body: string): JsonObject {
   try {
     const value: unknown = JSON.parse(body);
@@ -215,7 +212,7 @@ function asText(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Remembers a request as it came, also one that will be refused. */
+/** Records a request as received, even if it will be refused. */
 function recordRequest(demo: DemoContext, request: IncomingMessage, body: string): void {
   const message = parseMessage(body);
   const params = isObject(message['params']) ? message['params'] : {};
@@ -229,7 +226,7 @@ function recordRequest(demo: DemoContext, request: IncomingMessage, body: string
   if (demo.seen.length > MAX_SEEN) demo.seen.shift();
 }
 
-/** GET opens the session's own stream, DELETE ends the session; the stateless era has neither. */
+/** GET opens the session's stream, DELETE ends the session; the stateless era has neither. */
 function handleSessionMethod(
   demo: DemoContext,
   request: IncomingMessage,
@@ -295,8 +292,8 @@ function announceDrift(demo: DemoContext): void {
 }
 
 /**
- * Starts the demo upstream on loopback. `port` 0 or absent takes a free one; `seed` fixes the secrets.
- * Rejects when the port cannot be had.
+ * Starts the demo upstream on loopback. With `port` 0 or absent it uses a free port; `seed` determines the
+ * secrets. Rejects if the port is not available.
  */
 export async function startDemoUpstream(
   options: { readonly port?: number; readonly seed?: string } = {},

@@ -1,4 +1,4 @@
-// Types of dependencies.mjs, which stays plain JavaScript because it runs before anything is installed.
+// Types of dependencies.mjs, which is plain JavaScript because it runs before anything is installed.
 
 /** Starts a program and resolves with its exit code. */
 export type Run = (

@@ -1,6 +1,6 @@
-// Makes a fresh clone ready with Node and npm alone: installs the locked dependencies when they are
-// missing or older than the lock file, and builds. Needs no dependency itself, so it is plain JavaScript.
-// Never installs anything that the lock file does not name.
+// Prepares a fresh clone with only Node and npm: installs the locked dependencies if they are missing or older
+// than the lock file, and builds. Plain JavaScript, because it must run without dependencies. Never installs
+// anything that the lock file does not name.
 
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -10,13 +10,13 @@ import { join } from 'node:path';
 const MIN_NODE = [20, 19];
 const SIGNAL_EXIT_BASE = 128;
 
-/** Whether this Node can run the project. */
+/** True if this Node version can run the project. */
 export function isSupportedNode(version) {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   return major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
 }
 
-/** Whether what npm wrote at its last installation is at least as new as the lock file. */
+/** True if npm's last installation is at least as new as the lock file, or has the same versions. */
 export function isInstalled(root) {
   const marker = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(marker)) return false;
@@ -24,7 +24,7 @@ export function isInstalled(root) {
   return statSync(marker).mtimeMs >= lock || isSameLock(root, marker);
 }
 
-/** A checkout gives files new times: what counts then is whether each package has the locked version. */
+/** A checkout gives files new times; the versions of the installed packages are then compared. */
 function isSameLock(root, marker) {
   const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
   const present = JSON.parse(readFileSync(marker, 'utf8')).packages;
@@ -35,8 +35,8 @@ function isSameLock(root, marker) {
 }
 
 /**
- * Runs a program with its output streamed through and resolves with its exit code, 128 plus the number
- * of the signal where one ended it. Rejects when the program cannot be started.
+ * Runs a program with inherited output and resolves with its exit code, or 128 plus the signal number if a
+ * signal ended it. Rejects if the program cannot be started.
  */
 export function runProgram(command, args, options) {
   return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ function npmCommand(env) {
   return script?.endsWith('.js') ? [process.execPath, script] : ['npm'];
 }
 
-/** Installs the locked dependencies of a package where they are missing. Resolves with the exit code. */
+/** Installs the locked dependencies of a package if they are missing. Resolves with the exit code. */
 export async function install(
   root,
   { run = runProgram, env = process.env, say = console.error } = {},
@@ -65,7 +65,7 @@ export async function install(
   return run(command, args, { cwd: root, env: withoutStrictness(env) });
 }
 
-/** npm hands the settings of the package that runs it down to its children; a folder has its own. */
+/** Removes settings of the running package that npm passes to its children: each package has its own. */
 function withoutStrictness(env) {
   const { npm_config_engine_strict: _strict, npm_config_loglevel: _level, ...rest } = env;
   return rest;
@@ -73,7 +73,7 @@ function withoutStrictness(env) {
 
 /**
  * Installs what is missing, then builds. Resolves with 0, or with the exit code of the step that failed.
- * `run` starts a program; it is an argument so that the order of steps can be tested.
+ * `run` starts a program; it is a parameter so that the order of the steps can be tested.
  */
 export async function prepare(
   root,

@@ -1,16 +1,17 @@
-// The clients of the development issuer: registered by themselves as public clients, or given at start
-// as machines with a secret. It keeps them in memory and issues no tokens.
-// RFC 7591 §2 and §3.2.1 (the server may replace requested values), RFC 8252 §7.1 and §7.3.
+// The clients of the development issuer: dynamically registered public clients, confidential clients given at
+// start, and clients identified by the URL of a metadata document. Kept in memory; issues no tokens. RFC 7591 §2
+// and §3.2.1 (the server may replace requested values), RFC 8252 §7.1 and §7.3;
+// draft-ietf-oauth-client-id-metadata-document §3 and §4; MCP 2025-11-25, authorization.
 
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 
 const MAX_CLIENTS = 1_000;
 const MAX_REDIRECT_URIS = 10;
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
-/** Schemes that a browser would not hand to an application of this machine. */
+/** Schemes that a browser would not hand to an application on this machine. */
 const FOREIGN_SCHEMES: ReadonlySet<string> = new Set(['https:', 'javascript:', 'data:', 'file:']);
 
-/** A client with a secret, for client credentials. */
+/** A confidential client for the client credentials grant. */
 export type DevMachine = {
   readonly id: string;
   readonly secret: string;
@@ -21,19 +22,19 @@ export type DevMachine = {
 export type PublicClient = { readonly id: string; readonly redirectUris: readonly string[] };
 
 type ClientRegistry = {
-  /** The answer of a registration, or undefined when the request is invalid. */
+  /** The response to a registration, or undefined if the request is invalid. */
   register(metadata: unknown): object | undefined;
   find(id: string): PublicClient | undefined;
-  /** The machine whose secret this is. */
+  /** The machine client with this id and secret. */
   authenticate(id: string, secret: string): DevMachine | undefined;
 };
 
-/** True for the hosts of this machine, as they stand in URLs. */
+/** True for hosts of this machine, as written in URLs. */
 export function isLoopbackHost(hostname: string): boolean {
   return LOOPBACK_HOSTS.has(hostname);
 }
 
-/** Codes are given without asking anyone, so they go to this machine alone. */
+/** Codes are issued without consent, so redirects must stay on this machine. */
 function isRedirectUri(value: unknown): value is string {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
   const { protocol, hostname, hash } = new URL(value);
@@ -42,8 +43,8 @@ function isRedirectUri(value: unknown): value is string {
 }
 
 /**
- * The redirects of a client's metadata to which codes may go; `undefined` where there is none. The rest is
- * left out, as a server may (RFC 7591 §3.2.1): editors register a web page of theirs beside loopback.
+ * The redirect URIs of a client's metadata that may receive codes; `undefined` if there are none. Others are
+ * left out, as a server may do (RFC 7591 §3.2.1): editors register a web page of theirs beside loopback.
  */
 function usableRedirects(metadata: unknown): readonly string[] | undefined {
   if (typeof metadata !== 'object' || metadata === null) return undefined;
@@ -59,7 +60,7 @@ function isSameSecret(left: string, right: string): boolean {
   return timingSafeEqual(digest(left), digest(right));
 }
 
-/** A loopback redirect may use any port (RFC 8252 §7.3); all else is exact. */
+/** A loopback redirect may use any port (RFC 8252 §7.3); anything else is compared exactly. */
 export function isRegisteredRedirect(client: PublicClient, uri: string): boolean {
   if (client.redirectUris.includes(uri)) return true;
   if (!isRedirectUri(uri) || new URL(uri).protocol !== 'http:') return false;
@@ -71,7 +72,7 @@ export function isRegisteredRedirect(client: PublicClient, uri: string): boolean
   return client.redirectUris.some((known) => withoutPort(known) === withoutPort(uri));
 }
 
-/** Makes the registry. Past a thousand registrations the oldest is forgotten. */
+/** Creates the registry. Beyond a thousand registrations, the oldest is removed. */
 export function createClientRegistry(machines: readonly DevMachine[]): ClientRegistry {
   const clients = new Map<string, PublicClient>();
   return {
@@ -97,12 +98,7 @@ export function createClientRegistry(machines: readonly DevMachine[]): ClientReg
   };
 }
 
-// Clients that name themselves by the URL of a document (client-id metadata documents): https, or http on
-// loopback, with a path, without query, fragment or credentials. The document must name that very URL, and
-// of its redirects those to this machine count. Fetching is the guarded fetch of whoever starts the issuer.
-// draft-ietf-oauth-client-id-metadata-document §3 and §4; MCP 2025-11-25, authorization.
-
-/** Fetches a JSON document under the rules for learned URLs; `undefined` where there is none. */
+/** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
 export type FetchDocument = (url: URL) => Promise<unknown>;
 
 const MAX_KNOWN = 100;
@@ -110,19 +106,22 @@ const KNOWN_FOR_MS = 5 * 60_000;
 
 type Known = { readonly client: PublicClient; readonly untilMs: number };
 
-/** True for a client id that is to be read as the URL of a document. */
+/**
+ * True if a client id is the URL of a metadata document: https, or http on loopback, with a path, without
+ * query, fragment or credentials.
+ */
 export function isDocumentUrl(id: string): boolean {
   if (!URL.canParse(id)) return false;
   const url = new URL(id);
   const isPlain = url.protocol === 'http:' && isLoopbackHost(url.hostname);
   if (url.protocol !== 'https:' && !isPlain) return false;
-  // Identifiers are compared exactly, so there is one spelling of each.
+  // Identifiers are compared exactly, so only the normalized spelling is accepted.
   const hasMore =
     url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '';
   return url.href === id && url.pathname !== '/' && !hasMore;
 }
 
-/** Finds clients by their documents; what was found is remembered for five minutes. */
+/** Finds clients by their documents, which the given function fetches; cached for five minutes. */
 export function createDocumentClients(
   fetchDocument: FetchDocument,
 ): (id: string) => Promise<PublicClient | undefined> {
@@ -139,7 +138,10 @@ export function createDocumentClients(
   };
 }
 
-/** A document with a secret, or a way to prove one, is none of a public client. */
+/**
+ * Reads a metadata document. It must state its own URL as client id, only redirects to this machine count,
+ * and a document with a secret or a client authentication method is not that of a public client.
+ */
 function readDocument(id: string, document: unknown): PublicClient | undefined {
   if (typeof document !== 'object' || document === null) return undefined;
   const { client_id: named, token_endpoint_auth_method: method = 'none' } = document as {

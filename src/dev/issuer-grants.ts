@@ -1,6 +1,7 @@
-// The two grants of the development issuer: authorization code with PKCE, and client credentials.
-// A code works once, for one client, one redirect and one resource. Nobody is asked for consent.
-// RFC 6749 §4.1 and §4.4, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2; nothing here speaks HTTP.
+// The grants of the development issuer: authorization code with PKCE, client credentials and refresh tokens, and
+// the key that signs its tokens. A code works once, for one client, one redirect and one resource; no consent is
+// asked for. Kept in memory; no HTTP here. RFC 6749 §4.1, §4.4 and §6, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2,
+// RFC 9700 §4.14.2; RFC 9068 §2, RFC 7517 §5 (tokens and keys).
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
@@ -10,14 +11,14 @@ const CODE_LIFETIME_MS = 60_000;
 const MAX_CODES = 1_000;
 const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
-/** Someone who can log in: by being named, or by being first. */
+/** A user who can log in: named by `login_hint`, or the first. */
 export type DevUser = {
   readonly name: string;
   readonly groups: readonly string[];
   readonly scopes: readonly string[];
 };
 
-/** What a token is to say. */
+/** The contents of a token. */
 export type Grant = {
   readonly subject: string;
   readonly client: string;
@@ -33,11 +34,11 @@ export type Parameters = ReadonlyMap<string, string>;
 
 type Authorization =
   | { readonly kind: 'redirect'; readonly location: string }
-  /** The redirect itself is not to be trusted, so the user is told. */
+  /** The redirect URI cannot be trusted, so the error is shown to the user. */
   | { readonly kind: 'refused'; readonly error: OAuthError };
 
 type GrantService = {
-  /** `client` is the one that the request names; `undefined` where it is unknown. */
+  /** `client` is the one that the request names; `undefined` if it is unknown. */
   authorize(parameters: Parameters, client: PublicClient | undefined): Authorization;
   redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
   grantMachine(parameters: Parameters, machine: DevMachine): Grant | OAuthError;
@@ -50,7 +51,7 @@ type Code = {
   readonly expiresAt: number;
 };
 
-/** Makes an OAuth error (RFC 6749 §5.2). */
+/** Creates an OAuth error (RFC 6749 §5.2). */
 export function oauthError(error: string, description: string): OAuthError {
   return { error, error_description: description };
 }
@@ -60,7 +61,7 @@ export function isGrant(outcome: Grant | OAuthError): outcome is Grant {
   return 'subject' in outcome;
 }
 
-/** Reads parameters; undefined when one is repeated. */
+/** Reads parameters; `undefined` if one is repeated. */
 export function readParameters(search: URLSearchParams): Parameters | undefined {
   const parameters = new Map<string, string>();
   for (const [name, value] of search) {
@@ -75,7 +76,7 @@ function isResource(value: string | undefined): value is string {
   return value !== undefined && URL.canParse(value) && !value.includes('#');
 }
 
-/** What was asked for and may be had; all of it when nothing was asked for. */
+/** The requested scopes that the user holds; all scopes held if none were requested. */
 function grantScopes(requested: string | undefined, held: readonly string[]): readonly string[] {
   if (requested === undefined || requested === '') return held;
   return requested.split(' ').filter((scope) => held.includes(scope));
@@ -109,7 +110,7 @@ function isVerifier(verifier: string | undefined, challenge: string): boolean {
   return createHash('sha256').update(verifier).digest('base64url') === challenge;
 }
 
-/** Makes the desk. `users` has at least one; the first logs in unless `login_hint` names another. */
+/** Creates the grant service. The first of `users` logs in unless `login_hint` names another. */
 export function createGrantService(
   issuer: string,
   users: readonly [DevUser, ...DevUser[]],
@@ -124,7 +125,7 @@ export function createGrantService(
     return name;
   }
 
-  /** A code that is shown is spent, whatever comes of it. */
+  /** A code is spent once it is presented, whatever the outcome. */
   function takeCode(name: string): Code | undefined {
     const code = codes.get(name);
     codes.delete(name);
@@ -190,17 +191,13 @@ export function createGrantService(
   };
 }
 
-// Refresh tokens of the development issuer: each works once and is replaced; one that is shown again ends
-// all that came of the same login, for either its owner or a thief has shown it before. Kept in memory.
-// RFC 6749 §6, RFC 9700 §4.14.2; nothing here speaks HTTP.
-
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 const MAX_TOKENS = 1_000;
 
 export type RefreshService = {
   /** The refresh token of a new login. */
   issue(grant: Grant): string;
-  /** The grant of an access token, with the refresh token that takes the place of the shown one. */
+  /** The grant for a new access token, with the refresh token that replaces the presented one. */
   refresh(
     parameters: Parameters,
     clientId: string,
@@ -209,7 +206,11 @@ export type RefreshService = {
 
 type Family = { readonly grant: Grant; readonly untilMs: number; isOver: boolean };
 
-/** No tokens. Past a thousand the oldest are forgotten. */
+/**
+ * Creates the refresh service, without tokens. Each token works once and is replaced; one that is presented
+ * again ends all tokens of its login, because either its owner or a thief has used it before. Beyond a
+ * thousand tokens, the oldest are removed. RFC 6749 §6, RFC 9700 §4.14.2.
+ */
 export function createRefreshService(): RefreshService {
   const tokens = new Map<string, { readonly family: Family; isUsed: boolean }>();
 
@@ -244,12 +245,9 @@ export function createRefreshService(): RefreshService {
   };
 }
 
-// The key of the development issuer and the tokens that it signs. The key lives as long as the process.
-// RFC 9068 §2, RFC 7517 §5.
-
 export type SignToken = (grant: Grant, lifetimeSeconds: number) => Promise<string>;
 
-/** Makes a key, its public set, and what signs with it in the name of an issuer. */
+/** Generates a key, which lives as long as the process, with its public JWK Set and a signing function. */
 export async function createSigner(): Promise<{
   readonly jwks: object;
   readonly signFor: (issuer: string) => SignToken;
@@ -261,7 +259,7 @@ export async function createSigner(): Promise<{
     (issuer: string): SignToken =>
     async ({ subject, client, resource, groups, scopes }, lifetimeSeconds) => {
       const now = Math.floor(Date.now() / 1000);
-      // A token that has expired was issued before it did.
+      // An expired token must have been issued before it expired.
       const issuedAt = Math.min(now, now + lifetimeSeconds - 1);
       return await new SignJWT({ client_id: client, scope: scopes.join(' '), groups })
         .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid })

@@ -1,7 +1,7 @@
-// The embedded development issuer: enough of an authorization server for MCP clients on this machine.
-// It approves every login without asking, so it listens on loopback alone, answers to its own name
-// alone, and `serve` never loads it. Keys live as long as the process.
-// RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707, RFC 9068, RFC 9207.
+// The embedded development issuer: an authorization server sufficient for MCP clients on this machine. It
+// approves every login without asking, so it listens on loopback only, accepts only its own host name, and is
+// never loaded by `serve`. Keys live as long as the process. RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707,
+// RFC 9068, RFC 9207.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -29,10 +29,10 @@ import {
   type SignToken,
 } from './issuer-grants.js';
 
-// What the development issuer says of itself, under both well-known paths.
-// RFC 8414 §2, OpenID Connect Discovery 1.0 §3, RFC 9207 §3.
-
-/** The metadata document. `takesDocuments`: clients may name themselves by the URL of a document. */
+/**
+ * The metadata document, served under both well-known paths. `takesDocuments`: clients may identify themselves
+ * by the URL of a document. RFC 8414 §2, OpenID Connect Discovery 1.0 §3, RFC 9207 §3.
+ */
 function issuerMetadata(issuer: string, takesDocuments: boolean): object {
   return {
     issuer,
@@ -57,26 +57,26 @@ const MAX_BODY_BYTES = 16 * 1024;
 const LISTEN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '::1']);
 
 type IssuerOptions = {
-  /** 0, the default, takes a free port. */
+  /** 0, the default, uses a free port. */
   readonly port?: number;
   /** `127.0.0.1` (the default) or `::1`; anything else is an error. */
   readonly host?: string;
   /** At least one; the first logs in unless `login_hint` names another. */
   readonly users: readonly [DevUser, ...DevUser[]];
-  /** Clients with a secret, for client credentials. */
+  /** Confidential clients for the client credentials grant. */
   readonly machines?: readonly DevMachine[];
-  /** Fetches the documents of clients that name themselves by URL; without it they are unknown. */
+  /** Fetches the documents of clients identified by URL; without it those clients are unknown. */
   readonly fetchDocument?: FetchDocument;
 };
 
-/** What a minted token says. Unset values are those of the first user. */
+/** The contents of a minted token. Unset values are those of the first user. */
 type MintOptions = {
   readonly resource: string;
   readonly subject?: string;
   readonly client?: string;
   readonly groups?: readonly string[];
   readonly scopes?: readonly string[];
-  /** An hour unless told; negative for a token that has expired. */
+  /** Defaults to an hour; negative for an expired token. */
   readonly lifetimeSeconds?: number;
 };
 
@@ -109,7 +109,7 @@ function refusal(error: OAuthError, status = 400): IssuerResponse {
   return { status, body: error };
 }
 
-/** Undefined when the body is larger than allowed. */
+/** The body as text, or `undefined` if it is larger than allowed. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let total = 0;
@@ -197,7 +197,7 @@ async function handleToken(request: IncomingMessage, parts: Parts): Promise<Issu
   };
 }
 
-/** A registration is JSON (RFC 7591 §3.1), which no page of another site can send unasked. */
+/** A registration is JSON (RFC 7591 §3.1), which a page of another site cannot send without a preflight. */
 async function handleRegistration(request: IncomingMessage, parts: Parts): Promise<IssuerResponse> {
   const [type = ''] = (request.headers['content-type'] ?? '').split(';', 1);
   if (type.trim().toLowerCase() !== 'application/json')
@@ -239,7 +239,7 @@ async function route(request: IncomingMessage, parts: Parts): Promise<IssuerResp
   }
 }
 
-/** Pages of this machine may read the answers; no other site may. */
+/** CORS headers: only pages served from this machine may read responses. */
 function crossOriginHeaders(origin: string | undefined): Readonly<Record<string, string>> {
   if (origin === undefined || !URL.canParse(origin)) return {};
   if (!isLoopbackHost(new URL(origin).hostname)) return {};
@@ -251,7 +251,7 @@ function crossOriginHeaders(origin: string | undefined): Readonly<Record<string,
   };
 }
 
-/** A name that was pointed at loopback from outside is not ours (DNS rebinding). */
+/** Refuses other host names that resolve to loopback (DNS rebinding). */
 function isOwnHost(host: string | undefined, issuer: string): boolean {
   const { host: own, port } = new URL(issuer);
   return host === own || host === `localhost:${port}`;

@@ -1,12 +1,12 @@
 // `npm run demo`: from a fresh clone to a running demo. Installs what is missing, builds, and starts
-// `sallyport dev --demo`; flags such as --exit are passed on, and its exit code is ours.
+// `sallyport dev --demo` with the given flags, such as --exit, whose exit code it returns.
 
 import { join } from 'node:path';
 import { prepare, runProgram } from './dependencies.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
 
-// Ctrl-C reaches the child too (same terminal); waiting for it lets it close its listeners.
+// Ctrl-C also reaches the child (same terminal); waiting for the child lets it close its listeners.
 process.on('SIGINT', () => undefined);
 
 const prepared = await prepare(root);

@@ -1,10 +1,10 @@
-// A very small MCP client on fetch, for the tour: one request, one answer, both eras. It shows what is
-// on the wire (status, headers, body) and never retries, follows or hides anything.
+// A minimal MCP client on fetch for the tour: one request, one response, in the session and the stateless era.
+// It returns status, headers and body as received and never retries, follows redirects or hides anything.
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 
-/** What came back over HTTP. */
+/** An HTTP response as received. */
 export type WireResponse = {
   readonly status: number;
   readonly headers: Headers;
@@ -14,7 +14,7 @@ export type WireResponse = {
   readonly message: JsonObject | undefined;
 };
 
-/** A client in an open session of the session era. */
+/** A client with an open session. */
 export type TourSession = {
   readonly id: string;
   request(method: string, params?: JsonObject): Promise<WireResponse>;
@@ -44,7 +44,7 @@ function parseObject(text: string): JsonObject | undefined {
   }
 }
 
-/** The response among the events of a stream: the one message that is neither request nor notification. */
+/** The response among the events of a stream: the first message without a `method`. */
 function findResponse(body: string): JsonObject | undefined {
   for (const line of body.split('\n')) {
     if (!line.startsWith('data:')) continue;
@@ -79,7 +79,7 @@ async function send(
   return { status: response.status, headers: response.headers, body, message: parsed };
 }
 
-/** One request within a session that is named by its id, whoever it belongs to. */
+/** Sends one request in a session given by its id, which may belong to another caller. */
 export function requestInSession(
   endpoint: Endpoint,
   sessionId: string,
@@ -90,7 +90,7 @@ export function requestInSession(
   return send(endpoint, 'POST', headers, { jsonrpc: '2.0', id: nextId(), method, params });
 }
 
-/** Opens a session; throws with the status where the server opens none. */
+/** Opens a session; throws with the status if the server does not open one. */
 export async function openTourSession(endpoint: Endpoint): Promise<TourSession> {
   const params = { protocolVersion: SESSION_VERSION, capabilities: {}, clientInfo: CLIENT };
   const hello = { jsonrpc: '2.0', id: nextId(), method: 'initialize', params };
@@ -110,7 +110,7 @@ export async function openTourSession(endpoint: Endpoint): Promise<TourSession> 
   };
 }
 
-/** One request of the stateless era. `headers` replaces what the body would say, to tell lies. */
+/** Sends one request of the stateless era. `headers` overrides headers so that they can contradict the body. */
 export function requestStateless(
   endpoint: Endpoint,
   method: string,

@@ -1,4 +1,5 @@
-// The scenes of the tour: what is announced, what is done, and what is compared, one defence each.
+// The scenes of the tour: each announces an outcome, makes requests and compares, for one defence. They observe
+// the wire on the client's side and what the upstream received, and know nothing of the gateway's internals.
 // docs/contract.md §6 has the outcomes that they announce.
 
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
@@ -12,19 +13,16 @@ import {
   type WireResponse,
 } from './tour-client.js';
 
-// What a scene of the tour is, what it plays on, and the comparisons that scenes share. Looks at the wire
-// on the client's side and at what the upstream saw; knows nothing of how the gateway works.
-
-/** One comparison: what should hold, whether it does, and what was seen where it does not. */
+/** One comparison: the expectation, whether it holds, and what was observed instead. */
 export type Check = { readonly what: string; readonly holds: boolean; readonly seen: string };
 
 type MintOptions = { readonly audience?: string; readonly scopes?: readonly string[] };
 
-/** What the scenes play on. */
+/** What scenes work with. */
 export type Stage = {
   /** The upstream's endpoint at the gateway. */
   readonly url: string;
-  /** A token of this user for this endpoint, with the user's own scopes unless told otherwise. */
+  /** Mints a token of this user for this endpoint, by default with all of the user's scopes. */
   mint(user: DemoUser, options?: MintOptions): Promise<string>;
   readonly upstream: DemoUpstream;
 };
@@ -39,12 +37,12 @@ export type Scene = {
 const UNKNOWN_TOOL = 'no_such_tool';
 /** "Not found" of tools and prompts in every era. */
 const NOT_FOUND = -32602;
-/** Where a refusal carries its decision (docs/contract.md §6). */
+/** The member in which a refusal carries its decision (docs/contract.md §6). */
 const DECISION_KEY = 'dev.sallyport/decision';
 const USES: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 const MAX_PAGES = 20;
 
-/** A comparison; `seen` is shown where it fails. */
+/** A comparison; `seen` is shown if it fails. */
 function check(what: string, holds: boolean, seen: unknown): Check {
   return { what, holds, seen: String(seen) };
 }
@@ -56,18 +54,18 @@ function member(value: unknown, ...path: readonly string[]): unknown {
   return current;
 }
 
-/** Nothing that a policy decides about reached the upstream since it last forgot. */
+/** Checks that no request subject to policy has reached the upstream since its last `forget`. */
 function untouched({ upstream }: Stage): Check {
   const names = upstream.seen().flatMap((seen) => (USES.has(seen.method ?? '') ? [seen.name] : []));
   return check('the server behind saw nothing', names.length === 0, names.join());
 }
 
-/** The HTTP status of an answer. */
+/** Checks the HTTP status of a response. */
 function status(response: WireResponse, expected: number): Check {
   return check(`HTTP ${expected}`, response.status === expected, `HTTP ${response.status}`);
 }
 
-/** The JSON-RPC error code of an answer. */
+/** Checks the JSON-RPC error code of a response. */
 function code(response: WireResponse, expected: number, meaning: string): Check {
   const seen = member(response.message, 'error', 'code');
   return check(
@@ -77,7 +75,7 @@ function code(response: WireResponse, expected: number, meaning: string): Check 
   );
 }
 
-/** The answer without what differs from one exchange to the next: equal texts are no oracle. */
+/** The response without what differs between requests. Equal texts show that responses are no oracle. */
 function withoutIds(response: WireResponse): string {
   const { message } = response;
   const error = member(message, 'error');
@@ -87,7 +85,7 @@ function withoutIds(response: WireResponse): string {
   return JSON.stringify([response.status, error['code'], error['message'], decisionKeys]);
 }
 
-/** Plays within a session of this user and closes it; the upstream forgets what opening it took. */
+/** Runs `use` in a session of this user and closes it. The upstream forgets the requests that opened it. */
 async function withSession<T>(
   stage: Stage,
   user: DemoUser,
@@ -103,7 +101,7 @@ async function withSession<T>(
   }
 }
 
-/** A call in a session. */
+/** Calls a tool in a session. */
 function callTool(
   session: TourSession,
   name: string,
@@ -242,9 +240,9 @@ const redacted: Scene = {
   },
 };
 
-/** What a client would load, hide or run: images, markup, links to script. */
+/** Content that a client would load, hide or run: images, markup, links to script. */
 const ACTIVE = /!\[[^\]]*\]\(|<img|<!--|\]\(\s*javascript:/i;
-/** Control and format characters but for white space: terminal escapes, zero width, tags. */
+/** Control and format characters other than white space: terminal escapes, zero width, tags. */
 const UNSEEN = /(?![\n\r\t])[\p{Cc}\p{Cf}]/u;
 
 const neutralized: Scene = {
@@ -363,7 +361,7 @@ const drifted: Scene = {
     }),
 };
 
-/** The tour, in its order. The drift comes last, because it outlives its scene. */
+/** The scenes in their order. The drift is last, because its effect outlasts its scene. */
 export const SCENES: readonly Scene[] = [
   allowed,
   filtered,

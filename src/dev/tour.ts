@@ -1,12 +1,10 @@
-// The scripted tour of the demo: real MCP calls through the gateway, each announced before it is made and
-// compared after, then the audit of what just happened. Ends with how many outcomes were as announced.
+// The scripted tour of the demo: announces real MCP calls through the gateway, makes them and compares the
+// outcomes, then prints the audit log of what happened. Ends with the number of outcomes that were as
+// announced. Control characters are removed from everything received before it is printed.
 
 import { isObject } from '../protocol/jsonrpc.js';
 import type { Stage } from './tour-scenes.js';
 import { type Check, SCENES, type Scene } from './tour-scenes.js';
-
-// How the tour looks on a terminal: colours or none, scenes, comparisons, and the audit lines as a table.
-// Whatever came over the wire is stripped of control characters before it is shown.
 
 type Paint = {
   bold(text: string): string;
@@ -26,24 +24,24 @@ function keep(text: string): string {
   return text;
 }
 
-/** Colours, or the same calls without any (NO_COLOR, or no terminal). */
+/** Terminal colours, or the same functions without any (NO_COLOR, or no terminal). */
 export function createPaint(hasColor: boolean): Paint {
   if (!hasColor) return { bold: keep, dim: keep, good: keep, bad: keep };
   return { bold: wrap(1), dim: wrap(2), good: wrap(32), bad: wrap(31) };
 }
 
-/** Foreign text that is safe to print: no control or format characters, not longer than a line. */
+/** Makes received text safe to print: no control or format characters, at most one line long. */
 export function quiet(text: string): string {
   return text.replace(CONTROLS, '·').slice(0, MAX_SEEN);
 }
 
-/** What is printed before a scene. */
+/** The text printed before a scene. */
 function announceScene(paint: Paint, number: number, scene: Scene): string {
   const label = String(number).padStart(2);
   return `\n${paint.dim(label)}  ${paint.bold(scene.title)}\n    ${paint.dim('expect')} ${scene.expect}\n`;
 }
 
-/** One comparison, with what was seen where it fails. */
+/** One comparison, with what was observed if it fails. */
 export function printCheck(paint: Paint, check: Check): string {
   if (check.holds) return `    ${paint.good('✓')} ${check.what}\n`;
   return `    ${paint.bad('✗')} ${check.what} ${paint.bad(`— seen: ${quiet(check.seen)}`)}\n`;
@@ -111,7 +109,7 @@ function otherRow(event: unknown, type: string): Row {
 
 const SHOWN: ReadonlySet<string> = new Set(['auth.failure', 'pin.drift']);
 
-/** Rows of audit lines: one for an exchange (its outcome where there is one), one for other events. */
+/** Rows of audit lines: one per request (its outcome if there is one), and one per other event. */
 function rowsOf(lines: readonly string[]): Row[] {
   const rows = new Map<string, Row>();
   for (const [index, line] of lines.entries()) {
@@ -130,7 +128,7 @@ function paintVerdict(paint: Paint, verdict: string): string {
   return verdict === 'deny' ? paint.bad(padded) : padded;
 }
 
-/** The audit of the tour as a table. */
+/** The audit log of the tour as a table. */
 export function printAudit(paint: Paint, lines: readonly string[]): string {
   const rows = rowsOf(lines);
   const whoWidth = Math.max(3, ...rows.map((row) => row.who.length));
@@ -143,16 +141,16 @@ export function printAudit(paint: Paint, lines: readonly string[]): string {
   return body.join('');
 }
 
-/** What the tour plays on and where it is shown. */
+/** The stage of the tour, and its output. */
 type TourPorts = Stage & {
-  /** Every line of the audit log so far, without line ends, oldest first. */
+  /** Every line of the audit log so far, without line feeds, oldest first. */
   readAudit(): Promise<readonly string[]>;
   write(text: string): void;
-  /** False without a terminal and where NO_COLOR is set. */
+  /** False without a terminal or if NO_COLOR is set. */
   readonly hasColor: boolean;
 };
 
-/** How the tour ended: 0 when every outcome was as announced, else 1. */
+/** Exit code: 0 if every outcome was as announced, else 1. */
 type TourExit = 0 | 1;
 
 async function play(scene: Scene, ports: TourPorts): Promise<readonly Check[]> {
@@ -173,8 +171,8 @@ function summary(paint: Paint, failed: readonly Scene[], total: number): string 
 }
 
 /**
- * Plays every scene, prints as it goes, and leaves the upstream behaving. Resolves with the exit code;
- * a scene that throws counts as an outcome that differs.
+ * Runs every scene, prints as it goes, and resets the upstream's behaviour at the end. Resolves with the exit
+ * code; a scene that throws counts as an outcome that differs.
  */
 export async function runTour(ports: TourPorts): Promise<TourExit> {
   const paint = createPaint(ports.hasColor);

@@ -1,5 +1,5 @@
-// What a lock file becomes: after a listing, after an approval, after a block.
-// A listing never approves and never unblocks by itself; an approval names the digest it is about.
+// Computes the new content of a lock file after a listing, an approval or a block. A listing by itself
+// never approves or unblocks anything, and an approval names the digest that it applies to.
 // docs/contract.md §5.
 
 import type { PinKind } from '../policy/definitions.js';
@@ -22,14 +22,14 @@ type Offered<Definition> = { readonly digest: string; readonly definition: Defin
 
 export type FetchedLock = {
   readonly lock: Lock;
-  /** Definitions that cannot be pinned: a name that stands twice, or no canonical form. */
+  /** Definitions that cannot be pinned: repeated names, or definitions without a canonical form. */
   readonly unusable: readonly { readonly kind: PinnedKind; readonly name: string }[];
 };
 
 /**
- * The lock file after a listing. New definitions are pending; a changed one stands beside the approved
- * as a pending variant; pending ones that are no longer offered go; approved and blocked ones stay.
- * With an approval, exactly what is offered is approved, but for blocked names.
+ * The lock file after a listing. New definitions are added as pending, and a changed one as a pending
+ * variant of the approved one. Pending definitions that are no longer offered are removed; approved and
+ * blocked ones stay. With an approval, exactly what is offered is approved, except blocked names.
  */
 export function mergeFetched(input: {
   readonly upstream: string;
@@ -69,7 +69,7 @@ export function mergeFetched(input: {
   return { lock: { upstream: input.upstream, server, instructions, pins }, unusable };
 }
 
-/** What is offered under a name, to whichever face; `undefined` where one of them cannot be pinned. */
+/** What is offered under a name to any client profile; `undefined` if one definition cannot be pinned. */
 function offeredIn(
   observed: Observed,
   kind: PinKind,
@@ -113,7 +113,7 @@ function keepsVersion<Definition>(
 
 const STATUS_ORDER = { blocked: 0, approved: 1, pending: 2 } as const;
 
-/** Approved before pending, so that the definition in use stands first; a variant's block does not. */
+/** Puts approved versions first, so that the definition in use leads even if a variant is blocked. */
 function toPin<Definition extends Content>(
   versions: readonly PinVersion<Definition>[],
 ): Pin<Definition> | undefined {
@@ -134,7 +134,7 @@ function withoutVariants<Definition>(version: PinVersion<Definition>): PinVersio
   return { status, sha256, approval, definition };
 }
 
-/** Which pin a command is about. */
+/** The pin that a command refers to. */
 export type PinName = { readonly kind: PinnedKind; readonly name: string };
 
 export type PinChange =
@@ -142,16 +142,16 @@ export type PinChange =
   | { readonly ok: false; readonly why: 'not-in-lock' | 'moved-on'; readonly digests: string[] };
 
 /**
- * Approves the definition that has this digest. Refused where the lock file holds none, or where the
- * upstream was asked and offers something else. What was approved before stays approved while it is
- * offered, or while nobody could ask.
+ * Approves the definition with this digest. Refused if the lock file does not hold it, or if the upstream
+ * was queried and does not offer it. Earlier approvals stay if their definition is still offered or if the
+ * upstream could not be queried.
  */
 export function approvePin(input: {
   readonly lock: Lock;
   readonly pin: PinName;
   readonly digest: string;
   readonly approval: Approval;
-  /** What the upstream offers now; `undefined` where it could not be asked. */
+  /** What the upstream offers now; `undefined` if it could not be queried. */
   readonly observed: Observed | undefined;
 }): PinChange {
   return changePin(input.lock, input.pin, (pin) => {
@@ -178,7 +178,7 @@ export function approvePin(input: {
   });
 }
 
-/** Blocks a name, whatever it offers. An approval of a digest lifts the block. */
+/** Blocks a name with all its versions. Approving a digest lifts the block. */
 export function blockPin(lock: Lock, pin: PinName): PinChange {
   return changePin(lock, pin, (current) => {
     const [first, ...variants] = versionsOf(current);
@@ -233,7 +233,7 @@ function editPin<Definition extends Content>(
   return { ok: true, pin: ordered };
 }
 
-/** The digests that wait for an approval, by kind and name. */
+/** The digests that are pending approval, by kind and name. */
 export function pendingOf(lock: Lock): readonly (PinName & { readonly digest: string })[] {
   const waiting = (kind: PinnedKind, name: string, pin: Pin<Content> | undefined) =>
     versionsOf(pin).flatMap((version) =>
@@ -245,7 +245,7 @@ export function pendingOf(lock: Lock): readonly (PinName & { readonly digest: st
   return [...pins, ...waiting('instructions', 'instructions', lock.instructions)];
 }
 
-/** How many names stand approved. */
+/** The number of names with an approved definition. */
 export function countApproved(lock: Lock): number {
   return PIN_KINDS.reduce(
     (sum, kind) =>

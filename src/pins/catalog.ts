@@ -1,6 +1,7 @@
-// What stands for each name: the lock file and the last observation, put together once a version.
-// A name is approved when something approved was seen and nothing else was. Names are exact: two that
-// differ in case or by a look-alike letter are two names. docs/contract.md §5.
+// The catalog of an upstream: compares each pin of the lock file with what the upstream was last seen to
+// offer. A name is approved if an approved definition was seen and no other. Names are compared exactly:
+// names that differ in case or by a look-alike letter are different. docs/contract.md §5; MCP 2026-07-28,
+// tools (x-mcp-header).
 
 import type {
   Catalogue,
@@ -31,28 +32,28 @@ import {
 
 export type CatalogueInput = {
   readonly upstream: string;
-  /** Without a lock file nothing is pinned. */
+  /** Without a lock file, nothing is pinned. */
   readonly lock: Lock | undefined;
-  /** Without an observation nothing is approved: what is pinned is `absent`. */
+  /** Without an observation, nothing is approved: every pin is `absent`. */
   readonly observed: Observed | undefined;
   readonly mode: 'strict' | 'off';
   readonly onDrift: 'hide-tool' | 'stop-upstream';
   readonly compile: CompileDefinition;
   /**
-   * Where the upstream offers a name differently to each face and each is approved, what it offers to this
-   * one is what its pages must show, and what arguments and results are checked against.
+   * If the upstream offers different, approved definitions to different client profiles, the one offered to
+   * this profile must be listed to the client and is what arguments and results are checked against.
    */
   readonly clientProfile?: ClientProfile;
 };
 
 type PinComparison = {
-  /** `invalid`: the name stood more than once in one listing. */
+  /** `invalid`: the name occurred more than once in one listing. */
   readonly state: Standing['state'];
   readonly approved: readonly PinVersion<Pin['definition']>[];
   readonly observedItems: readonly ObservedItem[];
 };
 
-/** The catalogue of one upstream. Immutable; standings and schemas are worked out when first asked for. */
+/** The catalog of one upstream. Immutable; standings and schemas are computed on first use and kept. */
 export function createCatalogue(input: CatalogueInput): Catalogue {
   const { upstream, lock, observed, mode } = input;
   const standings = {
@@ -74,7 +75,7 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
         pin === undefined ? unpinned(observed, kind, name) : standingOf(input, kind, name, pin);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
       const standing = listed === undefined ? stands : { ...stands, listed };
-      // Only names that are pinned or listed are remembered: others come over the wire without end.
+      // Only pinned or listed names are cached: clients can send any number of other names.
       if (pin !== undefined || listed !== undefined) standings[kind].set(name, standing);
       return standing;
     },
@@ -87,7 +88,7 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
   };
 }
 
-/** The listings by this face, or by any where none is meant. */
+/** The listings for the client profile, or all listings if no profile is given. */
 function listingsFor({
   observed,
   clientProfile,
@@ -98,7 +99,7 @@ function listingsFor({
     : listings.filter((listed) => isSameProfile(listed, clientProfile));
 }
 
-/** The place of each name in them. */
+/** The position of each name in the listings. */
 function ranksOf(input: CatalogueInput, kind: PinKind): ReadonlyMap<string, number> {
   const names = listingsFor(input).flatMap((each) => [...each.seen[kind].keys()]);
   const ranks = new Map<string, number>();
@@ -119,14 +120,15 @@ function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin
   const compiled = version === undefined ? undefined : input.compile(kind, name, version);
   const isUsable = compiled?.ok === true && comparison.state !== 'invalid';
   const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
-  // Without pinning, a schema that may no longer be the upstream's checks nothing.
+  // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
   const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
   return { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
 }
 
 /**
- * What the upstream listed last under a name, towards this face where it differs, or undefined where that
- * cannot be told or used. Approves nothing: it describes arguments and results where nothing is pinned.
+ * The definition that the upstream last listed under a name, for the client profile if there are several;
+ * `undefined` if it is ambiguous or unusable. Approves nothing: it describes arguments and results of
+ * upstreams without pinning.
  */
 function listedDefinition(
   input: CatalogueInput,
@@ -141,13 +143,13 @@ function listedDefinition(
   const shown = lastNoted(observed, kind, name, listing?.verifiedAtMs ?? 0) ?? own;
   const { digest, definition } = shown ?? {};
   if (digest === undefined || definition === undefined) return undefined;
-  // What has no digest of its own must not share that of another.
+  // A definition without a digest needs a cache key that it does not share with another.
   const sha256 = digest === NO_DIGEST ? sha256Hex(JSON.stringify(definition)) : digest;
   const compiled = compile(kind, name, { sha256, definition });
   return compiled.ok ? compiled.pinned : undefined;
 }
 
-/** Whether what was seen of a name is what was approved. Shared with the drift report. */
+/** Compares the definitions seen under a name with its pin. Shared with the drift report. */
 function comparePin(pin: Pin, observedItems: readonly ObservedItem[]): PinComparison {
   const approved = approvedVersions(pin);
   const blocked = versionsOf(pin).filter((version) => version.status === 'blocked');
@@ -174,7 +176,7 @@ function deviant({ approved, observedItems }: PinComparison): ObservedItem | und
   return observedItems.find((observedItem) => !hasAny(approved, [observedItem]));
 }
 
-/** `own`: as the face in question is offered it. */
+/** Chooses the approved version to use. `own`: what is offered to the client profile in question. */
 function chooseVersion(
   own: ObservedItem | undefined,
   { approved, observedItems }: PinComparison,
@@ -186,7 +188,7 @@ function chooseVersion(
   );
 }
 
-/** True when something approved is offered otherwise, instructions included. */
+/** True if an approved definition, or the instructions, are offered in another version. */
 function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boolean {
   if (lock === undefined || observed === undefined) return false;
   if (haveInstructionsChanged(lock, observed)) return true;
@@ -214,13 +216,9 @@ function approvedInstructions(input: CatalogueInput): string | undefined {
   return version?.definition;
 }
 
-// Makes an approved definition ready for decisions: schemas compiled, mirrored parameters found.
-// Once a digest, not once a request or a reload. Never compiles what nobody approved.
-// docs/contract.md §5; MCP 2026-07-28, tools (x-mcp-header).
-
 type Mirrored = PinnedDefinition['mirrored'];
 
-/** How schemas are compiled and mirrored parameters read: policy/json-schema/validator.ts and protocol/headers.ts. */
+/** Compiles schemas and finds mirrored parameters: policy/json-schema/validator.ts, protocol/headers.ts. */
 export type SchemaTools = {
   compileSchema(
     schema: JsonObject | boolean,
@@ -238,24 +236,27 @@ type CompiledDefinition =
   | { readonly ok: true; readonly pinned: PinnedDefinition }
   | { readonly ok: false; readonly why: string };
 
-/** Compiles one approved definition, or says why it cannot be used. Never throws. */
+/** Compiles one definition, or explains why it cannot be used. Never throws. */
 export type CompileDefinition = (
   kind: PinKind,
   name: string,
   version: { readonly sha256: string; readonly definition: JsonObject },
 ) => CompiledDefinition;
 
-/** Compiled definitions kept; past it the oldest goes. */
+/** Compiled definitions that are kept; beyond that, the oldest is removed. */
 const MAX_COMPILED = 5000;
 
-/** A compiler that remembers by kind and digest, for as many catalogues as share it. */
+/**
+ * Creates a compiler that caches by kind and digest and can be shared by catalogs, so that a definition is
+ * compiled once and not per request or reload.
+ */
 export function createDefinitionCompiler(
   tools: SchemaTools,
   maxCompiled = MAX_COMPILED,
 ): CompileDefinition {
   const known = new Map<string, CompiledDefinition>();
   return (kind, name, version) => {
-    // The digest covers the name: equal digests of one kind are equal definitions.
+    // The digest covers the name: definitions of one kind with equal digests are equal.
     const key = `${kind} ${version.sha256}`;
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
@@ -274,7 +275,7 @@ function compileGuarded(
   try {
     return compile(tools, kind, name, version);
   } catch {
-    // Schemas are written by strangers: one that breaks its compiler is one that cannot be used.
+    // Schemas come from upstreams: one that makes the compiler throw is treated as unusable.
     return { ok: false, why: 'the definition cannot be compiled' };
   }
 }

@@ -1,16 +1,12 @@
-// Names the difference between two definitions: what a reviewer should look at first.
-// Never decides: any difference at all hides the definition, whatever its name. Pure.
-// docs/contract.md §5 (classes of a drift).
+// Classifies the difference between two definitions, so that a reviewer knows what to look at first. It
+// decides nothing: any difference hides the definition, whatever its class. Pure.
+// docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, applicator and validation vocabularies.
 
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
 
-// What in a text speaks to a model or leads out of it: orders, hidden characters, addresses.
-// Only for naming a difference to a reviewer: it neither allows nor refuses, so a miss costs a label.
-// Linear: literal search over folded text, and two patterns without nested repetition.
-
-/** Literal phrases of orders to a model, in lower case, single spaces. */
+/** Phrases of instructions to a model, in lower case with single spaces. */
 const ORDERS = [
   'ignore previous',
   'ignore all previous',
@@ -59,7 +55,11 @@ const ADDRESS = /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'
 const ENCODED_RUN = /[A-Za-z0-9+/]{80,4000}/g;
 const SPACE_RUN = /\s+/g;
 
-/** The cues of every string and key of a value, each once. Two texts with equal cues say no more. */
+/**
+ * The cues of every string and key of a value, each once. A cue is content that addresses a model or leads out
+ * of a text: instructions, hidden characters, URLs. Cues only label a difference, so a missed one costs a
+ * label. Linear time: literal search over case-folded text, and two patterns without nested repetition.
+ */
 export function findCues(value: Json): ReadonlySet<string> {
   const cues = new Set<string>();
   const open: Json[] = [value];
@@ -84,11 +84,7 @@ function addCues(text: string, cues: Set<string>): void {
   for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
 }
 
-// Whether a changed JSON Schema accepts more, accepts less, or only reads otherwise.
-// Names a difference for a reviewer; it decides nothing. What it does not know counts as both.
-// JSON Schema 2020-12, applicator and validation vocabularies.
-
-/** Keywords that tell a reader something and refuse nothing. */
+/** Keywords that describe and do not validate. */
 const DESCRIPTIVE_KEYWORDS = new Set([
   '$comment',
   'default',
@@ -99,10 +95,10 @@ const DESCRIPTIVE_KEYWORDS = new Set([
   'title',
   'writeOnly',
 ]);
-/** Keywords that only say how the schema is written. */
+/** Keywords about the schema's own notation. */
 const NOTATION = new Set(['$schema']);
 const SCHEMA_MAPS = new Set(['$defs', 'definitions', 'properties', 'patternProperties']);
-/** Lists whose order means nothing. */
+/** Keywords whose lists are unordered. */
 const UNORDERED = new Set(['enum', 'required', 'type']);
 const LOWER_BOUNDS = new Set([
   'minimum',
@@ -129,7 +125,10 @@ const WIDER: SchemaChange = { isWidened: true, isNarrowed: false };
 const NARROWER: SchemaChange = { isWidened: false, isNarrowed: true };
 const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
 
-/** How what a schema accepts differs. A member that was not described before is a widening. */
+/**
+ * How the set of values that a schema accepts differs. Describing a member that was not described before is a
+ * widening; unknown keywords count as both wider and narrower.
+ */
 function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
   const [a, b] = [asSchema(before), asSchema(after)];
   if (JSON.stringify(a) === JSON.stringify(b)) return NOTHING;
@@ -139,8 +138,8 @@ function compareSchemas(before: Json | undefined, after: Json | undefined): Sche
 }
 
 /**
- * A schema written in one way: keys sorted, lists without order sorted, notation removed, and, where
- * `keepTelling` is false, also what only tells.
+ * A schema in normal form: keys sorted, unordered lists sorted, notation removed and, unless
+ * `keepDescriptive`, descriptive keywords removed.
  */
 function normalizeSchema(schema: Json, keepDescriptive: boolean): Json {
   if (!isObject(schema)) return schema;
@@ -165,7 +164,7 @@ function normalizeKeyword(key: string, value: Json, keepDescriptive: boolean): J
   return normalizeSchema(value, keepDescriptive);
 }
 
-/** The same value with the members of each object in one order. */
+/** The same value with the members of each object sorted by name. */
 export function sortMembers(value: Json): Json {
   if (Array.isArray(value)) return value.map(sortMembers);
   if (!isObject(value)) return value;
@@ -176,7 +175,7 @@ export function sortMembers(value: Json): Json {
   );
 }
 
-/** An own member, never one that every object inherits: names come over the wire. */
+/** An own member, never an inherited one: names come from upstreams. */
 function memberOf(object: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
@@ -240,7 +239,7 @@ function compareRequired(before: readonly string[], after: readonly string[]): S
   };
 }
 
-/** `type` and `enum`: more alternatives accept more, and no list accepts all. */
+/** `type` and `enum`: more alternatives accept more values, and an absent list accepts all. */
 function compareAlternatives(a: Json | undefined, b: Json | undefined): SchemaChange {
   if (a === undefined) return NARROWER;
   if (b === undefined) return WIDER;
@@ -263,7 +262,7 @@ function listOf(value: Json | undefined): readonly string[] {
   return values.map((item) => JSON.stringify(item));
 }
 
-/** The classes of a difference, the one to look at first standing first. */
+/** The classes of a difference, in the order in which a reviewer should look at them. */
 export const CHANGES = [
   'new-cue',
   'input-widened',
@@ -276,13 +275,13 @@ export const CHANGES = [
   'removed',
   'notation-only',
   'server-version',
-  // Only its digest is known: a page that a client asked for was noted without its definitions.
+  // Only the digest is known: the definition was recorded from a page without its content.
   'unclassified',
 ] as const;
 
 export type Change = (typeof CHANGES)[number];
 
-/** Members of a definition that a reader or a model is told. */
+/** Members of a definition that are shown to a person or a model. */
 const DESCRIPTIVE_MEMBERS = [
   'title',
   'description',
@@ -295,8 +294,8 @@ const DESCRIPTIVE_MEMBERS = [
 const SCHEMAS = new Set(['inputSchema', 'outputSchema']);
 
 /**
- * The classes of the difference, the gravest first; empty when the definitions are equal.
- * `undefined` stands for a definition that is not there.
+ * The classes of the difference, most serious first; empty if the definitions are equal.
+ * `undefined` stands for an absent definition.
  */
 export function compareDefinitions(
   kind: PinKind,
@@ -350,7 +349,7 @@ function descriptiveForm(value: Json | undefined): string {
   );
 }
 
-/** What the schema tells, apart from what it accepts: what is told in it, in the order of its places. */
+/** The descriptive texts of a schema with their paths, in order, without what it accepts. */
 function schemaDescriptions(schema: Json | undefined): string {
   const descriptions: string[] = [];
   collectDescriptions(normalizeSchema(schema ?? null, true), '', descriptions);
@@ -369,7 +368,7 @@ function collectDescriptions(value: Json, path: string, descriptions: string[]):
   }
 }
 
-/** Every other member: annotations, `_meta`, icons, execution, and whatever a later revision adds. */
+/** Compares all other members: annotations, `_meta`, icons, execution, and those of later revisions. */
 function hasOtherDifference(kind: PinKind, before: JsonObject, after: JsonObject): boolean {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   for (const name of names) {
@@ -395,7 +394,7 @@ function outputForm(definition: JsonObject): string {
     : descriptiveForm(schema);
 }
 
-/** Spacing and composed letters are notation. */
+/** Normalizes white space and Unicode composition, which count as notation. */
 function spaceless(text: string): string {
   return text.normalize('NFC').replace(/\s+/g, ' ').trim();
 }

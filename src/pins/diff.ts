@@ -1,16 +1,16 @@
-// Shows the difference of two definitions line by line, for a terminal or a report.
-// What a terminal would obey or a reader could not see is escaped. Pure; bounded work.
+// Renders the difference of two definitions line by line, for a terminal or a report. Escapes control
+// sequences and invisible characters. Pure, with bounded work.
 
 import type { Json } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
 import { sortMembers } from './compare.js';
 
-/** Past this product of line counts the two sides are shown whole, one after the other. */
+/** Above this product of line counts, both sides are shown completely, one after the other. */
 const MAX_TABLE_CELLS = 4_000_000;
 
 export type DiffLine = { readonly sign: ' ' | '-' | '+'; readonly text: string };
 
-/** The lines of both definitions, members sorted, texts broken at their own line ends. */
+/** The diff of both definitions, with sorted members and texts split at their own line ends. */
 export function diffDefinitions(
   before: Json | undefined,
   after: Json | undefined,
@@ -18,7 +18,7 @@ export function diffDefinitions(
   return diffLines(definitionLines(before), definitionLines(after));
 }
 
-/** Only the changed lines, each with up to `context` unchanged ones around it. */
+/** Only the changed lines, each with up to `context` unchanged lines around it. */
 export function changedLines(lines: readonly DiffLine[], context: number): readonly DiffLine[] {
   const kept = new Set<number>();
   for (const [index, line] of lines.entries()) {
@@ -28,7 +28,7 @@ export function changedLines(lines: readonly DiffLine[], context: number): reado
   return lines.filter((_, index) => kept.has(index));
 }
 
-/** Escaped, with its sign: what is printed. */
+/** The line as printed: its sign and the escaped text. */
 export function printDiffLine({ sign, text }: DiffLine): string {
   return `${sign} ${escapeForTerminal(text)}`;
 }
@@ -79,7 +79,7 @@ function signed(sign: DiffLine['sign'], texts: readonly string[]): readonly Diff
   return texts.map((text) => ({ sign, text }));
 }
 
-/** The longest common subsequence of lines, by the table of its lengths. */
+/** Diffs by the longest common subsequence of lines (table of lengths). */
 function diffMiddle(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
   if (before.length * after.length > MAX_TABLE_CELLS) {
     return [...signed('-', before), ...signed('+', after)];

@@ -1,19 +1,16 @@
-// The digest of a definition: what an approval names and a listing is compared by.
-// Hashes the whole definition, as the upstream wrote it, nothing left out and nothing cleaned.
-// docs/contract.md §5; SHA-256 over a domain line and the RFC 8785 form.
+// The digest of a definition, which approvals name and listings are compared by: SHA-256 over a domain
+// line and the RFC 8785 form. It covers the complete definition as the upstream wrote it; nothing is left
+// out, cleaned or repaired. docs/contract.md §5; RFC 8785 (JSON Canonicalization Scheme), §3.2; its input
+// is I-JSON (RFC 7493 §2).
 
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { PinKind } from '../policy/definitions.js';
 
-// The canonical form of a definition: equal for every spelling of the same JSON, different for any
-// other. Refuses first what has no such form; never repairs. Pure: the hash is taken in digest.ts.
-// RFC 8785 (JSON Canonicalization Scheme), §3.2; its input is I-JSON (RFC 7493 §2).
-
-/** Nesting past this has no form: canonicalization recurses. */
+/** Canonicalization recurses, so a value nested deeper than this has no canonical form. */
 export const MAX_DEFINITION_DEPTH = 64;
 
-/** Values that a definition may hold. Its form is made in one piece, and nobody else is served meanwhile. */
+/** Values that a definition may hold: its canonical form is computed synchronously and blocks the event loop. */
 export const MAX_DEFINITION_VALUES = 20_000;
 
 /** Why a value has no canonical form. */
@@ -28,13 +25,14 @@ type CanonicalForm =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly why: CanonicalizationError };
 
-/** With the `u` flag a surrogate matches only where it stands alone. */
+/** With the `u` flag, a surrogate matches only if it is unpaired. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
- * The RFC 8785 form of a value that strict JSON reading returned.
- * @param isExact false where a number literal of the source changed on the way through a double: two
- * such literals would share one form.
+ * The RFC 8785 form of a value that strict JSON reading returned: equal for every spelling of the same JSON
+ * and different for any other.
+ * @param isExact false if a number literal of the source is not exactly representable as a double: two such
+ * literals would have the same form.
  */
 export function canonicalForm(value: unknown, isExact = true): CanonicalForm {
   if (!isExact) return { ok: false, why: 'inexact-number' };
@@ -89,7 +87,7 @@ function scalarError(value: unknown): CanonicalizationError | undefined {
   }
 }
 
-/** What can be pinned: definitions, and the instructions that a server gives a model. */
+/** What can be pinned: definitions, and the instructions that a server gives to a model. */
 export type PinnedKind = PinKind | 'instructions';
 
 const DOMAINS: { readonly [kind in PinnedKind]: string } = {
@@ -101,8 +99,8 @@ const DOMAINS: { readonly [kind in PinnedKind]: string } = {
 };
 
 /**
- * Stands for a definition that has no digest (a number that a double cannot hold, a lone surrogate,
- * nesting or values past the cap). It is no SHA-256, so it equals no pin.
+ * Stands for the digest of a definition that has none (a number that a double cannot hold, a lone
+ * surrogate, too much nesting or too many values). It is not a SHA-256, so it equals no pin.
  */
 export const NO_DIGEST = 'no-digest';
 
@@ -131,8 +129,8 @@ type Taken = { readonly kind: PinnedKind; readonly isExact: boolean; readonly di
 const taken = new WeakMap<object, Taken>();
 
 /**
- * As {@link digestListed}, and kept as long as the definition, which nobody changes once it was read: what
- * takes long of a long listing can be done beforehand.
+ * As {@link digestListed}, cached for the lifetime of the definition object, which must not be modified
+ * after it was read. Allows the digests of a long listing to be computed beforehand.
  */
 export function digestOnce(kind: PinnedKind, definition: object, isExact: boolean): string {
   const known = taken.get(definition);

@@ -1,5 +1,5 @@
-// What an upstream offers otherwise than the lock file says, each difference reported once.
-// A report, not a control: the catalogue hides what differs whether or not anybody is told.
+// Finds the differences between what an upstream offers and its lock file, and reports each once.
+// This is a report and not a control: the catalog hides differing definitions independently of it.
 // docs/contract.md §5 (classified and recorded) and §8 (`pin.drift`).
 
 import type { PinKind } from '../policy/definitions.js';
@@ -20,25 +20,25 @@ import {
   versionsOf,
 } from './lock.js';
 
-/** What can differ: what is pinned, and what the server calls itself. */
+/** What can differ: what is pinned, and the identity that the server states. */
 export type DriftKind = PinnedKind | 'server';
 
 export type Drift = {
   readonly upstream: string;
   readonly kind: DriftKind;
-  /** `instructions` for instructions, `server` for the server, the uriTemplate for templates. From the upstream: escape it. */
+  /** `instructions` or `server` for those kinds, the uriTemplate for templates. Upstream text: escape it. */
   readonly name: string;
-  /** The gravest of `changes`. */
+  /** The most serious of `changes`. */
   readonly change: Change;
   readonly changes: readonly Change[];
-  /** Digests; `before` is the pinned one, absent for what is new, `after` for what is gone. */
+  /** Digests. `before` is the pinned one, absent for new definitions; `after` is absent for removed ones. */
   readonly before: string | undefined;
   readonly after: string | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
 };
 
-/** A difference with both sides, for showing. */
+/** A difference with both definitions, for display. */
 export type Difference = Omit<Drift, 'at' | 'upstream'> & {
   readonly beforeDefinition: JsonObject | string | undefined;
   readonly afterDefinition: JsonObject | string | undefined;
@@ -62,12 +62,12 @@ export function findDifferences(
   ];
 }
 
-/** Another version is told and is no drift: servers are updated all the time. */
+/** A new server version is reported but is not drift: servers are updated all the time. */
 export function isInformational({ change }: Pick<Difference, 'change'>): boolean {
   return change === 'server-version';
 }
 
-/** A lock file that remembers nobody is compared with nothing. */
+/** A lock file without a server identity is not compared. */
 function serverDifferences(
   known: ServerIdentity | undefined,
   observed: Observed,
@@ -150,11 +150,11 @@ function differences<Definition extends JsonObject | string>(
 ): readonly Difference[] {
   const approved = approvedVersions(pin);
   const versions = approved.length > 0 ? approved : versionsOf(pin);
-  // Of several forms the one that is offered no more has become another, not the one that still is.
+  // Of several versions, compare with one that is no longer offered: that is the one that changed.
   const isOffered = ({ sha256 }: PinVersion<Definition>): boolean =>
     offered.some(({ digest }) => digest === sha256);
   const base = versions.find((version) => !isOffered(version)) ?? versions[0];
-  // What nobody approved drifts only when it is something that the file has never seen.
+  // Without an approval, only definitions that the lock file does not hold at all are drift.
   const known = new Set(versions.map(({ sha256 }) => sha256));
   if (base !== undefined && offered.length === 0 && approved.length > 0) {
     return [difference(kind, name, base, undefined, compare(base.definition, undefined))];
@@ -189,19 +189,19 @@ function difference<Definition extends JsonObject | string>(
   };
 }
 
-/** Digests differ though no member does where a number has no exact form: only the writing differs. */
+/** The digests differ but no member does, as with numbers that have no exact form: only notation differs. */
 function fallbackChange(before: unknown, after: Offered<unknown> | undefined): Change {
   if (before === undefined) return 'new-tool';
   return after?.definition === undefined ? 'unclassified' : 'notation-only';
 }
 
-/** Reports differences that were not reported before. One for each upstream. */
+/** Reports the differences of one upstream that were not reported before. */
 export interface DriftWatch {
-  /** What differs now and did not, or not so, at the last call. */
+  /** The differences that did not exist at the last call. */
   report(lock: Lock | undefined, observed: Observed | undefined, atMs: number): readonly Drift[];
 }
 
-/** Remembers what was reported, for as long as it lasts: a restored definition that changes again is new. */
+/** Remembers reports while the difference lasts: a restored definition that changes again is reported again. */
 export function createDriftWatch(upstream: string): DriftWatch {
   let reported = new Set<string>();
   return {

@@ -1,6 +1,6 @@
-// What an upstream was last seen to offer: its complete listings, one a face, and what pages that
-// clients asked for showed since. A page only ever takes away: it can make a definition differ, and
-// only a complete listing that began afterwards can show it restored. docs/contract.md §5.
+// What an upstream was last seen to offer: its complete listings, one per client profile, and the pages
+// requested by clients since then. A page can only make a definition differ; only a complete listing that
+// began later can show that the definition is restored. docs/contract.md §5.
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
@@ -15,17 +15,17 @@ import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js'
 import type { ServerIdentity } from './lock.js';
 import { compareServers, digestServer, nameOf, PIN_KINDS, readServer } from './lock.js';
 
-/** One definition as it was seen. `isRepeated`: its name stood more than once in one listing. */
+/** One definition as it was seen. `isRepeated`: its name occurred more than once in one listing. */
 export type ObservedItem = {
   readonly digest: string;
-  /** Absent where a page was noted by its digests alone. */
+  /** Absent if only the digest was recorded from a page. */
   readonly definition: JsonObject | undefined;
   readonly isRepeated: boolean;
 };
 
 export type ListedObservation = ObservedItem & { readonly definition: JsonObject };
 
-/** One complete listing, by one face. */
+/** One complete listing for one client profile. */
 export type ObservedListing = ClientProfile & {
   readonly verifiedAtMs: number;
   readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, ListedObservation> };
@@ -35,7 +35,7 @@ export type ObservedListing = ClientProfile & {
   readonly protocolVersions: readonly string[];
 };
 
-/** A definition of a client's page that no complete listing showed so. */
+/** A definition on a client's page that differs from all complete listings. */
 export type NotedItem = {
   readonly kind: PinKind;
   readonly name: string;
@@ -45,33 +45,33 @@ export type NotedItem = {
 };
 
 export type Observed = {
-  /** At most one a face; never empty after a listing. */
+  /** At most one per client profile; never empty after a listing. */
   readonly listings: readonly ObservedListing[];
-  /** By kind and name. */
+  /** By kind and name; see `noteKey`. */
   readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
-  /** Equal for two observations that show the same; times play no part. */
+  /** Equal for two observations with the same content; times are not part of it. */
   readonly contentDigest: string;
 };
 
-/** The items of one page that a client asked for, as the upstream wrote them. */
+/** The items of one page that a client requested, as the upstream wrote them. */
 export type Page = {
   readonly kind: PinKind;
   readonly items: readonly {
     readonly name: string;
-    /** `undefined` where the definition has none: it then equals no pin. */
+    /** `undefined` if the definition has no digest: it then equals no pin. */
     readonly digest: string | undefined;
-    /** For naming the difference. */
+    /** For classifying the difference. */
     readonly definition?: JsonObject;
   }[];
   readonly atMs: number;
 };
 
-/** Sightings kept of one name; with more, the last counts as differing from every pin. */
+/** Definitions recorded per name; a further one replaces the last and counts as different from every pin. */
 export const MAX_NOTED_PER_NAME = 4;
-/** Past this, names that no listing showed are dropped: they cannot be called. Listed ones are kept. */
+/** Beyond this, names that no listing showed are dropped, as they cannot be called. Listed ones are kept. */
 export const MAX_NOTED_NAMES = 1000;
 
-/** One listing with its digests taken. Items of one name are merged; the name is then repeated. */
+/** One listing with its digests. Items with the same name are merged and marked as repeated. */
 export function observeListing(listing: Listing): ObservedListing {
   const { instructions } = listing;
   return {
@@ -110,7 +110,7 @@ function observeItems(
   return seen;
 }
 
-/** The observation that these listings make, one a face; of two of one face the later verified counts. */
+/** Combines listings into an observation; for each client profile, the one verified last is used. */
 export function mergeObserved(listings: readonly ObservedListing[]): Observed {
   const latest = new Map<string, ObservedListing>();
   for (const listing of listings) {
@@ -126,8 +126,8 @@ function orderOf({ era, apps }: ClientProfile): string {
 }
 
 /**
- * Puts a complete listing in place of the one of its face. What pages showed goes once every face was
- * listed by a listing that began after the page.
+ * Replaces the listing of a client profile by a complete one. Items recorded from a page are removed once
+ * every profile has a listing that began after the page.
  */
 export function noteListing(observed: Observed | undefined, listed: ObservedListing): Observed {
   const others = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, listed));
@@ -142,7 +142,7 @@ export function noteListing(observed: Observed | undefined, listed: ObservedList
   return seal(listings, noted);
 }
 
-/** The listing with its names where they stood before, new ones last: an order that changes by itself is none. */
+/** Keeps the order of the previous listing and appends new names, so that a mere reordering is not a change. */
 function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedListing {
   const ordered = (kind: PinKind): ReadonlyMap<string, ListedObservation> => {
     const seen = listed.seen[kind];
@@ -150,7 +150,7 @@ function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedLi
       const observedItem = seen.get(name);
       return observedItem === undefined ? [] : [[name, observedItem] as const];
     });
-    // A name that is set again keeps its place.
+    // A Map keeps the position of a key that is set again.
     return new Map([...kept, ...seen]);
   };
   const seen = {
@@ -162,7 +162,7 @@ function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedLi
   return { ...listed, seen };
 }
 
-/** The observation without a face that the upstream no longer answers; `undefined` when none is left. */
+/** Removes a client profile that the upstream no longer serves; `undefined` if no listing is left. */
 export function dropListing(
   observed: Observed | undefined,
   gone: ClientProfile,
@@ -174,8 +174,8 @@ export function dropListing(
 }
 
 /**
- * Notes a page that a client asked for. The same value is returned where the page shows nothing that
- * the listings did not, which is the usual case and costs a map look-up an item.
+ * Records a page that a client requested. Returns the same object if the page shows nothing that the
+ * listings did not, which is the usual case and costs one map lookup per item.
  */
 export function notePage(observed: Observed, page: Page): Observed {
   const { kind, atMs: notedAtMs } = page;
@@ -201,7 +201,7 @@ function addNoted(
   const items = noted.get(key) ?? [];
   const isUnlisted = !isListed(observed, item.kind, item.name);
   if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return;
-  // Seen again: only a listing that begins after this sighting may clear it.
+  // Seen again: only a listing that begins after this page may clear the item.
   const others = items.filter((other) => other.digest !== item.digest);
   if (others.length < MAX_NOTED_PER_NAME) noted.set(key, [...others, item]);
   else noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);
@@ -215,7 +215,7 @@ function isListed(observed: Observed, kind: PinKind, name: string): boolean {
   return observed.listings.some((listing) => listing.seen[kind].has(name));
 }
 
-/** Everything seen under a name, listings first. Empty where no complete listing has the name. */
+/** Everything seen under a name, listings first. Empty if no complete listing contains the name. */
 export function observedItemsOf(
   observed: Observed | undefined,
   kind: PinKind,
@@ -228,7 +228,7 @@ export function observedItemsOf(
   return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
 }
 
-/** What a page showed last of a listed name, where that was after this time and the page had more than a digest. */
+/** The last item recorded with a definition from a page after `afterMs`, for a listed name. */
 export function lastNoted(
   observed: Observed | undefined,
   kind: PinKind,
@@ -244,7 +244,7 @@ export function lastNoted(
     );
 }
 
-/** The names of a kind that complete listings showed, each once. */
+/** The names of a kind in the complete listings, each once. */
 export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
   return new Set((observed?.listings ?? []).flatMap((listing) => [...listing.seen[kind].keys()]));
 }
@@ -258,7 +258,7 @@ function seal(listings: readonly ObservedListing[], noted: Observed['noted']): O
   };
 }
 
-/** A server that calls itself otherwise shows something else. */
+/** A change of these members of `serverInfo` changes the content digest. */
 const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
 
 function digestInput(
@@ -281,7 +281,7 @@ function digestInput(
   return [listed, pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1))];
 }
 
-/** Every identity that an upstream showed, each once: faces may differ. */
+/** Every server identity that was seen, each once: it can differ between client profiles. */
 export function serversSeen(observed: Observed | undefined): readonly ServerIdentity[] {
   const seen = new Map<string, ServerIdentity>();
   for (const { serverInfo } of observed?.listings ?? []) {
@@ -291,7 +291,7 @@ export function serversSeen(observed: Observed | undefined): readonly ServerIden
   return [...seen.values()];
 }
 
-/** What the lock file remembers after a listing: what is known stays until somebody approves, but its version. */
+/** The server identity after a listing: except for its version, it changes only with an approval. */
 export function mergeServer(
   known: ServerIdentity | undefined,
   observed: Observed,

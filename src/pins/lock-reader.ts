@@ -1,6 +1,6 @@
-// Reads a lock file: its members are known, each digest is recomputed from the definition beside it,
-// and each approval names who gave it. Collects every mistake; never returns half a lock.
-// docs/contract.md §5 and §1 (`file:line:col`, did you mean).
+// Reads lock files: accepts known members only, recomputes each digest from its definition, and requires
+// each approval to name the person who gave it. Reports every mistake and never returns a partial lock file.
+// docs/contract.md §5, §1 (`file:line:col`, did you mean) and §3 (a reload is whole or not at all).
 
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
@@ -53,8 +53,8 @@ type Reading = {
 };
 
 /**
- * The lock that a text holds, or every mistake in it.
- * @param file names the file in faults; where it ends in `.lock.yaml`, its name must be the upstream's.
+ * Reads a lock file, or reports every mistake in it.
+ * @param file its name in diagnostics; if it ends in `.lock.yaml`, it must match the upstream's name.
  */
 export function readLock(file: string, text: string): LockReading {
   const source = readLockSource(file, text);
@@ -74,7 +74,7 @@ export function readLock(file: string, text: string): LockReading {
   return { lock: undefined, diagnostics };
 }
 
-/** A file that begins as we write it must end so: cut between two members it would still be YAML. */
+/** A file with our header must have our end mark: a file truncated between two members is still valid YAML. */
 function isCutOff(text: string): boolean {
   return text.startsWith(LOCK_HEADER) && !text.trimEnd().endsWith(`\n${LOCK_END}`);
 }
@@ -204,7 +204,7 @@ function readTextVersion(
   path: LockPath,
   entry: JsonObject,
 ): PinVersion<string> | undefined {
-  // Instructions may be pinned by digest and text alone; being in the file is then the approval.
+  // Instructions may be pinned by digest and text alone; their presence in the file is the approval.
   const review = readReview(reading, path, entry, 'approved');
   const text = entry['text'];
   if (typeof text !== 'string') return reading.report([...path, 'text'], 'must be a text');
@@ -291,27 +291,24 @@ function readObject(
   return value;
 }
 
-// Reads all lock files of a folder and the one hash that names their version.
-// Never guesses: a file with a mistake gives faults and no lock, and the caller keeps what it had.
-// docs/contract.md §5 and §3 (a reload is whole or not at all).
-
-/** How the folder is read. Both throw, or reject, where that fails. */
+/** File access to the folder. Both functions throw or reject on failure. */
 type LockPorts = {
   readFile(path: string): string | Uint8Array | Promise<string | Uint8Array>;
   readDir(path: string): readonly string[] | Promise<readonly string[]>;
 };
 
 type LockFolder = {
-  /** By upstream. Only files without a fault. */
+  /** By upstream. Contains only files without a diagnostic. */
   readonly locks: ReadonlyMap<string, Lock>;
-  /** SHA-256 over the names and texts of the files, lower-case hex. */
+  /** SHA-256 over the names and texts of the files, lower-case hex: the version of the lock files. */
   readonly hash: string;
   readonly diagnostics: readonly LockDiagnostic[];
 };
 
 /**
- * The lock files `<upstream>.lock.yaml` of a folder. A folder that does not exist holds none, and no
- * lock file means no pins; a folder or file that exists and cannot be read is a fault.
+ * Reads the lock files `<upstream>.lock.yaml` of a folder. A missing folder or file means no pins; a folder
+ * or file that exists but cannot be read is an error. A file with a mistake yields diagnostics and no lock,
+ * and the caller keeps its previous one.
  */
 export async function loadLocks(folder: string, ports: LockPorts): Promise<LockFolder> {
   const locks = new Map<string, Lock>();

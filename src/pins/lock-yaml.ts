@@ -1,6 +1,7 @@
-// Reads the YAML of a lock file into plain values, with the line and column of each.
-// Refuses what a machine-written file never holds: tags, anchors, merge keys, a second document.
-// Never throws. YAML 1.2.2, core schema (§10.3).
+// Reads the YAML of a lock file into plain values with their positions, and writes lock files. Reading
+// refuses what a generated file never contains (tags, anchors, merge keys, a second document) and never
+// throws. Written files are sorted with one member per line, so that a change is readable in a pull request.
+// docs/contract.md §5; YAML 1.2.2, core schema (§10.3), double-quoted scalars (§7.3.1).
 
 import {
   type Document,
@@ -26,15 +27,15 @@ import {
   versionsOf,
 } from './lock.js';
 
-/** A lock file past this is refused unread, in UTF-16 units. */
+/** Larger lock files are refused unread, in UTF-16 units. */
 const MAX_LOCK_LENGTH = 32 * 1024 * 1024;
-/** Nesting of the file: a definition of the deepest form, and the members around it. */
+/** Nesting of the file: the most deeply nested definition and the members around it. */
 const MAX_DEPTH = 72;
 
-/** A mistake in a lock file. The same shape as the faults of other files that operators keep. */
+/** A mistake in a lock file. Same shape as the diagnostics of the other configuration files. */
 export type LockDiagnostic = {
   readonly file: string;
-  /** Both count from 1. */
+  /** Line and column count from 1. */
   readonly line: number;
   readonly column: number;
   readonly severity: 'error';
@@ -46,10 +47,10 @@ export type LockDiagnostic = {
 export type LockPath = readonly (string | number)[];
 
 type LockSource = {
-  /** `undefined` where the text could not be read; the faults say why. */
+  /** `undefined` if the text could not be read; the diagnostics explain why. */
   readonly value: Json | undefined;
   readonly diagnostics: readonly LockDiagnostic[];
-  /** A fault at a value, or at its key. */
+  /** Creates a diagnostic at a value, or at its key. */
   diagnosticAt(
     path: LockPath,
     message: string,
@@ -58,18 +59,18 @@ type LockSource = {
   ): LockDiagnostic;
 };
 
-/** A fault of a whole file. */
+/** A diagnostic of a whole file. */
 export function lockDiagnostic(file: string, message: string): LockDiagnostic {
   return { file, line: 1, column: 1, severity: 'error', rule: 'lock', message };
 }
 
-/** The values of one YAML document. Any mistake at all leaves `value` undefined. */
+/** The values of one YAML document. Any mistake leaves `value` undefined. */
 export function readLockSource(file: string, text: string): LockSource {
   if (text.length > MAX_LOCK_LENGTH) return unread(file, 'the lock file is too large');
   try {
     return readDocument(file, text);
   } catch {
-    // The parser recurses: text built to exhaust the stack ends here.
+    // The parser recurses: input built to exhaust the stack is caught here.
     return unread(file, 'the lock file cannot be read as YAML');
   }
 }
@@ -86,7 +87,7 @@ function readDocument(file: string, text: string): LockSource {
     schema: 'core',
     merge: false,
     stringKeys: true,
-    // Looked for below, in linear time.
+    // Checked below, in linear time.
     uniqueKeys: false,
     prettyErrors: false,
     lineCounter,
@@ -173,23 +174,22 @@ function offsetOf(node: unknown): number {
   return isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
 
-// Writes a lock file: sorted, one member a line, so that a changed definition is a readable text
-// difference in a pull request. What a reader cannot see is written as an escape; nothing is left out.
-// docs/contract.md §5; YAML 1.2.2 core schema, double-quoted scalars (§7.3.1).
-
 export const LOCK_HEADER =
   '# Written by `sallyport pin`: review the differences, approve with `sallyport pin approve`.\n';
-/** YAML's mark of the end of a document (YAML 1.2.2 §9.1.2): shows that nothing was cut off. */
+/** The YAML document end marker (YAML 1.2.2 §9.1.2), which proves that the file is not truncated. */
 export const LOCK_END = '...';
 
-/** Words that are text in every YAML version when written bare. */
+/** Scalars that are strings in every YAML version when written without quotes. */
 const BARE = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
 const RESERVED = new Set(['true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n']);
 
-/** A YAML implicit key ends within 1024 characters (YAML 1.2.2 §8.2.2); longer ones are explicit. */
+/** A YAML implicit key ends within 1024 characters (YAML 1.2.2 §8.2.2); longer keys are written explicitly. */
 const MAX_IMPLICIT_KEY = 1000;
 
-/** The text of a lock file. Equal locks give equal bytes. */
+/**
+ * The text of a lock file. Equal locks give equal bytes. Invisible characters are escaped; nothing is left
+ * out.
+ */
 export function writeLock(lock: Lock): string {
   const lines = [
     `lockfileVersion: ${LOCKFILE_VERSION}`,

@@ -1,5 +1,5 @@
-// `sallyport audit`: the command and its subcommands, and the keyed digests of a value. Reading is in
-// audit-read.ts, verifying in audit-verify.ts. Nothing here writes an audit file (docs/contract.md §1, §8).
+// `sallyport audit`: the command with its subcommands, and `audit hash`. read.ts reads audit files and
+// verify.ts verifies them; nothing here writes one (docs/contract.md §1, §8).
 
 import { resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
@@ -17,7 +17,7 @@ export type AuditHashOptions = {
   readonly json?: boolean;
 };
 
-/** Prints the keyed digests that audit events hold for a value, under each key and purpose. */
+/** Prints the keyed digests by which audit events record a value, for each key and purpose. */
 export async function runAuditHash(
   options: AuditHashOptions,
   io: CliIo,
@@ -45,7 +45,7 @@ export async function runAuditHash(
   return EXIT_FINE;
 }
 
-/** `export` is announced by the contract and not there: it says so instead of doing half of it. */
+/** `audit export` is announced in the contract but not implemented, so it fails with a message. */
 export function runAuditExport(_: object, io: CliIo): Promise<number> {
   io.stderr('error: audit export is not available in this version\n');
   return Promise.resolve(EXIT_UNCHECKED);
@@ -160,7 +160,7 @@ function configureChecking(
     .action(async () => finish(await runAuditExport({}, io)));
 }
 
-/** The command and its subcommands. */
+/** The command `audit` with its subcommands. */
 export function auditCommand(io: CliIo, ports: AuditPorts): Command {
   return {
     name: 'audit',

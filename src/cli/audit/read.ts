@@ -1,6 +1,6 @@
-// `sallyport audit tail`, `query` and `show`: print events of audit files, the oldest first. They verify
-// nothing and change nothing. What is printed for people holds nothing that acts on a terminal; `--json`
-// prints the lines as they are (docs/contract.md §1, §8).
+// `sallyport audit tail`, `query` and `show`: print events of audit files, oldest first. They open files for
+// reading only, line by line, and verify nothing. Text output contains no terminal control characters;
+// `--json` prints the lines as they are (docs/contract.md §1, §8).
 
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
@@ -18,26 +18,23 @@ import type { Settings } from '../../config/settings.js';
 import { makeVisible } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 
-// Audit files as the commands read them: named on the command line, or those of a gateway file; line by
-// line, whatever their size, and onwards while they grow. Opens files for reading only.
-
-/** A line longer than this is no audit line; it is given up in pieces. */
+/** A longer line is not an audit line; it is passed on in pieces. */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 const FOLLOW_EVERY_MS = 250;
 
 export type AuditFilePorts = {
-  /** Reads a gateway file. Faults are whole sentences for stderr. */
+  /** Reads a gateway file. `diagnostics` is complete text for stderr. */
   readonly loadSettings: (
     file: string,
   ) => Promise<{ readonly settings: Settings | undefined; readonly diagnostics: string }>;
-  /** Waits; ends early, with false, when the command is to end. */
+  /** Waits; resolves early, with false, when the command is to end. */
   readonly wait: (ms: number) => Promise<boolean>;
 };
 
 type FileChoice = { readonly files: readonly string[]; readonly config?: string };
 
-/** The files that are meant, absolute; a sentence where there are none. */
+/** The audit files to read, as absolute paths, or an error sentence if there are none. */
 async function chooseFiles(
   choice: FileChoice,
   io: CliIo,
@@ -52,7 +49,7 @@ async function chooseFiles(
   return first === undefined ? 'error: this gateway writes no audit file\n' : [first];
 }
 
-/** Lines of a file as Latin-1 text, one character a byte. Rejects when it cannot be read. */
+/** Lines of a file as Latin-1 text, one character per byte. Rejects if the file cannot be read. */
 export async function* readLines(path: string): AsyncGenerator<string> {
   let rest = '';
   const stream = createReadStream(path, { encoding: 'latin1' });
@@ -79,7 +76,7 @@ async function readFrom(path: string, offset: number, size: number): Promise<str
   }
 }
 
-/** Whole lines that are written from now on, over rotation, until `wait` says to end. */
+/** Complete lines written from now on, across rotations, until `wait` resolves with false. */
 async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGenerator<string> {
   let offset = (await stat(path)).size;
   let inode = (await stat(path)).ino;
@@ -103,7 +100,7 @@ async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGe
   }
 }
 
-/** Lines that `tail` shows before it follows. */
+/** Lines that `tail` shows before it follows the file. */
 const TAIL_LINES = 20;
 
 type AuditTailOptions = FileChoice & { readonly follow?: boolean; readonly json?: boolean };
@@ -113,7 +110,7 @@ type AuditQueryOptions = FileChoice & {
   readonly subject?: string;
   readonly upstream?: string;
   readonly reason?: string;
-  /** RFC 3339, or how long ago: `90s 30m 6h 7d`. */
+  /** RFC 3339, or a duration before now: `90s 30m 6h 7d`. */
   readonly since?: string;
   readonly json?: boolean;
 };
@@ -127,7 +124,7 @@ const UNIT_MS = new Map([
   ['d', 86_400_000],
 ]);
 
-/** Milliseconds since the epoch of `--since`; `undefined` when it is neither a time nor a duration. */
+/** Milliseconds since the epoch of `--since`; `undefined` if it is neither a time nor a duration. */
 function readSince(text: string, nowMs: number): number | undefined {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   if (count !== undefined) return nowMs - Number(count) * (UNIT_MS.get(unit ?? '') ?? 0);
@@ -138,7 +135,7 @@ function readSince(text: string, nowMs: number): number | undefined {
 type Found = { readonly line: string; readonly record: AuditRecord };
 
 function print({ line, record }: Found, io: CliIo, isJson: boolean | undefined): void {
-  // A line of ours is printable ASCII; one that someone changed may not be.
+  // The gateway writes printable ASCII; a modified line may contain anything.
   io.stdout(`${isJson ? makeVisible(line) : renderAuditRow(record)}\n`);
 }
 
@@ -165,7 +162,7 @@ async function withFiles(
   }
 }
 
-/** Every event of files, oldest first, with its line. What is no event is passed over. */
+/** Every event of the files, oldest first, with its line. Lines that are not events are skipped. */
 async function* readRecords(files: readonly string[]): AsyncGenerator<Found> {
   for (const file of files) {
     for await (const line of readLines(file)) {
@@ -184,7 +181,7 @@ async function lastRecords(files: readonly string[]): Promise<readonly Found[]> 
   return last.slice(-TAIL_LINES);
 }
 
-/** Shows the last events, and with `follow` those to come. */
+/** Prints the last events and, with `follow`, new ones as they are written. */
 export function runAuditTail(
   options: AuditTailOptions,
   io: CliIo,
@@ -213,7 +210,7 @@ function filterOf(options: AuditQueryOptions, sinceMs: number | undefined): Audi
   };
 }
 
-/** Prints the events that match all filters. Exit 0, also when there are none. */
+/** Prints the events that match all filters. Exit 0, also if there are none. */
 export function runAuditQuery(
   options: AuditQueryOptions,
   io: CliIo,
@@ -233,7 +230,7 @@ export function runAuditQuery(
   });
 }
 
-/** Prints everything of one event or one decision. Exit 1 when there is none. */
+/** Prints all lines of one event or one decision. Exit 1 if there are none. */
 export function runAuditShow(
   options: AuditShowOptions,
   io: CliIo,

@@ -1,5 +1,6 @@
-// `sallyport audit verify`: whether audit files are one whole chain, and where they are not. It reads
-// files and a checkpoint kept elsewhere; it never repairs. Exit 0 whole, 1 not whole, 2 not checked.
+// `sallyport audit verify`: verifies that audit files form one complete chain and prints where they do not.
+// Reads files and a checkpoint kept elsewhere, and never repairs. Exit 0 complete, 1 not complete, 2 not
+// checked.
 
 import { createPublicKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -12,9 +13,9 @@ import { readLines } from './read.js';
 
 export type AuditVerifyOptions = {
   readonly files: readonly string[];
-  /** `EPOCH:SEQ:HASH`, a checkpoint event as JSON, or a file whose last checkpoint counts. */
+  /** `EPOCH:SEQ:HASH`, a checkpoint event as JSON, or a file whose last checkpoint is used. */
   readonly head?: string;
-  /** Public keys: what `keys public` prints, a JWK, PEM, or a file with one of them. */
+  /** Public keys: the output of `keys public`, a JWK, PEM, or a file with one of them. */
   readonly keys?: readonly string[];
   readonly json?: boolean;
 };
@@ -22,7 +23,7 @@ export type AuditVerifyOptions = {
 const INLINE_HEAD = /^([\w-]{1,64}):(\d{1,15}):([0-9a-f]{64})$/;
 const PUBLIC_TEXT = /^(?:sallyport-public-1:)?([A-Za-z0-9_-]{43})$/;
 
-/** The head that a line states: a checkpoint states the place that it signs. */
+/** The head stated by a line: for a checkpoint, the position that it signs. */
 function headOfLine(text: string): ChainHead | undefined {
   const line = readChainLine(text);
   const point = line?.type === 'checkpoint' ? readCheckpoint(line.detail) : undefined;
@@ -45,7 +46,7 @@ async function readHead(text: string, cwd: string): Promise<ChainHead | undefine
   return last;
 }
 
-/** Raw public keys of one text: ours, a JWK or a set of them, or PEM. */
+/** The raw public keys in a text: lines of `keys public`, a JWK or JWK Set, or PEM. */
 function publicKeysOf(text: string): readonly string[] {
   const ours = text
     .trim()
@@ -107,7 +108,7 @@ async function verifyFiles(options: AuditVerifyOptions, cwd: string): Promise<Ch
   return verifier.end();
 }
 
-/** What could have been rewritten without a trace: it comes first, whatever else there is to say. */
+/** The lines that could have been rewritten undetected: printed first, whatever the result. */
 function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): string {
   const { lines: count, fromSeq } = unsigned;
   const some = `${count} line${count === 1 ? '' : 's'}`;
@@ -136,7 +137,7 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
   for (const note of verdict.notes) io.stderr(`note: ${makeVisible(note)}\n`);
 }
 
-/** Verifies files, in the order given, as one chain. */
+/** Verifies files as one chain, in the given order. */
 export async function runAuditVerify(options: AuditVerifyOptions, io: CliIo): Promise<number> {
   if (options.files.length === 0) {
     io.stderr('error: name the audit files, the oldest first\n');

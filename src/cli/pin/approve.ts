@@ -1,5 +1,5 @@
-// `sallyport pin approve` and `pin block`: a named person's decision about one definition.
-// An approval names the digest that was reviewed; one that has moved on is refused. docs/contract.md §5.
+// `sallyport pin approve` and `pin block`: record a named person's decision about one definition. An
+// approval names the reviewed digest and is refused if the definition has changed since. docs/contract.md §5.
 
 import { approvePin, blockPin, type PinChange, type PinName } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
@@ -22,12 +22,12 @@ import {
 export type PinNameOptions = PinOptions & {
   readonly upstream: string;
   readonly name: string;
-  /** `tool` unless said otherwise. */
+  /** Defaults to `tool`. */
   readonly kind?: PinnedKind;
 };
 
 export type PinApproveOptions = PinNameOptions & {
-  /** `sha256:` and 64 hex digits: exactly what was reviewed. */
+  /** `sha256:` and 64 hex digits: the digest that was reviewed. */
   readonly digest: string;
   readonly by: string;
   readonly note?: string;
@@ -36,8 +36,8 @@ export type PinApproveOptions = PinNameOptions & {
 const DIGEST = /^sha256:([0-9a-f]{64})$/;
 
 /**
- * Approves the reviewed definition. Exit 1: the lock file holds no such definition, or the upstream
- * offers another by now. An upstream that cannot be asked is noted, and the lock file decides.
+ * Approves the reviewed definition. Exit 1: the lock file holds no such definition, or the upstream offers
+ * another one now. If the upstream cannot be queried, that is printed and the lock file alone decides.
  */
 export async function runPinApprove(
   options: PinApproveOptions,
@@ -64,7 +64,7 @@ export async function runPinApprove(
   return finishChange(change, 'approved', options, locked.file, io, ports);
 }
 
-/** Blocks a name until a digest of it is approved again. */
+/** Blocks a name until one of its digests is approved again. */
 export function runPinBlock(options: PinNameOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const locked = readNamed(options, io, ports);
   if (locked === undefined) return Promise.resolve(EXIT_UNCHECKED);

@@ -1,5 +1,5 @@
-// The words of `sallyport pin`: subcommands, arguments and options. What they do is in pin-fetch.ts, pin-drift.ts
-// and pin-decision.ts. docs/contract.md §1.
+// The command line of `sallyport pin`: subcommands, arguments and options. fetch.ts, diff.ts and approve.ts
+// implement them. docs/contract.md §1.
 
 import { type Command as Commander, Option } from 'commander';
 import type { CliIo, Command, Finish } from '../program.js';
@@ -8,7 +8,6 @@ import { runPinDiff, runPinVerify } from './diff.js';
 import { type PinFetchOptions, runPinFetch } from './fetch.js';
 import type { PinPorts } from './lock-files.js';
 
-/** The command `pin` with its subcommands. */
 export function pinCommand(io: CliIo, ports: PinPorts): Command {
   return {
     name: 'pin',

@@ -1,5 +1,5 @@
-// `sallyport pin diff` and `pin verify`: what upstreams offer otherwise than their lock files say.
-// Writes nothing. docs/contract.md §1: in CI, exit 1 on drift, 2 where it could not be checked.
+// `sallyport pin diff` and `pin verify`: show and check the drift of upstreams from their lock files.
+// Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
 
 import { findDifferences, isInformational } from '../../pins/drift.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
@@ -14,7 +14,7 @@ import {
   type UpstreamDifferences,
 } from './lock-files.js';
 
-/** Shows what upstreams offer otherwise than the lock files say. */
+/** Prints the differences between what upstreams offer and their lock files. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const found = await findDrift(options, io, ports);
   if (found === undefined) return EXIT_UNCHECKED;
@@ -22,7 +22,10 @@ export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts
   return found.isComplete ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
-/** The same as a check. Exit 1: something differs (another version of the server is none of it); 2: nothing differs where it could be checked. */
+/**
+ * Prints the same as a check. Exit 1: there is a difference other than a new server version. Exit 2: no
+ * difference was found, but not everything could be checked.
+ */
 export async function runPinVerify(
   options: PinOptions,
   io: CliIo,

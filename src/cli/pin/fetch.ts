@@ -1,5 +1,5 @@
-// `sallyport pin fetch`: writes what upstreams offer into their lock files. What is new is pending,
-// unless the one who runs it approves everything, by name. docs/contract.md §1 and §5.
+// `sallyport pin fetch`: writes what upstreams offer to their lock files. New definitions are pending unless
+// the person who runs the command approves all of them, by name. docs/contract.md §1 and §5.
 
 import { countApproved, mergeFetched, type PinName, pendingOf } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
@@ -20,13 +20,13 @@ import {
 } from './lock-files.js';
 
 export type PinFetchOptions = PinOptions & {
-  /** Approves exactly what is offered; needs `by`. */
+  /** Approves exactly what is offered; requires `by`. */
   readonly approve?: boolean;
   readonly by?: string;
   readonly note?: string;
 };
 
-/** Writes what the upstreams offer into their lock files. Exit 1: something cannot be pinned. */
+/** Writes what the upstreams offer to their lock files. Exit 1: something cannot be pinned. */
 export async function runPinFetch(
   options: PinFetchOptions,
   io: CliIo,

@@ -1,6 +1,6 @@
-// What the `pin` commands read and write: the gateway file, lock files, and what upstreams offer now.
-// Reads no policy. Writes a lock file whole or not at all, and never over one that has a mistake.
-// docs/contract.md §1 (`pin`) and §5.
+// Shared by the `pin` commands: reads the gateway file and lock files, queries upstreams, and prints
+// differences. Reads no policy. Writes a lock file completely or not at all, and never over one with mistakes.
+// Text from upstreams is escaped for terminals. docs/contract.md §1 (`pin`) and §5.
 
 import { join, resolve } from 'node:path';
 import { type Diagnostic, fileDiagnostic, renderDiagnostics } from '../../config/diagnostics.js';
@@ -24,7 +24,7 @@ export type Observation =
 
 export type PinPorts = {
   readonly files: Files;
-  /** Replaces the file at once (a new file, then a rename), making its folder. Rejects on failure. */
+  /** Replaces the file atomically (new file, rename), creating its folder. Rejects on failure. */
   writeFile(path: string, text: string): Promise<void>;
   /** Lists an upstream in every era it speaks, with the credentials of `pinning`. Never rejects. */
   observe(
@@ -35,10 +35,10 @@ export type PinPorts = {
   now(): number;
 };
 
-/** A lock file as it is now: `lock` is undefined where there is none yet. */
+/** A lock file as it is now; `lock` is undefined if the file does not exist. */
 export type LockFile = { readonly file: string; readonly lock: Lock | undefined };
 
-/** The settings of the gateway file; mistakes are printed, and then there are none. */
+/** The settings of the gateway file; `undefined`, with the diagnostics printed, if it has errors. */
 function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
   const file = resolve(io.cwd, config);
   const { settings, diagnostics } = loadGateway(file, {
@@ -51,7 +51,7 @@ function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | un
   return undefined;
 }
 
-/** The same, but silent: where the upstream need not be asked, secrets need not be there. */
+/** As `readSettings`, but silent: commands that need not query the upstream work without its secrets. */
 export function trySettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
   const file = resolve(io.cwd, config);
   return loadGateway(file, { readFile: ports.files.readFile, env: io.env }).settings;
@@ -59,7 +59,7 @@ export function trySettings(config: string, io: CliIo, ports: PinPorts): Setting
 
 type PinFolder = { readonly folder: string; readonly upstreams: readonly string[] };
 
-/** Where lock files stand and which upstreams there are, without reading a secret. */
+/** The folder of lock files and the names of upstreams, read without any secret. */
 export function readFolder(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
   const file = resolve(io.cwd, config);
   const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
@@ -73,7 +73,7 @@ export function readFolder(config: string, io: CliIo, ports: PinPorts): PinFolde
   return undefined;
 }
 
-/** True for an upstream of the gateway file; otherwise says what was perhaps meant. */
+/** True if the gateway file has the upstream; otherwise prints an error with a suggestion. */
 export function checkUpstream(name: string, known: readonly string[], io: CliIo): boolean {
   if (known.includes(name)) return true;
   const near = nearestCandidate(name, known);
@@ -82,7 +82,7 @@ export function checkUpstream(name: string, known: readonly string[], io: CliIo)
   return false;
 }
 
-/** The lock file of an upstream; `invalid` where it has mistakes, which are printed. */
+/** The lock file of an upstream; `invalid` if it has mistakes, which are printed. */
 export function readLockFile(
   folder: string,
   upstream: string,
@@ -115,7 +115,7 @@ function readContent(
   }
 }
 
-/** Writes a lock file; false, with the reason printed, where that failed. */
+/** Writes a lock file; false, with the reason printed, if that failed. */
 export async function writeLockFile(
   file: string,
   lock: Lock,
@@ -135,10 +135,7 @@ function printDiagnostics(io: CliIo, diagnostics: readonly Diagnostic[]): void {
   io.stderr(renderDiagnostics(diagnostics, 'text', io.cwd));
 }
 
-// Prints what the `pin` commands found, for people and as JSON. Names, texts and definitions come from
-// upstreams: everything printed for people is escaped for terminals.
-
-/** Unchanged lines shown around a changed one. */
+/** Unchanged lines printed around a changed one. */
 const CONTEXT_LINES = 2;
 
 export type UpstreamDifferences = {
@@ -146,19 +143,19 @@ export type UpstreamDifferences = {
   readonly differences: readonly Difference[];
 };
 
-/** One line a difference: what it is about, its classes, and both digests. */
+/** One line per difference: upstream, kind, name, classes and both digests. */
 export function differenceLine(upstream: string, difference: Difference): string {
   const { kind, name, changes, before, after } = difference;
   const what = `${upstream} ${kind} ${escapeForTerminal(name)}`;
   return `${what}: ${changes.join(', ')} (${digestText(before)} -> ${digestText(after)})\n`;
 }
 
-/** A digest as commands take it. */
+/** A digest in the form that commands accept. */
 export function digestText(digest: string | undefined): string {
   return digest === undefined ? 'none' : `sha256:${digest}`;
 }
 
-/** The difference and its changed lines, indented below it. */
+/** The difference with its changed lines indented below it. */
 export function differenceText(upstream: string, difference: Difference): string {
   const lines = differenceLines(difference).map((line) => `  ${printDiffLine(line)}\n`);
   return differenceLine(upstream, difference) + lines.join('');
@@ -185,9 +182,6 @@ export function differencesJson(found: readonly UpstreamDifferences[], withLines
   return `${JSON.stringify({ upstreams }, null, 2)}\n`;
 }
 
-// Which upstreams a `pin` command is about, what their lock files say and what they offer now.
-// Prints every mistake it meets; decides nothing. docs/contract.md §1 (`pin`).
-
 /** Options of every `pin` command. */
 export type PinOptions = {
   readonly config: string;
@@ -195,15 +189,15 @@ export type PinOptions = {
   readonly json?: boolean;
 };
 
-/** An upstream that a command is about, with its lock file. */
+/** An upstream that a command applies to, with its lock file. */
 export type PinTarget = {
   readonly settings: UpstreamSettings;
-  /** For whom the upstream is asked. */
+  /** The settings with which the upstream is queried. */
   readonly gateway: Pick<Settings, 'keys' | 'publicBase'>;
   readonly locked: LockFile;
 };
 
-/** The upstreams a command is about; `undefined` once a mistake was printed. */
+/** The upstreams a command applies to; `undefined` if a mistake was printed. */
 export function readTargets(
   options: PinOptions,
   io: CliIo,
@@ -217,7 +211,7 @@ export function readTargets(
   const names = all.map(({ name }) => name);
   if (named !== undefined && !checkUpstream(named, names, io)) return undefined;
   const meant = all.filter((one) => (named === undefined ? isMeant(one) : one.name === named));
-  // All are read before one is missed: every mistake is told in one run.
+  // Reads all lock files before it gives up, so that one run prints every mistake.
   const targets = meant.map((one) => ({
     settings: one,
     gateway: settings,
@@ -233,7 +227,7 @@ function isRead<Read extends Omit<PinTarget, 'locked'>>(
   return target.locked !== 'invalid';
 }
 
-/** What an upstream offers; `undefined` once it was printed why it could not be asked. */
+/** What an upstream offers; `undefined`, with the reason printed, if it could not be queried. */
 export async function observeTarget(
   { settings, gateway }: Omit<PinTarget, 'locked'>,
   io: CliIo,
@@ -246,7 +240,7 @@ export async function observeTarget(
   return undefined;
 }
 
-/** The approval that the options give; none without a name. */
+/** The approval that the options express; `undefined` without a name. */
 export function approvalOf(
   { by, note }: { readonly by?: string; readonly note?: string },
   ports: PinPorts,

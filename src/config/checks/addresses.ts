@@ -1,6 +1,7 @@
-// What an address written in the configuration is: loopback, private or public, and how a URL of ours
-// must be written. Judges text only; where names resolve to is checked at connect, by upstream/.
-// WHATWG URL; special-purpose ranges after RFC 6890, as ipaddr.js classes them.
+// Checks on URLs and addresses of the gateway file that a schema cannot express: schemes, networks,
+// listeners. It classifies the text only and resolves no names: upstream/ checks resolved addresses when
+// it connects. Reports diagnostics and changes nothing. docs/contract.md §3: plain http only on loopback,
+// addresses within their network. WHATWG URL; special-purpose ranges of RFC 6890, as ipaddr.js classes them.
 
 import ipaddr from 'ipaddr.js';
 import type { FilePath, Report } from '../diagnostics.js';
@@ -15,12 +16,12 @@ export function isLoopbackHost(host: string): boolean {
   return rangeOf(bare) === 'loopback';
 }
 
-/** True for an IP address or `localhost`: what a listener can be bound to without asking DNS. */
+/** True for an IP address or `localhost`, which a listener can bind without a DNS lookup. */
 function isListenHost(host: string): boolean {
   return host === 'localhost' || ipaddr.isValid(host);
 }
 
-/** True for addresses that stand for every interface. */
+/** True for the unspecified addresses (0.0.0.0, ::), which bind every interface. */
 function isWildcardHost(host: string): boolean {
   return rangeOf(host) === 'unspecified';
 }
@@ -31,8 +32,8 @@ function isAddressOrRange(value: string): boolean {
 }
 
 /**
- * The network that a host belongs to, where its text alone tells: IP addresses and localhost.
- * `none` is an address that no network setting admits (link-local, multicast and the like).
+ * The network of a host whose text alone decides it: an IP address or localhost; otherwise `undefined`.
+ * `none` is an address that no network setting allows (link-local, multicast and the like).
  */
 function networkOfHost(host: string): Network | 'none' | undefined {
   if (isLoopbackHost(host)) return 'loopback';
@@ -42,12 +43,12 @@ function networkOfHost(host: string): Network | 'none' | undefined {
   return range === 'private' || range === 'uniqueLocal' ? 'private' : 'none';
 }
 
-/** A URL, or `undefined` where the text is none. */
+/** The parsed URL, or `undefined` if the text is not a URL. */
 function parseUrl(text: string): URL | undefined {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** What is wrong with a path of ours, or `undefined`: `/` and plain segments, no trailing slash. */
+/** The error in a configured path, or `undefined`. Valid paths have plain segments and no trailing slash. */
 export function findPathError(path: string): string | undefined {
   if (!path.startsWith('/')) return 'a path starts with /';
   if (path === '/' || path.endsWith('/')) return 'a path has no trailing slash';
@@ -64,7 +65,7 @@ export function findPathError(path: string): string | undefined {
   return undefined;
 }
 
-/** The path that was perhaps meant, where stripping slashes and spelling it plainly helps. */
+/** The path without superfluous slashes, suggested only if that makes it valid. */
 export function suggestPath(path: string): string | undefined {
   const segments = path.split('/').filter((segment) => segment !== '');
   const plain = `/${segments.join('/')}`;
@@ -76,20 +77,17 @@ function bareHost(host: string): string {
 }
 
 function rangeOf(host: string): string | undefined {
-  // `process` unwraps IPv4 in IPv6, so that ::ffff:127.0.0.1 is what it reaches.
+  // `process` unwraps IPv4-mapped IPv6, so that ::ffff:127.0.0.1 is classed as the address it reaches.
   return ipaddr.isValid(host) ? ipaddr.process(host).range() : undefined;
 }
 
-// What a schema cannot say about URLs and addresses in the gateway file: schemes, networks, listeners.
-// Reports and changes nothing. docs/contract.md §3: plain http only on loopback, addresses within their network.
-
-/** True where `publicUrl` is on loopback. A URL that cannot be read counts as public: the stricter. */
+/** True if `publicUrl` is on loopback. An unreadable URL counts as public, which has the stricter rules. */
 export function isLoopbackGateway(root: unknown): boolean {
   const url = parseUrl(textAt(root, ['publicUrl']) ?? '');
   return url !== undefined && isLoopbackHost(url.hostname);
 }
 
-/** `publicUrl`: https outside loopback, in normal form, with no part that a resource identifier lacks. */
+/** Checks `publicUrl`: https unless on loopback, in normal form, with nothing a resource identifier excludes. */
 export function checkPublicUrl(root: unknown, report: Report): void {
   const written = textAt(root, ['publicUrl']);
   if (written === undefined) return;
@@ -104,7 +102,7 @@ export function checkPublicUrl(root: unknown, report: Report): void {
   if (error !== undefined) report(['publicUrl'], error);
 }
 
-/** Refuses what no URL of the configuration may be; `undefined` where it cannot be judged further. */
+/** Reports what is invalid in any configured URL. Returns `undefined` if the URL cannot be checked further. */
 export function checkUrl(path: FilePath, written: string, report: Report): URL | undefined {
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
@@ -138,12 +136,12 @@ function refusePlainHttp(path: FilePath, url: URL, report: Report): void {
   });
 }
 
-/** The URL of one upstream and its network. */
+/** Checks the URL of one upstream and its network. */
 export function checkUpstreamUrl(root: unknown, name: string, report: Report): void {
   checkOriginAt(root, ['upstreams', name], 'url', report);
 }
 
-/** A URL that stands under `key`, and the network beside it: https outside loopback, in normal form. */
+/** Checks the URL under `key` against the network beside it: https unless on loopback, in normal form. */
 export function checkOriginAt(root: unknown, owner: FilePath, key: string, report: Report): void {
   const path = [...owner, key];
   const written = textAt(root, path);
@@ -151,7 +149,7 @@ export function checkOriginAt(root: unknown, owner: FilePath, key: string, repor
   if (url !== undefined) checkNetwork(root, owner, path, url, report);
 }
 
-/** An origin of the configuration lies in the network of its owner; plain http only on loopback. */
+/** Checks that a URL lies in the network of its owner and uses plain http only on loopback. */
 export function checkNetwork(
   root: unknown,
   owner: FilePath,
@@ -182,7 +180,7 @@ function mayHold(network: string, actual: string): boolean {
   return network === actual || (network === 'private' && actual === 'public');
 }
 
-/** Listeners: addresses that can be bound, no two the same, origins and proxies well written. */
+/** Checks the listeners: bindable addresses without duplicates, TLS, origins, proxies, age of DPoP proofs. */
 export function checkListeners(root: unknown, report: Report): void {
   const bound: Bound[] = [];
   const names = valueAt(root, ['admin']) === undefined ? ['data', 'ops'] : ['data', 'ops', 'admin'];
@@ -199,7 +197,7 @@ export function checkListeners(root: unknown, report: Report): void {
   }
 }
 
-/** What the listener speaks must fit what clients are told; only the listener itself sees certificates. */
+/** Checks that TLS fits `publicUrl`, and that with `mtls` bindings the listener itself requests certificates. */
 function checkTls(root: unknown, report: Report): void {
   const tls = ['listeners', 'data', 'tls'];
   const isTls = valueAt(root, tls) !== undefined;
@@ -219,7 +217,7 @@ function checkTls(root: unknown, report: Report): void {
   }
 }
 
-/** Every proof is remembered for as long as it is good. */
+/** Bounds the replay memory: each proof's id is remembered for as long as the proof is valid. */
 const MAX_PROOF_AGE_MS = 5 * 60_000;
 
 function checkProofAge(root: unknown, report: Report): void {

@@ -1,15 +1,16 @@
-// What a schema cannot say about issuers: their identifiers, how their tokens are verified, which scopes
-// include which. Reports and changes nothing. docs/contract.md §3; RFC 7662 §4, RFC 9068 §2.1.
+// Checks on issuers that a schema cannot express: their identifiers, how their tokens are verified, and
+// which scopes include which. Reports diagnostics and changes nothing.
+// docs/contract.md §3; RFC 7662 §4, RFC 9068 §2.1.
 
 import type { FilePath, Report } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';
 import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
 import { checkNetwork, checkUrl } from './addresses.js';
 
-// Which scopes a broader scope includes, through all steps. Pure; whether a scope may include itself is
-// for the checks to say. MCP 2026-07-28, scope challenge handling (hierarchies).
-
-/** Every scope that `scope` includes, itself only where a circle leads back to it. Ends on any input. */
+/**
+ * Every scope that `scope` includes, directly or indirectly; `scope` itself only if it is part of a cycle.
+ * Terminates on cyclic input. MCP 2026-07-28, scope challenge handling (hierarchies).
+ */
 export function impliedBy(
   scope: string,
   hierarchy: ReadonlyMap<string, readonly string[]>,
@@ -24,13 +25,13 @@ export function impliedBy(
   return [...found].sort();
 }
 
-/** Kinds of JWT that are no access tokens, whatever an issuer calls them. */
+/** JWT types that are never access tokens, whatever an issuer calls them. */
 const NO_ACCESS_TOKENS: ReadonlySet<string> = new Set([
   ...['dpop+jwt', 'id_token', 'id+jwt', 'logout+jwt', 'oauth-id-jag+jwt', 'secevent+jwt'],
   ...['oauth-authz-req+jwt', 'token-introspection+jwt', 'client-authentication+jwt', 'refresh+jwt'],
 ]);
 
-/** Checks every issuer by itself, and that no two share an identifier. */
+/** Checks each issuer, and that no two issuers have the same identifier. */
 export function checkIssuers(root: unknown, report: Report): void {
   const seen = new Map<string, string>();
   for (const name of Object.keys(mapAt(root, ['issuers']))) {
@@ -61,7 +62,7 @@ function checkIdentifier(
   seen.set(written, name);
 }
 
-/** Tokens are verified in one way: by a signature, or by asking. */
+/** An issuer's tokens are verified either by signature or by introspection. */
 function checkVerification(root: unknown, name: string, report: Report): void {
   const path = ['issuers', name];
   const hasAlgorithms = valueAt(root, [...path, 'algorithms']) !== undefined;
@@ -93,7 +94,7 @@ function checkTokenType(root: unknown, name: string, report: Report): void {
   report(path, 'tokens of this type are no access tokens', { rule: 'unsafe' });
 }
 
-/** RFC 6901 §3: `~` stands before 0 or 1. */
+/** Checks claims written as JSON Pointers: `~` is followed by 0 or 1 (RFC 6901 §3). */
 function checkPointers(root: unknown, name: string, report: Report): void {
   for (const claim of ['client', 'scope', 'groups']) {
     const path = ['issuers', name, 'claims', claim];

@@ -1,5 +1,5 @@
-// What a schema cannot say about keys, the audit and the console: when a gateway would run unguarded.
-// Reports and changes nothing. docs/contract.md §3 and §8.
+// Checks on keys, audit, state and the console that a schema cannot express: settings under which a
+// gateway would run unprotected. Reports diagnostics and changes nothing. docs/contract.md §3 and §8.
 
 import { normalize } from 'node:path';
 import { nearestCandidate } from '../../text/edit-distance.js';
@@ -9,7 +9,7 @@ import { readDurationMs } from '../units.js';
 import { mapAt, textAt, valueAt } from '../yaml.js';
 import { isLoopbackGateway } from './addresses.js';
 
-/** Without a key nothing can be sealed for longer than a run; only loopback may live with that. */
+/** Without a configured key, sealed values do not outlive the process, which is acceptable only on loopback. */
 export function checkKeys(root: unknown, report: Report): void {
   if (valueAt(root, ['keys']) !== undefined || isLoopbackGateway(root)) return;
   report([], 'the key "keys" is missing: outside loopback the gateway needs a key of its own', {
@@ -18,7 +18,7 @@ export function checkKeys(root: unknown, report: Report): void {
   });
 }
 
-/** Standard output alone is durable only where somebody says so. */
+/** Standard output as the only sink counts as durable only with `durability: handed-over`. */
 export function checkAudit(root: unknown, report: Report): void {
   const sinks = valueAt(root, ['audit', 'sinks']);
   if (!Array.isArray(sinks) || sinks.length === 0) return;
@@ -44,10 +44,10 @@ export function checkAudit(root: unknown, report: Report): void {
   );
 }
 
-/** Least age of the newest look at the store: shorter, every hiccup of a network would refuse calls. */
+/** Lower bound of `state.maxAge`: with less, every short network disturbance would refuse calls. */
 export const MIN_STORE_AGE_MS = 2000;
 
-/** What is asked of the store must fit into the age that its answers may have. */
+/** Checks the shared store: two commands must fit into the age that its data may have. */
 export function checkState(root: unknown, report: Report): void {
   if (textAt(root, ['state', 'type']) !== 'redis') return;
   if (valueAt(root, ['keys']) === undefined && isLoopbackGateway(root)) {
@@ -72,7 +72,7 @@ export function checkState(root: unknown, report: Report): void {
   }
 }
 
-/** The console needs a credential, and its issuers must exist. */
+/** The console needs a credential, and the issuers it names must exist. */
 export function checkAdmin(root: unknown, report: Report): void {
   if (valueAt(root, ['admin']) === undefined) return;
   const admin = mapAt(root, ['admin']);

@@ -1,17 +1,17 @@
-// What resources must not share: the upstreams and endpoints of a gateway file, each with a path and with
-// audiences of its own. Reports and changes nothing. docs/contract.md §3, "serve refuses to start when".
+// Checks that upstreams and aggregates of a gateway file have paths and audiences of their own.
+// Reports diagnostics and changes nothing. docs/contract.md §3, "serve refuses to start when".
 
 import type { FilePath, Report } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';
 import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
 
-/** Checks upstreams and endpoints against each other. */
+/** Checks upstreams and aggregates against each other. */
 export function checkResources(root: unknown, report: Report): void {
   checkPathsDiffer(root, report);
   checkAudiencesDiffer(root, report);
 }
 
-/** Suffixes that clients of the HTTP+SSE transport use below an upstream's path (docs/contract.md §2). */
+/** Suffixes that legacy SSE clients use below an upstream's path (docs/contract.md §2). */
 const TAKEN_SUFFIXES = ['', '/sse', '/message'];
 
 function checkPathsDiffer(root: unknown, report: Report): void {
@@ -21,7 +21,7 @@ function checkPathsDiffer(root: unknown, report: Report): void {
     const path = pathOf(root, resource);
     const own = new Set([
       ...TAKEN_SUFFIXES.map((suffix) => path + suffix),
-      // Its metadata document is also served with the path of publicUrl inserted.
+      // The protected resource metadata is also served with the path of publicUrl inserted.
       publicPath + path,
     ]);
     const clash = [...own].map((one) => taken.get(one)).find((other) => other !== undefined);
@@ -38,7 +38,10 @@ function publicPathOf(root: unknown): string {
   return new URL(written).pathname.replace(/\/$/, '');
 }
 
-/** INVARIANT: one token opens one resource. An audience of one issuer belongs to one upstream or endpoint. */
+/**
+ * INVARIANT: a token is valid for one resource only. No audience of an issuer may be accepted by two of
+ * the upstreams, the aggregates and the console.
+ */
 function checkAudiencesDiffer(root: unknown, report: Report): void {
   const owners = new Map<string, string>();
   for (const resource of resourcesOf(root)) {
@@ -97,7 +100,7 @@ function audiencesOf(
   });
 }
 
-/** What has a path and an audience: every upstream and every endpoint, by its place in the file. */
+/** The paths in the file of every upstream and aggregate, each a resource with a path and an audience. */
 function resourcesOf(root: unknown): readonly FilePath[] {
   return ['upstreams', 'endpoints'].flatMap((kind) =>
     Object.keys(mapAt(root, [kind])).map((name) => [kind, name]),
@@ -108,7 +111,7 @@ function nounOf([kind, name]: FilePath): string {
   return `the ${kind === 'upstreams' ? 'upstream' : 'endpoint'} ${quote(String(name))}`;
 }
 
-/** What is written, or `/<name>`. */
+/** The configured path, or `/<name>`. */
 function pathOf(root: unknown, resource: FilePath): string {
   return textAt(root, [...resource, 'path']) ?? `/${String(resource.at(-1))}`;
 }

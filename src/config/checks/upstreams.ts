@@ -1,6 +1,7 @@
-// What a schema cannot say about credentials, TLS and the assertion of an upstream: which keys belong
-// together, where tokens are asked for, and whose headers these are. Reports and changes nothing.
-// docs/contract.md §3; RFC 8707 §2; MCP security best practices (token passthrough).
+// Checks on upstreams and aggregates that a schema cannot express: which keys exclude or need each other,
+// where tokens are requested, which headers the gateway sets itself, and what all backends must accept.
+// Reports diagnostics and changes nothing. docs/contract.md §3, "serve refuses to start when"; RFC 8707 §2;
+// MCP security best practices (token passthrough).
 
 import { nearestCandidate } from '../../text/edit-distance.js';
 import type { FilePath, Report } from '../diagnostics.js';
@@ -18,7 +19,7 @@ import {
 } from './addresses.js';
 import { ownAudiences } from './resources.js';
 
-/** Headers that the gateway or the connection owns: nothing configured may take their place. */
+/** Headers that the gateway or the connection sets: configured headers must not replace them. */
 const OWNED_HEADERS: ReadonlySet<string> = new Set([
   ...['host', 'connection', 'content-length', 'content-type', 'content-encoding', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade', 'keep-alive', 'accept', 'accept-encoding', 'origin'],
@@ -27,13 +28,13 @@ const OWNED_HEADERS: ReadonlySet<string> = new Set([
 ]);
 const OWNED_PREFIXES = ['mcp-', 'proxy-', 'sec-', 'x-forwarded-'];
 const OWN_PREFIX = 'sallyport-';
-/** Where credentials stand; an assertion is none. */
+/** Headers that carry credentials; an assertion must not be sent in one of them. */
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'cookie', 'dpop']);
-/** A longer life would make an assertion a credential. */
+/** With a longer lifetime, an assertion would serve as a credential. */
 const MAX_ASSERTION_MS = 10 * 60 * 1000;
 const MIN_ASSERTION_MS = 1_000;
 
-/** Checks what one upstream is shown and how it is known. */
+/** Checks how the gateway authenticates to one upstream, its TLS and its identity assertion. */
 function checkPresented(root: unknown, name: string, report: Report): void {
   const at: FilePath = ['upstreams', name];
   const callers = [...at, 'credentials'];
@@ -58,7 +59,10 @@ function checkStaticHeader(root: unknown, place: FilePath, report: Report): void
   }
 }
 
-/** `client-credentials` and `token-exchange`: one server, one way to prove oneself, one audience not ours. */
+/**
+ * Checks `client-credentials` and `token-exchange`: one authorization server, one client authentication
+ * method, and an audience that is not the gateway's own.
+ */
 function checkTokenRequest(
   root: unknown,
   place: FilePath,
@@ -147,10 +151,7 @@ function checkIdentity(root: unknown, at: FilePath, report: Report): void {
   }
 }
 
-// What a schema cannot say about upstreams: how paths are written, who vouches for callers, which headers are ours.
-// Reports and changes nothing. docs/contract.md §3, "serve refuses to start when".
-
-/** Checks every upstream by itself. */
+/** Checks each upstream by itself. */
 export function checkUpstreams(root: unknown, report: Report): void {
   for (const name of Object.keys(mapAt(root, ['upstreams']))) {
     checkUpstreamUrl(root, name, report);
@@ -162,7 +163,7 @@ export function checkUpstreams(root: unknown, report: Report): void {
   }
 }
 
-/** The path of an upstream or endpoint, where one is written. */
+/** Checks the path of an upstream or aggregate, if one is configured. */
 function checkPath(root: unknown, owner: FilePath, report: Report): void {
   const path = [...owner, 'path'];
   const written = textAt(root, path);
@@ -172,7 +173,7 @@ function checkPath(root: unknown, owner: FilePath, report: Report): void {
   report(path, error, suggestion === undefined ? {} : { suggestion });
 }
 
-/** Who vouches for the callers of an upstream or endpoint. */
+/** Checks who authenticates the callers of an upstream or aggregate: known issuers, or explicitly none. */
 function checkVouchers(root: unknown, path: FilePath, report: Report): void {
   const isOpen = textAt(root, [...path, 'authentication']) === 'none';
   const hasIssuers = valueAt(root, [...path, 'issuers']) !== undefined;
@@ -191,7 +192,10 @@ function checkVouchers(root: unknown, path: FilePath, report: Report): void {
   checkAudienceNames(root, path, report);
 }
 
-/** A token that does not say whose it is must not be shown to issuers in turn (RFC 7662 §4). */
+/**
+ * At most one issuer of a resource may use introspection: an opaque token does not name its issuer, and
+ * offering it to several issuers would disclose it (RFC 7662 §4).
+ */
 function checkIntrospected(root: unknown, owner: FilePath, report: Report): void {
   const path = [...owner, 'issuers'];
   const asked = textsAt(root, path).filter(
@@ -245,7 +249,7 @@ function checkProfileName(root: unknown, name: string, report: Report): void {
   checkName(['upstreams', name, 'inspect'], 'inspection profile', profile, known, report);
 }
 
-/** An exchange that must end before its first byte may come would always end so. */
+/** With `exchangeMax` shorter than `requestTimeout`, an exchange would end before its first byte may arrive. */
 function checkTimes(root: unknown, name: string, report: Report): void {
   const limits = ['upstreams', name, 'limits'];
   const [first, total] = ['requestTimeout', 'exchangeMax'].map((key) =>
@@ -257,7 +261,7 @@ function checkTimes(root: unknown, name: string, report: Report): void {
   });
 }
 
-/** A name of something else in the file, which must be there. `at` says where the name stands. */
+/** Reports a reference to a name that the file does not define. `at`: whether the name is a key or a value. */
 function checkName(
   path: FilePath,
   kind: string,
@@ -275,14 +279,12 @@ function checkName(
   });
 }
 
-// The prefixes of an endpoint's members: what is written, or the name of the upstream and `_`.
-
-/** The prefix of a member for which none is written. */
+/** The prefix of a backend for which none is configured: the upstream's name and `_`. */
 export function defaultPrefix(upstream: string): string {
   return `${upstream}_`;
 }
 
-/** The members of an endpoint of a gateway file, in its order. */
+/** The backends of an aggregate of the gateway file, in its order. */
 export function backendsOf(root: unknown, aggregate: string): readonly BackendSettings[] {
   const path = ['endpoints', aggregate, 'upstreams'];
   return Object.keys(mapAt(root, path)).map((upstream) => ({
@@ -291,10 +293,7 @@ export function backendsOf(root: unknown, aggregate: string): readonly BackendSe
   }));
 }
 
-// What a schema cannot say about endpoints: members that exist, what all of them must accept, and prefixes
-// that can be told apart. Paths and audiences are judged with those of upstreams. Reports and changes nothing.
-
-/** Checks every endpoint by itself. */
+/** Checks each aggregate by itself. checks/resources.ts compares its path and audiences with the others. */
 export function checkAggregates(root: unknown, report: Report): void {
   const upstreams = Object.keys(mapAt(root, ['upstreams']));
   for (const name of Object.keys(mapAt(root, ['endpoints']))) {
@@ -313,7 +312,10 @@ export function checkAggregates(root: unknown, report: Report): void {
   }
 }
 
-/** INVARIANT: whoever may call here may call each member: an issuer that one of them lacks opens it to nobody. */
+/**
+ * INVARIANT: who may call an aggregate may call each of its backends. A backend that lacks one of the
+ * issuers would otherwise be open to callers that it does not accept.
+ */
 function checkBackend(root: unknown, name: string, upstream: string, report: Report): void {
   const path = ['endpoints', name];
   const backend = ['upstreams', upstream];
@@ -336,7 +338,7 @@ function checkBackend(root: unknown, name: string, upstream: string, report: Rep
   }
 }
 
-/** Proofs and certificates are never both asked for. */
+/** No token can satisfy both a backend that requires DPoP and one that requires mTLS. */
 function checkBinding(root: unknown, name: string, report: Report): void {
   const bindings = backendsOf(root, name).map(({ upstream }) =>
     textAt(root, ['upstreams', upstream, 'binding']),
@@ -346,7 +348,7 @@ function checkBinding(root: unknown, name: string, report: Report): void {
   report(['endpoints', name, 'upstreams'], message, { at: 'key', rule: 'conflict' });
 }
 
-/** No prefix begins with another, in whatever case: a name belongs to one member, or to none. */
+/** No prefix may begin with another, ignoring case, so that a name belongs to at most one backend. */
 function checkPrefixes(root: unknown, name: string, report: Report): void {
   const backends = backendsOf(root, name);
   for (const [index, { upstream, prefix }] of backends.entries()) {

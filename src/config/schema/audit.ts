@@ -1,5 +1,5 @@
-// The JSON Schema of one line of the audit log, `sallyport.audit/1`, for those who read it.
-// Values only; nothing here writes or checks what the gateway itself records. docs/contract.md §8.
+// The JSON Schema of one line of the audit log, `sallyport.audit/1`, for programs that read the log.
+// Data only; the gateway does not validate what it writes against it. docs/contract.md §8.
 
 import { DIALECT, type Schema } from './definitions.js';
 
@@ -146,7 +146,7 @@ const PROPERTIES: Readonly<Record<string, Schema>> = {
   },
 };
 
-/** JSON Schema of an audit event. Events of later versions may carry further members. */
+/** JSON Schema of an audit event. Events of later versions may have additional members. */
 export const AUDIT_SCHEMA: Schema = {
   $schema: DIALECT,
   $id: 'urn:sallyport:schema:audit:1',

@@ -1,13 +1,13 @@
-// The pieces that the JSON Schemas of our files are made of: names, units, secret references, maps.
-// `title` is the noun that mistakes and the reference page use; `x-not-available` marks what is read
-// and refused. Values only, draft 2020-12.
+// Building blocks of the JSON Schemas of configuration files: names, units, secret references, maps.
+// `title` is the noun used in diagnostics and on the reference page; `x-not-available` marks what is
+// accepted by the reader but refused. Data only, JSON Schema draft 2020-12.
 
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { DURATION_PATTERN, RATE_PATTERN, SIZE_PATTERN } from '../units.js';
 
 export type Schema = JsonObject;
 
-/** The keyword for what this version reads and refuses: `true`, `non-empty`, or the refused words. */
+/** The keyword for what this version recognizes and refuses: `true`, `non-empty`, or the refused values. */
 export const NOT_AVAILABLE = 'x-not-available';
 
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
@@ -79,7 +79,7 @@ export function textList(description: string, more: Schema = {}): Schema {
   return { type: 'array', items, uniqueItems: true, description, ...more };
 }
 
-/** An object with exactly these keys. */
+/** An object with a fixed set of keys. */
 export function record(
   description: string,
   properties: Readonly<Record<string, Schema>>,
@@ -88,7 +88,7 @@ export function record(
   return { type: 'object', description, properties, additionalProperties: false, ...more };
 }
 
-/** An object whose keys are names that the operator gives. */
+/** An object whose keys are names chosen by the operator. */
 export function named(description: string, values: Schema, more: Schema = {}): Schema {
   return {
     type: 'object',
@@ -109,7 +109,7 @@ export function name(description: string): Schema {
   });
 }
 
-/** A reference to a secret. Text in its place is a mistake that is never quoted. */
+/** A reference to a secret. A literal in its position is an error that is never quoted. */
 export function secret(description: string): Schema {
   return {
     type: 'object',
@@ -125,12 +125,12 @@ export function secret(description: string): Schema {
   };
 }
 
-/** What is read and refused because no code of this version stands behind it. */
+/** A key that is recognized and refused because this version does not implement it. */
 export function unavailable(description: string, how: true | 'non-empty' = true): Schema {
   return { description: `Not available in this version. ${description}`, [NOT_AVAILABLE]: how };
 }
 
-/** One of several shapes, told apart by the value of one key. */
+/** One of several shapes, selected by the value of one key. */
 export function union(tag: string, description: string, shapes: readonly Schema[]): Schema {
   const oneOf: readonly Json[] = shapes;
   return {

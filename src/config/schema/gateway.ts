@@ -1,5 +1,6 @@
-// The JSON Schema of the gateway file. Its defaults are the defaults: reading fills them in from here.
-// Values only. docs/contract.md §3 names every key; what a schema cannot say is in the checks-*.ts files.
+// The JSON Schema of the gateway file, with its issuers, listeners and inspection profiles. It is the source
+// of the defaults, which validation fills in. Data only; config/checks/ has the checks that a schema cannot
+// express. docs/contract.md §3 names every key; RFC 9068, RFC 7662 (issuers).
 
 import {
   count,
@@ -21,9 +22,6 @@ import {
   union,
 } from './definitions.js';
 import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
-
-// The JSON Schema of inspection profiles in the gateway file: what detectors do with what they find.
-// Values only. docs/contract.md §3: the profile `default` always exists, an absent key has its default.
 
 const PII_ACTIONS = ['off', 'flag', 'redact', 'block'];
 
@@ -76,7 +74,7 @@ const PROFILE = record('What detectors do. A key that is absent has its default.
   ),
 });
 
-/** `inspection` in the gateway file. */
+/** `inspection` in the gateway file. The profile `default` always exists. */
 const INSPECTION_SCHEMA: Schema = record(
   'Named sets of what detectors do.',
   {
@@ -87,9 +85,6 @@ const INSPECTION_SCHEMA: Schema = record(
   },
   { default: {} },
 );
-
-// The JSON Schema of one issuer of the gateway file: how its tokens are verified, and what their claims
-// mean. Values only; what a schema cannot say is in checks-issuers.ts. docs/contract.md §3; RFC 9068, RFC 7662.
 
 const MAX_ASKED_PER_SECOND = 10_000;
 
@@ -126,7 +121,7 @@ const INTROSPECTION = record(
   { required: ['clientId', 'clientSecret'] },
 );
 
-/** JSON Schema of a value under `issuers`. */
+/** JSON Schema of a value under `issuers`: how its tokens are verified, and which claims are read. */
 const ISSUER_SCHEMA = record(
   'One authorization server.',
   {
@@ -172,9 +167,6 @@ const ISSUER_SCHEMA = record(
   },
   { required: ['issuer'] },
 );
-
-// The JSON Schema of the listeners in the gateway file: addresses, TLS, and what the data listener takes
-// from browsers, proxies and proofs of possession. Values only. docs/contract.md §3 names the keys.
 
 const MAX_PORT = 65_535;
 

@@ -1,5 +1,5 @@
 // The JSON Schema of a lock file: definitions as they were approved, with their digests.
-// Values only. docs/contract.md §5; digests are recomputed by pins/, which a schema cannot do.
+// Data only; pins/ recomputes the digests, which a schema cannot do. docs/contract.md §5.
 
 import { DIALECT, oneOfStrings, record, type Schema, text } from './definitions.js';
 
@@ -24,7 +24,7 @@ const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anyt
 const DEFINITION: Schema = { type: 'object', description: 'The whole definition.' };
 const INSTRUCTIONS: Schema = { type: 'string', description: 'The whole text.' };
 
-/** One judged version of a thing, and the further versions beside it. */
+/** One reviewed version of an item, with its further versions. */
 function pinned(description: string, member: string, content: Schema): Schema {
   const keys = { status: STATUS, sha256: SHA256, approval: APPROVAL, [member]: content };
   const required = ['status', 'sha256', member];

@@ -1,5 +1,5 @@
-// The JSON Schema of a policy file: rules of three effects, each with its own keys.
-// Values only. docs/contract.md §4; what rules mean together is judged by policy/compile/compile.ts.
+// The JSON Schema of a policy file: rules with three effects, each with its own keys.
+// Data only; policy/compile/ checks what the rules mean together. docs/contract.md §4.
 
 import { SIZE_PATTERN } from '../units.js';
 import {

@@ -1,5 +1,7 @@
-// The JSON Schema of one upstream in the gateway file: where it is, who may call, how it is guarded.
-// Values only. docs/contract.md §3 names every key and its default.
+// The JSON Schema of one upstream and of one aggregate (`endpoints:`) in the gateway file: addresses,
+// callers, credentials, TLS, pinning and limits. Data only; checks/upstreams.ts has the checks that a schema
+// cannot express. docs/contract.md §3 names every key and its default; RFC 6749 §4.4, RFC 7523, RFC 8693,
+// RFC 8707.
 
 import {
   count,
@@ -18,10 +20,6 @@ import {
   textList,
   union,
 } from './definitions.js';
-
-// The JSON Schema of what the gateway presents to an upstream, and of how it knows the upstream: its
-// credentials, the connection's TLS, and the assertion that tells who calls. Values only.
-// docs/contract.md §3; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
 
 const HEADER_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$";
 
@@ -46,7 +44,7 @@ const STATIC = record(
   { title: 'credentials of type static', required: ['type', 'header', 'value'] },
 );
 
-/** How the gateway reaches the authorization server, proves itself there, and what it asks for. */
+/** The authorization server, the client authentication to it, and the requested token. */
 const TOKEN_REQUEST: Readonly<Record<string, Schema>> = {
   issuer: text('Issuer identifier of the authorization server, whose metadata name the endpoint.'),
   tokenEndpoint: text('The token endpoint itself, in place of `issuer`.'),
@@ -85,18 +83,18 @@ const TOKEN_EXCHANGE = record(
   { title: 'credentials of type token-exchange', required: ['type', 'clientId'] },
 );
 
-/** What the upstream gets from us when a caller's message leaves. */
+/** Credentials sent to the upstream with a caller's message. */
 function callerCredentials(description: string, more: Schema = {}): Schema {
   const shapes = [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE];
   return { ...union('type', description, shapes), ...more };
 }
 
-/** What it gets when the gateway speaks for itself: no caller, so nothing to exchange. */
+/** Credentials of the gateway's own requests: without a caller there is no token to exchange. */
 function ownCredentials(description: string): Schema {
   return union('type', description, [NONE, STATIC, CLIENT_CREDENTIALS]);
 }
 
-/** How the connection knows the upstream, and the upstream the connection. */
+/** TLS of the connection: how the server is verified, and the client certificate. */
 const UPSTREAM_TLS: Schema = record(
   'How the upstream proves itself, and the gateway to it. Only with an https `url`.',
   {
@@ -125,7 +123,7 @@ const UPSTREAM_TLS: Schema = record(
   { default: {} },
 );
 
-/** How the upstream learns who calls. */
+/** The signed assertion that names the caller to the upstream. */
 const UPSTREAM_IDENTITY: Schema = record(
   'A signed assertion of who calls goes along with every request; off where absent.',
   {
@@ -134,10 +132,7 @@ const UPSTREAM_IDENTITY: Schema = record(
   },
 );
 
-// The JSON Schema of one endpoint in the gateway file: several upstreams under one path.
-// Values only; what the members must have in common is judged in checks-endpoints.ts.
-
-/** What one session id must carry for every member bounds how many there may be. */
+/** Bounds the size of session ids: one session id carries a part for every backend. */
 const MAX_BACKENDS = 16;
 const PREFIX_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$';
 

@@ -1,16 +1,12 @@
-// Holds plain values to one of our JSON Schemas, fills in its defaults, and words each mistake.
-// Judges shape only; what the parts mean together is judged elsewhere. Never quotes a value, except
-// for a word where one of a few words belongs. JSON Schema draft 2020-12.
+// Validates plain values against a JSON Schema of the configuration, fills in its defaults, and describes
+// each mistake in one sentence with a suggestion. Checks the shape only. Never quotes a value, except a short
+// one where an enumerated value is expected: a misplaced secret must not reach a log. JSON Schema draft 2020-12.
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import type { FilePath, PathDiagnostic } from '../diagnostics.js';
 import { readDurationMs, readRate, readSizeBytes, suggestQuantity } from '../units.js';
 import { NOT_AVAILABLE, type Schema } from './definitions.js';
-
-// Words for what a JSON Schema validator found: one plain sentence, and what was perhaps meant.
-// Never quotes a value from the file, save a short word where one of a few words belongs: a secret
-// put in the wrong place must not reach a log.
 
 type DiagnosticText = {
   readonly message: string;
@@ -29,9 +25,9 @@ type DescribeError = (
 const QUOTABLE_VALUE = /^[A-Za-z0-9_.-]{1,32}$/;
 const MAX_QUOTED_KEY = 64;
 
-/** The fault that a validator's error stands for; `undefined` for errors that only repeat others. */
+/** The diagnostic of a validator error; `undefined` for errors that only repeat others. */
 function describeSchemaError(error: ErrorObject): PathDiagnostic | undefined {
-  // Errors inside `propertyNames` are followed by one of the keyword itself, which has the place.
+  // Errors inside `propertyNames` are followed by an error of the keyword itself, which has the position.
   if (error.propertyName !== undefined && error.keyword !== 'propertyNames') return undefined;
   const describe = DESCRIPTIONS.get(error.keyword) ?? describeOther;
   const text = describe(error, (error.parentSchema ?? {}) as Readonly<Record<string, unknown>>);
@@ -233,7 +229,7 @@ function suggestUnit(
     : suggestQuantity(kind as 'duration' | 'size' | 'rate', value);
 }
 
-/** A key as JSON text, cut: control characters in it are shown as escapes. */
+/** A key as a JSON string, truncated; control characters are escaped. */
 export function quote(key: string): string {
   return JSON.stringify(key.length > MAX_QUOTED_KEY ? `${key.slice(0, MAX_QUOTED_KEY)}…` : key);
 }
@@ -264,9 +260,9 @@ ajv.addFormat('sallyport-rate', (text: string) => readRate(text) !== undefined);
 const compiled = new WeakMap<Schema, ValidateFunction>();
 
 /**
- * The mistakes of a value under one of our own schemas. Fills the schema's defaults into the value.
+ * Validates a value against one of the configuration's schemas. Fills the schema's defaults into the value.
  *
- * @throws Error where the schema itself is invalid, which tests exclude.
+ * @throws Error if the schema itself is invalid, which tests exclude.
  */
 export function validateShape(schema: Schema, value: unknown): readonly PathDiagnostic[] {
   let validate = compiled.get(schema);
@@ -283,7 +279,7 @@ function describeAjvError(error: ErrorObject): readonly PathDiagnostic[] {
   return diagnostic === undefined ? [] : [diagnostic];
 }
 
-/** A value that is wrong in several ways is reported once: the first way says enough. */
+/** Reports a value that is wrong in several ways once, by the first error. */
 function onePerPlace(diagnostics: readonly PathDiagnostic[]): readonly PathDiagnostic[] {
   const seen = new Set<string>();
   return diagnostics.filter((diagnostic) => {
