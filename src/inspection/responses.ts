@@ -1,6 +1,6 @@
 // Inspects one message of an upstream before it is forwarded to the client: unchanged to the byte, changed in
 // single strings, or withheld. The first pass sanitizes, an independent second pass checks what would leave, and
-// an error in either withholds. Nothing leaves that neither the prefilter nor both passes have read.
+// an error in either withholds. Nothing leaves unless the prefilter or both passes have read it.
 
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
