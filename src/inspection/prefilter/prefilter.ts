@@ -26,9 +26,9 @@ const MIN_BLANK_LINES = 8;
 function isSuspiciousSign(text: string, at: number, code: number, isJson: boolean): boolean {
   const next = text.charAt(at + 1);
   switch (code) {
-    case 0x3c: /* < */
+    case 0x3c: // <
       return /[A-Za-z!/?|<]/.test(next);
-    case 0x5c: /* backslash */
+    case 0x5c: // backslash
       return /[ubfxX/]/.test(next) || isBlankRun(text, at);
     case 0x25: // %
       return /^[0-9A-Fa-f]{2}/.test(text.slice(at + 1, at + 3));
@@ -45,7 +45,7 @@ function isSuspiciousSign(text: string, at: number, code: number, isJson: boolea
       return text.startsWith('||', at + 1);
     case 0x0a: // line feed
       return isBlankRun(text, at);
-    default: /* a control character */
+    default: // a control character
       return true;
   }
 }
