@@ -1,6 +1,6 @@
 // Classifies the base64 of a content block: media, which is not read as text, or bytes that are. Bytes are media
-// if they begin as their media type requires and are not all text; anything else is inspected as text in whatever
-// encoding.
+// if they begin as their media type requires and are not all text; anything else is inspected as text, whatever
+// its encoding.
 // Source: MCP 2025-11-25, tools (image and audio content, embedded resources); RFC 4648 §4 and §5; RFC 2045 §5;
 // WHATWG MIME Sniffing §6; the specifications of the formats.
 

@@ -10,7 +10,6 @@ import { isSurelyClean } from './prefilter/prefilter.js';
 import { holdsPresentedToken } from './requests.js';
 
 // Every detector that applies to results, whatever the inspection profile of the upstream says.
-
 const RULES: ResultRules = {
   secrets: 'redact',
   pii: { action: 'redact', kinds: ['card', 'iban', 'ssn'] },

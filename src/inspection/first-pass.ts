@@ -44,7 +44,7 @@ export type PassInput = {
   readonly approved: ReadonlySet<string>;
   /** Members that are not content (message-fields.ts). */
   readonly exempt: ReadonlySet<string>;
-  /** The end of the text that this exchange sent before. */
+  /** The end of the text sent before in response to the same request. */
   readonly tail: string;
 };
 

@@ -1,6 +1,6 @@
-// Inspects texts that a reader joins: the texts of one response, after the end of what the same exchange sent
-// before. Removes secrets split across a boundary and makes active content inert that only acts once the texts
-// are joined. Each text was inspected on its own before; for secrets only the boundaries are searched.
+// Inspects texts that a reader joins: the texts of one message, after the end of what was sent before in response
+// to the same request. Removes secrets split across a boundary and makes active content inert that only acts once
+// the texts are joined. Each text was inspected on its own before; for secrets only the boundaries are searched.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { findActiveContent, type Replacement } from './detectors/active-content.js';

@@ -1,6 +1,6 @@
 // Filters one page of a list to what the caller may see. Hidden items, names that occur twice, remote icons and
 // shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
-// reaches the client as it was reviewed. Visibility is decided by the caller of this file.
+// reaches the client as it was reviewed. `isVisible` decides who may see what.
 // Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; docs/contract.md §5 and §6.
 
 import type { Finding } from '../policy/record.js';

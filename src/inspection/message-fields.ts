@@ -213,7 +213,7 @@ export function areRemote(icons: Json): boolean {
   });
 }
 
-/** Members whose content is named by the server, a tool or the user. Clients show no icons found there. */
+/** Members below which the server, a tool or the user chooses the names. Clients show no icons found there. */
 const FREE: ReadonlySet<string | number> = new Set([
   'structuredContent',
   'inputSchema',

@@ -31,7 +31,7 @@ export const INSPECTION_CAPS: InspectionCaps = {
   maxWork: 1024 * 1024,
 };
 
-/** The end of the text already sent in an exchange, unredacted: a secret may be split between messages. */
+/** The end of the text sent so far in response to a request, unredacted: a secret may span messages. */
 export type Carry = { readonly tail: string };
 
 export const NO_CARRY: Carry = { tail: '' };

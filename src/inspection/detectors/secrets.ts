@@ -109,7 +109,7 @@ export function findFormats(
 const RUN_BEFORE = /[A-Za-z0-9+/]{15}[A-Za-z0-9]$/;
 const RUN_CHARS = 16;
 
-/** False where a short prefix occurs by chance within encoded bytes. Words before it do not count as such. */
+/** False where a short prefix occurs by chance within encoded bytes. Words before it are not encoded bytes. */
 function mayBegin(text: string, start: number, value: string, format: SecretFormat): boolean {
   const { hasShortPrefix, behindLetters } = format;
   if (hasShortPrefix !== true || start === 0) return true;

@@ -1,5 +1,5 @@
-// Knows which characters a reader does not see and which a reader takes for plain ASCII, and strips invisible
-// characters and terminal escape sequences from texts.
+// Determines which characters a reader does not see and which a reader takes for plain ASCII, and strips
+// invisible characters and terminal escape sequences from texts.
 // Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS
 // #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
 

@@ -166,7 +166,6 @@ export function isExposedIn(text: string, own: OwnCredentials | undefined): bool
 
 // Hashes are polynomials over folded characters modulo 2^32. Folding makes both cases, and both alphabets of
 // base64, equal.
-
 const BASE = 0x01000193;
 const UNITS = 0x80;
 const folded = new Uint8Array(UNITS);
