@@ -189,13 +189,13 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
   if (opener?.image !== undefined)
     return removeImage(scan, opener.image, at, target?.end ?? at + 2);
   if (target === undefined) {
-    // Without a visible end the target may end anywhere, so only its opening is broken.
+    // Its end may lie beyond the limit read here, so the opening is broken: then no client reads a target.
     scan.found.push({ kind: 'link', start: at, end: at + 2, text: '] (' });
     return at + 2;
   }
   // Some renderers end a target at a tab, others drop the tab.
   if (isQuietTarget(target.text) && isQuietTarget(target.toBlank)) {
-    // Without a scheme, an autolinked address and a link target resolve differently.
+    // Autolinked, an address without a scheme leads elsewhere than the same text as a link target.
     const isAddress = /^www\./i.test(target.text);
     const inner = scan.text.slice(at + 2, target.end);
     if (

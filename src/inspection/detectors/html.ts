@@ -131,6 +131,7 @@ type HtmlBlock = { readonly start: number; readonly end: number };
 /** How many times the tags of a text may be read over. Beyond that, a tag counts as active. */
 const READS_A_CHAR = 8;
 
+/** Prepares the reading of a text's tags, with a budget that keeps it linear in the text. */
 export function startTags(text: string): TagReading {
   const budget = READS_A_CHAR * text.length + MAX_TAG_CHARS;
   return { text, lastClose: text.lastIndexOf('>'), budget, blocks: undefined };

@@ -1,7 +1,7 @@
 // Finds the gateway's own upstream credentials in what that upstream sends back: as they are, in base64 at any
 // offset, and in hex. Percent triplets, escapes and nested encodings are decoded before by the views of
-// text-sanitizer.ts. Keeps only hashes, in shared memory, so that other threads can search without a copy; never
-// returns a credential.
+// text-sanitizer.ts. Keeps hashes in shared memory, so that other threads can search without a copy; never returns
+// a credential.
 // Source: MCP security best practices; RFC 4648 §4, §5 and §8.
 
 import { base64OfBytes } from './encoded-runs.js';

@@ -63,7 +63,7 @@ export function asksForSecret(text: string, role: TextRole = 'label'): boolean {
 export function isSecretField(name: string): boolean {
   return readingsOf(name).some((reading) => {
     const written = normalizePhrase(reading);
-    // `password2` is a repeated password.
+    // `password2` counts as `password`.
     return [written, written.replace(/(?<=\p{L})\d+(?= )/gu, '')].some(
       (phrase) =>
         FIELD_NAME.test(phrase) || FIELD_END.test(phrase) || asksInClause(phrase, 'label', false),

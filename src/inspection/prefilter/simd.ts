@@ -1,7 +1,7 @@
 // Runs the SIMD pass of the prefilter: builds its tables from the anchors and signs that prefilter.ts checks,
 // copies a text into its memory and returns the positions that need a check. Without SIMD, or for a text that is
 // too long or has too many positions, it returns no result, and prefilter.ts reads the text itself.
-// INVARIANT: the tables err only towards a check; a position that they skip, prefilter.ts would pass as well.
+// INVARIANT: the tables err only towards a check; prefilter.ts would find nothing at a position that they skip.
 
 import { ANCHORS, nextAnchorKey } from './anchors.js';
 import {
