@@ -1,6 +1,8 @@
-// What the base64 of a block holds: media, which nobody reads, or bytes that are read as text. Media is what
-// begins as its type says and is not all text; whatever else comes is some text, however it is encoded.
-// Source: MCP 2025-11-25, tools (image and audio content, embedded resources); RFC 4648 §4 and §5; RFC 2045 §5.
+// Classifies the base64 of a content block: media, which is not read as text, or bytes that are. Bytes are media
+// if they begin as their media type requires and are not all text; anything else is inspected as text, whatever
+// its encoding.
+// Source: MCP 2025-11-25, tools (image and audio content, embedded resources); RFC 4648 §4 and §5; RFC 2045 §5;
+// WHATWG MIME Sniffing §6; the specifications of the formats.
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import {
@@ -22,11 +24,8 @@ import {
   wantedBy,
 } from './detectors/text-sanitizer.js';
 
-// How binary formats begin, by the media types that claim them. Bytes that do not begin as they claim are no
-// media, and are read as text. Only the beginning is known here: a real header may be followed by anything.
-// Source: WHATWG MIME Sniffing §6; the specifications of the formats.
-
-/** A beginning: Latin-1 text at an offset; every one of a list must be there. */
+// Latin-1 strings at offsets, all of which must match. Only the start is checked: anything may follow a real
+// header.
 type Signature = readonly (readonly [at: number, bytes: string])[];
 type Format = { readonly types: RegExp; readonly signatures: readonly Signature[] };
 
@@ -36,7 +35,7 @@ function starts(...texts: readonly string[]): readonly Signature[] {
 
 const RIFF = [0, 'RIFF'] as const;
 const FORM = [0, 'FORM'] as const;
-/** MPEG audio of layer II or III, and AAC: frame headers, which have no longer mark. */
+/** MPEG audio of layer II or III, and AAC. Frame headers are all that identifies them. */
 const MP3 = starts(
   ...'\xfa\xfb\xfc\xfd\xf2\xf3\xf4\xf5\xe2\xe3'.split('').map((one) => `\xff${one}`),
 );
@@ -146,12 +145,12 @@ const FORMATS: readonly Format[] = [
   { types: /^application\/x-hdf5?$/, signatures: starts('\x89HDF\r\n\x1a\n') },
 ];
 
-/** Types that claim no format: the bytes may be any of those above. */
+/** Types that name no format: the bytes may be in any of the formats above. */
 const CLAIMS_NOTHING = /^(?:(?:application|binary)\/octet-stream)?$/;
-/** A byte order mark says that it is text, whatever it is like besides. */
+/** A byte order mark identifies text, whatever else the bytes resemble. */
 const TEXT_MARKS = starts('\xef\xbb\xbf', '\xff\xfe', '\xfe\xff', '\0\0\xfe\xff');
 
-/** Whether bytes begin as the type that they claim; `head` is their beginning. */
+/** Whether bytes begin as their media type requires. `head` is the start of the bytes. */
 function beginsAsClaimed(type: string, head: Uint8Array): boolean {
   if (isAny(TEXT_MARKS, head)) return false;
   const claimed = FORMATS.filter(({ types }) => CLAIMS_NOTHING.test(type) || types.test(type));
@@ -172,24 +171,24 @@ function standsAt(head: Uint8Array, at: number, bytes: string): boolean {
 export type Payload =
   | { readonly kind: 'media' }
   | {
-      /** `bytes`: hardly text, or of a binary format. Text all the same where it holds what no text may. */
+      /** `bytes`: hardly text, or a binary format. Treated as text where it holds what no text may. */
       readonly kind: 'text' | 'bytes';
       readonly reading: Reading;
-      /** What else a client may read in it. */
+      /** Other texts that a client may decode from the bytes. */
       readonly others: readonly string[];
-      /** The same with a changed text; `undefined` where its encoding has no bytes for that. */
+      /** Re-encodes a changed text; undefined where the charset cannot represent it. */
       rewrite(text: string): string | undefined;
     }
-  /** No base64: text, but for what a careless decoder makes of it. */
+  /** Not base64, and so text, apart from what a lenient decoder makes of it. */
   | { readonly kind: 'none'; readonly others: readonly string[] };
 
 const STANDARD = /^[A-Za-z0-9+/]*={0,2}$/;
 const URL_SAFE = /^[A-Za-z0-9_-]*={0,2}$/;
 const BLANKS = /[\t\n\f\r ]+/g;
-/** Groups of four, which are 12 KiB. */
+/** A multiple of four characters, which decodes to 12 KiB. */
 const SAMPLE_CHARS = 16 * 1024;
 
-/** What a member holds that may be a payload; `undefined` for one of another block. */
+/** What a member that may be a payload holds; undefined for any other member. */
 export function readPayload(block: JsonObject, member: string, value: string): Payload | undefined {
   if (!mayHoldPayload(block, member)) return undefined;
   const isPlain = STANDARD.test(value);
@@ -203,7 +202,7 @@ export function readPayload(block: JsonObject, member: string, value: string): P
   if (begins && isNoText(sample)) return { kind: 'media' };
   const bytes = Buffer.from(base64, 'base64');
   const reading = readBytes(bytes, charset);
-  // Some decoders pass over what base64url has of its own.
+  // Some decoders skip the characters that only base64url has.
   const careless = isStandard ? [] : carelessly(base64).flatMap(textsOf);
   return {
     kind: begins || isHardlyText(reading.text) || isHardlyLatin(reading) ? 'bytes' : 'text',
@@ -213,7 +212,7 @@ export function readPayload(block: JsonObject, member: string, value: string): P
   };
 }
 
-/** The blob of a resource, and the data of a block that has a type of media. */
+/** Whether a member may be a payload: `blob` of a resource, or `data` of a block with a media type. */
 export function mayHoldPayload(block: JsonObject, member: string): boolean {
   if (member === 'blob') return true;
   if (member !== 'data') return false;
@@ -224,7 +223,7 @@ function isMediaBlock(block: JsonObject): boolean {
   return block['type'] === 'image' || block['type'] === 'audio';
 }
 
-/** A block of media that names no type claims to be media all the same; which, its bytes say. */
+/** The type to check against. An image or audio block without a type may hold any format. */
 function claimOf(block: JsonObject, member: string, essence: string): string {
   return member === 'data' && isMediaBlock(block) && !essence.includes('/') ? '' : essence;
 }
@@ -240,15 +239,13 @@ function readMimeType(mimeType: Json | undefined): {
   return { essence: essence.trim().toLowerCase(), charset };
 }
 
-/** Of some formats the beginning is plain text, so that a text may begin so too. */
+/** Whether the sample is not text. Needed because some formats begin with plain text. */
 function isNoText(sample: Buffer): boolean {
   return isHardlyText(readBytes(sample, undefined).text);
 }
 
-/**
- * The bytes that decoders give which skip what is no base64: with padding skipped too, with what stands between
- * two paddings decoded apart, and with the signs of base64url taken for what they are there.
- */
+// The results of lenient decoders that skip characters outside the alphabet: one also skips padding, one decodes
+// the pieces between paddings apart, and one accepts the characters of base64url.
 function carelessly(base64: string): readonly Buffer[] {
   const skipped = base64.replace(/[^A-Za-z0-9+/=]+/g, '');
   const decode = (text: string): Buffer => Buffer.from(text, 'base64');
@@ -264,21 +261,21 @@ function textsOf(bytes: Buffer): readonly string[] {
   return [reading.text, ...otherTexts(bytes, reading)];
 }
 
-/** Shorter stretches of printable ASCII are in any bytes, and nothing that matters fits into one. */
+/** Shorter stretches of printable ASCII occur in any bytes, and nothing harmful fits into one. */
 const STRETCHES = /[\t\n\f\r\x20-\x7e]{10,}/g;
-/** From its beginning on, so much of a piece of markup is plain text: noise has the beginnings of tags too. */
+/** Plain characters that must follow the start of markup: random bytes contain the beginnings of tags too. */
 const MIN_MARKUP_CHARS = 10;
-/** The same for a tag that acts by its attributes, or has no end. */
+/** The same for a tag that acts through its attributes or is not closed. */
 const MIN_TAG_CHARS = 16;
 const UNNAMED_TAG = '(removed html)';
-/** So much around a stretch is read with it. */
+/** Characters around a stretch that are inspected with it. */
 const MARGIN = 256;
-/** Up to this length all of it is read. */
+/** A text up to this length is inspected whole. */
 const MAX_UNSPLIT_CHARS = 4096;
 
 /**
- * What there is to look at in bytes that hardly are text, or in a reading that only some clients come to: the
- * stretches of plain text with what surrounds them. Noise has few, so that it costs little.
+ * The parts worth inspecting in bytes that are hardly text, or in a text that only some clients decode: stretches
+ * of plain text and their surroundings. Random bytes have few of them, which keeps the cost low.
  */
 export function readableParts(text: string): readonly string[] {
   const parts: { start: number; end: number }[] = [];
@@ -294,8 +291,8 @@ export function readableParts(text: string): readonly string[] {
 }
 
 /**
- * What the rules say of such parts: secrets, personal data, cues, and what is active and holds a stretch of plain
- * text, which noise does not.
+ * What the rules find in such parts: secrets, personal data, injection cues, and active content that contains a
+ * stretch of plain text, which in random bytes it does not.
  */
 export function checkBytes(parts: readonly string[], rules: ResultRules): readonly Note[] {
   return parts.flatMap((part) => checkPart(part, rules));

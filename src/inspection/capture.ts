@@ -1,6 +1,6 @@
-// The values of arguments that rules have recorded: found by their pointers, without secrets and personal
-// data, and read only as far as the record keeps of them. Bounded whatever a caller sends; never throws.
-// docs/contract.md §4 (audit.capture) and §8.
+// Reads the argument values that policy rules capture for the audit log: found by JSON pointer, with secrets and
+// personal data redacted, and read no further than the record needs. Its work is bounded for any input, and it
+// never throws. Source: docs/contract.md §4 (audit.capture) and §8.
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { isSsnName } from './detectors/pii.js';
@@ -9,10 +9,7 @@ import { placeholder, type ResultRules, redactText } from './detectors/text-sani
 import { isSurelyClean } from './prefilter/prefilter.js';
 import { holdsPresentedToken } from './requests.js';
 
-// Removes secrets and personal data from a text that goes into a record, with the detectors that look at
-// results, all of them, whatever the profile of the upstream says. Never throws: what cannot be read is
-// not recorded. docs/contract.md §8.
-
+// Every detector that applies to results, whatever the inspection profile of the upstream says.
 const RULES: ResultRules = {
   secrets: 'redact',
   pii: { action: 'redact', kinds: ['card', 'iban', 'ssn'] },
@@ -22,8 +19,9 @@ const RULES: ResultRules = {
 };
 
 /**
- * The text with a placeholder for each finding. `name` is the member name that it stands behind: where that
- * says "secret", nothing is kept, whatever the value looks like. A result would be spoilt by that, a record is not.
+ * Replaces each secret and each personal datum in a text for the audit log (docs/contract.md §8) by a
+ * placeholder. Where `name`, the member that holds the text, denotes a secret, the whole value is replaced; that
+ * would spoil a result, but not a record. Text that cannot be inspected is not recorded. Never throws.
  */
 export function redactForRecord(text: string, name?: string): string {
   try {
@@ -35,12 +33,12 @@ export function redactForRecord(text: string, name?: string): string {
   }
 }
 
-/** What one decision records of its arguments ends here, however many rules ask for more. */
+/** Maximum number of values captured for one decision, however many rules ask for more. */
 const MAX_CAPTURED = 64;
 
-/** Characters that are read of one value: the record keeps far fewer, and a secret among those ends before. */
+/** Characters read of one value. The record keeps far fewer, so a secret among those is read to its end. */
 const MAX_READ_CHARACTERS = 1024;
-/** Characters that are read of all values: each has its part of them, within its own bounds. */
+/** Characters read of all values together. They are divided evenly, within the bounds for one value. */
 const MAX_READ_IN_SUM = 16 * 1024;
 const MIN_READ_CHARACTERS = 256;
 
@@ -48,8 +46,8 @@ const TOKEN = placeholder('token');
 const UNREAD = placeholder('unread');
 
 /**
- * What stands at each pointer (RFC 6901), as text; what is absent is left out. Objects and arrays are
- * written as JSON. The caller's own token is never among it, in one value or spread over several.
+ * The value at each pointer (RFC 6901) as text; absent values are left out. Objects and arrays are written as
+ * JSON. INVARIANT: the caller's own token is never included, neither in one value nor spread over several.
  */
 export function captureArguments(
   args: JsonObject,
@@ -71,7 +69,7 @@ export function captureArguments(
   return captured;
 }
 
-/** A value, and the name of the member that it stands behind. */
+/** A value and the name of the member that holds it. */
 type Found = { readonly pointer: string; readonly value: Json; readonly name: string };
 
 function findValues(args: JsonObject, pointers: readonly string[]): readonly Found[] {
@@ -90,14 +88,14 @@ function valueAt(args: JsonObject, pointer: string): Found | undefined {
     const key = segment.replaceAll('~1', '/').replaceAll('~0', '~');
     const next = memberOf(value, key);
     if (next === undefined) return undefined;
-    // An element of a list stands behind the name of the list.
+    // An element of an array takes the name of the array.
     if (!Array.isArray(value)) name = nameOf(key, name);
     value = next;
   }
   return { pointer, value, name };
 }
 
-/** What a member counts as: everything below a name that says "secret" is one. */
+/** The name used to classify a member: everything below a name that denotes a secret is a secret. */
 function nameOf(key: string, above: string): string {
   return isSecretName(above) ? above : key;
 }
@@ -108,7 +106,7 @@ function memberOf(value: Json, key: string): Json | undefined {
   return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
-/** Where a walk through a value stands: what it has read, and the text that it has made of it. */
+/** Progress through one value: the characters left to read, the strings read, and the text produced. */
 type Walk = {
   left: number;
   readonly read: string[];
@@ -125,7 +123,7 @@ function captureValue(
     if (typeof value === 'string') walk.text = readText(value, name, walk);
     else write(value, name, walk);
     if (holdsPresentedToken(walk.read, presentedToken)) return TOKEN;
-    // Names and values beside each other may say more than each of them.
+    // A name and a value next to each other may form a secret that neither is alone.
     const captured = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
     return walk.left > 0
       ? captured
@@ -135,7 +133,7 @@ function captureValue(
   }
 }
 
-/** Where something was removed, the end of what was read may have moved up, and may be half of a secret. */
+/** Drops the last word after a redaction: the text read may end in an unrecognizable piece of a secret. */
 function withoutTail(text: string, isRedacted: boolean): string {
   return isRedacted ? `${text.replace(/\S*$/, '')}\u2026` : text;
 }
@@ -149,7 +147,7 @@ function readText(text: string, name: string, walk: Walk): string {
   return kept;
 }
 
-/** Writes a value as JSON, until enough is read. */
+/** Writes a value as JSON until the limit is reached. */
 function write(value: Json, name: string, walk: Walk): void {
   if (typeof value === 'string') walk.text += JSON.stringify(readText(value, name, walk));
   else if (Array.isArray(value)) writeList(value, name, walk);
@@ -181,7 +179,7 @@ function writeObject(value: JsonObject, above: string, walk: Walk): void {
   walk.text += '}';
 }
 
-/** Numbers may be secrets by their name, or numbers of cards. */
+/** A number may be a secret because of its name, or a card number. */
 function writePlain(value: Json, name: string, walk: Walk): void {
   const text = String(value);
   if (typeof value === 'number' && isSecretNumber(text, name)) {

@@ -1,8 +1,8 @@
-// Bytes as the text that a client may read in them, and edited text as bytes of the same encoding again. Every
-// sequence of bytes is some text; which one, a client may see otherwise, so there are other readings besides.
+// Decodes bytes to the texts that clients may read in them, and encodes an edited text in the same charset again.
+// Any bytes decode to some text, and clients may disagree about the charset, so there are alternatives.
 // Source: WHATWG Encoding §4 and §10; Unicode 16 §3.10 (encoding schemes), §23.8 (byte order mark).
 
-/** Bytes read as a text. `bom`: how many of them are a byte order mark, which is not in the text. */
+/** Decoded bytes. `bom` is the length of the byte order mark in bytes, which is not part of the text. */
 export type Reading = { readonly text: string; readonly charset: string; readonly bom: number };
 
 type Wide = 'utf-16le' | 'utf-16be' | 'utf-32le' | 'utf-32be';
@@ -14,17 +14,17 @@ const BOMS: readonly (readonly [charset: string, bytes: readonly number[]])[] = 
   ['utf-16le', [0xff, 0xfe]],
   ['utf-16be', [0xfe, 0xff]],
 ];
-/** What has no unit beyond ASCII is read alike by all that read it as bytes. */
+/** Text without code units beyond ASCII reads the same in every single-byte charset. */
 const LATIN_1 = 'latin1';
-/** So much of the beginning says what bytes are like; a multiple of every unit. */
+/** Bytes sampled to guess a charset. Must be a multiple of every unit size. */
 const SAMPLE = 64 * 1024;
 const REPLACEMENT = '\ufffd';
 const UTF_16: readonly Wide[] = ['utf-16le', 'utf-16be'];
 const ALL_WIDE: readonly Wide[] = ['utf-16le', 'utf-16be', 'utf-32le', 'utf-32be'];
 
 /**
- * The text of bytes: by byte order mark, by the charset that is declared for them, by the pattern of NUL that
- * wide units leave, as UTF-8; and what is none of these as Latin-1.
+ * Decodes bytes by their byte order mark, else by the declared charset, else by the NUL pattern of wide units,
+ * else as UTF-8, else as Latin-1.
  */
 export function readBytes(bytes: Buffer, declared: string | undefined): Reading {
   return (
@@ -35,11 +35,11 @@ export function readBytes(bytes: Buffer, declared: string | undefined): Reading 
   );
 }
 
-/** What else a client may take the bytes for: one that knows of no charset, or guesses another. */
+/** The texts of clients that know of no charset or guess another one. */
 export function otherTexts(bytes: Buffer, { charset }: Reading): readonly string[] {
   const isByBytes = charset === LATIN_1 || charset === 'utf-8';
   const others = isByBytes ? [] : [bytes.toString(LATIN_1)];
-  // Wide text that holds anything of ASCII has a NUL; what has none is nothing that is looked for.
+  // Wide text with any ASCII contains NUL, and text without ASCII holds nothing that detectors look for.
   if (!bytes.includes(0)) return others;
   const pattern = readWide(bytes)?.charset;
   const wide = new Set<string>(pattern === undefined ? UTF_16 : [...UTF_16, pattern]);
@@ -47,7 +47,7 @@ export function otherTexts(bytes: Buffer, { charset }: Reading): readonly string
   return [...others, ...Array.from(wide, (one) => decodeAs(bytes, one))];
 }
 
-/** The bytes of a changed text in the encoding that it had; `undefined` where that has no bytes for it. */
+/** Encodes a changed text in its original charset; undefined where that cannot represent it. */
 export function encodeAs(
   text: string,
   { charset, bom }: Reading,
@@ -75,14 +75,14 @@ function readDeclared(bytes: Buffer, declared: string | undefined): Reading | un
     const decoder = new TextDecoder(label, { fatal: true, ignoreBOM: true });
     return { text: decoder.decode(bytes), charset: decoder.encoding, bom: 0 };
   } catch {
-    // A charset that nobody knows here, or that these bytes are not in.
+    // An unknown charset, or bytes that are invalid in it.
     return undefined;
   }
 }
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Text in UTF-8; with a fault here and there where most of what is beyond ASCII is sound. */
+/** Decodes UTF-8. Some invalid bytes are accepted if most of what is beyond ASCII is valid. */
 function readUtf8(bytes: Buffer): Reading | undefined {
   const text = utf8.decode(bytes);
   if (text.includes(REPLACEMENT) && !isMostlySound(text)) return undefined;
@@ -92,24 +92,24 @@ function readUtf8(bytes: Buffer): Reading | undefined {
 const MAX_ASCII = 0x7f;
 const REPLACEMENT_CHARACTER = 0xfffd;
 
-/** A loop by hand: an expression would make a string of every character of an image. */
+/** A manual loop: a regular expression would create a string for every character of an image. */
 function isMostlySound(text: string): boolean {
   let replacements = 0;
   let sound = 0;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (unit === REPLACEMENT_CHARACTER) replacements++;
-    // Of a pair, the first half counts.
+    // Of a surrogate pair, only the first half counts.
     else if (unit > MAX_ASCII && (unit < 0xdc00 || unit > 0xdfff)) sound++;
   }
   return sound > replacements;
 }
 
 const MIN_WIDE_SHARE = 0.4;
-/** So many times as often stands a NUL in one half of the units as in the other. */
+/** How many times more NULs one half of the units must have than the other. */
 const ONE_SIDED = 4;
 
-/** Wide units without a byte order mark: of ASCII text every other byte is NUL, or three of four. */
+// Detects UTF-16 and UTF-32 without a byte order mark: in ASCII text, every other byte is NUL, or three of four.
 function readWide(bytes: Buffer): Reading | undefined {
   const isMultipleOfFour = bytes.length % 4 === 0;
   const sample = bytes.subarray(0, Math.min(SAMPLE, bytes.length));
@@ -119,7 +119,7 @@ function readWide(bytes: Buffer): Reading | undefined {
 
 type Nuls = readonly [number, number, number, number];
 
-/** NULs by their place in a group of four bytes. */
+/** Counts NULs by their position in a group of four bytes. */
 function countNuls(bytes: Buffer): Nuls {
   const nuls: [number, number, number, number] = [0, 0, 0, 0];
   for (let at = bytes.indexOf(0); at >= 0; at = bytes.indexOf(0, at + 1)) {
@@ -156,7 +156,7 @@ function decodeAs(bytes: Buffer, charset: string): string {
 
 const MAX_CODE_POINT = 0x10ffff;
 
-/** The platform has no decoder for it. */
+/** Node.js has no decoder for UTF-32. */
 function decodeUtf32(bytes: Buffer, isLittle: boolean): string {
   const pieces: string[] = [];
   for (let at = 0; at + 4 <= bytes.length; at += 4) {
@@ -194,7 +194,7 @@ function encodeUtf32(text: string, isLittle: boolean): Buffer {
   return bytes;
 }
 
-/** The characters that one byte alone stands for. Of an encoding with longer ones, the rest has none here. */
+/** The characters encoded by a single byte. Longer sequences of a multi-byte charset are not supported. */
 function tableOf(charset: string): ReadonlyMap<string, number> {
   const table = new Map<string, number>();
   for (let byte = 0; byte <= 0xff; byte++) {
@@ -219,7 +219,7 @@ const CONTROL =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is counted
   /[\0-\x06\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ud800-\udfff]/gu;
 
-/** Whether a text has so many controls and faults that it is hardly one. */
+/** Whether a text has so many control and replacement characters that it is hardly text. */
 export function isHardlyText(text: string): boolean {
   const sample = text.slice(0, SAMPLE);
   return countOf(sample, CONTROL) > sample.length * MAX_CONTROL_SHARE;
@@ -231,8 +231,8 @@ const ASCII_TEXT = /[\t\n\f\r\x20-\x7e]/g;
 const TERMINAL = /\x1b[[\]PX^_]/;
 
 /**
- * Whether bytes that are read as Latin-1 because they are nothing else may as well be noise, or of an encoding
- * that nobody named: taken for text, half of it would be stripped.
+ * Whether bytes decoded as Latin-1 for lack of anything better may be random or in an unknown charset. If such
+ * bytes were treated as text, half of them would be stripped.
  */
 export function isHardlyLatin({ text, charset }: Reading): boolean {
   if (charset !== LATIN_1 || TERMINAL.test(text)) return false;

@@ -1,6 +1,6 @@
-// Names that a person or a model would take for one another: equal once case, look-alike letters, marks,
-// what cannot be seen and what separates words are left out. Finds them across the members of an endpoint;
-// what becomes of them is decided elsewhere.
+// Finds names that a person or a model would confuse: equal once case, look-alike letters, combining marks,
+// invisible characters and separators are ignored. Compares the names of an aggregate's backends; what is done
+// about a match is decided elsewhere.
 // Source: UTS #39 §4 (confusable detection); docs/reference/attacks.md case 60.
 
 import { foldName } from '../text/case-folding.js';
@@ -12,23 +12,23 @@ const DIGITS: ReadonlyMap<string, string> = new Map([
   ['1', 'l'],
 ]);
 
-/** What a name looks like; two that look alike have one look. A name of signs alone is its own. */
+/** The form in which names that look alike are equal. A name without letters and digits is returned unchanged. */
 export function confusableForm(name: string): string {
   const letters = skeletonOf(name.normalize('NFKD')).replace(NO_LETTER, '');
   if (letters === '') return name;
-  // Capitals look like other letters than small ones do, so both are read.
+  // Capital letters resemble other letters than small ones do, so the skeleton is taken before and after folding.
   const folded = foldName(skeletonOf(foldName(letters)));
   return folded.replace(/[01]/g, (digit) => DIGITS.get(digit) ?? digit);
 }
 
-/** The names of one member of an endpoint, and what stands before them there. */
+/** The names of one backend and the prefix that they have in the aggregate. */
 export type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
 
-/** A name as its member has it, and the member's place in the list that was asked about. */
+/** A name as its backend spells it, and the backend's index in the list that was passed in. */
 export type NameOf = { readonly backend: number; readonly name: string };
 
 /**
- * The groups of names that look alike and belong to several members. Names of one member are its own affair:
+ * The groups of names that look alike and belong to several backends. Names within one backend are not compared:
  * its definitions were reviewed together.
  */
 export function findConfusableNames(

@@ -1,5 +1,5 @@
-// Collects what detectors saw in one message: detector, place, count, action. Never what was found, and
-// no name from the wire that could itself carry something.
+// Collects what detectors found in one message: detector, path, count and action. It never records the content
+// that was found, nor a member name of the message that could itself carry such content.
 
 import type { Finding } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
@@ -7,7 +7,7 @@ import type { Note } from './detectors/text-sanitizer.js';
 import { findSensitive, type Wanted } from './detectors/text-sanitizer.js';
 import type { OwnCredentials } from './detectors/upstream-credentials.js';
 
-/** More findings than these are counted under the message as a whole. */
+/** Findings beyond this number are counted under the empty path, which denotes the whole message. */
 const MAX_FINDINGS = 64;
 const PLAIN_STEP = /^[A-Za-z_$][A-Za-z_.$-]{0,31}$/;
 
@@ -22,7 +22,7 @@ type DropNote = {
   readonly count: number;
 };
 
-/** A log for one message in one direction. No path of it names one of our own credentials. */
+/** Creates the log of one message. No path in it contains one of the gateway's own credentials. */
 export function createFindingLog(
   direction: Finding['direction'],
   own?: OwnCredentials | undefined,
@@ -39,7 +39,7 @@ export function createFindingLog(
   };
 }
 
-/** A pointer whose steps are numbers and plain words that hold no secret; every other name is `*`. */
+/** A JSON pointer that keeps array indexes and plain names without a secret; every other name becomes `*`. */
 function publicPointer(
   steps: readonly (string | number)[],
   own: OwnCredentials | undefined,
@@ -55,7 +55,7 @@ function publicPointer(
   return pointer;
 }
 
-/** What a caller is told (docs/contract.md §6): `_meta["dev.sallyport/findings"]`. */
+/** The findings as the caller sees them in `_meta["dev.sallyport/findings"]` (docs/contract.md §6). */
 export function publicFindings(findings: readonly Finding[]): Json {
   return findings.map(({ detector, path, count, action }) => ({ detector, path, count, action }));
 }

@@ -1,6 +1,6 @@
-// The first pass over a message towards a client: every string, member name and number goes through the
-// sanitizer, JSON inside a text like the structured content that it repeats, so that both copies agree.
-// Answers edits of the text; what it does not change is not touched. recheck.ts does not trust it.
+// The first pass over a message towards the client: sanitizes every string, member name and number and returns
+// edits of the text; what no edit covers stays untouched. JSON inside a text is treated like the structured
+// content that it may repeat, so that both copies agree. second-pass.ts does not rely on this pass.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { isOwnMember } from '../protocol/capabilities.js';
@@ -40,11 +40,11 @@ export type PassInput = {
   readonly caps: WalkCaps & { readonly maxWork: number };
   readonly log: FindingLog;
   readonly sanitize: SanitizeText;
-  /** Members of the message that were reviewed byte for byte (`/result/tools`). */
+  /** Members of the message that were reviewed byte for byte, such as `/result/tools`. */
   readonly approved: ReadonlySet<string>;
-  /** Members that are not content (exempt.ts). */
+  /** Members that are not content (message-fields.ts). */
   readonly exempt: ReadonlySet<string>;
-  /** The end of what this exchange showed before. */
+  /** The end of the text sent before in response to the same request. */
   readonly tail: string;
 };
 
@@ -52,7 +52,7 @@ export type Pass = {
   readonly kind: 'passed';
   readonly edits: readonly TextEdit[];
   readonly isBlocked: boolean;
-  /** The texts that a reader joins, as they came: the rest of what was removed may follow in the next message. */
+  /** The original texts that a reader joins: the rest of a removed secret may follow in the next message. */
   readonly readerTexts: readonly string[];
 };
 
@@ -67,24 +67,24 @@ type Part = {
 
 type Work = {
   readonly input: PassInput;
-  /** Where a message is walked; `undefined` inside a text that holds JSON. */
+  /** The path of the text whose JSON is being walked, or undefined while the message itself is walked. */
   readonly within: Steps | undefined;
   readonly edits: Map<number, TextEdit>;
   readonly reader: Part[];
   readonly structured: Part[];
   isBlocked: boolean;
   changedNames: number;
-  /** Up to here the text is removed: nothing of it is looked at. */
+  /** Everything before this offset is already removed and is skipped. */
   removedUntil: number;
-  /** Characters given to detectors so far; shared by the texts within. */
+  /** Characters given to detectors so far, shared with the walks of nested texts. */
   readonly spent: { chars: number };
 };
 
-/** JSON inside a text inside a text is read this deep. */
+/** Maximum nesting of JSON inside a text that is inspected as JSON. */
 const MAX_NESTING = 2;
 const MAX_PAIR_CHARS = 512;
 
-/** Runs the first pass. `too-large` where the walk hits a cap. */
+/** Runs the first pass. Returns `too-large` where the walk exceeds a bound. */
 export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
   const work = startWork(input, undefined, { chars: 0 });
   const end = walkJson(input.text, input.caps, (leaf) => visit(work, leaf));
@@ -133,7 +133,7 @@ function isExempt(work: Work, steps: Steps): boolean {
   return steps.length <= MAX_EXEMPT_DEPTH && work.input.exempt.has(pointerOf(steps));
 }
 
-/** What is exempt from all detectors is not exempt from ours: a credential of the gateway leaves nowhere. */
+/** The gateway's own credentials must not leave anywhere, not even in members exempt from all other detectors. */
 function visitExempt(work: Work, leaf: Leaf): void {
   const text = withoutOwn(work, leaf.value, leaf.steps);
   if (text !== leaf.value) addEdit(work, leaf.start, leaf.end, JSON.stringify(text));
@@ -159,7 +159,7 @@ function isApproved(work: Work, steps: Steps): boolean {
 function visitName(work: Work, leaf: Leaf): void {
   const text = sanitizeLeaf(work, leaf.value, leaf.steps, undefined, 'value');
   if (text === leaf.value) return;
-  // Two names of one object must not become one.
+  // Two different names in one object must not become equal.
   work.changedNames++;
   const name = work.changedNames === 1 ? text : `${text}#${work.changedNames}`;
   addEdit(work, leaf.start, leaf.end, JSON.stringify(name));
@@ -171,7 +171,7 @@ function hasRemoteIcons({ within, input }: Work, { value, steps }: Leaf): boolea
   return icons !== undefined && areRemote(icons);
 }
 
-/** None is left; the member stays, so that what counts on it does not fail. */
+/** Empties the list but keeps the member, so that clients that expect it do not fail. */
 function removeIcons(work: Work, leaf: Leaf): void {
   const end = valueEnd(work.input.text, leaf.end);
   addEdit(work, leaf.end, end, ':[]');
@@ -200,7 +200,7 @@ function visitString(work: Work, leaf: Leaf): void {
   if (text !== value) addEdit(work, start, end, JSON.stringify(text));
 }
 
-/** A string of structured content, alone and behind its name: a secret may be cut between the two. */
+/** Inspects a string of structured content alone and after its name: a secret may be split between them. */
 function sanitizeValue(work: Work, leaf: Leaf): string {
   const name = nearestName(leaf.steps);
   const text = sanitizeLeaf(work, leaf.value, leaf.steps, name, 'value');
@@ -215,7 +215,7 @@ function sanitizeValue(work: Work, leaf: Leaf): string {
   return text;
 }
 
-/** Text that a reader reads. Where it is JSON, its strings are inspected as structured content is. */
+/** Inspects text that a client shows. Where it is JSON, its strings are inspected like structured content. */
 function sanitizeReader(work: Work, leaf: Leaf): string {
   return sanitizeProse(work, leaf.value, leaf.steps, MAX_NESTING);
 }
@@ -232,7 +232,7 @@ function sanitizeProse(work: Work, text: string, steps: Steps, nesting: number):
   return applyEdits(text, sortEdits(inner.edits));
 }
 
-/** The object or array that a text holds, if it is JSON. */
+/** The object or array that a text encodes, if it is JSON. */
 export function parseContainer(text: string): Json | undefined {
   const first = text.trimStart()[0];
   if (first !== '{' && first !== '[') return undefined;
@@ -244,7 +244,7 @@ export function parseContainer(text: string): Json | undefined {
   }
 }
 
-/** A payload in base64 as it leaves: media as it came, all else as the text that it is. */
+/** A base64 payload as it may leave: media unchanged, everything else sanitized as the text that it encodes. */
 function visitPayload(work: Work, leaf: Leaf): string | undefined {
   const member = leaf.steps.at(-1);
   if (member !== 'data' && member !== 'blob') return undefined;
@@ -255,14 +255,14 @@ function visitPayload(work: Work, leaf: Leaf): string | undefined {
   const written = payload.kind === 'none' ? leaf.value : rewritePayload(work, leaf, payload);
   const left = written === leaf.value ? payload : readPayload(block, member, written);
   if (left !== undefined && left.kind !== 'media') withholdOthers(work, leaf, left.others);
-  // Words in a row are base64 too, and so is a token: whoever does not decode it reads it as it stands.
+  // A word or a token may be valid base64: a client that does not decode it sees the string as it is.
   const isBase64 = payload.kind !== 'none';
   const isRun = isBase64 && written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
   const clean = isRun ? written : sanitizeValue(work, { ...leaf, value: written });
   return withoutOwnRaw(work, { ...leaf, value: clean });
 }
 
-/** No secret is longer without a sign that base64 does not have. */
+/** No secret of only base64 characters is longer than this. */
 const MAX_TOKEN_CHARS = 1024;
 
 type ReadablePayload = Extract<Payload, { readonly kind: 'text' | 'bytes' }>;
@@ -277,7 +277,8 @@ function rewritePayload(work: Work, leaf: Leaf, payload: ReadablePayload): strin
   return written ?? leaf.value;
 }
 
-/** Bytes that nobody reads as text, without our credentials; an image that holds one is no image any more. */
+// Replaces bytes that are not read as text where they hold a credential of the gateway. An image with a
+// credential in it cannot be repaired.
 function withoutOwnRaw(work: Work, { value, steps }: Leaf): string {
   const [hit] = findOwn(value, work.input.rules.own);
   if (hit === undefined) return value;
@@ -288,7 +289,7 @@ function withoutOwnRaw(work: Work, { value, steps }: Leaf): string {
 
 const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as const;
 
-/** Whether bytes that hardly are text hold what no text may. Flags are noted, and change nothing. */
+// Whether bytes that are hardly text hold something that must not pass. Flags are recorded and change nothing.
 function isForbidden(work: Work, steps: Steps, text: string): boolean {
   const notes = checkHidden(work, text);
   if (notes.some(({ action }) => action !== 'flag')) return true;
@@ -296,7 +297,7 @@ function isForbidden(work: Work, steps: Steps, text: string): boolean {
   return false;
 }
 
-/** What only some clients read cannot be edited for them: where it may not pass, nothing does. */
+// Withholds what only some clients would decode and is forbidden: it cannot be edited for those clients alone.
 function withholdOthers(work: Work, leaf: Leaf, others: readonly string[]): void {
   for (const text of others) {
     for (const one of checkHidden(work, text)) {
@@ -338,7 +339,8 @@ function addEdit(work: Work, start: number, end: number, text: string): void {
   work.edits.set(start, { start, end, text });
 }
 
-/** Removes from each part what goes on from the part before or into the next, though its beginning is gone. */
+// Removes from each text the piece of a secret that continues in a neighbouring text. Compares the original
+// texts, because the other piece may already have been removed.
 function cutContinued(work: Work, parts: readonly Part[], tail: string): void {
   const before = tail === '' ? [] : [tail];
   const originals = parts.map((part) => part.original);
@@ -355,7 +357,7 @@ function cutContinued(work: Work, parts: readonly Part[], tail: string): void {
   }
 }
 
-/** The text of a part without a stretch of its original that reaches one of its ends. */
+/** The text of a part without the given stretch of its original, which reaches one of its ends. */
 function withoutEdge({ text, original }: Part, cut: SplitHit, replacement: string): string {
   if (cut.start === 0) {
     const same = Math.min(cut.end, commonStart(text, original));
@@ -377,7 +379,7 @@ function commonEnd(one: string, other: string): number {
   return at;
 }
 
-/** Removes what is cut in two by the borders between parts. */
+/** Removes secrets that are split by the boundaries between texts. */
 function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
   cutContinued(work, parts, tail);
   const offset = tail === '' ? 0 : 1;
@@ -397,7 +399,7 @@ function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
   }
 }
 
-/** Makes inert what only acts where a client shows the texts as one. */
+/** Makes content inert that only acts where a client shows the texts as one. */
 function calmJoined(work: Work): void {
   const { activeContent } = work.input.rules;
   if (activeContent === 'off' || work.reader.length < 2) return;
@@ -417,7 +419,7 @@ function calmJoined(work: Work): void {
   }
 }
 
-/** All edits in order, with our own members of `_meta` cut out (docs/contract.md §6). */
+/** All edits in order, with the gateway's reserved members of `_meta` removed (docs/contract.md §6). */
 function withRemovals(work: Work): readonly TextEdit[] {
   const { text, value, log } = work.input;
   const removals: TextEdit[] = [];

@@ -1,5 +1,5 @@
-// What a client learns of an upstream when it connects: the answers to initialize and server/discover, with
-// the capabilities that are carried, the versions that are policed, and instructions only as approved.
+// Filters the responses to `initialize` and `server/discover`: only carried capabilities, only versions that the
+// gateway enforces policy for, and instructions only as approved.
 // Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover; docs/contract.md §5 (instructions).
 
 import type { Finding } from '../policy/record.js';
@@ -19,12 +19,12 @@ export type HandshakeInput = {
   readonly value: Json;
   readonly method: 'initialize' | 'server/discover';
   readonly profile: Profile;
-  /** Versions of this era that are carried and that the upstream speaks. */
+  /** Versions of this era that both the gateway and the upstream support. */
   readonly carriedVersions: readonly string[];
-  /** The approved text; undefined where none was approved or the caller may list nothing. */
+  /** The approved text. Undefined where none was approved or where the caller may list nothing. */
   readonly instructions: string | undefined;
   readonly listTtlMs: number;
-  /** protocol/capabilities.ts for the era. */
+  /** The capability filter of the era (protocol/capabilities.ts). */
   filterCapabilities(capabilities: JsonObject): JsonObject;
 };
 
@@ -34,7 +34,7 @@ export type HandshakeOutcome =
       /** Equal to the input where nothing had to change. */
       readonly text: string;
       readonly findings: readonly Finding[];
-      /** Instructions came that are not the approved ones, and were removed. */
+      /** True where instructions other than the approved ones arrived and were removed. */
       readonly hadOtherInstructions: boolean;
     }
   | {
@@ -43,14 +43,14 @@ export type HandshakeOutcome =
       readonly findings: readonly Finding[];
     };
 
-/** A handshake with what is carried alone, and what of it is still to be inspected. */
+/** A response reduced to what is carried, with the text that still has to be inspected. */
 export type FilteredHandshake = {
   readonly kind: 'filtered';
   readonly rest: InspectionInput;
   readonly hadOtherInstructions: boolean;
 };
 
-/** Filters and inspects the answer to a handshake. `upstream-protocol` where it names no version that is carried. */
+/** Filters and inspects a handshake response. `upstream-protocol` where it names no carried version. */
 export function filterHandshake(input: HandshakeInput): HandshakeOutcome {
   const filtered = cutHandshake(input);
   return filtered.kind === 'withhold'
@@ -58,7 +58,7 @@ export function filterHandshake(input: HandshakeInput): HandshakeOutcome {
     : endHandshake(filtered, inspectMessage(filtered.rest));
 }
 
-/** What becomes of a filtered handshake whose rest was inspected. */
+/** Combines a filtered handshake with the outcome of its inspection. */
 export function endHandshake(
   { rest, hadOtherInstructions }: FilteredHandshake,
   inspected: InspectionOutcome,
@@ -68,7 +68,7 @@ export function endHandshake(
   return { kind: 'passed', text, findings: inspected.findings, hadOtherInstructions };
 }
 
-/** Filters the answer to a handshake, uninspected. `upstream-protocol` where it names no version that is carried. */
+/** Filters a handshake response, uninspected. `upstream-protocol` where it names no carried version. */
 export function cutHandshake(
   input: HandshakeInput,
 ): FilteredHandshake | Extract<HandshakeOutcome, { readonly kind: 'withhold' }> {
@@ -97,7 +97,7 @@ export function cutHandshake(
   };
 }
 
-/** The text with only carried versions; undefined where none is left. */
+/** The text reduced to carried versions, or undefined where none is left. */
 function carriedText(input: HandshakeInput, result: JsonObject): string | undefined {
   const { text, method, carriedVersions } = input;
   if (method === 'initialize') {

@@ -1,5 +1,5 @@
-// What of an inspection can be done apart from the event loop: jobs of plain data, and the one function that
-// does them, here or on another thread. How they get there is not decided here.
+// Defines the parts of inspection that can run outside the event loop: jobs of plain data, and the function that
+// runs a job on this thread or another. Scheduling and transfer are not decided here.
 
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
@@ -15,24 +15,24 @@ import {
 } from './responses.js';
 
 /**
- * Content inspection as exchanges use it: at once, unless a text is long and not surely clean. What waits, waits
- * in its upstream's turn.
+ * Content inspection for the request pipeline: synchronous unless a text is long and not surely clean. Waiting
+ * texts are queued per upstream.
  */
 export type InspectionPort = {
-  /** Never throws or rejects, as `inspectMessage`. */
+  /** Like `inspectMessage`, never throws or rejects. */
   message(input: InspectionInput, upstream: string): InspectionOutcome | Promise<InspectionOutcome>;
-  /** Never throws or rejects, as `guardArguments`. */
+  /** Like `guardArguments`, never throws or rejects. */
   request(input: GuardInput, upstream: string): GuardOutcome | Promise<GuardOutcome>;
 };
 
-/** Longer texts are looked at closely beside the event loop: hostile ones of this length take some 50 ms. */
+/** Longer texts are fully inspected off the event loop: a hostile text of this length takes some 50 ms. */
 export const LONG_TEXT_CHARS = 16 * 1024;
-/** Longer texts are parsed and looked at by the prefilter there too: a hostile megabyte takes some 100 ms. */
+/** Longer texts are also parsed and prefiltered off the event loop: a hostile megabyte takes some 100 ms. */
 export const LARGE_TEXT_CHARS = 256 * 1024;
 
 /**
- * A job of plain data. The value of a message is read again from its text. `isWhole`: nobody has looked at it
- * yet, so the prefilter comes first.
+ * A job of plain data. The value of a message is parsed again from its text. `needsPrefilter` is true where the
+ * text has not been prefiltered yet.
  */
 export type InspectionJob =
   | {
@@ -50,13 +50,13 @@ export type DoneJob =
   | {
       readonly kind: 'message';
       readonly outcome: CloseOutcome;
-      /** Of a large text that was changed: the parts in which its value can be built. */
+      /** For a large changed text, the chunks from which its value can be built incrementally. */
       readonly parts: JsonPart | undefined;
     }
   | { readonly kind: 'request'; readonly outcome: GuardOutcome }
   | { readonly kind: 'read'; readonly outcome: DividedReading };
 
-/** That text is JSON, and the parts in which its value can be built. */
+/** The result of reading a text as JSON, with the chunks from which its value can be built incrementally. */
 export type DividedReading =
   | { readonly ok: false; readonly error: JsonError }
   | {
@@ -66,7 +66,7 @@ export type DividedReading =
       readonly parts: JsonPart;
     };
 
-/** Does a job. Never throws. The text of a message must have been read as JSON before. */
+/** Runs a job. Never throws, provided that the text of a message is valid JSON. */
 export function doJob(job: InspectionJob): DoneJob {
   switch (job.kind) {
     case 'request': {

@@ -1,6 +1,6 @@
-// What a reader joins: the texts of one answer, with the tail of what came before in the same exchange.
-// Something secret that is cut in two by such a border is removed from every part of it that is still
-// here. Looks only around the borders; the parts themselves were inspected one by one.
+// Inspects texts that a reader joins: the texts of one message, after the end of what was sent before in response
+// to the same request. Removes secrets split across a boundary and makes active content inert that only acts once
+// the texts are joined. Each text was inspected on its own before; for secrets only the boundaries are searched.
 
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { findActiveContent, type Replacement } from './detectors/active-content.js';
@@ -10,15 +10,12 @@ import { findSensitive, type Wanted } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
-// Active content in pieces: texts of one result that are inert apart and act where a client shows them as
-// one. Looks at them as clients join them, and cuts what it finds out of each text that holds a part of it.
-
-/** How clients join the texts of one result. */
+/** How clients join the texts of one result before they render them. */
 const CONTENT_SEPARATORS = ['', '\n', '\n\n'] as const;
-/** What is still active after so many rounds is given up. */
+/** Content that is still active after this many rounds is given up on, and the message is withheld. */
 const MAX_ROUNDS = 6;
 
-/** The texts as they are inert together; undefined where they do not become so. */
+/** Makes texts inert that act only once a client joins them. Returns undefined where that fails. */
 export function neutralizeJoined(texts: readonly string[]): readonly string[] | undefined {
   if (isSurelyClean(texts.join(''))) return texts;
   let inert = texts;
@@ -30,7 +27,7 @@ export function neutralizeJoined(texts: readonly string[]): readonly string[] | 
   return undefined;
 }
 
-/** Whether a text is data, in which addresses by themselves stay. */
+/** Whether a text is JSON data, in which bare addresses may stay. */
 function isData(text: string): boolean {
   if (!/^\s*[[{]/.test(text)) return false;
   try {
@@ -41,7 +38,7 @@ function isData(text: string): boolean {
   }
 }
 
-/** What was found, without the addresses in texts that are data; all of it in order. */
+/** The findings, in order, without bare addresses inside texts that are data. */
 function withoutData(
   found: readonly Replacement[],
   texts: readonly string[],
@@ -82,7 +79,7 @@ function neutralizeWith(texts: readonly string[], glue: string): readonly string
   });
 }
 
-/** A replacement without what it leaves as it is at both ends. */
+/** A replacement without the characters at both ends that it leaves unchanged. */
 function shrink(joined: string, { start, end, text }: Replacement): Piece {
   const most = Math.min(end - start, text.length);
   let head = 0;
@@ -92,11 +89,11 @@ function shrink(joined: string, { start, end, text }: Replacement): Piece {
   return { start: start + head, end: end - tail, text: text.slice(head, text.length - tail) };
 }
 
-/** What of a replacement falls on the text from `from` to `to`: it stands where it begins. */
+/** The portion of a replacement within `from` to `to`. Its text goes where the replacement begins. */
 function pieceOf(piece: Piece | undefined, from: number, to: number): readonly Piece[] {
   if (piece === undefined) return [];
   const { start, end, text } = piece;
-  // What is only put in between two texts stands at the end of the first.
+  // A pure insertion between two texts is placed at the end of the first.
   const isPutIn = start === end && start > from && start <= to;
   const begins = isPutIn || (start < end && start >= from && start < to);
   if (!begins && !(end > from && start < from)) return [];
@@ -119,15 +116,15 @@ function replaceAll(text: string, pieces: readonly Piece[]): string {
   return inert + text.slice(at);
 }
 
-/** How much of each part around a border is looked at at least, and what is carried to the next message. */
+/** Minimum number of characters of each text examined around a boundary and carried to the next message. */
 const BORDER_CHARS = 512;
-/** A token or a key that reaches a border is looked at from its beginning to its end, up to this many. */
+/** Maximum number of characters examined for a token or a key that reaches a boundary. */
 const MAX_BORDER_CHARS = 16 * 1024;
 
 const KEY_BEGINS = '-----BEGIN ';
 const KEY_ENDS = '-----END ';
 
-/** Where the stretch before the end of a text begins in which one secret may lie that goes on behind it. */
+/** Start of the stretch at the end of a text that may hold the first piece of a secret. */
 function tailStart(text: string): number {
   const { length } = text;
   if (length <= BORDER_CHARS) return 0;
@@ -140,20 +137,20 @@ function tailStart(text: string): number {
   return Math.min(startOfLastWord(text, from), length - BORDER_CHARS);
 }
 
-/** Where the last run of characters without white space begins, at `from` at the earliest. */
+/** Start of the last run of characters without white space, but not before `from`. */
 function startOfLastWord(text: string, from: number): number {
   let start = text.length;
   while (start > from && !isSpace(text.charCodeAt(start - 1))) start--;
   return start;
 }
 
-/** As `\s` of a regular expression, without one for each character. */
+/** Equivalent to `\s`, without running a regular expression for each character. */
 function isSpace(code: number): boolean {
   if (code < 0xa0) return code === 0x20 || (code >= 0x09 && code <= 0x0d);
   return code === 0xa0 || (code >= 0x1680 && /\s/.test(String.fromCharCode(code)));
 }
 
-/** Where the stretch at the start of a text ends in which a secret may lie that began before it. */
+/** End of the stretch at the start of a text that may hold the last piece of a secret. */
 function headEnd(text: string): number {
   const { length } = text;
   if (length <= BORDER_CHARS) return length;
@@ -162,22 +159,22 @@ function headEnd(text: string): number {
   if (key >= BORDER_CHARS && !near.slice(0, key).includes(KEY_BEGINS)) {
     return Math.min(length, key + BORDER_CHARS);
   }
-  // Lines of a key have no blanks in them.
+  // The lines of a PEM key contain no blanks.
   const blank = near.indexOf(' ');
   return blank < 0 ? near.length : Math.max(blank, BORDER_CHARS);
 }
 
-/** The end of a text, as it is carried to what follows it. */
+/** The end of a text that is carried to the next message. */
 export function tailOf(text: string): string {
   return text.slice(tailStart(text));
 }
 
-/** The start of a text, as it is read behind a tail. */
+/** The start of a text that is examined together with the preceding tail. */
 export function headOf(text: string): string {
   return text.slice(0, headEnd(text));
 }
 
-/** A hit across a border: what of it lies in one part. */
+/** The portion of a hit across a boundary that lies in one text. */
 export type SplitHit = {
   readonly part: number;
   readonly kind: string;
@@ -187,11 +184,12 @@ export type SplitHit = {
 
 type Segment = { readonly part: number; readonly from: number; readonly text: string };
 
-/** Texts joined as a reader may join them: with nothing, or with a blank, between them. */
+/** A reader may join texts with nothing or with a blank between them. */
 const SECRET_SEPARATORS = ['', ' '] as const;
 
 /**
- * Hits that lie across a border between two parts, cut to the parts. `parts[0]` may be the carried tail.
+ * Finds secrets and personal data that lie across a boundary between texts, cut to the single texts. `parts[0]`
+ * may be the carried tail.
  */
 export function findSplit(parts: readonly string[], wanted: Wanted): readonly SplitHit[] {
   if (parts.length < 2) return [];
@@ -202,7 +200,7 @@ export function findSplit(parts: readonly string[], wanted: Wanted): readonly Sp
   return found;
 }
 
-/** Stretches of consecutive parts; a long part ends one stretch and begins the next. */
+/** Runs of consecutive texts. A long text ends one run and begins the next. */
 function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
   const runs: Segment[][] = [];
   let run: Segment[] = [];
@@ -228,7 +226,7 @@ function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): Split
   const spans = spansOf(run, glue);
   const split: SplitHit[] = [];
   let first = 0;
-  // Hits ascend, so no place is passed over twice.
+  // Hits are in ascending order, so `first` never has to move back.
   for (const hit of findSensitive(joined, wanted)) {
     while ((spans[first]?.end ?? hit.start) < hit.start) first++;
     const cuts = cutToParts(spans, first, hit);
@@ -237,7 +235,7 @@ function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): Split
   return split;
 }
 
-/** Where a segment stands in the joined text. */
+/** The span of a segment in the joined text. */
 type SegmentSpan = { readonly segment: Segment; readonly start: number; readonly end: number };
 
 function spansOf(run: readonly Segment[], glue: string): readonly SegmentSpan[] {
@@ -264,7 +262,7 @@ function cutToParts(spans: readonly SegmentSpan[], first: number, hit: Hit): Spl
   return cuts;
 }
 
-/** The hits of each part, so that none is looked for in all of them. */
+/** Groups hits by text, so that the cuts of each text are found without a search. */
 export function groupByPart(hits: readonly SplitHit[]): ReadonlyMap<number, readonly SplitHit[]> {
   const byPart = new Map<number, SplitHit[]>();
   for (const hit of hits) {
@@ -275,7 +273,7 @@ export function groupByPart(hits: readonly SplitHit[]): ReadonlyMap<number, read
   return byPart;
 }
 
-/** One text with cuts replaced; overlapping cuts count once. */
+/** Replaces the cuts in one text. Of overlapping cuts only the first is replaced. */
 export function cutText(
   text: string,
   cuts: readonly SplitHit[],

@@ -1,17 +1,17 @@
-// Walks valid JSON text once and shows every member name, string and number with its place, so that a
-// visitor can change a string without touching a byte beside it. Never builds a value, never recurses.
+// Walks valid JSON text once and reports every member name, string and number with its span, so that a visitor
+// can replace one without touching the bytes next to it. Never builds a value and never recurses.
 // Source: RFC 8259.
 
-/** Bounds of a walk. Past one of them it ends with `too-large`. */
+/** Bounds of a walk. A walk beyond any of them ends with `too-large`. */
 export type WalkCaps = { readonly maxDepth: number; readonly maxStrings: number };
 
-/** One leaf. `steps` is the live path to it (of a name: to its member) and must be copied to be kept. */
+/** One leaf. `steps` is its live path (for a name, the path of its member) and must be copied to be kept. */
 export type Leaf = {
   readonly kind: 'name' | 'string' | 'number';
   /** Span of the token, quotes included. */
   readonly start: number;
   readonly end: number;
-  /** Decoded; of a number, its literal. */
+  /** The decoded string, or the literal of a number. */
   readonly value: string;
   readonly steps: readonly (string | number)[];
 };
@@ -21,7 +21,7 @@ type State = {
   readonly caps: WalkCaps;
   readonly visit: (leaf: Leaf) => void;
   readonly steps: (string | number)[];
-  /** Whether the innermost container is an object that waits for a name. */
+  /** Whether the innermost container is an object and the next string is a member name. */
   awaitsName: boolean;
   strings: number;
 };
@@ -99,7 +99,7 @@ function readNumber(state: State, start: number): number {
   return end;
 }
 
-/** The end of the value behind a member name that ends at `nameEnd`, with the blanks behind it. */
+/** End of the value of the member name that ends at `nameEnd`, including the white space after it. */
 export function valueEnd(text: string, nameEnd: number): number {
   let depth = 0;
   let at = nameEnd;

@@ -1,6 +1,6 @@
-// One page of a list as a caller may see it: hidden items cut out by their spans, what is kept left byte
-// for byte, so that an approved definition reaches the client as it was reviewed. Who may see what is
-// decided elsewhere; here names that occur twice, remote icons and foreign cache scopes go.
+// Filters one page of a list to what the caller may see. Hidden items, names that occur twice, remote icons and
+// shared cache scopes are removed by span; everything else stays byte for byte, so that an approved definition
+// reaches the client as it was reviewed. `isVisible` decides who may see what.
 // Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; docs/contract.md §5 and §6.
 
 import type { Finding } from '../policy/record.js';
@@ -30,7 +30,7 @@ import {
 
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
 
-/** Where the items of a list stand in its result, and which member names an item. */
+/** For each kind of list: its method, the member that holds the items, and the member that names an item. */
 const LIST_FORMS: {
   readonly [kind in ListKind]: {
     readonly method: string;
@@ -61,25 +61,25 @@ export type ListInput = {
   readonly kind: ListKind;
   readonly era: '2025' | '2026';
   readonly profile: Profile;
-  /** The longest `ttlMs` that leaves, in milliseconds. */
+  /** Upper bound of `ttlMs` in the response, in milliseconds. */
   readonly listTtlMs: number;
-  /** True where visible items were reviewed byte for byte; otherwise they are inspected like results. */
+  /** True where the visible items were reviewed byte for byte. Otherwise they are inspected like results. */
   readonly areReviewed: boolean;
-  /** Digest of an item on its original bytes; undefined where it has none (never equal to a pin). */
+  /** Digest of an item's original bytes. An item without a digest never matches a pin. */
   digestOf(item: JsonObject, itemText: string): string | undefined;
   isVisible(item: ListItem): boolean;
-  /** Where an item stands by the first listing; one that has no place stands last. */
+  /** Position of an item in the first listing. Items without a position are sorted to the end. */
   rankOf?(name: string): number | undefined;
 };
 
 export type ListOutcome =
   | {
       readonly kind: 'listed';
-      /** Equal to the input where nothing had to go. */
+      /** Equal to the input where nothing had to be removed. */
       readonly text: string;
       readonly advertised: number;
       readonly visible: number;
-      /** Every readable item of the page, hidden ones and duplicates too. */
+      /** Every readable item of the page, including hidden ones and duplicates. */
       readonly items: readonly ListItem[];
       readonly findings: readonly Finding[];
     }
@@ -91,7 +91,7 @@ export type ListOutcome =
 
 type Candidate = { readonly value: JsonObject; readonly span: Span; readonly item: ListItem };
 
-/** A page with its visible items alone, and what of it is still to be inspected. */
+/** A page reduced to its visible items, with the text that still has to be inspected. */
 export type FilteredPage = {
   readonly kind: 'filtered';
   readonly rest: InspectionInput;
@@ -100,13 +100,13 @@ export type FilteredPage = {
   readonly items: readonly ListItem[];
 };
 
-/** Filters one page and inspects it. `upstream-protocol` where the result is no list of that kind. */
+/** Filters one page and inspects the rest. `upstream-protocol` where the result is no list of that kind. */
 export function filterList(input: ListInput): ListOutcome {
   const page = filterItems(input);
   return page.kind === 'withhold' ? page : endList(page, inspectMessage(page.rest));
 }
 
-/** What becomes of a filtered page whose rest was inspected. */
+/** Combines a filtered page with the outcome of its inspection. */
 export function endList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
   if (inspected.kind === 'withhold') return inspected;
   const { rest, advertised, visible, items } = page;
@@ -164,7 +164,7 @@ function countNames(candidates: readonly Candidate[]): ReadonlyMap<string, numbe
   return counts;
 }
 
-/** The items in their known order, whatever order this page has; the same list where it has that one. */
+/** The items in the order of the first listing. Returns the same array where the page already has that order. */
 function inOrder(items: readonly Candidate[], { rankOf }: ListInput): readonly Candidate[] {
   if (rankOf === undefined) return items;
   const ranks = items.map(({ item }) => rankOf(item.name) ?? Number.MAX_SAFE_INTEGER);
@@ -173,7 +173,7 @@ function inOrder(items: readonly Candidate[], { rankOf }: ListInput): readonly C
   return [...items].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
 }
 
-/** The text with only the kept elements in the array; the same text where all are kept in their places. */
+/** The text with only the kept elements in the array. Returns the same text where all elements stay in place. */
 function cutHidden(
   text: string,
   array: Span,
@@ -203,7 +203,7 @@ function restOf({ kind, areReviewed, profile }: ListInput, text: string): Inspec
   let value: Json | undefined;
   return {
     text,
-    // Parsed by whoever reads it: what is large is read on another thread.
+    // Parsed on first use only: a large text is inspected on another thread, which parses it there.
     get value() {
       value ??= JSON.parse(text) as Json;
       return value;
@@ -214,24 +214,19 @@ function restOf({ kind, areReviewed, profile }: ListInput, text: string): Inspec
   };
 }
 
-// Pages of lists that were seen before: a page whose bytes are those of the last time, but for the
-// JSON-RPC id, keeps its digests and, for each policy key, its filtered form. A key must name whatever the
-// filtered form depends on (upstream, era, cursor; policy, pins and principal); nothing is kept for others.
-// Source: docs/contract.md §6 (results that depend on the caller); MCP 2026-07-28, caching.
-
-/** A filtered page as one policy key sees it. */
+/** A filtered page as it was rendered for one policy key. */
 type CachedFilteredPage = {
   readonly advertised: number;
   readonly visible: number;
   readonly findings: readonly Finding[];
-  /** What to send, with this id. */
+  /** The bytes to send, with this JSON-RPC id. */
   render(id: RequestId): Pieces;
 };
 
 export interface CachedPage {
   readonly items: readonly ListItem[];
   filtered(policyKey: string): CachedFilteredPage | undefined;
-  /** Keeps the filtered text of this page, which must hold the id that the page came with. */
+  /** Keeps the filtered text of this page. The text must contain the id that the page arrived with. */
   keepFiltered(
     policyKey: string,
     text: string,
@@ -240,9 +235,9 @@ export interface CachedPage {
 }
 
 export interface PageCache {
-  /** The page kept under the key, if these bytes are its bytes but for the id. */
+  /** The page kept under the key, if these bytes equal its bytes except for the id. */
   find(key: string, bytes: Bytes, id: RequestId): CachedPage | undefined;
-  /** Keeps a page; undefined where its id is spelled unusually and it cannot be recognized again. */
+  /** Keeps a page; undefined where its id has an unusual spelling that could not be recognized again. */
   keep(
     key: string,
     page: { readonly bytes: Uint8Array; readonly text: string; readonly id: RequestId },
@@ -252,16 +247,22 @@ export interface PageCache {
 
 type PageCacheOptions = {
   readonly maxPages: number;
-  /** Pages and forms together; past it the pages unused longest go. One larger page is not kept. */
+  /** For pages and forms together. The least recently used go first; a larger page is not kept. */
   readonly maxBytes: number;
-  /** Filtered forms of one page. */
+  /** Maximum number of filtered forms of one page. */
   readonly maxForms: number;
   readonly isEqual: IsEqual;
 };
 
 type Kept = { readonly halves: Halves; readonly page: CachedPage; bytes: number };
 
-/** A cache within `maxPages` and `maxBytes` that drops the page unused longest. */
+/**
+ * Caches pages and drops the least recently used. A page that only differs in its JSON-RPC id keeps its digests
+ * and one filtered form for each policy key.
+ * INVARIANT: a key names everything that its value depends on: upstream, era and cursor for a page; policy, pins
+ * and principal for a filtered form.
+ * Source: docs/contract.md §6 (results that depend on the caller); MCP 2026-07-28, caching.
+ */
 export function createPageCache(options: PageCacheOptions): PageCache {
   const pages = new Map<string, Kept>();
   let totalBytes = 0;
@@ -278,7 +279,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     }
   }
 
-  /** Counts what a page holds besides, where it still is in the cache. */
+  /** Counts further bytes of a page, towards the total only while the page is still cached. */
   function grow(key: string, kept: Kept, bytes: number): void {
     kept.bytes += bytes;
     if (pages.get(key) !== kept) return;

@@ -1,6 +1,8 @@
-// The one table of members that are not content, each with the messages that define it and the shape that it
-// has there. A member that stands anywhere else, or holds anything else, is text and inspected as such.
-// Source: MCP 2025-11-25 and 2026-07-28, base protocol, pagination, logging, caching; RFC 5424 §6.2.1.
+// Lists the members of MCP messages that are not content and exempt from inspection, and finds the text that
+// clients show and the icons they load. Every other string and member name of a message towards a client is
+// inspected.
+// Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts, pagination, logging, caching;
+// RFC 5424 §6.2.1.
 
 import { isObject, isRequestId, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { isDefinedMethod } from '../protocol/methods.js';
@@ -11,11 +13,7 @@ import {
   STATELESS_VERSIONS,
 } from '../protocol/versions/revisions.js';
 
-// Where in a message a reader finds text that is read as one. Every string and every member name of a message
-// towards a client is inspected, but for the few members of exempt.ts.
-// Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts.
-
-/** A path as a JSON pointer (RFC 6901). */
+/** The JSON pointer (RFC 6901) of a path. */
 export function pointerOf(steps: readonly (string | number)[]): string {
   let pointer = '';
   for (const step of steps) {
@@ -24,7 +22,7 @@ export function pointerOf(steps: readonly (string | number)[]): string {
   return pointer;
 }
 
-/** The text of a block, an error, a progress note, a log line or a task: what a reader reads as one text. */
+/** Whether a path leads to text that a client shows: of a block, an error, progress, a log line or a task. */
 export function isReaderText(steps: readonly (string | number)[]): boolean {
   const last = steps.at(-1);
   if (last === 'statusMessage') return isOfTask(steps);
@@ -35,19 +33,19 @@ export function isReaderText(steps: readonly (string | number)[]): boolean {
   return last === 'text' && steps[0] === 'result' && steps[1] !== 'structuredContent';
 }
 
-/** How a task stands, alone, within the answer that began it, or in a list. */
+/** Whether a `statusMessage` belongs to a task: alone, in the result that created it, or in a list. */
 function isOfTask([holder, member, ...rest]: readonly (string | number)[]): boolean {
   if (rest.length === 0) return holder === 'result' || holder === 'params';
   if (holder !== 'result') return false;
   return rest.length === 1 ? member === 'task' : rest.length === 2 && member === 'tasks';
 }
 
-/** True for strings of structured content, at any depth. */
+/** Whether a path lies in structured content, at any depth. */
 export function isStructured(steps: readonly (string | number)[]): boolean {
   return steps[0] === 'result' && steps[1] === 'structuredContent';
 }
 
-/** The value at a path; undefined where there is none. */
+/** The value at a path, or undefined where there is none. */
 export function valueAt(value: Json, steps: readonly (string | number)[]): Json | undefined {
   let at: Json | undefined = value;
   for (const step of steps) {
@@ -58,7 +56,7 @@ export function valueAt(value: Json, steps: readonly (string | number)[]): Json 
   return at;
 }
 
-/** The last member name on a path: what a value in an array stands behind. */
+/** The last member name on a path. For a value in an array this is the name of the array. */
 export function nearestName(steps: readonly (string | number)[]): string | undefined {
   for (let at = steps.length - 1; at >= 0; at--) {
     const step = steps[at];
@@ -67,11 +65,11 @@ export function nearestName(steps: readonly (string | number)[]): string | undef
   return undefined;
 }
 
-/** Where a member stands: in the envelope, or in the params or the result of these methods. */
+/** An exempt member and where it occurs: in the envelope, or in the `params` or `result` of certain methods. */
 type Row = {
   readonly holder: 'envelope' | 'params' | 'result';
   readonly member: string;
-  /** The methods that define it: of a result, those of its request. Absent: every message has it. */
+  /** The methods that define the member; for a result, those of its request. Absent: all messages. */
   readonly of?: ReadonlySet<string>;
   readonly isShaped: (value: Json) => boolean;
 };
@@ -96,7 +94,7 @@ const PAGING: ReadonlySet<string> = new Set([
   'tasks/list',
 ]);
 const VERSIONS = [LEGACY_SSE_VERSION, ...SESSION_VERSIONS, ...STATELESS_VERSIONS];
-/** MCP 2026-07-28, caching: what may be kept, and by whom. */
+/** The methods whose results carry cache hints (MCP 2026-07-28, caching). */
 const CACHEABLE: ReadonlySet<string> = new Set([
   'server/discover',
   'tools/list',
@@ -106,10 +104,9 @@ const CACHEABLE: ReadonlySet<string> = new Set([
   'resources/read',
 ]);
 
-/**
- * Ids and tokens are those that the client gave, or are replaced by ours; a cursor goes back as it came; the
- * rest are the closed words of the protocol.
- */
+// The only members that are not content. An exemption holds only where the member is defined and only for a value
+// of the defined shape: ids and tokens that the client chose or the gateway replaces, cursors that the client
+// returns unchanged, and the fixed values of the protocol.
 const TABLE: readonly Row[] = [
   { holder: 'envelope', member: 'jsonrpc', isShaped: oneOf(['2.0']) },
   { holder: 'envelope', member: 'id', isShaped: isRequestId },
@@ -157,8 +154,8 @@ const TABLE: readonly Row[] = [
 ];
 
 /**
- * The members of this very message that are not content, as JSON pointers. `answered` is the method of the
- * request that a result answers; where it is not known, none of a result is that only some methods have.
+ * The members of this message that are exempt from inspection, as JSON pointers. Without `requestMethod`, the
+ * method of the request that a result belongs to, no member is exempt that only some results define.
  */
 export function exemptIn(message: Json, requestMethod: string | undefined): ReadonlySet<string> {
   const exempt = new Set<string>();
@@ -193,21 +190,21 @@ function isOf(
   return typeof method === 'string' && of.has(method);
 }
 
-// Icons that a client would fetch from elsewhere, or that may hold script, wherever a message may have icons.
-// What a server, a tool or a user is free to fill as it likes has none that a client shows.
-// Source: MCP 2025-11-25, base protocol (icons).
-
 export const ICONS = 'icons';
 
+/**
+ * An image embedded as a data URL. Every other icon is either fetched from elsewhere by the client or may contain
+ * script (SVG). Source: MCP 2025-11-25, base protocol (icons).
+ */
 const QUIET_ICON = /^data:image\/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$/;
 
-/** True for an object with icons of which not all are pictures in data URLs. */
+/** Whether an object has icons other than images in data URLs. */
 export function hasRemoteIcons(holder: { readonly [name: string]: Json }): boolean {
   const icons = holder[ICONS];
   return icons !== undefined && areRemote(icons);
 }
 
-/** True for a value of `icons` that is anything but a list of pictures in data URLs. */
+/** Whether a value of `icons` is anything but a list of images in data URLs. */
 export function areRemote(icons: Json): boolean {
   if (!Array.isArray(icons)) return true;
   return !icons.every((icon: Json) => {
@@ -216,7 +213,7 @@ export function areRemote(icons: Json): boolean {
   });
 }
 
-/** Members below which names are not the protocol's: schemas, arguments, and what a tool or a log tells. */
+/** Members below which the server, a tool or the user chooses the names. Clients show no icons found there. */
 const FREE: ReadonlySet<string | number> = new Set([
   'structuredContent',
   'inputSchema',
@@ -228,15 +225,15 @@ const FREE: ReadonlySet<string | number> = new Set([
   'data',
 ]);
 const META = '_meta';
-/** The member of `_meta` in which a server of 2026 names itself. */
+/** The member of `_meta` in which a server of the stateless era (2026-07-28) describes itself. */
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
-/** Whether names below this step of a path are nobody's but their author's; `above` is the step before it. */
+/** Whether names below this step of a path are not the protocol's. `above` is the preceding step. */
 export function isFree(step: string | number, above: string | number | undefined): boolean {
   return FREE.has(step) || (above === META && step !== SERVER_INFO);
 }
 
-/** Whether a member called `icons` is one of the protocol, by its path. */
+/** Whether a member called `icons` at this path is defined by the protocol. */
 export function isProtocolIcons(path: readonly (string | number)[]): boolean {
   return !path.some((step, at) => isFree(step, path[at - 1]));
 }

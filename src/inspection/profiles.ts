@@ -1,5 +1,5 @@
-// Inspection profiles as inspectors use them, and the strictest of several: a rule may ask for a stricter
-// profile than its upstream's, never for a laxer one (docs/contract.md §4, law 3).
+// Combines inspection profiles into the strictest of them: a rule may ask for a stricter profile than its
+// upstream's, never for a laxer one (docs/contract.md §4, law 3).
 
 import type { InspectionProfile } from '../config/settings.js';
 
@@ -11,7 +11,7 @@ function stricter<Action extends (typeof SEVERITY)[number]>(one: Action, other: 
   return SEVERITY.indexOf(other) > SEVERITY.indexOf(one) ? other : one;
 }
 
-/** The profile that asks for the most of each detector family; kinds of personal data are united. */
+/** The stricter action of each detector family; the kinds of personal data are united. */
 export function strictestProfile(one: Profile, other: Profile): Profile {
   const { result: a } = one;
   const { result: b } = other;

@@ -1,5 +1,5 @@
-// Whether the content of a request may leave: no secret where the profile blocks them, and never the
-// caller's own token, however it is written. Changes nothing.
+// Inspects the content of a request before it is forwarded: no secret where the profile blocks secrets, and never
+// the caller's own token in any encoding. It changes nothing; it clears or refuses.
 // Source: MCP authorization (token passthrough is forbidden); docs/contract.md §3, inspection profiles.
 
 import type { Finding } from '../policy/record.js';
@@ -13,9 +13,9 @@ import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { Profile } from './profiles.js';
 
 export type GuardInput = {
-  /** What is inspected: the params of the request. */
+  /** What is inspected for secrets: the params of the request. */
   readonly value: Json;
-  /** The whole body as decoded once: the token may stand anywhere in it. */
+  /** The whole decoded body, because the token may occur anywhere in it. */
   readonly text: string;
   readonly profile: Profile;
   readonly presentedToken?: string | undefined;
@@ -25,7 +25,7 @@ export type GuardOutcome =
   | { readonly kind: 'clear'; readonly findings: readonly Finding[] }
   | {
       readonly kind: 'refuse';
-      /** Two of them say that nobody read it: an inspector does not. */
+      /** Inspection never returns `internal` or `overloaded`; they mean that nothing was inspected. */
       readonly reason: 'arguments-content' | 'internal' | 'overloaded';
       readonly findings: readonly Finding[];
     };
@@ -37,12 +37,12 @@ type Guard = {
   isRefused: boolean;
 };
 
-/** Judges the content of a request. An inspector that fails is a refusal. */
+/** Inspects the content of a request. An error in a detector is a refusal. */
 export function guardArguments(input: GuardInput): GuardOutcome {
   return guardClean(input) ?? guardClosely(input);
 }
 
-/** The outcome where the body needs no closer look, and `undefined` where it does. Never throws. */
+/** The outcome where the prefilter suffices, or undefined where the body needs full inspection. Never throws. */
 export function guardClean(input: GuardInput): GuardOutcome | undefined {
   try {
     if (!isSurelyCleanJson(input.text)) return undefined;
@@ -54,7 +54,7 @@ export function guardClean(input: GuardInput): GuardOutcome | undefined {
   }
 }
 
-/** The close look at a request: the part that may take long. Never throws. */
+/** Full inspection of a request, which may take long. Never throws. */
 export function guardClosely(input: GuardInput): GuardOutcome {
   const log = createFindingLog('to-upstream');
   try {
@@ -83,10 +83,10 @@ function refuseInternal(log: FindingLog): GuardOutcome {
   return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
 }
 
-/** Shorter tokens are no bearer tokens, and would be found everywhere. */
+/** Shorter strings are not bearer tokens and would match by chance. */
 const MIN_TOKEN_CHARS = 16;
 
-/** What of the token is looked for: a JWT is known by its header and claims, whatever its signature is spelt like. */
+/** The part of the token to search for. The signature of a JWT is left out, because it can be respelled. */
 function needleOf({
   presentedToken: token,
 }: Pick<GuardInput, 'presentedToken'>): string | undefined {
@@ -95,7 +95,7 @@ function needleOf({
   return dot >= MIN_TOKEN_CHARS ? token.slice(0, dot) : token;
 }
 
-/** Whether the caller's own token stands in texts: as sent, escaped, encoded, or spread over several. */
+/** Whether the caller's token occurs in texts: as sent, escaped, encoded, or spread over several. */
 export function holdsPresentedToken(
   texts: readonly string[],
   presentedToken: string | undefined,
@@ -107,7 +107,7 @@ export function holdsPresentedToken(
   return texts.join('').includes(needle) || texts.some(isHeld);
 }
 
-/** Whether the token stands in the body: as sent, escaped, or encoded. */
+/** Whether the token occurs in the body: as sent, escaped or encoded. */
 function holdsToken(input: GuardInput): boolean {
   const needle = needleOf(input);
   if (needle === undefined) return false;

@@ -1,6 +1,6 @@
-// What an upstream's message may be when it reaches the client: unchanged to the byte, changed in single
-// strings, or withheld. First pass, then an independent check of what would leave; an inspector that fails
-// withholds. Never passes on anything that neither of the two has read.
+// Inspects one message of an upstream before it is forwarded to the client: unchanged to the byte, changed in
+// single strings, or withheld. The first pass sanitizes, an independent second pass checks what would leave, and
+// an error in either withholds. Nothing leaves unless the prefilter or both passes have read it.
 
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
@@ -17,11 +17,11 @@ import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { Profile } from './profiles.js';
 import { findRemains, type Recheck } from './second-pass.js';
 
-/** Bounds of one inspection. Past one of them the message is withheld. */
+/** Bounds of one inspection. A message beyond any of them is withheld. */
 export type InspectionCaps = {
   readonly maxDepth: number;
   readonly maxStrings: number;
-  /** Characters given to detectors, media bytes apart: bounds how long one message may hold the loop. */
+  /** Characters given to detectors, media excluded. Bounds how long a message blocks the event loop. */
   readonly maxWork: number;
 };
 
@@ -31,14 +31,14 @@ export const INSPECTION_CAPS: InspectionCaps = {
   maxWork: 1024 * 1024,
 };
 
-/** The end of what an exchange was sent so far, as it came: a secret may be cut in two by messages. */
+/** The end of the text sent so far in response to a request, unredacted: a secret may span messages. */
 export type Carry = { readonly tail: string };
 
 export const NO_CARRY: Carry = { tail: '' };
 const NO_FINDINGS: readonly Finding[] = Object.freeze([]);
 
 export type InspectionInput = {
-  /** The message as text, and the same parsed strictly. */
+  /** The message as text, and the same text parsed strictly. */
   readonly text: string;
   readonly value: Json;
   readonly profile: Profile;
@@ -46,15 +46,15 @@ export type InspectionInput = {
   readonly output?: CompiledSchema | undefined;
   readonly carry?: Carry | undefined;
   readonly caps?: InspectionCaps | undefined;
-  /** Members that were reviewed byte for byte and pass as they are, such as `/result/tools`. */
+  /** Members that were reviewed byte for byte and pass unchanged, such as `/result/tools`. */
   readonly approved?: readonly string[] | undefined;
-  /** The method of the request that a result answers, where it answers one. */
+  /** The method of the request, where the message is a response. */
   readonly requestMethod?: string | undefined;
-  /** Credentials that the gateway shows the upstream. They leave in no member at all, whatever the profile. */
+  /** Credentials shown to the upstream. They are removed from every member, whatever the profile. */
   readonly own?: OwnCredentials | undefined;
 };
 
-/** `overloaded`: too many long texts wait already; no inspector says it. */
+/** `overloaded` means that too many long texts are already waiting; inspection itself never returns it. */
 export type WithholdReason =
   | 'result-content'
   | 'result-invalid'
@@ -63,7 +63,7 @@ export type WithholdReason =
   | 'overloaded';
 
 export type InspectionOutcome =
-  /** The very bytes may leave. Findings are flags. */
+  /** The received bytes may be forwarded. Findings, if any, are flags. */
   | { readonly kind: 'clean'; readonly findings: readonly Finding[]; readonly carry: Carry }
   | {
       readonly kind: 'changed';
@@ -78,24 +78,22 @@ export type InspectionOutcome =
       readonly findings: readonly Finding[];
     };
 
-/** What of a message is looked at closely: no schema, whose check is code. */
+/** The input of full inspection, without the schema: compiled code cannot be sent to another thread. */
 export type CloseInput = Omit<InspectionInput, 'output'>;
 
-/** What the close look says: plain data, of which the changed text is not parsed yet. */
+/** The outcome of full inspection as plain data; a changed text is not parsed yet. */
 export type CloseOutcome =
   | Exclude<InspectionOutcome, { readonly kind: 'changed' }>
   | Omit<Extract<InspectionOutcome, { readonly kind: 'changed' }>, 'value'>;
 
-/** The two inspectors; replaced only to show that each stands without the other. */
+/** The two inspectors. Tests replace one to show that the other still works. */
 export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
 
 const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemains };
-/** Own name of the findings that a caller sees (docs/contract.md §6). */
+/** The member of `_meta` that carries the findings shown to the caller (docs/contract.md §6). */
 export const FINDINGS_MEMBER = 'dev.sallyport/findings';
 
-/**
- * Inspects one message towards the client. Never throws: a fault of an inspector withholds with `internal`.
- */
+/** Inspects one message towards the client. Never throws: an error in an inspector withholds with `internal`. */
 export function inspectMessage(
   input: InspectionInput,
   inspectors: Inspectors = INSPECTORS,
@@ -103,12 +101,12 @@ export function inspectMessage(
   return beginMessage(input) ?? endMessage(input, inspectFully(input, inspectors));
 }
 
-/** The outcome of a message that is not what its schema says, or needs no closer look; else `undefined`. */
+/** The outcome of a message that violates its schema or needs no full inspection; otherwise undefined. */
 export function beginMessage(input: InspectionInput): InspectionOutcome | undefined {
   return checkOutput(input) ?? passIfClean(input);
 }
 
-/** The outcome of a message that is not what its schema says; else `undefined`. */
+/** The outcome of a message that violates its schema; otherwise undefined. */
 export function checkOutput(
   input: Pick<InspectionInput, 'value' | 'output'>,
 ): (InspectionOutcome & CloseOutcome) | undefined {
@@ -120,7 +118,7 @@ export function checkOutput(
   }
 }
 
-/** The close look at a message: the part that may take long. Never throws. */
+/** Full inspection of a message, which may take long. Never throws. */
 export function inspectFully(input: CloseInput, inspectors: Inspectors = INSPECTORS): CloseOutcome {
   const log = createFindingLog('to-client', input.own);
   try {
@@ -130,11 +128,11 @@ export function inspectFully(input: CloseInput, inspectors: Inspectors = INSPECT
   }
 }
 
-/** What becomes of a message that was looked at: where it was changed, it must still be what its schema says. */
+/** Completes the outcome of full inspection. A changed message must still satisfy its schema. */
 export function endMessage(
   { output }: Pick<InspectionInput, 'output'>,
   outcome: CloseOutcome,
-  /** What the changed text holds, where somebody has read it already. */
+  /** The parsed value of the changed text, where it is already available. */
   changed?: Json,
 ): InspectionOutcome {
   if (outcome.kind !== 'changed') return outcome;
@@ -148,12 +146,12 @@ export function endMessage(
   }
 }
 
-/** A message of which nobody read anything closely. */
+/** The outcome of a message that was withheld without full inspection. */
 export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutcome {
   return { kind: 'withhold', reason, findings: NO_FINDINGS };
 }
 
-/** The outcome of a message that needs no closer look; else `undefined`. Never throws. */
+/** The outcome of a message that needs no full inspection; otherwise undefined. Never throws. */
 export function passIfClean(input: CloseInput): (InspectionOutcome & CloseOutcome) | undefined {
   const { own } = input;
   try {
@@ -198,7 +196,7 @@ function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): Cl
   if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), carry };
   const findings = log.list();
   const changed = attachFindings(edited, publicFindings(findings));
-  // A message must still be what its own text copy says.
+  // A text block that repeated the structured content must still do so after the change.
   if (agrees(value) && !agrees(JSON.parse(changed))) return withhold('result-content', log);
   return { kind: 'changed', text: changed, findings, carry };
 }
@@ -207,7 +205,7 @@ function withhold(reason: WithholdReason, log: FindingLog): InspectionOutcome & 
   return { kind: 'withhold', reason, findings: log.list() };
 }
 
-/** Whether the structured content is there and valid where a schema was approved (MCP, tools, outputSchema). */
+/** Whether structured content is present and valid where a schema was approved (MCP, tools, outputSchema). */
 function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
   if (output === undefined) return true;
   const result = valueAt(value, ['result']);
@@ -216,7 +214,7 @@ function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
   return structured !== undefined && output.check(structured).length === 0;
 }
 
-/** Whether every text that a reader joins from a message needs no closer look. */
+/** Whether the texts of a message, joined as a client may join them, need no full inspection. */
 function areTextsClean(
   value: Json,
   texts: readonly string[],
@@ -234,7 +232,7 @@ function areTextsClean(
 
 const STRUCTURED = ['result', 'structuredContent'] as const;
 
-/** Member names and strings in order: what could be one secret in pieces. */
+/** Member names and strings in order, which together could form one secret. */
 function stringsOf(value: Json): readonly string[] {
   if (typeof value === 'string') return [value];
   if (Array.isArray(value)) return value.flatMap(stringsOf);
@@ -242,7 +240,7 @@ function stringsOf(value: Json): readonly string[] {
   return Object.entries(value).flatMap(([name, one]) => [name, ...stringsOf(one)]);
 }
 
-/** The texts of a message that a reader reads one behind the other. */
+/** The texts of a message that a client shows one after another. */
 function readerTextsOf(value: Json): readonly string[] {
   const texts: string[] = [];
   if (!isObject(value)) return texts;
@@ -255,7 +253,7 @@ function readerTextsOf(value: Json): readonly string[] {
   return texts;
 }
 
-/** The items of these lists have lost their icons before (filter-list.ts). */
+/** Lists whose items have already lost their remote icons (lists.ts). */
 const LISTED: ReadonlyMap<string | undefined, string> = new Map([
   ['tools/list', 'tools'],
   ['prompts/list', 'prompts'],
@@ -263,7 +261,7 @@ const LISTED: ReadonlyMap<string | undefined, string> = new Map([
   ['resources/templates/list', 'resourceTemplates'],
 ]);
 
-/** Whether a message holds what the look of its text says nothing of: encoded bytes, or icons. */
+/** Whether a message holds something that the prefilter cannot assess from its text: encoded bytes or icons. */
 function holdsMore(value: Json, above?: string, listed?: string): boolean {
   if (Array.isArray(value)) return value.some((one: Json) => holdsMore(one, above, listed));
   return isObject(value) && hasMore(value, above, listed);
@@ -290,7 +288,7 @@ const RESULT_MEMBERS = ['content', 'contents', 'messages', 'statusMessage'] as c
 const TASK_MEMBERS = ['statusMessage'] as const;
 const TASK_LIST_MEMBERS = ['tasks'] as const;
 
-/** None of the names is on Object.prototype. */
+/** None of the names exists on Object.prototype, so plain property access is safe. */
 function pushMembers(holder: Json | undefined, names: readonly string[], texts: string[]): void {
   if (!isObject(holder)) return;
   for (const name of names) {
@@ -329,7 +327,7 @@ function agrees(value: Json): boolean {
   });
 }
 
-/** Puts the findings into `_meta` of a result; errors and notifications have no place for them. */
+/** Adds the findings to `_meta` of a result. Errors and notifications have no member for them. */
 function attachFindings(text: string, findings: Json): string {
   const value: Json = JSON.parse(text);
   const result = valueAt(value, ['result']);

@@ -1,11 +1,11 @@
-// What the second check takes for code and for an image. Written apart from the first pass on purpose, and
-// strict: it shares no reading of Markdown with it, so that neither is blind where the other one is.
+// Finds Markdown code and images for the second pass. What renderers may disagree about is not code.
+// INVARIANT: shares no Markdown parsing with the first pass, so that both cannot make the same mistake.
 // Source: CommonMark 0.31 §4.4 to §4.7, §6.1, §6.4; GFM §4.10, §6.9.
 
-/** From here up to there stands code for every renderer. */
+/** A span that every renderer treats as code. */
 type Stretch = { readonly start: number; readonly end: number };
 
-/** A line of the text; `behind` is where the next one begins. */
+/** A line of the text. `behind` is the offset at which the next line begins. */
 type Row = { readonly text: string; readonly start: number; readonly behind: number };
 
 function rowsOf(text: string): readonly Row[] {
@@ -20,21 +20,21 @@ function rowsOf(text: string): readonly Row[] {
   return rows;
 }
 
-/** Declarations, instructions, comments and elements of raw text: nothing behind them is surely Markdown. */
+/** Declarations, processing instructions, comments, raw-text elements: what follows may not be Markdown. */
 const WILD = /<(?:[!?]|(?:script|style|pre|textarea)\b)/i;
-/** Rows are told apart by so many of their first characters. */
+/** Lines are classified by this many leading characters. */
 const HEAD_CHARS = 256;
 
-/** Where the reading of rows has come to. */
+/** Progress of reading the lines. */
 type Progress = {
   readonly rows: readonly Row[];
   readonly sure: Stretch[];
-  /** A paragraph in which something is open has no code behind that, up to its blank line. */
+  /** False while the paragraph has an unclosed construct; until its blank line nothing in it counts as code. */
   isCalm: boolean;
   followsDefinition: boolean;
 };
 
-/** The code of a Markdown text, as far as it is beyond doubt. Linear. */
+/** The code spans and blocks of a Markdown text that every renderer agrees on. Linear. */
 export function findSureCode(text: string): Stretch[] {
   const sure: Stretch[] = [];
   if (!/`|~~~/.test(text)) return sure;
@@ -52,11 +52,11 @@ export function findSureCode(text: string): Stretch[] {
   return sure;
 }
 
-/** Adds a fenced block; answers the row behind it, or 0 where nothing behind is sure. */
+/** Adds a fenced block. Returns the index of the line after it, or 0 where nothing after it is certain. */
 function passFence(progress: Progress, at: number): number {
   const { rows, sure, isCalm, followsDefinition } = progress;
   const opening = rows[at];
-  // A fence is no title.
+  // A line that may be the title of a link definition is not a fence.
   if (!isCalm || opening === undefined) return 0;
   if (followsDefinition && MAY_BE_TITLE.test(opening.text)) return 0;
   progress.followsDefinition = false;
@@ -70,7 +70,7 @@ function passFence(progress: Progress, at: number): number {
 
 const MAY_BE_TITLE = /^\P{L}*["'(]/u;
 
-/** Reads a row that opens no fence; false where nothing behind it is sure. */
+/** Reads a line that opens no fence. Returns false where nothing after it is certain. */
 function passRow(progress: Progress, row: Row, kind: Kind): boolean {
   const { sure, isCalm, followsDefinition } = progress;
   if (kind === 'doubt' || (followsDefinition && MAY_BE_TITLE.test(row.text))) return false;
@@ -80,7 +80,7 @@ function passRow(progress: Progress, row: Row, kind: Kind): boolean {
   return progress.isCalm || !WILD.test(withoutCode(row, sure));
 }
 
-/** A row without the code that was just found in it. */
+/** A line without the code that was just found in it. */
 function withoutCode(row: Row, sure: readonly Stretch[]): string {
   const last = sure.at(-1);
   return last === undefined || last.end <= row.start
@@ -101,13 +101,13 @@ function kindOf(row: string, mayDefine: boolean): Kind {
   return mayDefine ? definitionOf(row) : 'text';
 }
 
-/** A run at the first column opens a fence, or is code in its row where another follows. */
+/** A run in the first column opens a fence, or begins inline code where another run follows in its line. */
 function kindOfRun(run: string, info: string): Kind {
   if (run.startsWith('~') || !info.includes('`')) return 'fence';
   return /^[^`]+`/.test(info) ? 'text' : 'doubt';
 }
 
-/** Whether a row defines the target of a reference; in doubt where that may go on in the next row. */
+/** Whether a line is a link reference definition; `doubt` where the definition may continue in the next line. */
 function definitionOf(row: string): Kind {
   const bracket = /^[^A-Za-z[\]`]*\[/.exec(row)?.[0].length;
   if (bracket === undefined) return 'text';
@@ -119,7 +119,7 @@ function definitionOf(row: string): Kind {
   return targetOf(row.slice(close + 2));
 }
 
-/** What stands behind a label and its colon. */
+/** Classifies the destination and title after a label and its colon. */
 function targetOf(rest: string): Kind {
   const target = /^[ \t]+([^\s"'(<\\][^\s\\]*)(?![^ \t])/.exec(rest);
   if (target === null) return 'doubt';
@@ -133,7 +133,7 @@ function lengthOf(run: RegExp, row: string): number {
   return run.exec(row)?.[0].length ?? 0;
 }
 
-/** The row that closes a fence; `isWhole` is false where renderers differ about it. */
+/** The line that closes a fence. `isClosed` is false where renderers differ about it. */
 function lastOfFence(
   rows: readonly Row[],
   opened: number,
@@ -155,9 +155,9 @@ function lastOfFence(
 
 const MAX_TICKS = 32;
 
-/** Adds the spans of a row whose paragraph has nothing open; answers whether the row leaves nothing open. */
+/** Adds the code spans of a line whose paragraph has nothing open. Returns whether nothing is open after it. */
 function addSpans(row: Row, sure: Stretch[]): boolean {
-  // Every second piece is a run of backticks.
+  // The pieces with odd indexes are the runs of backticks.
   const pieces = row.text.split(/(`+)/);
   if (pieces.length > 1 && row.text.includes('|')) return false;
   let prose = pieces[0] ?? '';
@@ -175,7 +175,7 @@ function addSpans(row: Row, sure: Stretch[]): boolean {
   return !hasOpenMark(prose);
 }
 
-/** Whether a tag, a target or a label begins here that may not be over. */
+/** Whether a tag, a link destination or a label begins here that may not be closed. */
 function hasOpenMark(prose: string): boolean {
   if (/<[a-z/!?]/i.test(prose)) return true;
   for (const { 0: mark, index } of prose.matchAll(/\][([]/g)) {
@@ -189,13 +189,13 @@ function hasOpenMark(prose: string): boolean {
   return false;
 }
 
-/** Whether something before a backtick may take it in: an open mark, an address, an autolink, an escape. */
+/** Whether an unclosed construct, an address, an autolink or an escape before a backtick may include it. */
 function mayReachOver(prose: string): boolean {
   const word = prose.slice(1 + Math.max(prose.lastIndexOf(' '), prose.lastIndexOf('\t')));
   return hasOpenMark(prose) || word.endsWith('\\') || /[<@]|:\/\/|www\./i.test(word);
 }
 
-/** Whether an image that is fetched stands outside the code. Linear. */
+/** Whether an image that clients fetch stands outside code. Linear. */
 export function hasImage(text: string, code: readonly Stretch[]): boolean {
   const isDefining = text.includes(']:');
   const closing = createFinder(text, /\][([]/g);
@@ -209,7 +209,7 @@ export function hasImage(text: string, code: readonly Stretch[]): boolean {
 const LOADING_TAG =
   /<(?:[a-z]{1,16}:)?(?:script|style|iframe|frame|img|image|picture|source|svg|math|object|embed|applet|audio|video|track|link|meta|base|form|input)(?=[\t\n\f\r />]|$)/gi;
 
-/** Whether a tag that loads or runs something stands outside the code. Linear. */
+/** Whether a tag that loads or runs something stands outside code. Linear. */
 export function hasLoadingTag(text: string, code: readonly Stretch[]): boolean {
   for (const _tag of outside(text, LOADING_TAG, code)) return true;
   return false;
@@ -227,7 +227,7 @@ function* outside(
   }
 }
 
-/** Where the pattern stands next, asked for at places that only ascend. */
+// Finds the next match of a pattern at or after an offset. Offsets must ascend, which keeps the search linear.
 function createFinder(text: string, pattern: RegExp): (from: number) => number {
   let found = -1;
   return (from) => {

@@ -1,7 +1,7 @@
-// The second, independent check: reads the text that would leave as a client reads it, from its bytes on,
-// and looks for anything of a class that was to be removed. It shares no walking and no replacing with the
-// first pass, uses no prefilter and no offsets, and changes nothing: what remains withholds the message.
-// Known depth: two layers of escapes, percent triplets, references, base64 and hex.
+// The second, independent check: reads the text that would leave as a client reads it, from its bytes on, and
+// reports anything of a class that the first pass had to remove. It shares no walking and no replacing with the
+// first pass, uses no prefilter and no offsets, and changes nothing; whatever remains withholds the message.
+// It decodes two layers of escapes, percent triplets, character references, base64 and hex.
 
 import { readJsonText } from '../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
@@ -26,33 +26,33 @@ export type RecheckInput = {
   readonly text: string;
   readonly rules: ResultRules;
   readonly approved: ReadonlySet<string>;
-  /** The method of the request that a result answers. */
+  /** The method of the request, where the message is a response. */
   readonly requestMethod?: string | undefined;
   readonly tail: string;
   readonly maxDepth: number;
 };
 
-/** What remained: names of classes, or nothing. Throws nothing that the caller need not withhold for. */
+/** Returns the names of the classes that remain, or none. The caller withholds the message where this throws. */
 export type Recheck = (input: RecheckInput) => readonly string[];
 
-/** One string or number as it was met: behind which name, in what role. */
+/** One string or number with the name of its member and its role. */
 type Met = {
   readonly text: string;
   readonly name: string | undefined;
   readonly role: 'prose' | 'value' | 'name' | 'number' | 'bytes';
 };
 
-/** All that was met, and the texts that a reader joins: prose, and the values of each structure. */
+/** Everything collected, and the texts that a reader joins: prose, and the values of each structure. */
 type Gathered = {
   readonly met: Met[];
   readonly prose: string[];
-  /** What of the prose a client shows as one text: payloads are shown apart. */
+  /** The prose that a client shows as one text. Payloads are shown apart and not included. */
   readonly shown: string[];
   readonly series: string[][];
   hasRemoteIcons: boolean;
 };
 
-/** Classes of which something is still there. An unreadable text is a class of its own. */
+/** The classes of which something remains. Unreadable JSON counts as a class of its own. */
 export function findRemains(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, {
     maxDepth: input.maxDepth,
@@ -76,7 +76,7 @@ export function findRemains(input: RecheckInput): readonly string[] {
   return [...remains];
 }
 
-/** Our credentials are looked for in every member, exempt and approved ones too. */
+/** Whether a credential of the gateway remains in any member, including exempt and approved ones. */
 function holdsOwn(value: Json, own: OwnCredentials | undefined): boolean {
   if (own === undefined) return false;
   if (typeof value === 'number') return findOwn(String(value), own).length > 0;
@@ -91,9 +91,9 @@ function holdsOwn(value: Json, own: OwnCredentials | undefined): boolean {
 type Spot = {
   readonly pointer: string;
   readonly name: string | undefined;
-  /** Members that pass as they are: reviewed byte for byte, or no content. */
+  /** Members that pass unchanged: reviewed byte for byte, or not content. */
   readonly approved: ReadonlySet<string>;
-  /** Below a member whose names are not the protocol's. */
+  /** True below a member whose names are not defined by the protocol. */
   readonly isFree: boolean;
 };
 
@@ -122,7 +122,7 @@ function gatherMembers(value: JsonObject, spot: Spot, gathered: Gathered): void 
   }
 }
 
-/** True for media and long base64. Of all else that is encoded, the texts that it may be read as are gathered. */
+/** True for media and long base64. Collects the texts that any other payload may be decoded to. */
 function isRead(value: JsonObject, key: string, text: string, gathered: Gathered): boolean {
   const payload = readPayload(value, key, text);
   if (payload === undefined) return false;
@@ -131,7 +131,7 @@ function isRead(value: JsonObject, key: string, text: string, gathered: Gathered
   const hidden =
     payload.kind === 'bytes' ? [payload.reading.text, ...payload.others] : payload.others;
   for (const one of hidden) gathered.met.push({ text: one, name: undefined, role: 'bytes' });
-  // A long run of base64 has the beginnings of tokens by chance, and nobody reads it as it stands.
+  // A long run of base64 contains the beginnings of tokens by chance, and no client shows it undecoded.
   return payload.kind !== 'none' && text.length > MAX_READ_CHARS && !/\s/.test(text);
 }
 
@@ -152,7 +152,7 @@ function gatherText(text: string, spot: Spot, gathered: Gathered): void {
     gathered.series.at(-1)?.push(text);
 }
 
-/** A text that is JSON is read both as the text and as the values in it. */
+/** Collects a text that a client shows. JSON is read both as the text and as the values in it. */
 function gatherProse(text: string, gathered: Gathered): void {
   const inner = parsed(text);
   gathered.prose.push(text);
@@ -206,7 +206,7 @@ function isActiveRemoved({ activeContent }: ResultRules): boolean {
   return activeContent === 'neutralize' || activeContent === 'block';
 }
 
-/** Whether a text acts where it is shown; only in prose is there code, and is an address by itself a link. */
+/** Whether a text is active where it is shown. Code, and links made of bare addresses, exist only in prose. */
 function isActive(text: string, isProse: boolean): boolean {
   const code = isProse ? findSureCode(text) : [];
   if (hasImage(text, code) || hasLoadingTag(text, code)) return true;
@@ -216,7 +216,7 @@ function isActive(text: string, isProse: boolean): boolean {
 /** How clients join the texts of one result before they render them. */
 const SHOWN_GLUES = ['', '\n', '\n\n'] as const;
 
-/** Whether texts that are inert apart act where a client shows them as one. */
+/** Whether texts that are inert apart become active when a client shows them as one. */
 function isActiveJoined(texts: readonly string[]): boolean {
   return SHOWN_GLUES.some((glue) => {
     const joined = texts.join(glue);
@@ -227,7 +227,7 @@ function isActiveJoined(texts: readonly string[]): boolean {
   });
 }
 
-/** Whether all of these, in order, touch texts that are data, in which addresses by themselves stay. */
+/** Whether all of these findings, in order, touch texts that are data, in which bare addresses may stay. */
 function areInData(
   found: readonly { readonly start: number; readonly end: number }[],
   texts: readonly string[],
@@ -247,7 +247,7 @@ function areInData(
   });
 }
 
-/** What the rules remove, as far as it is found by content. */
+/** The classes found by content that the rules remove. */
 function removed(rules: ResultRules): Wanted {
   const isRemoved = (kind: string): boolean =>
     actionFor({ kind, start: 0, end: 0 }, rules) !== 'flag';
@@ -272,7 +272,7 @@ function recheckSensitive(
 
 const ESCAPE = /\\u\{([0-9a-f]{1,6})\}|\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-7][0-9a-f])/gi;
 
-/** The text as it may be read: normalized, unescaped, decoded. */
+/** The readings of a text: normalized, unescaped and decoded. */
 function readingsOf(text: string, depth: number): string[] {
   const plain = text
     .normalize('NFKC')
@@ -295,7 +295,7 @@ function characterOf(code: number, otherwise: string): string {
   return code <= 0x10ffff ? String.fromCodePoint(code) : otherwise;
 }
 
-/** Texts as a reader joins them, with what came before; values as they stand one behind the other. */
+// Checks prose as a reader joins it, with what came before, and the values of each structure one after another.
 function recheckJoined(gathered: Gathered, input: RecheckInput, remains: Set<string>): void {
   const wanted = removed(input.rules);
   const prose = input.tail === '' ? gathered.prose : [input.tail, ...gathered.prose];
@@ -307,7 +307,7 @@ function recheckJoined(gathered: Gathered, input: RecheckInput, remains: Set<str
   }
 }
 
-/** Kinds that the joined text shows more often than its parts do. */
+/** Returns `split` where the joined text has more hits than its pieces have separately. */
 function newKinds(texts: readonly string[], glue: string, wanted: Wanted): readonly string[] {
   const count = (text: string): number => {
     const secrets = wanted.secrets ? findSecrets(text) : [];

@@ -1,10 +1,10 @@
-// Folds the name of a JSON member, so that two names that some parser takes for one compare equal.
-// Simple case folding only: one code point to one code point. Full folding (ß = ss) and normalization
-// are never applied, because no JSON parser applies them to member names.
+// Folds the names of JSON members, so that names that some parser treats as equal compare equal. Simple case
+// folding only, one code point to one code point. Full folding (ß = ss) and normalization are never applied,
+// because no JSON parser applies them to member names.
 // Source: Unicode CaseFolding.txt, statuses C and S; CVE-2026-27896.
 
-// Code points whose simple folding is not "lower case of upper case". U+0131 folds to itself without
-// Turkic rules; the other three pairs are equal although neither has an upper case of one code point.
+// Code points whose simple folding is not "lower case of upper case". U+0131 folds to itself without Turkic
+// rules; the other three pairs are equal although neither has an upper case of a single code point.
 const EXCEPTIONS: ReadonlyMap<number, number> = new Map([
   [0x131, 0x131],
   [0x1fd3, 0x390],
@@ -15,8 +15,8 @@ const EXCEPTIONS: ReadonlyMap<number, number> = new Map([
 const MAX_ASCII = 0x7f;
 
 /**
- * The folded form of a member name: two names are one member to a case-insensitive parser exactly when
- * their folded forms are equal. Linear; ASCII names cost one pass.
+ * The folded form of a member name. Two names are equal to a case-insensitive parser exactly when their folded
+ * forms are equal. Linear; an ASCII name takes one pass.
  * Source: Unicode 15.1 §3.13, simple case folding.
  */
 export function foldName(name: string): string {

@@ -1,12 +1,11 @@
-// What a mistyped word probably meant: the nearest of the words that would have been right.
-// Pure. Works on words that operators write, bounded in length; never on traffic.
-// Distance: insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+// Suggests what a mistyped word probably meant: the nearest of the valid words. Pure. For words of bounded length
+// that operators write in configuration, lock files and commands; never runs on traffic.
 
 const MAX_SUGGESTION_LENGTH = 64;
 
 /**
- * The candidate nearest to a word, or `undefined` where none is near: at most a third of the word's
- * letters may differ, and at least one. Letter case counts for nothing.
+ * The nearest candidate, or undefined where none is near: at most a third of the letters may differ, but one
+ * always may. Case-insensitive.
  */
 export function nearestCandidate(text: string, candidates: Iterable<string>): string | undefined {
   if (text.length === 0 || text.length > MAX_SUGGESTION_LENGTH) return undefined;
@@ -24,7 +23,7 @@ export function nearestCandidate(text: string, candidates: Iterable<string>): st
   return best;
 }
 
-/** How many single edits lead from one word to the other. */
+/** Edit distance with insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
 export function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, column) => column);
@@ -55,13 +54,10 @@ function at(row: readonly number[], column: number): number {
   return row[column] ?? Number.POSITIVE_INFINITY;
 }
 
-// Which of a few words a mistyped one was meant to be. For words that people write in lock files and
-// on the command line; never runs on traffic.
-
 const MAX_LENGTH = 40;
 const MAX_EDITS = 2;
 
-/** The nearest of the words, at most two edits away; letter case does not count. */
+/** The nearest key within two edits, ignoring case. */
 export function nearestKey(key: string, keys: readonly string[]): string | undefined {
   if (key.length > MAX_LENGTH) return undefined;
   let best: string | undefined;
@@ -89,9 +85,7 @@ function editsBetween(from: string, to: string): number {
   return last[to.length] ?? 0;
 }
 
-// What was perhaps meant: the nearest known name by edit distance. Decides nothing.
-
-/** Names further apart than this are not suggested. */
+/** Names with a greater distance are not suggested. */
 const MAX_DISTANCE = 3;
 
 /** The nearest of the known names, or undefined where none is near. */
@@ -109,7 +103,6 @@ export function suggestName(written: string, known: Iterable<string>): string | 
   return nearest;
 }
 
-/** Levenshtein distance. */
 function levenshteinDistance(from: string, to: string): number {
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let row = 1; row <= from.length; row++) {

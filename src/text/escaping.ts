@@ -1,20 +1,22 @@
-// How text enters a record: as a JSON string of printable ASCII, so that one event is one line in every
-// tool and no byte of it acts on a terminal. What was verified is kept exactly (JSON escapes give it back);
-// what others chose is masked, made visible and cut. Never trusts a caller to have done it (RFC 8259 §7).
+// Writes text into records as JSON strings of printable ASCII, so that one event is one line in every tool and no
+// byte of it acts on a terminal. Verified text is kept exactly (JSON escapes restore it); foreign text is masked,
+// made visible and cut here, whatever the caller did before. Also escapes characters that cannot be seen, for
+// lock files, differences and terminals; never changes a definition that is hashed.
+// Source: RFC 8259 §7; Unicode 16.
 
-/** What others write is cut at this many characters. */
+/** Foreign text is cut at this many characters. */
 export const MAX_FOREIGN_CHARACTERS = 128;
 
-/** What was verified is cut only here: no honest identifier is as long. */
+/** Verified text is cut only here; no legitimate identifier is as long. */
 const MAX_VERIFIED_CHARACTERS = 1024;
 
-/** Read no further than this before masking: enough to see a secret that begins before the cut. */
+/** Maximum number of characters read before masking, enough to see a secret that begins before the cut. */
 const MAX_MASKED_CHARACTERS = 4096;
 
-/** Nothing in it needs escaping, and too short to hold a secret. */
+/** Text that needs no escaping and is too short to hold a secret. */
 const PLAIN = /^[\w.:/@ -]{0,19}$/;
 
-/** Nothing in it needs escaping, whatever it means. */
+/** Text that needs no escaping, whatever it means. */
 const UNESCAPED = /^[\w.:/@ +=-]{0,1024}$/;
 
 const NOT_PRINTABLE_ASCII = /[^\x20-\x7e]/g;
@@ -22,11 +24,11 @@ const NOT_PRINTABLE_ASCII = /[^\x20-\x7e]/g;
 /** Characters that move, hide or end text: controls, formats, line ends, surrogates, unassigned. */
 const NOT_VISIBLE = /[\p{C}\p{DI}\u2028\u2029]/gu;
 
-/** JWS and JWE, their beginnings, and what follows the words that announce a credential. */
+/** JWS and JWE, PEM blocks, and what follows the scheme words of credentials. */
 const SECRETS =
   /eyJ[\w-]{8,}(?:\.[\w-]*)*|-----BEGIN [A-Z ]{1,40}-----[^-]*|\b(?:bearer|basic|dpop) +[\w.~+/=-]{8,}/gi;
 
-/** Masks secrets in text that someone else wrote. Linear, never throws, never longer than a small factor. */
+/** Masks secrets in foreign text. Linear, never throws, and lengthens the text by a small factor at most. */
 export type MaskText = (text: string) => string;
 
 function unit(character: string): string {
@@ -38,18 +40,18 @@ function ascii(text: string): string {
   return json.replace(NOT_PRINTABLE_ASCII, unit);
 }
 
-/** A JSON string whose value is exactly `text`: for what was verified or is ours. */
+/** A JSON string whose value is exactly `text`, for verified text and the gateway's own. */
 export function quoteVerified(text: string): string {
   if (UNESCAPED.test(text)) return `"${text}"`;
   return ascii(text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text);
 }
 
-/** A JSON string of what was made here of letters, digits, `-`, `_`, `+`, `/`, `:` and `=`: ids and digests. */
+/** A JSON string of an id or digest made here from letters, digits, `-`, `_`, `+`, `/`, `:` and `=`. */
 export function quoteOwn(text: string): string {
   return `"${text}"`;
 }
 
-/** Cut between code points, with an ellipsis that counts. */
+/** Cuts between code points. The ellipsis counts towards the maximum. */
 function cut(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text;
   const last = text.charCodeAt(maxCharacters - 2);
@@ -57,17 +59,17 @@ function cut(text: string, maxCharacters: number): string {
   return `${text.slice(0, maxCharacters - (isPairCut ? 2 : 1))}\u2026`;
 }
 
-/** Every character that is not visible, written as `\u{…}`; the rest stays as it is. */
+/** Writes every character that is not visible as `\u{…}`. */
 export function makeVisible(text: string): string {
   return text.replace(NOT_VISIBLE, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
-/** Masks tokens and keys that can be told by their form alone. */
+/** Masks tokens and keys that are recognizable by their form alone. */
 export function maskSecrets(text: string): string {
   return text.replace(SECRETS, '[redacted]');
 }
 
-/** What others wrote, fit to be kept: masked, made visible, cut (at 128 characters, if not said otherwise). */
+/** Prepares foreign text for a record: masked, made visible and cut (by default at 128 characters). */
 export function cleanForeign(
   text: string,
   mask: MaskText = maskSecrets,
@@ -83,24 +85,24 @@ export function quoteForeign(text: string, mask?: MaskText): string {
   return PLAIN.test(text) ? `"${text}"` : ascii(cleanForeign(text, mask));
 }
 
-/** A JSON string, or `null` when there is nothing. */
+/** A JSON string, or `null` for undefined. */
 export function quoteOptional(text: string | undefined): string {
   return text === undefined ? 'null' : quoteVerified(text);
 }
 
 const MAX_PLAIN_THOUSANDTHS = 2 ** 31 - 1;
-/** By thousandths below one: the digits behind the point, without zeros at their end. */
+/** By thousandths below one: the digits after the point, without trailing zeros. */
 const DECIMALS = Array.from({ length: 1000 }, (_, fraction) =>
   String(fraction).padStart(3, '0').replace(/0+$/, ''),
 );
 
-/** A JSON number; `null` for what JSON cannot say. Milliseconds keep three decimals. */
+/** A JSON number with at most three decimals; `null` where JSON has no such number. */
 export function quoteNumber(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return 'null';
   if (Number.isInteger(value)) return String(value);
   const thousandths = Math.round(value * 1000);
   if (thousandths < 0 || thousandths > MAX_PLAIN_THOUSANDTHS) return String(thousandths / 1000);
-  // Whole numbers become text several times faster than fractions do.
+  // Integers are converted to text several times faster than fractions.
   const fraction = thousandths % 1000;
   const integer = String((thousandths - fraction) / 1000);
   return fraction === 0 ? integer : `${integer}.${DECIMALS[fraction] ?? ''}`;
@@ -115,7 +117,7 @@ export function quoteList(values: readonly string[], maxValues: number): string 
   return `${text}]`;
 }
 
-/** A JSON array of what others wrote. */
+/** A JSON array of foreign strings. */
 export function quoteForeignList(
   values: readonly string[],
   maxValues: number,
@@ -128,11 +130,7 @@ export function quoteForeignList(
   return `${text}]`;
 }
 
-// Which characters a reader cannot see, and how they are written so that a reader can.
-// Used for lock files, differences and cues; never changes a definition that is hashed.
-// Unicode 16: general category Cf and the fillers, selectors and tags that render as nothing.
-
-/** Controls other than tab and line ends, format characters, bidi controls, fillers, selectors, tags. */
+/** Controls other than tab and line ends, format characters (Cf), bidi controls, fillers, selectors, tags. */
 const UNSEEN =
   '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160' +
   '\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164' +
@@ -148,11 +146,11 @@ const UNSEEN_RUN = new RegExp(`[${UNSEEN}]`, 'gu');
 const ESCAPED = new RegExp(`[${UNSEEN}${MISTAKABLE}]`, 'gu');
 const TERMINAL = new RegExp(`[${UNSEEN}${MISTAKABLE}\\t\\n\\r]`, 'gu');
 
-/** The selector that follows an emoji in honest text. */
+/** The selector that follows an emoji in ordinary text. */
 const EMOJI_SELECTOR = '\ufe0f';
 
 /**
- * A YAML double-quoted scalar, which for most text is a JSON string: what cannot be seen is written
+ * A YAML double-quoted scalar, which for most text is a JSON string. Characters that cannot be seen are written
  * as `\uXXXX` or, beyond the basic plane, `\UXXXXXXXX` (YAML 1.2.2 §5.7).
  */
 export function quoteVisibly(text: string): string {
@@ -164,7 +162,7 @@ export function quoteVisibly(text: string): string {
   });
 }
 
-/** One line that a terminal shows as it is: controls, escapes and unseen characters as `\u{…}`. */
+/** A single line that is safe on a terminal: controls, escapes and unseen characters become `\u{…}`. */
 export function escapeForTerminal(text: string): string {
   return text.replace(TERMINAL, (character) => {
     if (character === '\n') return '\\n';
@@ -174,7 +172,7 @@ export function escapeForTerminal(text: string): string {
   });
 }
 
-/** The unseen characters of a text, each once; the emoji selector does not count. */
+/** The unseen characters of a text, without duplicates and without the emoji selector. */
 export function unseenCharacters(text: string): ReadonlySet<string> {
   const found = new Set<string>();
   for (const [character] of text.matchAll(UNSEEN_RUN)) {

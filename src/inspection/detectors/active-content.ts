@@ -1,8 +1,7 @@
-// Makes active Markdown and HTML inert, so that the reader still sees text. The rule: images, comments and
-// HTML that runs, loads or frames something are removed; links stay while their target is quiet (plain
-// http, https, mailto, tel or relative, without user name or long query: targets.ts), else the text stays
-// and the target goes; script URLs lose their scheme. Code spans and fenced code are kept. A linear scan of
-// tokens with an explicit stack, so nesting costs nothing.
+// Makes active Markdown and HTML inert while the reader still sees text. Images, comments and HTML that runs,
+// loads or frames something are removed. Links with a quiet target stay (html.ts: plain http, https, mailto, tel
+// or relative, without user name or long query); other links keep their text only; script URLs lose their scheme.
+// Code is kept. Tokens are scanned with an explicit stack, so nesting does not affect the linear time.
 // Source: CommonMark 0.31 §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
 
 import {
@@ -14,29 +13,29 @@ import {
   type TagReading,
 } from './html.js';
 
-/** A stretch to be replaced. */
+/** A span and its replacement. */
 export type Replacement = {
   readonly kind: 'image' | 'link' | 'html' | 'script-url';
   readonly start: number;
   readonly end: number;
   readonly text: string;
-  /** The address of a bare link: text to those who do not make links of addresses. */
+  /** A bare address, which is plain text to renderers that do not autolink. */
   readonly isBare?: true;
 };
 
-/** A stretch of code, which is kept. Stretches come in order and do not overlap. */
+/** A stretch of code, which is kept. Lists of stretches are in order and do not overlap. */
 export type Kept = { readonly start: number; readonly end: number };
 
-/** `markdown`: code is kept. `value`: a string of structured content, of which nobody knows the rendering. */
+/** `markdown`: code is kept. `value`: a string of structured content, whose rendering is unknown. */
 export type Reading = 'markdown' | 'value';
 
 const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)[^\s/]*[@&]/i;
-// No backslash hides a token: not every renderer of every place takes it for an escape.
-// But behind `!`, where one renderer drops it from the text of a link and reads that once more.
+// A backslash hides no token, because not every renderer treats it as an escape everywhere. After `!` backslashes
+// are matched, because one renderer drops them from a link text and parses it again.
 const TOKEN =
   /!\\{0,3}\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|(?::\/\/|www\.)(?=[^\s/?#<]*[@&])/gi;
 
-/** `image`: where among what was found the opening of an image stands; absent where it opens none. */
+/** `image` is the index in `found` of the opening of an image; undefined for other brackets. */
 type Opener = { readonly at: number; readonly image: number | undefined };
 
 type Scan = {
@@ -45,28 +44,28 @@ type Scan = {
   readonly found: Replacement[];
   readonly openers: Opener[];
   readonly tags: TagReading;
-  /** No comment ends behind here: said once, so that no search is made twice. */
+  /** Set once no comment ends after this point, so that the search is not repeated. */
   hasNoCommentEnd: boolean;
-  /** The last bracket that no other has followed, if it begins its line: a definition may begin there. */
+  /** The last bracket, if it begins its line and no other followed it: a definition may begin there. */
   label: number | undefined;
-  /** Up to here addresses are targets, judged already. */
+  /** Addresses before this offset are targets that were already checked. */
   targetsEnd: number;
-  /** Where the text of a link began last: a link around another one is none. */
+  /** Where the last link text began: a link around another one is no link. */
   lastText: number;
-  /** The last word that was looked for as the target of a definition. */
+  /** The last word that was searched as the target of a definition. */
   wordStart: number;
   wordEnd: number;
-  /** The run around the last place that asked for one. */
+  /** The run around the last position that needed an address search. */
   address: Address | undefined;
 };
 
-/** A run of characters in which addresses may stand, and up to where they were looked for. */
+/** A run of characters that may hold addresses, and how far it was searched. */
 type Address = { readonly end: number; searched: number };
 
-/** Parentheses in a target that nest deeper make it no target. */
+/** A target with deeper nested parentheses is no target. */
 const MAX_TARGET_NESTING = 8;
 
-/** Everything active in a text, in order, not overlapping. Linear. */
+/** Finds all active content of a text, in order and without overlaps. Linear. */
 export function findActiveContent(
   text: string,
   reading: Reading,
@@ -101,13 +100,13 @@ export function findActiveContent(
   return scan.found.sort((one, other) => one.start - other.start);
 }
 
-/** What one token hides from the next can come to light when it is gone: so many rounds are made. */
+/** Maximum number of rounds: a removal may reveal a token that was hidden by the removed one. */
 const MAX_ROUNDS = 16;
 
-/** Where a text shows code that is kept. */
+/** Finds the code of a text, which is kept. */
 export type FindKept = (text: string) => readonly Kept[];
 
-/** The text with everything active replaced, and what was. */
+/** Replaces all active content. Returns the text and the replacements made. */
 export function neutralize(
   text: string,
   reading: Reading,
@@ -134,7 +133,7 @@ function replaceAll(text: string, found: readonly Replacement[]): string {
   return inert + text.slice(at);
 }
 
-/** Reads one token and answers where to go on. */
+/** Reads one token and returns where to continue. */
 function readToken(scan: Scan, token: string, at: number): number {
   const { text } = scan;
   const after = at + token.length;
@@ -142,7 +141,7 @@ function readToken(scan: Scan, token: string, at: number): number {
   switch (sign) {
     case '![':
       scan.openers.push({ at, image: scan.found.length });
-      // Whatever follows, this is no image any more; closeBracket says more where it was one.
+      // Broken up at once, so that it is no image whatever follows; closeBracket adds more where it was one.
       scan.found.push({ kind: 'image', start: at, end: after, text: '! [' });
       scan.label = undefined;
       return after;
@@ -170,7 +169,7 @@ function readToken(scan: Scan, token: string, at: number): number {
   }
 }
 
-/** What stands behind a closing bracket: a target, a reference, a definition, or nothing. */
+/** Reads what follows a closing bracket: a target, a reference, a definition, or none of them. */
 function closeBracket(scan: Scan, at: number): number {
   const { text } = scan;
   const opener = scan.openers.pop();
@@ -190,13 +189,13 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
   if (opener?.image !== undefined)
     return removeImage(scan, opener.image, at, target?.end ?? at + 2);
   if (target === undefined) {
-    // A target without an end that we can see is no target to anybody behind us.
+    // Its end may lie beyond the limit read here, so the opening is broken: then no client reads a target.
     scan.found.push({ kind: 'link', start: at, end: at + 2, text: '] (' });
     return at + 2;
   }
-  // A tab ends a target to some and is dropped by others.
+  // Some renderers end a target at a tab, others drop the tab.
   if (isQuietTarget(target.text) && isQuietTarget(target.toBlank)) {
-    // Without a scheme it is another target where it is no target but an address by itself.
+    // Autolinked, an address without a scheme leads elsewhere than the same text as a link target.
     const isAddress = /^www\./i.test(target.text);
     const inner = scan.text.slice(at + 2, target.end);
     if (
@@ -214,24 +213,25 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
   return target.end;
 }
 
-/** A target and its title, as all renderers read them. */
+/** A target and its title, in the form that all renderers read alike. */
 const ONE_TARGET =
   /^(?:<[^<>\\\r\n]*>|(?:[^\s()<>\\]|\([^\s()<>\\]*\))*)(?:[ \t]+(?:"[^"\\\r\n]*"|'[^'\\\r\n]*'))?\)$/;
 
-/** Whether what stands between two brackets is the text of a link to all renderers: in one cell of one line. */
+/** Whether the text between two brackets is a link text to all renderers: on one line, in one cell. */
 function isLinkText(text: string, from: number, to: number): boolean {
   return text[from - 1] !== '\\' && !/[\r\n|`]/.test(text.slice(from, to));
 }
 
 const ANOTHER_ADDRESS = /.(?:(?:https?|ftp):\/\/|(?<!^https?:\/\/)www\.)/is;
 
-/** A target that was judged as a whole. What begins within it is one more where the whole is no link after all. */
+// Marks a target as checked, unless another address begins inside it: that is a link of its own where the whole
+// turns out to be none.
 function trustTarget(scan: Scan, start: number, end: number): void {
   if (end <= scan.targetsEnd || ANOTHER_ADDRESS.test(scan.text.slice(start, end))) return;
   scan.targetsEnd = end;
 }
 
-/** Says at its opening that an image was removed. Its place is known: a search would be made once an image. */
+/** Marks the opening of an image as removed. Its index is known, which avoids a search for each image. */
 function removeImage({ found }: Scan, image: number, at: number, end: number): number {
   const opening = found[image];
   if (opening !== undefined) found[image] = { ...opening, text: '(removed image, ' };
@@ -246,13 +246,13 @@ function removedLink(target: string): string {
 
 type Target = {
   readonly text: string;
-  /** Up to a blank or line end that is not escaped, controls included. */
+  /** Up to an unescaped blank or line end, controls included. */
   readonly toBlank: string;
-  /** Behind the closing parenthesis. */
+  /** The offset after the closing parenthesis. */
   readonly end: number;
 };
 
-/** `(target "title")` from behind the parenthesis, with the parentheses that a target may hold. */
+/** Reads `(target "title")` from after the parenthesis, with the nested parentheses that a target may hold. */
 function readInlineTarget(text: string, from: number): Target | undefined {
   const limit = Math.min(text.length, from + MAX_TARGET_CHARS);
   let depth = 0;
@@ -273,7 +273,7 @@ const TARGET_START = /[\s>]*/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a target ends at every control
 const TARGET = /<((?:\\.|[^>\r\n])*)>?|([^\x00-\x20\x7f]*)/y;
 
-/** The target that begins here or behind blanks, line ends and the marks of a quote, without its title. */
+/** The target that begins here or after blanks, line ends and quote marks, without its title. */
 function targetAt(text: string, from: number): string {
   TARGET_START.lastIndex = from;
   TARGET_START.test(text);
@@ -283,7 +283,7 @@ function targetAt(text: string, from: number): string {
   return match?.[1] ?? match?.[2] ?? '';
 }
 
-/** `[label]: target`, with the target on this line or the next. A quiet one stays. */
+/** Reads `[label]: target`, with the target on this line or the next. A quiet target stays. */
 function readDefinition(scan: Scan, at: number): number {
   const { text } = scan;
   TARGET_START.lastIndex = at + 2;
@@ -302,7 +302,7 @@ function readDefinition(scan: Scan, at: number): number {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a target ends at every control
 const WORD = /[^\x00-\x20\x7f]*/y;
 
-/** Where the word ends in which a place lies: looked for once a word. */
+/** End of the word at an offset, searched once per word. */
 function wordEnd(scan: Scan, at: number): number {
   if (at >= scan.wordEnd || at < scan.wordStart) {
     scan.wordStart = at;
@@ -313,10 +313,10 @@ function wordEnd(scan: Scan, at: number): number {
   return scan.wordEnd;
 }
 
-/** Behind the target of a definition stands nothing but a title; what else there is makes it none. */
+/** Only a title may follow the target of a definition. */
 const DEFINITION_END = /^>?[ \t]*(?:$|[\r\n"'(])/;
 
-/** Autolinks with a target that is not quiet, comments, and tags that do something. */
+/** Removes autolinks with a target that is not quiet, comments, and active tags. */
 function readTag(scan: Scan, at: number): number {
   const { text } = scan;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: an autolink ends at every control
@@ -347,11 +347,11 @@ function readTag(scan: Scan, at: number): number {
   return at + 1;
 }
 
-/** A tag to every renderer, on one line and in one cell, so that an address in it is none by itself. */
+/** A tag to every renderer, on one line and in one cell, so that an address inside it is not autolinked. */
 const PLAIN_TAG =
   /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"|\r\n]*"|'[^'|\r\n]*'))?)*[ \t]*\/?>$/i;
 
-/** A comment with what it hides; of one without an end, the opening only. */
+/** Removes a comment with its content, or only its opening where it does not end. */
 function removeComment(scan: Scan, at: number): number {
   const close = scan.hasNoCommentEnd ? -1 : scan.text.indexOf('-->', at + 4);
   if (close < 0) scan.hasNoCommentEnd = true;
@@ -365,18 +365,16 @@ function removedAddress(target: string): string {
   return defanged === '' ? '(removed link)' : `(removed link ${defanged})`;
 }
 
-/** The beginnings of what renderers make links of by themselves. */
+/** Starts of addresses that renderers turn into links by themselves. */
 const ADDRESS =
   /(?:https?|ftp):\/\/|(?<![:/])\/\/|(?:mailto|xmpp):|www\.|[\p{L}\p{N}]\.\p{L}{2}/giu;
 const HOST = /[\p{L}\p{N}.-]+/uy;
 const HOST_UNIT = /[\p{L}\p{N}.-]/u;
-/** Behind these a host without a scheme is part of something else. */
+/** After these characters a host without a scheme belongs to something else. */
 const NO_HOST_BEHIND = /[:/\\@]/;
 
-/**
- * An address by itself, which some renderers make a link of, at what makes it one that may not stay: a user
- * name or a long query. All of it stays to be read, but its beginning is written so that nothing follows it.
- */
+// Breaks a bare address, which some renderers turn into a link, where it has a user name or a long query. It
+// stays readable, but its start is rewritten so that it is not a link.
 function readAddress(scan: Scan, token: string, at: number): number {
   const { found } = scan;
   const after = at + token.length;
@@ -393,7 +391,7 @@ function breakUserName({ text, found }: Scan, at: number, end: number): void {
   found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
 }
 
-/** Any of the addresses that run into the query may be the one that becomes a link. */
+/** Any of the addresses that precede the query may become the link, so all are broken. */
 function breakAddresses({ text, found }: Scan, address: Address, at: number): void {
   let from = Math.max(address.searched, found.at(-1)?.end ?? 0);
   for (let one = nextAddress(text, from, at); one !== undefined; ) {
@@ -412,7 +410,7 @@ function schemeBefore(text: string, at: number): string {
   return SCHEME_BEFORE.exec(text.slice(Math.max(0, at - 5), at))?.[0] ?? '';
 }
 
-/** Whether a user name stands before the host behind the `://` or `www.` at `at`. */
+/** Whether a user name precedes the host after the `://` or `www.` at `at`. */
 function hasUserName(text: string, at: number, end: number): boolean {
   const isScheme = text[at] === ':';
   if (isScheme && schemeBefore(text, at) === '') return false;
@@ -420,7 +418,7 @@ function hasUserName(text: string, at: number, end: number): boolean {
   return !isQuietTarget(`http://${authority}`);
 }
 
-/** The beginning of an address as it can be read and not be followed. */
+/** The start of an address in a form that is readable but not a link. */
 function breakAddress(
   text: string,
   start: number,
@@ -436,7 +434,7 @@ function breakAddress(
   return { end: start + host.length, text: host.replaceAll('.', '[.]') };
 }
 
-/** The run of characters around a place, as far as an address may go. */
+/** The run of characters around a position that one address may cover. */
 function addressAround({ text, found, targetsEnd }: Scan, at: number): Address {
   const least = Math.max(found.at(-1)?.end ?? 0, targetsEnd);
   let searched = at;
@@ -445,7 +443,7 @@ function addressAround({ text, found, targetsEnd }: Scan, at: number): Address {
   return { searched, end: rest < 0 ? text.length : at + rest };
 }
 
-/** Where the next address begins, from here up to there. */
+/** The start of the next address in a range. */
 function nextAddress(text: string, from: number, to: number): number | undefined {
   const run = text.slice(0, to);
   let hostEnd = from;
@@ -471,7 +469,7 @@ function hostStart(text: string, from: number, at: number): number {
 
 const CONTAINER_MARK = /[ \t>*+\-0-9.)\ufeff]/;
 
-/** True where nothing but blanks and the marks of quotes, lists and notes stands before `at` on its line. */
+/** Whether only blanks and the marks of quotes, lists and notes precede `at` on its line. */
 function startsLine(text: string, at: number): boolean {
   let before = at - 1;
   while (before >= 0 && CONTAINER_MARK.test(text[before] ?? '')) before--;

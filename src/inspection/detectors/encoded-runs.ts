@@ -1,15 +1,15 @@
-// Finds runs of base64, base64url and hex in a text that hide readable text, and reads them.
-// Runs that decode to anything else (hashes, images, keys) are left alone. Never judges the text.
+// Finds runs of base64, base64url and hex that hide readable text, and decodes them. Runs that decode to anything
+// else (hashes, images, keys) are left alone. Never assesses the text.
 // Source: RFC 4648 §4, §5 and §8.
 
-/** A run and what it says. */
+/** The span of a run and its decoded text. */
 export type EncodedRun = { readonly start: number; readonly end: number; readonly decoded: string };
 
-/** Shorter runs hide less than the shortest secret. */
+/** A shorter run cannot hold even the shortest secret. */
 export const MIN_RUN_CHARS = 20;
 const MIN_PRINTABLE_SHARE = 0.9;
 
-/** Base64 in lines (RFC 2045 §6.8, RFC 7468), their ends as they are or as JSON writes them. */
+/** Base64 in lines (RFC 2045 §6.8, RFC 7468), with raw line ends or line ends escaped in JSON. */
 const FOLDED_LINES =
   /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{60,76}(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/]{1,76}){1,400}={0,2}/g;
 const HEX = /^(?:[0-9a-f]{2})+$|^(?:[0-9A-F]{2})+$/;
@@ -33,7 +33,7 @@ function collectFolded(text: string, runs: EncodedRun[]): void {
   }
 }
 
-/** What a character adds to a run: 1 digit, 2 letter or sign, 4 capital; 0 ends it. */
+/** Traits of a character in a run: 1 digit, 2 letter or sign, 4 capital. 0 ends the run. */
 const RUN_TRAITS = new Uint8Array(0x10000);
 for (let code = 0; code < 0x7f; code++) {
   const unit = String.fromCharCode(code);
@@ -71,7 +71,7 @@ function addRun(text: string, start: number, end: number, runs: EncodedRun[]): v
   runs.push({ start, end: padded, decoded });
 }
 
-/** The readable text behind one run, if it has any. Most runs are told from text by their first bytes. */
+/** Decodes one run; undefined where it holds no readable text. The first bytes exclude most runs. */
 export function decodeRun(run: string): string | undefined {
   if (HEX.test(run)) {
     const text = readableAs(readerOf(bytesOfHex(run.slice(0, PROBE_CHARS))), run, bytesOfHex);
@@ -80,7 +80,7 @@ export function decodeRun(run: string): string | undefined {
   return readableAs(readerOf(firstBytes(run)), run, bytesOfBase64);
 }
 
-/** Reads bytes as the text that they are; `undefined` where they are none. */
+/** Decodes bytes to text; undefined where they are not text. */
 type Reader = (bytes: Uint8Array) => string | undefined;
 
 function readableAs(
@@ -92,7 +92,7 @@ function readableAs(
   return bytes === undefined || bytes.length === 0 ? undefined : reader?.(bytes);
 }
 
-/** What bytes may be that begin so. */
+/** Chooses the reader for bytes that begin like this. */
 function readerOf(probe: Uint8Array): Reader | undefined {
   if (mayBeText(probe)) return readNarrow;
   const wide = wideBy(probe);
@@ -114,7 +114,7 @@ SEXTETS['_'.charCodeAt(0)] = 63;
 
 const probe = new Uint8Array((PROBE_CHARS / 4) * 3);
 
-/** The first bytes of a run of base64, in a buffer that the next call overwrites. */
+/** The first bytes of a base64 run, in a buffer that the next call overwrites. */
 function firstBytes(run: string): Uint8Array {
   let length = 0;
   let bits = 0;
@@ -129,7 +129,7 @@ function firstBytes(run: string): Uint8Array {
   return probe.subarray(0, length);
 }
 
-/** False where the first bytes prove a text not to be UTF-8, or hardly printable (RFC 3629 §4). */
+/** False where the first bytes cannot be UTF-8 or are hardly printable (RFC 3629 §4). */
 function mayBeText(bytes: Uint8Array): boolean {
   let controls = 0;
   let awaited = 0;
@@ -141,7 +141,7 @@ function mayBeText(bytes: Uint8Array): boolean {
   return controls <= MAX_PROBE_CONTROLS;
 }
 
-/** Continuation bytes awaited behind this byte; -1 where it cannot stand here. */
+/** Continuation bytes expected after this byte; -1 where it is invalid here. */
 function awaitedAfter(byte: number, awaited: number): number {
   const isContinuation = byte >= 0x80 && byte < 0xc0;
   if (isContinuation !== awaited > 0) return -1;
@@ -159,10 +159,10 @@ function bytesOfHex(run: string): Uint8Array {
   return bytes;
 }
 
-/** Bytes of base64 or base64url, with or without padding; undefined where it is neither. */
+/** Decodes base64 or base64url, padded or not; undefined where it is neither. */
 function bytesOfBase64(run: string): Uint8Array | undefined {
   const standard = run.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
-  // One character too many cannot be: what stands before it is read.
+  // A single surplus character is invalid; what precedes it is decoded.
   const decodable = standard.length % 4 === 1 ? standard.slice(0, -1) : standard;
   try {
     return Uint8Array.from(atob(decodable), (unit) => unit.charCodeAt(0));
@@ -171,7 +171,6 @@ function bytesOfBase64(run: string): Uint8Array | undefined {
   }
 }
 
-/** Base64 (RFC 4648 §4) of bytes. */
 export function base64OfBytes(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64');
 }
@@ -185,7 +184,7 @@ type Wide = keyof typeof WIDE;
 
 const MIN_NUL_SHARE = 1 / 3;
 
-/** UTF-16 by its byte order mark, or by the NUL in every other byte that letters of ASCII have. */
+/** Detects UTF-16 by its byte order mark, or by the NUL in every other byte of ASCII letters. */
 function wideBy(probe: Uint8Array): Wide | undefined {
   const [first, second] = probe;
   if (first === 0xff && second === 0xfe) return 'utf-16le';
@@ -206,7 +205,7 @@ function readWide(bytes: Uint8Array, wide: Wide): string | undefined {
   }
 }
 
-/** UTF-8, or what is as good as ASCII and nothing else. */
+/** Decodes UTF-8, or Latin-1 that is mostly ASCII. */
 function readNarrow(bytes: Uint8Array): string | undefined {
   try {
     return ifPrintable(utf8.decode(bytes));
@@ -217,7 +216,7 @@ function readNarrow(bytes: Uint8Array): string | undefined {
 
 const MIN_ASCII_SHARE = 0.8;
 
-/** Noise has far less of ASCII than any text in Latin letters. */
+/** Random bytes have a far lower share of ASCII than text in Latin letters. */
 function isMostlyAscii(bytes: Uint8Array): boolean {
   let ascii = 0;
   for (const byte of bytes) {

@@ -1,29 +1,29 @@
-// Whether a tag does something where it is rendered: runs, loads, frames, submits, restyles, or hides
-// text. Judged at one `<`; tags that only mark text stay. Reads attributes as an HTML tokenizer does, and
-// once more without the marks that a Markdown container puts before each of its lines.
-// Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; CommonMark 0.31 §4.6, §5.1.
+// Decides whether an HTML tag is active: whether it runs, loads, frames, submits, restyles or hides something;
+// and whether a link target may stay. Tags that only mark up text stay. Attributes are read as an HTML tokenizer
+// does, and once more without the marks that a Markdown container puts before each of its lines.
+// Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; CommonMark 0.31 §2.5, §4.6, §5.1, §6.3; WHATWG
+// URL §4.4 (tabs, line ends and leading controls are dropped).
 
 import { decodeView, foldView } from './normalized-text.js';
 
-// Whether the target of a link may stay a link: plain http(s), mail and relative targets may, unless
-// they carry a long query, which is how data leaves by a click, or a user name, which disguises the host.
-// Every other scheme is inert from here on. Reads spellings as browsers do; fetches nothing.
-// Source: WHATWG URL §4.4 (tabs, line ends and leading controls are dropped); CommonMark 0.31 §2.5, §6.3.
-
-/** A query or fragment up to this length is taken for an address, not for a message. */
+/** A query or fragment up to this length counts as part of an address, not as a message. */
 export const MAX_QUIET_QUERY_CHARS = 64;
-/** The longest target that is read; longer ones are never links here. */
+/** Maximum length of a target. A longer one is never kept as a link. */
 export const MAX_TARGET_CHARS = 2048;
 
 const QUIET_SCHEMES: ReadonlySet<string> = new Set(['http', 'https', 'mailto', 'tel']);
 
-/** True where a target may stay as it is. The whole of it is read, blanks included. */
+/**
+ * Whether a target may stay: plain http(s), mail, telephone or relative, without a long query, by which data
+ * leaves with a click, and without a user name, which disguises the host. Reads the whole target as browsers do,
+ * blanks included.
+ */
 export function isQuietTarget(target: string): boolean {
   if (target.length > MAX_TARGET_CHARS) return false;
   if (!hasQuietHost(target)) return false;
   const read = readTarget(target);
   const first = /^[^/?#\\]*/.exec(read)?.[0] ?? '';
-  // A reference that is not known here may stand for any character of the scheme.
+  // An unknown reference may stand for any character of the scheme.
   if (/&[a-z][a-z0-9]{0,31};/i.test(first)) return false;
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(first)?.[1]?.toLowerCase();
   if (scheme === undefined ? first.includes(':') : !QUIET_SCHEMES.has(scheme)) return false;
@@ -33,11 +33,9 @@ export function isQuietTarget(target: string): boolean {
 
 const REFERENCE = /&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,16});?/g;
 
-/**
- * Whether a target has no user name in any reading of its host. A browser splits an address before it decodes
- * percent triplets and folds look-alikes, so that neither ends a user name; and a backslash is no escape in an
- * attribute.
- */
+// Whether a target has no user name in any reading of its host. Browsers split an address before they decode
+// percent triplets and fold look-alikes, so neither ends a user name; and a backslash is no escape in an
+// attribute.
 function hasQuietHost(target: string): boolean {
   if (!/[@&%\\]|[^!-~]/.test(target)) return true;
   const folded = foldView(target).text;
@@ -55,7 +53,7 @@ function readReference(reference: string): string {
   return decodeView({ text: reference, map: undefined }).text;
 }
 
-/** Browsers drop slashes too many before the host, and add missing ones. */
+/** Browsers drop surplus slashes before the host and add missing ones. */
 function hasUserName(read: string): boolean {
   const host = /^(?:https?:[\\/]*|[\\/]{2,})([^\\/?#]*)/i.exec(read)?.[1];
   return host?.includes('@') === true;
@@ -72,7 +70,7 @@ function unescapeSigns(text: string): string {
   return text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
 }
 
-/** Without what browsers drop: line ends and tabs anywhere, controls and blanks around it. */
+/** Drops what browsers drop: line ends and tabs anywhere, controls and blanks at both ends. */
 function trimTarget(text: string): string {
   return text
     .replace(/[\t\n\r]/g, '')
@@ -80,7 +78,7 @@ function trimTarget(text: string): string {
     .trim();
 }
 
-/** A target that a reader can read and nothing follows: scheme broken, query cut. */
+/** A readable target that is not a link: scheme broken, query cut. */
 export function defangTarget(target: string): string {
   const read = readTarget(target)
     .replace(/[^\x21-\x7e]/g, '')
@@ -90,16 +88,16 @@ export function defangTarget(target: string): string {
   return http === null ? '' : `hxxp${http[1] ?? ''}://${http[2] ?? ''}`;
 }
 
-/** A tag to be removed: where it ends and what is shown in its place. */
+/** A tag to be removed: where it ends and what replaces it. */
 type ActiveHtml = { readonly end: number; readonly shown: string };
 
-/** A tag that is left: where it ends, where that is known. */
+/** A tag that stays, and where it ends, if that is known. */
 type QuietHtml = { readonly quietEnd: number | undefined };
 
-/** A tag is read so far; one that is longer is taken for an active one. */
+/** Maximum number of characters read of a tag. A longer tag counts as active. */
 const MAX_TAG_CHARS = 4096;
 
-/** Elements that act by being there. */
+/** Elements that are active whatever their attributes. */
 const ACTIVE_ELEMENTS: ReadonlySet<string> = new Set(
   (
     'script style iframe frame frameset object embed applet img image picture source audio video track ' +
@@ -115,30 +113,31 @@ const ACTIVE_ATTRIBUTES: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 const NAME = /<\/?([a-z][^\t\n\f\r />]{0,64})/iy;
-/** A name of more characters is no element's: where it ends is not looked for. */
+/** No element has a longer name, so its end is not searched. */
 const MAX_NAME_CHARS = 64;
 
-/** What is known of a text's tags, and how much reading is left. */
+/** What is known of a text's tags, and the remaining reading budget. */
 export type TagReading = {
   readonly text: string;
-  /** Where the last `>` stands. */
+  /** Offset of the last `>`. */
   readonly lastClose: number;
   budget: number;
-  /** Where HTML blocks may begin, each with the blank line that ends it; made when it is first needed. */
+  /** Where HTML blocks may begin, with the blank line that ends each; computed on first use. */
   blocks: readonly HtmlBlock[] | undefined;
 };
 
 type HtmlBlock = { readonly start: number; readonly end: number };
 
-/** Tags of one text may be read so many times over; past that, a tag is taken for an active one. */
+/** How many times the tags of a text may be read over. Beyond that, a tag counts as active. */
 const READS_A_CHAR = 8;
 
+/** Prepares the reading of a text's tags, with a budget that keeps it linear in the text. */
 export function startTags(text: string): TagReading {
   const budget = READS_A_CHAR * text.length + MAX_TAG_CHARS;
   return { text, lastClose: text.lastIndexOf('>'), budget, blocks: undefined };
 }
 
-/** What stands at the `<` at `at`: something active, a tag that is left, or (undefined) no tag. */
+/** Classifies the `<` at `at`: an active tag, a tag that stays, or undefined where it is no tag. */
 export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml | undefined {
   const { text } = tags;
   NAME.lastIndex = at;
@@ -163,16 +162,14 @@ export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml |
   return { quietEnd: tag.hasMarks || tag.hasBlankLine ? undefined : tag.end };
 }
 
-/**
- * Without an end, or with a blank line in it, it is text, unless it stands in a block of HTML: there it goes
- * on into whatever the renderer writes next.
- */
+// Whether a tag without an end, or with a blank line in it, may still act. It is text, unless it is in an HTML
+// block, where it continues into whatever the renderer writes next.
 function isOpen(at: number, tag: Tag, tags: TagReading): boolean {
   if (tag.end !== undefined && !tag.hasBlankLine) return false;
   return tag.isTooLong || mayBeInBlock(at, tags);
 }
 
-/** Whether the tag is active once the marks of a quote are no part of it. */
+/** Whether the tag is active once the marks of a quote are removed from it. */
 function hidesAttribute(behindName: number, tag: Tag, tags: TagReading): boolean {
   return tag.end !== undefined && tag.hasMarks && readTag(behindName, tags, true).isActive;
 }
@@ -183,12 +180,12 @@ function bareName(name: string): string {
 }
 
 type Tag = {
-  /** Behind the `>` that ends it. */
+  /** The offset after its closing `>`. */
   readonly end: number | undefined;
   readonly isTooLong: boolean;
   readonly isActive: boolean;
   readonly hasBlankLine: boolean;
-  /** A line of it begins as a line of a quote does. */
+  /** One of its lines begins like a line of a quote. */
   readonly hasMarks: boolean;
 };
 
@@ -200,7 +197,7 @@ const UNREAD: Tag = {
   hasMarks: false,
 };
 
-// The blanks of HTML and no others: one more would end a value too early.
+// Exactly the white space of HTML: any other character would end a value too early.
 const ATTRIBUTE_NAME = /[^\t\n\f\r />][^\t\n\f\r />=]*/y;
 const SPACES = /[\t\n\f\r /]*/y;
 const BLANKS = /[\t\n\f\r ]*/y;
@@ -209,7 +206,7 @@ const BLANK_LINE = /(?:\r\n?|\n)[ \t>]*[\r\n]/;
 const MARKED_LINE = /[\r\n][ \t]*>/;
 const LINE_MARKS = /(\r\n?|\n)(?:[ \t]*>)+/g;
 
-/** Reads the attributes of a tag from behind its name. */
+/** Reads the attributes of a tag from after its name. */
 function readTag(from: number, tags: TagReading, isUnmarked: boolean): Tag {
   const slice = tags.text.slice(from, from + MAX_TAG_CHARS);
   const text = isUnmarked ? slice.replace(LINE_MARKS, '$1') : slice;
@@ -266,9 +263,9 @@ function isActiveAttribute(written: string, value: string): boolean {
 }
 
 const LINE = /[^\r\n]*(?:\r\n?|\n|$)/y;
-/** A line that begins with a tag, a declaration or an instruction, behind whatever marks of containers. */
+/** A line that begins with a tag, a declaration or an instruction, after any container marks. */
 const TAG_LINE = /^[^A-Za-z<]*(?:\[\^[^[\]]*\]:[^A-Za-z<]*)?<[A-Za-z/!?]/;
-/** Blocks that no blank line ends; behind some of these tags one renderer writes text as it is, in a line too. */
+/** Blocks that no blank line ends. After some of these tags one renderer writes raw text, even within a line. */
 const LONG_BLOCK = /<(?:[!?]|(?:pre|script|style|textarea|code|kbd)\b)/i;
 
 function mayBeInBlock(at: number, tags: TagReading): boolean {
@@ -284,7 +281,7 @@ function mayBeInBlock(at: number, tags: TagReading): boolean {
   return block !== undefined && block.start <= at;
 }
 
-/** From each line that begins with a tag to the next blank line, or to the end of the text. */
+/** The spans from each line that begins with a tag to the next blank line or the end of the text. */
 function findBlocks(text: string): readonly HtmlBlock[] {
   const blocks: HtmlBlock[] = [];
   let start: number | undefined;

@@ -1,13 +1,13 @@
-// What text says when it speaks to a model instead of to a reader: phrases over normalized words, and
-// structure that imitates the roles of a conversation. Each phrase names literal anchors and the words
-// that must stand near one, so that the prefilter can rule it out. Cues flag; they prove nothing.
+// Phrases and structures by which a text addresses a model instead of a reader: phrases over normalized words,
+// and imitations of conversation roles. Each phrase names literal anchors and the words that must occur near one,
+// so that the prefilter can exclude it. A cue is evidence, not proof.
 
-/** A word that a phrase cannot do without, and a word that must stand within its reach. */
+/** A word that a phrase requires, and the words of which one must occur near it. */
 export type CueAnchor = { readonly text: string; readonly near: RegExp | undefined };
 
 export type Cue = {
   readonly kind: string;
-  /** Over words: lower case, one blank between them, no other signs. Bounded repeats only. */
+  /** Matched on lower-case words with one blank between them and no other signs. Only bounded repeats. */
   readonly phrase: RegExp;
   readonly anchors: readonly CueAnchor[];
 };
@@ -193,7 +193,7 @@ const TOOL_ORDERS: readonly Cue[] = [
   ),
 ];
 
-/** Phrases, judged on normalized words. */
+/** Phrases, matched on normalized words. */
 export const PHRASES: readonly Cue[] = [
   ...OVERRIDES,
   ...ROLES,
@@ -202,7 +202,7 @@ export const PHRASES: readonly Cue[] = [
   ...TOOL_ORDERS,
 ];
 
-/** Structure, judged on folded text in lower case with its signs. */
+/** Structures, matched on folded lower-case text with its signs. */
 export const STRUCTURES: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
   { kind: 'fake-role', pattern: /<\/?(?:important|system|instructions?|admin|secret|hidden|sys)>/ },
   {
@@ -226,7 +226,7 @@ export const STRUCTURES: readonly { readonly kind: string; readonly pattern: Reg
   },
 ];
 
-/** Anchors of the structures that hold no `<` and no `|`. */
+/** Anchors of the structures without `<` and `|`. */
 export const STRUCTURE_ANCHORS: readonly CueAnchor[] = [
   { text: 'inst]', near: undefined },
   { text: 'system', near: /\[\/?system|system\]|system[a-z ]{0,24}[ \t\\]{0,8}:/i },

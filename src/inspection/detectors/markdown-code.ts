@@ -1,38 +1,36 @@
-// Which stretches of a Markdown text every renderer shows as code: fenced blocks whose fences stand at the
-// first column, and code spans within one line. In doubt a stretch is not code, and is neutralized.
-// Source: CommonMark 0.31 §2.1 (lines, blanks), §4.5 (fenced code), §4.6 (HTML blocks), §4.7 (definitions),
-// §6.1 (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
+// Finds the stretches of a Markdown text that every renderer shows as code: fenced blocks whose fences begin in
+// the first column, and code spans within one line. In case of doubt a stretch is not code and is neutralized.
+// Source: CommonMark 0.31 §2.1 (lines, blanks), §4.5 (fenced code), §4.6 (HTML blocks), §4.7 (definitions), §6.1
+// (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
 
-/** Stretches in order, not overlapping. */
+/** A stretch of code. Lists of regions are in order and do not overlap. */
 export type Region = { readonly start: number; readonly end: number };
 
 type Fence = { readonly sign: string; readonly length: number };
 
-/**
- * What a line leaves behind: `plain` pairs all its backticks and opens nothing; after an `unsure` one a
- * backtick of the same paragraph may be the second of a pair, or stand in a tag or target; after a
- * `raw` one nothing is surely Markdown.
- */
+// The state after a line. `plain`: all backticks are paired and nothing is open. `unsure`: a later backtick of
+// the same paragraph may close a pair, or belong to a tag or target. `raw`: nothing that follows is certain to be
+// Markdown.
 type Trust = 'plain' | 'unsure' | 'raw';
 
 type Line = { readonly start: number; readonly end: number; readonly next: number };
 
 const BLANK = /^[ \t]*$/;
-/** A run that may open or close a fence for some renderer: nothing that is surely text stands before it. */
+/** A run that may open or close a fence for some renderer: nothing that is certainly text precedes it. */
 const FENCE_LIKE = /^[^\p{L}`~]*(?:\[\^[^[\]]*\]:[^\p{L}`~]*)?(?:`{3,}|~{3,})/u;
 const WITHOUT_LETTERS = /^[^\p{L}`~]*$/u;
-/** Marks of containers that are longer than this are not read. */
+/** Container marks beyond this length are not read. */
 const MAX_MARKS_CHARS = 256;
 const OPENING = /^(?:(`{3,})[^`]*|(~{3,}).*)$/s;
-/** Tags behind which Markdown is not read, blank lines or not. */
+/** Tags after which Markdown is not parsed, even across blank lines. */
 const RAW_HTML = /<(?:pre|textarea|script|style|!|\?)/i;
-/** What may hold a backtick that is none of a code span: tags, targets and labels that are not over. */
+/** Unclosed tags, targets and labels, which may include a backtick that then begins no code span. */
 const SWALLOWING = /<[A-Za-z/!?]|\]\(|\]\[/;
 const LINK_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*\]/g;
-/** Where a title may go on over lines, and over blank lines in some renderers. */
+/** Where a title may begin, which may continue over lines and in some renderers over blank lines. */
 const TITLE_START = /^[^A-Za-z]*["'(]/;
 
-/** How far a text was read, and what that leaves behind. */
+/** Progress through a text, and the state that it leaves for the next line. */
 type State = {
   readonly text: string;
   readonly regions: Region[];
@@ -52,7 +50,7 @@ export function findCode(text: string): Region[] {
   return regions;
 }
 
-/** Reads a line, or the fence that it opens, and answers where to go on; undefined where nothing more is sure. */
+// Reads a line or the fence that it opens. Returns where to continue, undefined where nothing more is certain.
 function readNext(state: State, place: Line): number | undefined {
   const line = state.text.slice(place.start, place.end);
   const definition = readDefinition(line, place.start <= state.lastDefinition);
@@ -94,10 +92,8 @@ function readLine(text: string, start: number): Line {
   return { start, end: match.index, next: LINE_END.lastIndex };
 }
 
-/**
- * Whether the line begins a link reference definition: `whole` where it is over at its end, `open` where
- * its label, target or title may go on, over fences in some renderers.
- */
+// Whether the line begins a link reference definition: `whole` if it ends with the line, `open` if its label,
+// target or title may continue, in some renderers across fences.
 function readDefinition(line: string, mayDefine: boolean): 'none' | 'whole' | 'open' {
   if (!mayDefine || !/^[^A-Za-z[\]`]*\[/.test(line)) return 'none';
   const label = LABEL.exec(line)?.[0];
@@ -112,7 +108,7 @@ function readDefinition(line: string, mayDefine: boolean): 'none' | 'whole' | 'o
 
 const LABEL = /^[^A-Za-z[\]`]*\[[^[\]\\]+\]:(?=[ \t])/;
 const COMPLETE_TARGET = /^[^\s"'(<\\][^\s\\]*(?:[ \t]+(?:"[^"\\]*"|'[^'\\]*'))?[ \t]*$/;
-/** Words behind a target that are no title make the line no definition. */
+/** Text after a target that is no title: the line is no definition. */
 const NO_TITLE = /^[^\s"'(<\\][^\s\\]*[ \t]+[^\s"'(]/;
 
 function isFenceLike(line: string): boolean {
@@ -120,7 +116,7 @@ function isFenceLike(line: string): boolean {
   return FENCE_LIKE.test(head) || (head.length < line.length && WITHOUT_LETTERS.test(head));
 }
 
-/** A run at the first column with another behind it is code within a line; no tilde is. */
+/** A backtick run in the first column with another one after it is inline code. Tildes never are. */
 function isInlineRun(line: string): boolean {
   return /^`{3,}[^`]+`/.test(line);
 }
@@ -134,10 +130,8 @@ function openFence(line: string): Fence | undefined {
 
 type Closing = { readonly end: number; readonly next: number; readonly isSure: boolean };
 
-/**
- * The end of the line that closes a fence; of the text, where none does. Not sure where a line closes it
- * for some renderers and not for others: the code ends before that line, and nothing behind it is sure.
- */
+// The end of the line that closes a fence, or of the text where none does. Not sure where renderers differ about
+// a line: the code then ends before it, and nothing after it is certain.
 function findClosing(text: string, from: number, fence: Fence): Closing {
   for (let at = from; at < text.length; ) {
     const { start, end, next } = readLine(text, at);
@@ -146,13 +140,13 @@ function findClosing(text: string, from: number, fence: Fence): Closing {
     if (run === undefined || run.end - run.start < fence.length) continue;
     const rest = text.slice(run.end, end);
     if (run.start === start && /^ *$/.test(rest)) return { end, next, isSure: true };
-    // Behind a closing fence stand blanks alone; letters make it a line of code to everybody.
+    // Only blanks may follow a closing fence. With letters after it, every renderer takes the line for code.
     if (!/[\p{L}\p{N}]/u.test(rest)) return { end: start, next: start, isSure: false };
   }
   return { end: text.length, next: text.length, isSure: true };
 }
 
-/** The run of a fence's sign that only blanks stand before on its line, blanks of any kind. */
+/** The run of a fence's sign at the start of a line, after blanks of any kind. */
 function runOf(text: string, start: number, end: number, sign: string): Region | undefined {
   let first = start;
   while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? ''))
@@ -163,10 +157,10 @@ function runOf(text: string, start: number, end: number, sign: string): Region |
 }
 
 const TICKS = /`+/g;
-/** Longer runs are no code in some renderers. */
+/** Some renderers do not accept longer runs. */
 const MAX_RUN = 32;
 
-/** Adds the code spans of one line, up to where a cell, a tag, a target or an escape makes them doubtful. */
+/** Adds the code spans of a line up to the first cell, tag, target or escape that makes them doubtful. */
 function readSpans(line: string, offset: number, regions: Region[]): Trust {
   let done = 0;
   let open: { readonly at: number; readonly run: string } | undefined;
@@ -193,7 +187,7 @@ function maySwallow(prose: string): boolean {
   return SWALLOWING.test(prose) && SWALLOWING.test(prose.replace(LINK_TARGET, ''));
 }
 
-/** Whether what stands right before a backtick may take it in: an escape, an address, an autolink. */
+/** Whether an escape, an address or an autolink directly before a backtick may include it. */
 function clings(before: string): boolean {
   if (before.endsWith('\\')) return true;
   let start = before.length;

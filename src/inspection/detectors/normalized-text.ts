@@ -1,16 +1,16 @@
-// A text as its reader takes it, with the way back to the text as it was written, so that what a
-// detector finds in the view can be cut out of the original. Never decides what is harmful.
+// Produces views of a text as its reader sees it, with a map back to the original, so that what a detector finds
+// in a view can be removed from the original. Never decides what is harmful.
 // Source: UAX #15 (NFKC); RFC 3986 §2.1; HTML §13.2.5.72 (character references); ECMA-262 §12.9.4.
 
 import { foldCodePoint, isInvisible } from './unicode.js';
 
-/** `starts[i]` and `ends[i]` are the original span of unit `i`; absent where the view is the text. */
+/** `starts[i]` and `ends[i]` are the original span of code unit `i`. No map where the view equals the text. */
 export type View = {
   readonly text: string;
   readonly map: { readonly starts: Int32Array; readonly ends: Int32Array } | undefined;
 };
 
-/** The original span of the view's units from `start` up to `end`. `start < end`. */
+/** The original span of a view's code units from `start` to `end`. Requires `start < end`. */
 export function originalSpan(
   view: View,
   start: number,
@@ -22,7 +22,7 @@ export function originalSpan(
 
 const BEYOND_PRINTABLE = /[^\t\n\r\x20-\x7e]/;
 
-/** Invisible characters dropped, compatibility forms of ASCII folded to ASCII. Linear. */
+/** Drops invisible characters and folds compatibility forms of ASCII to ASCII. Linear. */
 export function foldView(text: string): View {
   if (!BEYOND_PRINTABLE.test(text)) return { text, map: undefined };
   const out = createOutput();
@@ -43,7 +43,7 @@ function foldVisible(code: number, own: string): string {
   return isInvisible(code) ? '' : foldCodePoint(code);
 }
 
-/** Characters by which named references spell what detectors look for. Others stay as written. */
+/** Named references to characters that detectors look for. Others stay as written. */
 const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
   ['amp', '&'],
   ['excl', '!'],
@@ -106,8 +106,8 @@ const ESCAPE =
   /%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,16};/g;
 
 /**
- * Percent triplets, `\u` and `\x` escapes and character references read once, ASCII results only for
- * percent triplets. The view given when there is nothing to read. Linear.
+ * Decodes percent triplets, `\u` and `\x` escapes and character references once; percent triplets only to ASCII.
+ * Returns the same view where nothing is decoded. Linear.
  */
 export function decodeView(view: View): View {
   const { text } = view;
@@ -177,7 +177,7 @@ function createOutput(): Output {
     },
     view(outer) {
       const map = { starts: new Int32Array(starts.length), ends: new Int32Array(ends.length) };
-      // A loop by hand: `Int32Array.from` takes many times as long.
+      // A manual loop: `Int32Array.from` takes many times as long.
       for (let at = 0; at < starts.length; at++) {
         const start = starts[at] ?? 0;
         const end = ends[at] ?? 0;

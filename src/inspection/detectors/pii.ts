@@ -1,13 +1,11 @@
-// Finds payment cards, IBANs and US social security numbers in one text. Every kind has a proof beyond
-// its shape: a check digit and an issuer range, a checksum and a country's length, or the numbering
-// rules with separators or a cue word. Never changes a text.
-// Source: ISO/IEC 7812-1 (annex B, Luhn); ISO 13616-1 and ISO/IEC 7064 (mod 97-10); SSA POMS RM 10201.
+// Finds payment cards, IBANs and US social security numbers in one text. Each kind needs evidence beyond its
+// form: a check digit and an issuer range, a checksum and the country's length, or the numbering rules with
+// separators or a cue word. Never changes a text.
+// Source: ISO/IEC 7812-1 (annex B, Luhn); ISO 13616-1 and its SWIFT registry; ISO/IEC 7064 (mod 97-10); SSA POMS
+// RM 10201.
 
 import type { PiiKind } from '../../config/settings.js';
 import type { Hit } from './secrets.js';
-
-// How long an IBAN is in each country of the registry. Facts only.
-// Source: ISO 13616-1 registry of the SWIFT organization.
 
 const LENGTHS =
   'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 ' +
@@ -16,7 +14,7 @@ const LENGTHS =
   'MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 ' +
   'SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30';
 
-/** Characters of an IBAN by its country code. */
+/** Length of an IBAN in characters, by country code. */
 export const IBAN_LENGTHS: ReadonlyMap<string, number> = new Map(
   LENGTHS.split(' ').map((entry) => [entry.slice(0, 2), Number(entry.slice(2))]),
 );
@@ -26,7 +24,7 @@ const MAX_CARD_DIGITS = 19;
 const CUE_WINDOW = 48;
 const CARD_CUE = /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|cc\b/i;
 
-/** Issuer ranges: first and last prefix, and the lengths issued under it. */
+/** Issuer ranges: first and last prefix, and the lengths issued under them. */
 const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
   ['4', '4', [13, 16, 19]],
   ['51', '55', [16]],
@@ -49,7 +47,7 @@ const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
 
 const PREFIX_DIGITS = 4;
 
-/** For every prefix of four digits, the lengths issued under it as a set of bits. */
+/** For each prefix of four digits, the lengths issued under it as a bit set. */
 const LENGTHS_BY_PREFIX = new Uint32Array(10 ** PREFIX_DIGITS);
 for (const [first, last, lengths] of ISSUERS) {
   const low = Number(first.padEnd(PREFIX_DIGITS, '0'));
@@ -86,7 +84,7 @@ type Group = { readonly start: number; readonly end: number };
 const DIGIT_RUN = /\d(?:[ .-]?\d){12}/g;
 const DIGITS = /\d{1,64}/g;
 
-/** Payment cards, written together, in their usual groups, or in any groups beside a cue word. */
+/** Payment cards, written without separators, in their usual groups, or in any groups after a cue word. */
 function findCards(text: string): Hit[] {
   const hits: Hit[] = [];
   DIGIT_RUN.lastIndex = 0;
@@ -120,7 +118,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** A run of groups, its digits in one piece, and where each group begins in them. */
+/** A run of groups, its digits joined, and the offset of each group in them. */
 type DigitRun = {
   readonly text: string;
   readonly groups: readonly Group[];
@@ -158,7 +156,7 @@ function lastGroupOfCard(run: DigitRun, first: number): number | undefined {
   return undefined;
 }
 
-/** True for digits of an issued range and length with a right check digit. */
+/** Whether digits have an issued range and length and a valid check digit. */
 export function isCardNumber(digits: string): boolean {
   if (digits.length < MIN_CARD_DIGITS || digits.length > MAX_CARD_DIGITS) return false;
   return isIssued(digits) && hasLuhnDigit(digits) && new Set(digits).size > 1;
@@ -179,7 +177,7 @@ function isWrittenAsCard(text: string, groups: readonly Group[]): boolean {
 const IBAN_START = /(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}[ -]?[A-Za-z0-9]/g;
 const MAX_IBAN_CHARS = 34;
 
-/** IBANs of the registered countries, in one piece or in groups. */
+/** IBANs of the registered countries, with or without groups. */
 function findIbans(text: string): Hit[] {
   const hits: Hit[] = [];
   IBAN_START.lastIndex = 0;
@@ -203,7 +201,7 @@ function ibanEnd(text: string, start: number): number | undefined {
 
 const ALPHANUMERIC = /[A-Za-z0-9]/;
 
-/** Up to `length` letters and digits from `start`, over single blanks and dashes. */
+/** Up to `length` letters and digits from `start`, skipping single blanks and dashes. */
 function readGroups(
   text: string,
   start: number,
@@ -231,15 +229,15 @@ function hasMod97(iban: string): boolean {
 
 const SSN = /(?<![\d.-])(\d{3})([-. ]?)(\d{2})\2(\d{4})(?![\d]|[-.]\d)/g;
 const SSN_CUE = /ssn|ss#|social[\s_-]{0,4}security/i;
-/** True for a member name that announces a social security number. */
+/** Whether a member name denotes a social security number. */
 export function isSsnName(name: string): boolean {
   return SSN_CUE.test(name);
 }
 
-/** Numbers that were printed in advertisements and are nobody's. */
+/** Numbers published in advertisements, which belong to no person. */
 const PUBLISHED_SSNS = new Set(['078051120', '219099999', '123456789']);
 
-/** US social security numbers: with separators by themselves, else beside a cue word. */
+/** US social security numbers: with separators, or after a cue word or name. */
 export function findSsns(text: string, name?: string): Hit[] {
   const hits: Hit[] = [];
   const isNamed = name !== undefined && isSsnName(name);
@@ -261,7 +259,7 @@ function isAssignable(area: string, group: string, serial: string): boolean {
   return !PUBLISHED_SSNS.has(area + group + serial);
 }
 
-/** Personal data of the kinds asked for. `name` is the member name that the text stands behind. */
+/** Personal data of the given kinds. `name` is the member name before the text. */
 export function findPersonal(text: string, kinds: readonly PiiKind[], name?: string): Hit[] {
   const cards = kinds.includes('card') ? findCards(text) : [];
   const ibans = kinds.includes('iban') ? findIbans(text) : [];

@@ -1,6 +1,6 @@
-// Finds cues of injected instructions in one text, through full-width letters, look-alikes, invisible
-// and reversed characters and base64. By default a cue is flagged, never cut: it is evidence, not proof.
-// Figures are in docs/reference/detectors.md.
+// Finds cues of injected instructions in one text, also through full-width letters, look-alikes, invisible and
+// reversed characters and base64. By default a cue is flagged and never removed: it is evidence, not proof. The
+// measured rates are in docs/reference/detectors.md.
 
 import { cuesIn } from '../prefilter/anchors.js';
 import { findEncodedRuns } from './encoded-runs.js';
@@ -10,11 +10,11 @@ import { skeletonOf } from './unicode.js';
 
 const MAX_DEPTH = 2;
 const TAG_BASE = 0xe0000;
-/** Blank lines by which text is pushed out of sight. */
+/** Blank lines that push text out of sight. */
 const PUSHED = /(?:\n[ \t]{0,40}){24}[ \t]{0,40}\S/;
 const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
 
-/** The kinds of cues in a text, each once, sorted. */
+/** The kinds of cues in a text, sorted and without duplicates. */
 export function findInjectionCues(text: string): readonly string[] {
   const kinds = new Set<string>();
   addCues(text, MAX_DEPTH, kinds);
@@ -48,7 +48,7 @@ function addPlainCues(text: string, kinds: Set<string>): void {
   for (const { kind, phrase } of cues) if (phrase.test(normalized)) kinds.add(kind);
 }
 
-/** ASCII written in tag characters or variation selectors (U+E0000 block), which no reader sees. */
+/** ASCII hidden in invisible tag characters or variation selectors (U+E0000 block). */
 function hiddenText(text: string): string {
   if (!text.includes('\udb40')) return '';
   let hidden = '';

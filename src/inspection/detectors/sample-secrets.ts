@@ -1,19 +1,20 @@
-// Tells samples of documentation from values made at random. A value is a sample only where no stretch of it, as
-// long as the shortest random part of its format, looks random, or where it is one of the published samples: a
-// word beside a secret makes no sample of it. Linear in the value.
+// Distinguishes documentation samples from random values. A value is a sample only where no stretch of it, as
+// long as the shortest random part of its format, looks random, or where it is a published sample: a word next to
+// a secret does not make it a sample. Linear in the value.
 // Source: the sample credentials of the vendors' documentation, RFC 6749, RFC 7515 and jwt.io.
 
 import { sha256Hex } from '../../pins/digest.js';
 
 /**
- * `sample`: words by which documentation stands in for a value. `any`: every word. `strict`: every word, but in a
- * value of both cases neither the first letter of a word nor a short part between signs, and in one of a single case
- * a short part only beside a word. Random values of 16 to 30 characters are now and then made of short pieces that
- * each read like a word.
+ * `sample`: words that documentation writes in place of a value. `any`: every word. `strict`: every word, except
+ * that in a mixed-case value neither the first letter of a word nor a short part between signs counts, and in a
+ * single-case value a short part counts only next to a word. Random values of 16 to 30 characters occasionally
+ * consist of short pieces that each read like a word.
  */
 export type Vocabulary = 'sample' | 'any' | 'strict';
 
-/** SHA-256 of published samples, by how long the sample is. The samples themselves stand nowhere here. */
+// SHA-256 digests of published samples, each after the length of its sample. The samples are not in this
+// repository.
 const PUBLISHED: ReadonlySet<string> = new Set([
   // jwt.io, RFC 7515 appendix A.1
   '155 7f75367e7881255134e1375e723d1dea8ad5f6a4fdb79d938df1f1754a830606',
@@ -34,7 +35,7 @@ const PUBLISHED: ReadonlySet<string> = new Set([
   '40 797c0ce414586cc8eb6929afe947c720e3e4d351dd070a6fe39f630beaab3054',
   '40 82e74299544e00738f9c0acb69b1eb348b3e20ffcfabcb34779bd37590fead6c',
   '40 3543c50b0cb9cea8e55eb1f529b79f043cb250d485fde7b66cabbb5183add7da',
-  // The storage emulator of Azure
+  // The Azure storage emulator
   '88 0011cc25eb4320717494d2703e8cba85743e71b500283c21c8b88147992f9059',
   // RFC 6749
   '22 6c96130f130ab0d6d158397e24d2bcc1c9a5e73ae081f6e983f1c7b545d24a4c',
@@ -44,18 +45,18 @@ const PUBLISHED_LENGTHS: ReadonlySet<string> = new Set(
   [...PUBLISHED].map((entry) => entry.split(' ')[0] ?? ''),
 );
 
-/** True for a sample that a vendor or a standard has published. */
+/** Whether a value is a sample published by a vendor or a standard. */
 export function isPublishedSample(value: string): boolean {
   const length = String(value.length);
   return PUBLISHED_LENGTHS.has(length) && PUBLISHED.has(`${length} ${sha256Hex(value)}`);
 }
 
-/** Fewer different characters stand in nothing made at random; of a short stretch, fewer than half of it. */
+/** Random text has more distinct characters; in a short stretch, at least half as many as its length. */
 const MIN_DISTINCT = 5;
 
 /**
- * True where a stretch of `window` characters is neither words nor a pattern: where at least `unexplained` of
- * its characters belong to neither. Of a shorter value, all of it is the stretch.
+ * Whether a stretch of `window` characters has at least `unexplained` characters that belong to neither a word
+ * nor a pattern. A shorter value is a single stretch.
  */
 export function hasRandomWindow(
   value: string,
@@ -86,12 +87,12 @@ function isVaried(stretch: string): boolean {
   return false;
 }
 
-/** How many characters of a value are neither words of samples, nor part of a pattern, nor signs. */
+/** Counts the characters of a value that belong to no sample word, pattern or sign. */
 export function countUnexplained(value: string): number {
   return explain(value, 'sample').reduce((count, known) => count + (known === 0 ? 1 : 0), 0);
 }
 
-/** By character: 0 unless it belongs to a repeat, a series, a word, or is a sign between such. */
+/** For each character, 0 unless it belongs to a repeat, a series or a word, or is a sign between them. */
 function explain(value: string, vocabulary: Vocabulary): Uint8Array {
   const known = new Uint8Array(value.length);
   const codes = codesOf(value, known);
@@ -110,12 +111,12 @@ function explain(value: string, vocabulary: Vocabulary): Uint8Array {
   return known;
 }
 
-/** Signs stand between words and within encodings, and tell nothing. */
+/** Signs occur between words and within encodings, so they indicate neither. */
 const SIGNS = new Set(
   [...'-_.=/+:%,;() \t\n\r\\<>[]{}$*#"\'\u2026'].map((unit) => unit.charCodeAt(0)),
 );
 
-/** The characters as numbers; signs are marked at once. */
+/** The character codes of a value. Marks signs as known. */
 function codesOf(value: string, known: Uint8Array): Uint16Array {
   const codes = new Uint16Array(known.length);
   for (let at = 0; at < codes.length; at++) {
@@ -141,7 +142,7 @@ function markAll(known: Uint8Array, value: string, pattern: RegExp): void {
 }
 
 const MAX_PERIOD = 8;
-/** So long a repeat is none by chance, by period: of one character four, of two or three three times. */
+// Minimum length of a repeat that is not chance, by period: four times one character, three times two or three.
 const MIN_REPEAT = [0, 4, 6, 9];
 
 function markRepeats(known: Uint8Array, codes: Uint16Array): void {
@@ -157,7 +158,7 @@ function markRepeats(known: Uint8Array, codes: Uint16Array): void {
 }
 
 const MIN_SERIES = 4;
-/** Behind something known. */
+/** The same directly after something known. */
 const MIN_NEXT_SERIES = 3;
 
 /** Letters or digits that count up or down, such as 1234, FEDC and the 90 between 789 and 012. */
@@ -187,7 +188,8 @@ function follows(before: number, code: number, step: number): boolean {
   return code - before === step;
 }
 
-// What documentation, tests and code write where a value will stand. In any case, also within other letters.
+// Words that documentation, tests and code write in place of a value. Matched in any case, also inside other
+// letters.
 const SAMPLE_TERMS = termPattern(
   [
     'placeholder|example|sample|dummy|fake|mock|demo|test|xxx|your|my|insert|replace|enter|paste|change|changeme',
@@ -204,7 +206,7 @@ const SAMPLE_TERMS = termPattern(
     .split('|'),
 );
 
-/** One pattern of many words, the longest first, by their first letters: most characters begin none. */
+// One pattern for many words, longest first, grouped by first letter because most characters begin none of them.
 function termPattern(terms: readonly string[]): RegExp {
   const byFirst = new Map<string, string[]>();
   for (const word of [...terms].sort((one, other) => other.length - one.length)) {
@@ -215,7 +217,7 @@ function termPattern(terms: readonly string[]): RegExp {
   return new RegExp(branches.join('|'), 'gi');
 }
 
-/** By letter: those that follow it in words. */
+/** For each letter, the letters that follow it in words. */
 const LETTER_SUCCESSORS: readonly string[] = [
   'bcdfgiklmnprstuvwxy',
   'aeilorsu',
@@ -245,12 +247,12 @@ const LETTER_SUCCESSORS: readonly string[] = [
   'ae',
 ];
 
-/** Words as they are written, also in one another (camelCase). */
+/** Words as written, including those joined in camelCase. */
 const WORD = /[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}/g;
-/** One pair in so many may be a rare one. */
+/** One letter pair in this many may be a rare one. */
 const RARE_PAIRS = 6;
 
-/** Leaves the first letters of each word unmarked, as many as `skipped`. */
+/** Marks words, leaving the first `skipped` letters of each unmarked. */
 function markDictionaryTerms(known: Uint8Array, value: string, skipped: number): void {
   WORD.lastIndex = 0;
   for (let match = WORD.exec(value); match !== null; match = WORD.exec(value)) {
@@ -269,22 +271,22 @@ function isWord(word: string): boolean {
 
 const YEARS = /19|20/;
 const YEAR = /(?<!\d)(?:19|20)\d\d(?!\d)/g;
-/** What stands between signs by itself: a short word, or a short number. */
+/** A part between signs that counts by itself: a short word or a short number. */
 const SHORT_PART = /^(?:[a-z]{1,5}|[A-Z]{1,5}|[A-Z][a-z]{1,2}|\d{1,4})$/;
 const MAX_SHORT = 5;
 const MAX_COUNT_DIGITS = 3;
 
-/** Which short parts count. */
+/** Which short parts count as known. */
 type ShortParts = 'none' | 'beside words' | 'all';
-/** Known as a short part, which makes no word of its neighbours. */
+/** Marks a short part, which does not make its neighbours count as next to a word. */
 const SHORT = 2;
 
-/** True where a word ends before the sign in front of a part, or begins behind the sign that follows it. */
+/** Whether a word ends before the sign in front of a part, or begins after the sign behind it. */
 function isBesideWord(known: Uint8Array, value: string, start: number, end: number): boolean {
   return [start - 2, end + 1].some((at) => known[at] === 1 && isAlphanumeric(value.charCodeAt(at)));
 }
 
-/** Goes through the parts between signs: short ones are words or numbers, and what is counted ends in digits. */
+/** Marks short parts between signs, and the numbers that end enumerated words. */
 function markParts(known: Uint8Array, value: string, short: ShortParts): void {
   let start = 0;
   for (let at = 0; at <= value.length; at++) {
@@ -298,7 +300,7 @@ function markParts(known: Uint8Array, value: string, short: ShortParts): void {
   }
 }
 
-/** A number of few digits behind a word, or behind nothing at all. */
+/** Marks a number of few digits after a word or at the start of the value. */
 function markCount(known: Uint8Array, value: string, end: number): void {
   let start = end;
   while (start > 0 && end - start <= MAX_COUNT_DIGITS && isDigit(value.charCodeAt(start - 1))) {

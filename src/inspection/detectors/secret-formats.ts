@@ -1,31 +1,31 @@
-// The table of secrets that can be known by their shape: issuers' published token formats and keys.
-// Rows only; secrets.ts runs them, gate.ts asks for their anchors. A row never matches without one of
-// its anchors (case folded), and every repeat is bounded, so a pattern reads a text in linear time. A value
-// that goes on past the bound is read to its end by secrets.ts.
+// The table of secrets that are recognizable by their format: published token formats and keys. It holds data
+// only; secrets.ts applies it, and the prefilter looks for the anchors. INVARIANT: a pattern never matches
+// without one of its anchors (case-insensitive), and every repeat is bounded, so that matching is linear.
+// secrets.ts extends a match beyond that bound.
 // Source: the token format pages of the services named; RFC 7468 (PEM); RFC 7519 (JWT); RFC 3986 §3.2.1.
 
-/** How a match is judged after its shape: `random` by its characters, `pem` by its body, `password` as people's. */
+/** The check of a match: randomness of its characters, of a PEM body, or the rules for human passwords. */
 export type SecretCheck = 'random' | 'pem' | 'password';
 
 export type SecretFormat = {
-  /** What the placeholder and the findings call it. */
+  /** The name in placeholders and findings. */
   readonly kind: string;
-  /** Lower-case literals of at least three characters; empty: looked for wherever a long token stands. */
+  /** Lower-case literals of at least three characters. Without any, every long token is checked. */
   readonly anchors: readonly string[];
-  /** Global pattern. Where it has a group, the group is the secret and ends the match. */
+  /** Global pattern. A group, if any, is the secret and must end the match. */
   readonly pattern: RegExp;
   readonly check: SecretCheck;
   /** The shortest random part of such a secret, in characters. */
   readonly window: number;
-  /** A character by which the secret may go on behind what the pattern takes. */
+  /** A character with which the secret may continue after the match. */
   readonly tail: RegExp;
-  /** A character that belongs to the secret before what the pattern takes; absent where none does. */
+  /** A character that belongs to the secret before the match, if any does. */
   readonly before?: RegExp;
-  /** Made of capitals and digits alone: what looks like a word in it is no word. */
+  /** The secret has only capitals and digits, so that apparent words in it are chance. */
   readonly hasNoDictionaryTerms?: boolean;
-  /** True where the prefix stands by chance in what is random anyhow. */
+  /** True where the prefix is so short that it occurs in random text. */
   readonly hasShortPrefix?: boolean;
-  /** What the value must look like where a letter or digit stands before it. */
+  /** Required form of a value directly after a letter or digit. */
   readonly behindLetters?: RegExp;
 };
 
@@ -34,12 +34,12 @@ type More = Partial<Omit<SecretFormat, 'kind' | 'anchors' | 'pattern'>>;
 const LOOK_AROUND = /\(\?<?[=!](?:\[(?:[^\]\\]|\\.)*\]|\\.|[^)[\\])*\)/g;
 const CLASS = /\[(?:[^\]\\]|\\.)+\]/g;
 
-/** The last set of characters of a pattern, outside of what it only looks at. */
+/** The last character class of a pattern outside lookarounds. */
 function lastClass(source: string): string {
   return source.replace(LOOK_AROUND, '').match(CLASS)?.at(-1) ?? '(?!)';
 }
 
-/** The longest part of a pattern that is one set of characters, at its shortest. */
+/** The longest of the minimum lengths of a pattern's character classes. */
 function longestPart(source: string): number {
   return Math.max(...[...source.matchAll(/\]\{(\d+)/g)].map(([, least]) => Number(least)));
 }
@@ -71,18 +71,18 @@ function anyCase(
   return row(kind, anchors, source, more, 'gi');
 }
 
-/** Between a cue word and the value: quotes as JSON in JSON escapes them, blanks and one sign of assignment. */
+/** Between a cue word and the value: quotes, also escaped in nested JSON, blanks and an assignment sign. */
 const TO_VALUE = `["'\\\\]{0,16}\\s{0,4}(?::=|=>|[:=])\\s{0,4}["'\\\\]{0,16}`;
-/** A few more characters of hex may be the first of a word; many are another number. */
+/** A few more hex digits may begin a word; eight make it another number. */
 const HEX_END = '(?![0-9a-f]{8})';
-/** A prefix that stands within longer runs by chance. */
+/** A prefix that occurs in longer runs by chance. */
 const SHORT = { hasShortPrefix: true } as const;
-/** The same, where words end in it (`task-`, `disk-`) and identifiers follow them. */
+/** The same for a prefix that ends words (`task-`, `disk-`) which identifiers may follow. */
 const SHORT_AND_COMMON = {
   ...SHORT,
   behindLetters: /^(?=.*[a-z])(?=.*[A-Z])(?=.*\d).{40}/,
 } as const;
-/** No character at all. */
+/** Matches no character. */
 const NONE = /(?!)/;
 
 const SK_ANCHORS = [...'0123456789abcdef'].map((digit) => `sk${digit}`);
@@ -120,7 +120,7 @@ const CLOUD: readonly SecretFormat[] = [
     'cloudflare-key',
     ['cloudflare', 'cf_api'],
     `(?:cloudflare|cf_api)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-z_-]{37,40})`,
-    // Signs part it into what looks like short words.
+    // Signs divide the value into what looks like short words.
     { window: 24 },
   ),
   row('databricks-token', ['dapi'], `dapi[0-9a-f]{32}(?:-\\d)?`, SHORT),
@@ -259,7 +259,7 @@ const COMMERCE: readonly SecretFormat[] = [
 ];
 
 const GENERAL: readonly SecretFormat[] = [
-  // What follows the first line, secrets.ts reads.
+  // secrets.ts reads what follows the first line.
   row('private-key', ['--begin '], `-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----`, {
     check: 'pem',
     window: 64,
@@ -271,7 +271,7 @@ const GENERAL: readonly SecretFormat[] = [
   row(
     'jwt',
     ['eyj'],
-    // The header is read backwards from its end, so each run of characters is read once.
+    // The header is matched backwards from its end, so that each run of characters is read once.
     `\\.(?<=eyJ[A-Za-z0-9_-]{10,65536}\\.)eyJ[A-Za-z0-9_-]{10,65536}\\.[A-Za-z0-9_-]{20,2000}`,
     { before: /[A-Za-z0-9_-]/ },
   ),
@@ -290,7 +290,7 @@ const GENERAL: readonly SecretFormat[] = [
   ),
 ];
 
-/** Every format that is known by its shape. */
+/** All formats that are recognizable by their form. */
 export const SECRET_FORMATS: readonly SecretFormat[] = [
   ...CLOUD,
   ...DEVELOPMENT,

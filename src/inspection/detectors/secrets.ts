@@ -1,38 +1,32 @@
-// Finds secrets in one text: by the shapes of secret-formats.ts, and by a name that says "secret"
-// beside a value that looks random. A secret is found from its first to its last character, however long it is.
-// Never changes a text and never keeps what it found.
+// Finds secrets in one text: by the formats of secret-formats.ts, and by a random value after a name that denotes
+// a secret. A secret is found from its first to its last character, whatever its length. Never changes a text and
+// never keeps what it found. Source: the ways in which code, configuration and documentation write such values.
 
 import { countUnexplained, hasRandomWindow, isPublishedSample } from './sample-secrets.js';
 import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
-// Whether a value that stands where a secret belongs is one, or a sample from documentation.
-// Judges single values; finding them is secrets.ts.
-// Source: the ways in which code, configuration and documentation write such values.
-
-/** Names that say their value is a secret: the end of a member name, a variable or a label. */
+/** Endings of member, variable and label names that denote a secret. */
 const SECRET_NAME =
   /(?:^|[^a-z])(?:password|passwd|passphrase|pwd|secret|api[_\- ]?key|apikey|access[_\- ]?key|private[_\- ]?key|secret[_\- ]?key|client[_\- ]?secret|auth[_\- ]?token|access[_\- ]?token|refresh[_\- ]?token|bearer[_\- ]?token|api[_\- ]?token|token|credentials?)$/i;
 
-/** Tokens that only continue a list or guard a form. */
+/** Names of tokens that only continue a list or protect a form. */
 const HARMLESS_NAME =
   /(?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress|max|count|public)[_\- ]?(?:page)?[_\- ]?(?:token|key|secret)$/i;
 
-/** True where the name of a member, variable or label says that a secret follows. */
+/** Whether the name of a member, variable or label denotes a secret. */
 export function isSecretName(name: string): boolean {
   const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1_$2');
   return SECRET_NAME.test(spaced) && !HARMLESS_NAME.test(spaced);
 }
 
-/** True for a value that is no path, URL or time, which is cheap to tell. */
+/** A cheap check that excludes paths, URLs and times. */
 function mayBeSecretValue(value: string): boolean {
   if (value.length < MIN_NAMED_CHARS) return false;
   return !/^(?:https?:\/\/|\/|\.\/|~\/)/.test(value) && !/^\d{4}-\d\d-\d\dT/.test(value);
 }
 
-/**
- * True where a value that stands behind a secret's name looks like a secret, not like a word, a type or a
- * sample. `next` is the character behind it.
- */
+// Whether a value after a secret's name looks like a secret rather than a word, a type or a sample. `next` is the
+// character after it.
 function isSecretValue(value: string, next = ''): boolean {
   if (!mayBeSecretValue(value) || /\s/.test(value)) return false;
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
@@ -42,7 +36,7 @@ function isSecretValue(value: string, next = ''): boolean {
 }
 
 const MIN_NAMED_CHARS = 8;
-/** So many characters in a row of that many are no word of samples. */
+/** Characters of such a stretch that must belong to no sample word. */
 const MIN_NAMED_UNEXPLAINED = 3;
 
 const CALLED = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*$/;
@@ -51,7 +45,8 @@ const VARIABLE =
 const ENVIRONMENT_REFERENCE =
   /^(?:process\.env|import\.meta\.env|os\.environ|os\.getenv|env|secrets|vars|config|settings|self|this|args|options)\.[A-Za-z_]/;
 
-/** Code that stands for a value: a call, a variable, a member. Its parts are words, else it hides a value. */
+// Whether a value is code that refers to a secret: a call, a variable or a member. Its parts must be words, so
+// that it cannot hide a value.
 function isReference(value: string, next: string): boolean {
   const isCall =
     (next === '(' || next === '[') && CALLED.test(value) && /[._]|::|->|[a-z][A-Z]/.test(value);
@@ -63,32 +58,31 @@ function isReference(value: string, next: string): boolean {
   });
 }
 
-/** Too short for a secret of its own, and the usual words in place of one. */
+/** Common placeholders. A password shorter than SHORT_PASSWORD needs only one unexplained character. */
 const USUAL_PASSWORD = /^(?:pass|pwd|pw|user|admin|root|postgres|guest|test|xxx|abc|foo|bar)$/i;
 const SHORT_PASSWORD = 6;
 
-/** True for a password in a URL or a connection string that is none of the usual samples. */
+/** Whether a password in a URL or connection string is none of the usual samples. */
 function isRealPassword(value: string): boolean {
   if (USUAL_PASSWORD.test(value) || isReference(value, '')) return false;
   const unexplained = countUnexplained(value);
   return unexplained > 2 || (unexplained > 0 && value.length < SHORT_PASSWORD);
 }
 
-/** A stretch of a text that holds something to be removed. */
+/** The span of something found in a text. */
 export type Hit = { readonly kind: string; readonly start: number; readonly end: number };
 
-/** The kind of a value that is a secret by its name. */
+/** The kind of a value that is a secret because of its name. */
 export const NAMED_SECRET = 'secret';
 
-// Group 1 is the name, group 2 the value, which ends the match. A name is read to its start by hand, and a
-// value to its end.
+// Group 1 is the end of the name, group 2 the start of the value; code extends both to their full length.
 const ASSIGNMENT =
   /(password|passwd|passphrase|pwd|secret|token|credentials?|key)["'`\\]{0,16}\s{0,4}(?::=|=>|[:=])\s{0,4}["'`\\]{0,16}([^\s"'`<>,;()[\]{}\\]{8,256})/gi;
 const VALUE_UNIT = /[^\s"'`<>,;()[\]{}\\&]/;
 
 const MAX_NAME_CHARS = 64;
 
-/** Secrets of the formats given, without overlaps resolved. Linear in the text for each format. */
+/** Secrets of the given formats; hits may overlap. Linear in the text for each format. */
 export function findFormats(
   text: string,
   formats: readonly SecretFormat[] = SECRET_FORMATS,
@@ -101,7 +95,7 @@ export function findFormats(
       const matched = match.index + match[0].length;
       const start = startOf(text, matched - (match[1] ?? match[0]).length, format);
       const end = endOf(text, matched, format);
-      // What was judged once is not judged again: all of it is one candidate.
+      // The whole candidate is checked once, so the search continues after it.
       pattern.lastIndex = Math.max(end, matched);
       const value = text.slice(start, end);
       if (mayBegin(text, start, value, format) && isReal(value, format)) {
@@ -115,7 +109,7 @@ export function findFormats(
 const RUN_BEFORE = /[A-Za-z0-9+/]{15}[A-Za-z0-9]$/;
 const RUN_CHARS = 16;
 
-/** False in the middle of encoded bytes, where a short prefix stands by chance; not behind words. */
+/** False where a short prefix occurs by chance within encoded bytes. Words before it are not encoded bytes. */
 function mayBegin(text: string, start: number, value: string, format: SecretFormat): boolean {
   const { hasShortPrefix, behindLetters } = format;
   if (hasShortPrefix !== true || start === 0) return true;
@@ -144,14 +138,14 @@ const KEY_ENDS = '-----END ';
 const DASHES = '-----';
 const MAX_KEY_CHARS = 64 * 1024;
 
-/** The end of a key: behind the line that says so, else where what cannot stand in a key begins. */
+/** End of a PEM key: after its END line, else before the first character that cannot be part of a key. */
 function keyEnd(text: string, from: number, tail: RegExp): number {
   const body = text.slice(from, from + MAX_KEY_CHARS);
   const end = body.indexOf(KEY_ENDS);
   const next = body.indexOf(KEY_BEGINS);
   if (end >= 0 && (next < 0 || end < next)) {
     const last = body.indexOf(DASHES, end + KEY_ENDS.length);
-    // An end that is broken off must not take the dashes of the key behind it.
+    // A truncated END line must not take the dashes of the next key.
     if (last >= 0 && last === next) return from + next;
     return from + (last < 0 ? end + KEY_ENDS.length : last + DASHES.length);
   }
@@ -160,7 +154,7 @@ function keyEnd(text: string, from: number, tail: RegExp): number {
   return at;
 }
 
-/** The value without the anchor that it begins with: that is random in no sample and in no secret. */
+/** The value without its anchor, which is the same in samples and in secrets. */
 function behindPrefix(value: string, { anchors }: SecretFormat): string {
   const start = value.slice(0, MAX_ANCHOR_CHARS).toLowerCase();
   return value.slice(anchors.find((anchor) => start.startsWith(anchor))?.length ?? 0);
@@ -168,9 +162,9 @@ function behindPrefix(value: string, { anchors }: SecretFormat): string {
 
 const MAX_ANCHOR_CHARS = 24;
 
-/** What is made at random has far more characters outside of words and patterns; what is written has fewer. */
+/** Share of characters that a random value has outside words and patterns; written text has fewer. */
 const RANDOM_SHARE = 1 / 3;
-/** In a short stretch words may be there by chance: one character in eight that belongs to none is enough. */
+/** A short stretch may contain words by chance, so one unexplained character in eight suffices. */
 const SHORT_WINDOW = 24;
 const SHORT_SHARE = 0.125;
 
@@ -190,14 +184,14 @@ function isReal(value: string, format: SecretFormat): boolean {
   return body.length >= window && hasRandomWindow(body, window, { vocabulary, unexplained });
 }
 
-/** Values behind names that say "secret", in prose, code, query strings and configuration. */
+/** Finds values after names that denote secrets, in prose, code, query strings and configuration. */
 export function findAssignments(text: string): Hit[] {
   const hits: Hit[] = [];
   ASSIGNMENT.lastIndex = 0;
   for (let match = ASSIGNMENT.exec(text); match !== null; match = ASSIGNMENT.exec(text)) {
     const nameEnd = match.index + (match[1] ?? '').length;
     const start = match.index + match[0].length - (match[2] ?? '').length;
-    // The value may itself hold a name and a value.
+    // The value may itself contain a name and a value.
     ASSIGNMENT.lastIndex = nameEnd;
     if (!isSecretName(nameEndingAt(text, nameEnd)) || !mayBeSecretValue(match[2] ?? '')) continue;
     const end = valueEnd(text, start);
@@ -208,7 +202,7 @@ export function findAssignments(text: string): Hit[] {
   return hits;
 }
 
-/** A longer value that was judged as a whole holds no other. */
+/** A longer value that was checked as a whole is not searched again. */
 const MAX_REREAD_CHARS = 256;
 
 function valueEnd(text: string, start: number): number {
@@ -229,7 +223,7 @@ function nameEndingAt(text: string, end: number): string {
   return text.slice(start, end);
 }
 
-/** All secrets of a text. `name` is the member name that the text stands behind, if any. */
+/** All secrets of a text. `name` is the member name before the text, if any. */
 export function findSecrets(text: string, name?: string, formats?: readonly SecretFormat[]): Hit[] {
   const hits = findFormats(text, formats);
   for (const hit of findAssignments(text)) hits.push(hit);
@@ -239,7 +233,7 @@ export function findSecrets(text: string, name?: string, formats?: readonly Secr
   return hits;
 }
 
-/** True for a number of eight digits or more behind a name that says "secret" (not behind a count). */
+/** Whether a number of eight digits or more is a secret because of its name. Token counts are not. */
 export function isSecretNumber(digits: string, name: string | undefined): boolean {
   if (name === undefined || digits.length < 8 || countUnexplained(digits) < 4) return false;
   return isSecretName(name) && !/token$/i.test(name);

@@ -1,5 +1,5 @@
-// The first pass over one string: strips what is invisible, removes secrets and personal data, makes active
-// content inert, and notes cues of injection, as the profile says. Never decides about the message.
+// The first pass over one string: strips invisible characters, redacts secrets and personal data, neutralizes
+// active content and reports injection cues, as the profile requires. Never decides about the message.
 
 import type { InspectionProfile, PiiKind } from '../../config/settings.js';
 import { formatsIn } from '../prefilter/anchors.js';
@@ -19,12 +19,12 @@ import {
   type OwnCredentials,
 } from './upstream-credentials.js';
 
-// Whether a JSON number is a card, a social security number or a secret: what was a string before someone
-// forgot the quotes. Judged by its digits and the member name that it stands behind.
-
 const MIN_DIGITS = 8;
 
-/** The kind of a number literal that is to be removed; undefined for every other number. */
+/**
+ * The kind of secret or personal data in a JSON number, such as a card number without quotes, by its digits and
+ * the member name before it; undefined for any other number.
+ */
 export function numberKind(
   literal: string,
   name: string | undefined,
@@ -38,30 +38,28 @@ export function numberKind(
   return wanted.secrets && isSecretNumber(digits, name) ? 'secret' : undefined;
 }
 
-/** The digits of a whole number, also where it is written with a point or an exponent. */
+/** The digits of an integer, also where it is written with a decimal point or an exponent. */
 function digitsOf(literal: string): string | undefined {
   if (/^-?\d+$/.test(literal)) return literal.replace('-', '');
   const value = Math.abs(Number(literal));
   return Number.isInteger(value) && value < 1e19 ? BigInt(value).toString() : undefined;
 }
 
-// Finds what is to be removed from one text: secrets and personal data as written, as a reader takes them,
-// and inside encoded runs, to a stated depth. Answers spans of the text as written; changes nothing.
-
-/** Layers of escapes, percent triplets and references, and of base64 and hex, that are read. */
+/** Layers of escapes, percent triplets and character references, and of base64 and hex, that are decoded. */
 export const DECODING_DEPTH = 2;
 
-/** What is looked for. */
+/** What to look for. */
 export type Wanted = {
   readonly secrets: boolean;
   readonly pii: readonly PiiKind[];
-  /** Credentials of the gateway itself, whatever else is looked for. */
+  /** The gateway's own credentials, which are looked for in addition to everything else. */
   readonly own?: OwnCredentials | undefined;
 };
 
 /**
- * Spans to be removed, ascending, not overlapping. `name` is the member name that the text stands behind.
- * An encoded run that hides something is one span.
+ * Finds secrets and personal data as written, decoded, and inside encoded runs. Returns spans of the original
+ * text in ascending order without overlaps; an encoded run with a finding is one span. `name` is the member name
+ * before it.
  */
 export function findSensitive(text: string, wanted: Wanted, name?: string): readonly Hit[] {
   const hits: Hit[] = [];
@@ -77,7 +75,7 @@ export function findSensitive(text: string, wanted: Wanted, name?: string): read
   return hits.length < 2 ? hits : mergeHits(hits);
 }
 
-/** The text folded, then with its escapes read once and again; views that add nothing are left out. */
+/** The folded text, and its escapes decoded once and twice. Views that add nothing are left out. */
 function viewsOf(text: string): readonly View[] {
   const views: View[] = [foldView(text)];
   for (let depth = 0; depth < DECODING_DEPTH; depth++) {
@@ -110,7 +108,7 @@ function kindWithin(text: string, wanted: Wanted, depth: number): string | undef
   return undefined;
 }
 
-/** Ascending and joined where they overlap; the kind of the first, of equals the longest. */
+/** Sorts hits and joins overlapping ones, keeping the kind of the first, or of the longest at the same start. */
 function mergeHits(hits: Hit[]): readonly Hit[] {
   hits.sort((one, other) => one.start - other.start || other.end - one.end);
   const merged: Hit[] = [];
@@ -122,28 +120,28 @@ function mergeHits(hits: Hit[]): readonly Hit[] {
   return merged;
 }
 
-/** What one string showed. `isBlocked`: something of a kind that withholds the whole message. */
+/** The result for one string. `isBlocked` where a finding withholds the whole message. */
 type Sanitized = {
   readonly text: string;
   readonly notes: readonly Note[];
   readonly isBlocked: boolean;
 };
 
-/** A detector and what was done; never what was found. */
+/** A detector and the action taken; never the content found. */
 export type Note = {
   readonly detector: string;
   readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'flag';
   readonly count: number;
 };
 
-/** What the profile says of results, and the gateway's own credentials, which no profile lets pass. */
+/** The profile's rules for results, and the gateway's own credentials, which every profile removes. */
 export type ResultRules = InspectionProfile['result'] & {
   readonly own?: OwnCredentials | undefined;
 };
 
 const PERSONAL_KINDS: ReadonlySet<string> = new Set(['card', 'iban', 'ssn']);
 
-/** What the rules look for in a text: secrets and kinds of personal data, whatever is done with them. */
+/** What the rules look for, whatever their actions are. */
 export function wantedBy(rules: ResultRules): Wanted {
   return {
     secrets: rules.secrets !== 'off',
@@ -152,20 +150,20 @@ export function wantedBy(rules: ResultRules): Wanted {
   };
 }
 
-/** What stands where something of a kind was removed (docs/contract.md §6). */
+/** The replacement for redacted content of a kind (docs/contract.md §6). */
 export function placeholder(kind: string): string {
   return `[redacted:${kind}]`;
 }
 
-/** Where a string stands: the member name before it, and how it may be rendered. */
+/** The member name before a string, and how the string may be rendered. */
 type LeafContext = { readonly name: string | undefined; readonly reading: Reading };
 
-/** The first pass, as inspect.ts takes it. */
+/** The type of `sanitizeText`, for tests that replace it (responses.ts). */
 export type SanitizeText = (text: string, rules: ResultRules, context: LeafContext) => Sanitized;
 
 const NOTHING: readonly Note[] = [];
 
-/** Runs the first pass over one string. Linear; a string that is surely clean is only looked at once. */
+/** Runs the first pass over one string. Linear; a surely clean string is scanned only once. */
 export function sanitizeText(text: string, rules: ResultRules, context: LeafContext): Sanitized {
   const { name } = context;
   const isNamed = name !== undefined && (isSecretName(name) || isSsnName(name));
@@ -208,10 +206,10 @@ function stripUnseen(text: string, rules: ResultRules, notes: Note[]): string {
   return isStripped ? stripped.text : calmed.text;
 }
 
-/** What one removal brings to light, the next round finds; the second check judges what is left. */
+/** A removal may reveal something that the next round finds. The second pass checks what remains. */
 const MAX_ROUNDS = 8;
 
-/** Removes what the rules name; notes what it was. */
+/** Redacts what the rules name and appends notes about it. */
 export function redactText(
   text: string,
   rules: ResultRules,
@@ -222,7 +220,7 @@ export function redactText(
   let kept = text;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const hits = findSensitive(kept, wanted, name);
-    // Flags are for what was written, not for what a removal made of it.
+    // Flags apply to the original text, not to what a removal made of it.
     const redacted = redactHits(kept, hits, rules, { notes, isFirst: round === 0 });
     if (redacted === kept) break;
     kept = redacted;
@@ -250,7 +248,7 @@ function redactHits(
   return kept + text.slice(at);
 }
 
-/** What the rules say about a hit. */
+/** The action of the rules for a hit. */
 export function actionFor(hit: Hit, rules: ResultRules): 'redact' | 'withhold' | 'flag' {
   const rule = PERSONAL_KINDS.has(hit.kind) ? rules.pii.action : rules.secrets;
   if (hit.kind === OWN_CREDENTIAL) return rule === 'block' ? 'withhold' : 'redact';
@@ -279,7 +277,7 @@ function calm(text: string, rules: ResultRules, reading: Reading, notes: Note[])
   return text;
 }
 
-/** Only Markdown has code: nobody knows how a string of structured content is rendered. */
+/** Only Markdown has code; how a client renders a string of structured content is unknown. */
 function keptBy(reading: Reading): (text: string) => readonly Kept[] {
   return reading === 'markdown' ? findCode : () => [];
 }

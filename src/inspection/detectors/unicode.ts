@@ -1,8 +1,9 @@
-// Which characters a reader does not see, and which ones a reader takes for plain ASCII.
-// Own ranges, judged a code point at a time; never looks at a whole text.
-// Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #15 (NFKC); UTS #51.
+// Determines which characters a reader does not see and which a reader takes for plain ASCII, and strips
+// invisible characters and terminal escape sequences from texts.
+// Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #9; UAX #15 (NFKC); UTR #36 §3; UTS
+// #39 §4 (confusable detection); UTS #51 §2; ECMA-48 §5.4 and §8.3.
 
-/** Inclusive ranges of characters that show nothing or reorder what stands around them. */
+/** Inclusive ranges of characters that show nothing or reorder their surroundings. */
 const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
   [0x00, 0x08],
   [0x0b, 0x0c],
@@ -29,7 +30,7 @@ const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
 
 const MAX_BMP = 0xffff;
 
-/** True for a character that shows nothing. Tab, line feed and carriage return are not among them. */
+/** Whether a character shows nothing. Tab, line feed and carriage return are not invisible. */
 export function isInvisible(codePoint: number): boolean {
   for (const [low, high] of INVISIBLE_RANGES) {
     if (codePoint < low) return false;
@@ -38,7 +39,7 @@ export function isInvisible(codePoint: number): boolean {
   return false;
 }
 
-/** True where an emoji may stand before a variation selector or a joiner (UTS #51, coarse). */
+/** Whether an emoji may stand before a variation selector or a joiner (UTS #51, approximately). */
 function isEmojiLike(codePoint: number): boolean {
   return (
     (codePoint >= 0x1f000 && codePoint <= 0x1faff) ||
@@ -75,8 +76,8 @@ function needsJoiners(codePoint: number): boolean {
 const foldedBmp: (string | undefined)[] = [];
 
 /**
- * The printable ASCII that a reader sees in place of the character under NFKC: full-width digits,
- * mathematical letters, no-break spaces. The character itself where there is none.
+ * The printable ASCII that a reader sees in place of the character under NFKC: full-width digits, mathematical
+ * letters, no-break spaces. Without one, the character itself.
  */
 export function foldCodePoint(codePoint: number): string {
   if (codePoint > MAX_BMP) return foldUncached(codePoint);
@@ -93,7 +94,7 @@ function foldUncached(codePoint: number): string {
   for (const zero of DIGIT_ZEROS) {
     if (codePoint >= zero && codePoint <= zero + 9) return String(codePoint - zero);
   }
-  // Dashes that separate groups of digits have no compatibility mapping; the long ones never do.
+  // Dashes between groups of digits have no compatibility mapping. Longer dashes do not occur there.
   if ((codePoint >= 0x2010 && codePoint <= 0x2013) || codePoint === 0x2212) return '-';
   const own = String.fromCodePoint(codePoint);
   if (codePoint >= 0xd800 && codePoint <= 0xdfff) return own;
@@ -101,7 +102,7 @@ function foldUncached(codePoint: number): string {
   return /^[\x20-\x7e]+$/.test(folded) ? folded : own;
 }
 
-/** The ellipsis folds to dots, of which three in a row are in nothing that is looked for. */
+/** The ellipsis folds to dots, but no detector looks for three dots in a row. */
 function isOwnForm(code: number): boolean {
   return code === 0x2026 || foldCodePoint(code).charCodeAt(0) === code;
 }
@@ -110,7 +111,7 @@ const SAFE = 1;
 const UNSAFE = 2;
 const safety = new Uint8Array(MAX_BMP + 1);
 
-/** True for a character of the BMP beyond ASCII that no detector can mistake for something else. */
+/** Whether a BMP character beyond ASCII cannot be mistaken for another one by any detector. */
 export function isPlainBeyondAscii(code: number, isConfusable: (code: number) => boolean): boolean {
   let known = safety[code];
   if (known === 0 || known === undefined) {
@@ -125,12 +126,7 @@ export function isPlainBeyondAscii(code: number, isConfusable: (code: number) =>
   return known === SAFE;
 }
 
-// Removes what a reader does not see: invisible and bidi characters, tags, variation selectors,
-// controls, and the escape sequences of terminals. What spelling needs stays: U+FE0E and U+FE0F after an
-// emoji, a joiner inside an emoji or between letters of scripts that join.
-// Source: UTS #51 §2; UAX #9; UTR #36 §3; ECMA-48 §5.4 and §8.3.
-
-/** A text without what was removed, and how many characters or sequences that were. */
+/** A text and the number of characters or sequences removed from it. */
 type Stripped = { readonly text: string; readonly count: number };
 
 const ESC = '\u001b';
@@ -138,8 +134,8 @@ const CSI = '\u009b';
 const BEL = '\u0007';
 const ST = '\u009c';
 
-// CSI; then OSC, DCS, SOS, PM and APC with their strings; then the two-character sequences. A string
-// stops at the next escape character, so no position is read twice.
+// CSI; then OSC, DCS, SOS, PM and APC with their strings; then the two-character sequences. A string stops at the
+// next escape character, so no position is read twice.
 const TERMINAL_SEQUENCE = new RegExp(
   `(?:${ESC}\\[|${CSI})[0-?]{0,64}[ -/]{0,16}[@-~]` +
     `|(?:${ESC}[\\]PX^_]|[\u0090\u0098\u009d-\u009f])[^${BEL}${ESC}${ST}]{0,4096}(?:${BEL}|${ESC}\\\\|${ST})` +
@@ -149,7 +145,7 @@ const TERMINAL_SEQUENCE = new RegExp(
 
 const TERMINAL_START = new RegExp(`[${ESC}\u0080-\u009f]`);
 
-/** Removes the escape sequences of terminals. Text that a sequence would hide becomes visible. */
+/** Removes terminal escape sequences. Text that a sequence would hide becomes visible. */
 export function stripTerminalSequences(text: string): Stripped {
   if (!TERMINAL_START.test(text)) return { text, count: 0 };
   let count = 0;
@@ -157,7 +153,7 @@ export function stripTerminalSequences(text: string): Stripped {
     count++;
     return '';
   });
-  // What is left of a broken or nested sequence is inert once its first character is gone.
+  // The rest of a broken or nested sequence is inert without its first character.
   const bare = stripped.replace(new RegExp(`[${ESC}\u0080-\u009f]`, 'g'), () => {
     count++;
     return '';
@@ -167,7 +163,10 @@ export function stripTerminalSequences(text: string): Stripped {
 
 const BEYOND_PRINTABLE = /[^\t\n\r\x20-\x7e]/;
 
-/** Removes invisible characters. Linear. */
+/**
+ * Removes invisible and bidi characters, tags, variation selectors and controls, except those that spelling
+ * needs: U+FE0E and U+FE0F after an emoji, and joiners in an emoji or between letters of joining scripts. Linear.
+ */
 export function stripInvisible(text: string): Stripped {
   const first = text.search(BEYOND_PRINTABLE);
   if (first < 0) return { text, count: 0 };
@@ -190,7 +189,7 @@ export function stripInvisible(text: string): Stripped {
   return count === 0 ? { text, count } : { text: kept + text.slice(pieceStart), count };
 }
 
-/** Whether spelling needs an invisible character between the characters kept around it. */
+/** Whether spelling needs an invisible character between its two neighbours. */
 function isNeeded(code: number, previous: number, next: number): boolean {
   if (code === 0xfe0f || code === 0xfe0e) {
     return isEmojiLike(previous) || (isKeycapBase(previous) && next === 0x20e3);
@@ -206,10 +205,7 @@ function codePointBefore(text: string, at: number): number {
   return isPair ? (text.codePointAt(at - 2) ?? low) : low;
 }
 
-// The skeleton of a text: letters of other scripts that look like Latin ones, read as those. For
-// comparing with cues only; never shown and never sent.
-// Source: UTS #39 §4 (confusable detection); own small table of Cyrillic, Greek, Armenian and Cherokee.
-
+/** A small table of Cyrillic, Greek, Armenian and Cherokee letters that look like Latin ones (UTS #39 §4). */
 const PAIRS =
   'аa еe оo рp сc уy хx іi ѕs јj ԁd һh ԛq ԝw ӏl ѵv гr тt мm кk вb нh пn ѡw ꙅs ԍg ғf ҫc ' +
   'АA ВB ЕE КK МM НH ОO РP СC ТT УY ХX ІI ЅS ЈJ ԌG ҮY ѴV ԚQ ԜW ' +
@@ -222,14 +218,14 @@ const LOOKALIKES: ReadonlyMap<string, string> = new Map(
   PAIRS.split(' ').map((pair) => [pair.slice(0, -1), pair.slice(-1)]),
 );
 
-/** True for a UTF-16 unit that looks like a Latin letter and is none. */
+/** Whether a UTF-16 code unit looks like a Latin letter without being one. */
 export function isConfusable(code: number): boolean {
   return LOOKALIKES.has(String.fromCharCode(code));
 }
 
 const NON_ASCII = /[^\x20-\x7e\s]/;
 
-/** The text with look-alikes read as Latin letters. */
+/** The text with look-alikes replaced by Latin letters. For comparison with cues only; never shown or sent. */
 export function skeletonOf(text: string): string {
   if (!NON_ASCII.test(text)) return text;
   let read = '';

@@ -1,54 +1,55 @@
 // Finds the gateway's own upstream credentials in what that upstream sends back: as they are, in base64 at any
-// offset, and in hex. Percent triplets, escapes and nested encodings are read by the views of detect.ts first.
-// Keeps hashes in shared memory, so that another thread can look without a copy; never returns a credential.
+// offset, and in hex. Percent triplets, escapes and nested encodings are decoded before by the views of
+// text-sanitizer.ts. Keeps hashes in shared memory, so that other threads can search without a copy; never returns
+// a credential.
 // Source: MCP security best practices; RFC 4648 §4, §5 and §8.
 
 import { base64OfBytes } from './encoded-runs.js';
 import type { Hit } from './secrets.js';
 
-/** What the placeholder and the findings call it. */
+/** The kind in placeholders and findings. */
 export const OWN_CREDENTIAL = 'upstream-credential';
 
-/** Shorter values would be found in ordinary text. `sallyport validate` warns of them. */
+/** Shorter values would match ordinary text. `sallyport validate` warns about them. */
 export const MIN_OWN_CHARS = 12;
 
-/** What to look for in the messages of one upstream: plain values, which another thread can share. */
+/** What to look for in the messages of one upstream, as plain values that threads can share. */
 export type OwnCredentials = {
   readonly tables: readonly Int32Array<SharedArrayBuffer>[];
-  /** Spellings that the prefilter could take for ordinary text: they are looked for before it is believed. */
+  /** Spellings that the prefilter might pass as ordinary text. They are searched for separately. */
   readonly exposed: readonly string[];
 };
 
 /**
- * `kept`: configured, and looked for as long as the process runs. `issued`: a token, looked for until it has
- * surely expired. `beginning`: what every credential of a series begins with; all that follows belongs to it.
+ * `kept`: configured, searched for as long as the process runs. `issued`: a token, searched for until it has
+ * certainly expired. `beginning`: the common start of a series of credentials, to which all that follows belongs.
  */
 export type OwnKind = 'kept' | 'issued' | 'beginning';
 
 export type OwnCredentialStore = {
-  /** To be called before the credential is shown to anybody. Values that are too short are not looked for. */
+  /** Must be called before the credential is first sent. Values that are too short are ignored. */
   note(value: string, kind: OwnKind): void;
-  /** What to look for now; `undefined` where there is nothing. */
+  /** What to look for now; undefined where there is nothing. */
   current(): OwnCredentials | undefined;
 };
 
-/** Tokens live for an hour at most (upstream/credentials/token-endpoint.ts), and are looked for during one hour more at least. */
+/** Tokens live for an hour at most (upstream/issued-token.ts) and are searched for at least one hour longer. */
 const GENERATION_MS = 2 * 60 * 60 * 1000;
 
-/** A slot: hash of the last characters, hash of all, how many, the power that belongs to it, and flags. */
+/** A slot: hash of the last characters, hash of all, their number, the power for that length, and flags. */
 const SLOT_INTS = 5;
 const FLAGS = 4;
 const MIN_SLOTS = 64;
-/** Past this the oldest tokens are forgotten early: tens of thousands of them. */
+/** At this size, tens of thousands of tokens, the oldest ones are dropped early. */
 const MAX_SLOTS = 1 << 18;
 const USED = 1;
-/** The characters at both edges hold bits of the credential too. */
+/** The characters at both edges also hold bits of the credential. */
 const HAS_EDGES = 2;
 const GOES_ON = 4;
 
 type Table = { cells: Int32Array<SharedArrayBuffer>; count: number };
 
-/** An empty store for one upstream. */
+/** Creates an empty store for one upstream. `now` returns milliseconds. */
 export function createOwnCredentialStore(now: () => number): OwnCredentialStore {
   const kept = createTable();
   let fresh = createTable();
@@ -97,7 +98,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
 
 type Form = { readonly text: string; readonly flags: number };
 
-/** The ways in which programs write a value; what the views of detect.ts read back is not among them. */
+/** The ways in which programs write a value, except those that the views of text-sanitizer.ts decode. */
 function formsOf(value: string): readonly Form[] {
   const bytes = new TextEncoder().encode(value);
   const once = escaped(value);
@@ -117,7 +118,7 @@ function escaped(text: string): string {
 
 const BEYOND_ASCII = /[^\0-\x7f]/g;
 
-/** Views read no percent triplets beyond ASCII, and take the bytes of UTF-8 that are escaped for Latin-1. */
+/** Views decode no percent triplets beyond ASCII, and read escaped UTF-8 bytes as Latin-1. */
 function formsBeyondAscii(value: string, bytes: Uint8Array): readonly string[] {
   if (bytes.length === value.length) return [];
   const triplets = (one: Uint8Array): string => hexOf(one).replace(/../g, '%$&');
@@ -139,7 +140,7 @@ function hexOf(bytes: Uint8Array): string {
 const BITS_A_BYTE = 8;
 const BITS_A_CHAR = 6;
 
-/** The characters of base64 that the bytes alone decide, behind `offset` others. */
+/** The base64 characters that the bytes alone determine, after `offset` other bytes. */
 function base64Core(bytes: Uint8Array, offset: number): string {
   const padded = new Uint8Array(offset + bytes.length);
   padded.set(bytes, offset);
@@ -148,7 +149,7 @@ function base64Core(bytes: Uint8Array, offset: number): string {
   return base64OfBytes(padded).slice(start, end);
 }
 
-/** What of a form the prefilter could pass over: it looks closer at every long run with a digit or capitals. */
+/** The spellings that the prefilter might pass. It always stops at long runs with a digit or several capitals. */
 function exposedForms(form: string): readonly string[] {
   const runs = form.match(/[A-Za-z0-9+/_-]{16,}/g) ?? [];
   const isSeen = runs.some((run) => /\d/.test(run) || (run.match(/[A-Z]/g) ?? []).length >= 4);
@@ -158,13 +159,13 @@ function exposedForms(form: string): readonly string[] {
   return [form, form.replaceAll('+', '-').replaceAll('/', '_'), once, twice];
 }
 
-/** True where a text that the prefilter calls clean holds a credential after all. */
+/** Whether a text that the prefilter calls clean holds a credential after all. */
 export function isExposedIn(text: string, own: OwnCredentials | undefined): boolean {
   return own?.exposed.some((form) => text.includes(form)) === true;
 }
 
-// Hashes are polynomials over folded characters, modulo 2^32: both cases and both alphabets of base64 are one.
-
+// Hashes are polynomials over folded characters modulo 2^32. Folding makes both cases, and both alphabets of
+// base64, equal.
 const BASE = 0x01000193;
 const UNITS = 0x80;
 const folded = new Uint8Array(UNITS);
@@ -181,11 +182,11 @@ function powerOf(length: number): number {
 
 const ANCHOR_POWER = powerOf(MIN_OWN_CHARS);
 
-/** Texts up to this length are hashed in memory that is kept. */
+/** Texts up to this length reuse one buffer for their hashes. */
 const MAX_KEPT = 128 * 1024;
 const keptSums = new Int32Array(MAX_KEPT + 1);
 
-/** `sums[i]` is the hash of the first `i` characters; good until the next call. */
+/** `sums[i]` is the hash of the first `i` characters. Valid until the next call. */
 function sumsOf(text: string): Int32Array {
   const { length } = text;
   const sums = length <= MAX_KEPT ? keptSums : new Int32Array(length + 1);
@@ -234,7 +235,7 @@ function put(table: Table, row: Row): void {
     const isSame = row.every((value, index) => cells[at + index] === value);
     if (isSame) return;
     if (cells[at + FLAGS] !== 0) continue;
-    // The flags last: another thread reads no slot without them.
+    // INVARIANT: the flags are written last, because other threads read only slots with flags.
     cells.set(row, at);
     table.count++;
     return;
@@ -255,7 +256,7 @@ function grow(table: Table): void {
   table.count = bigger.count;
 }
 
-/** Where the text holds one of the credentials. Linear in the text, however many there are. */
+/** Finds the credentials in a text. Linear in the text, however many there are. */
 export function findOwn(text: string, own: OwnCredentials | undefined): readonly Hit[] {
   if (own === undefined || text.length < MIN_OWN_CHARS) return NO_HITS;
   const search: Search = { text, sums: sumsOf(text), hits: [], readTo: 0 };
@@ -269,7 +270,7 @@ type Search = {
   readonly text: string;
   readonly sums: Int32Array;
   readonly hits: Hit[];
-  /** How far what goes on behind a beginning was read: each character is read once. */
+  /** How far the text after a `beginning` was read, so that each character is read once. */
   readTo: number;
 };
 

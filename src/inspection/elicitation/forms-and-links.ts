@@ -1,5 +1,5 @@
-// What a server may not ask a person for, and where it may not send one: forms that want secrets or payment
-// details, and links that are no plain https links. Judges the question alone, never who is asked.
+// Checks what a server asks of a person: refuses forms that request secrets or payment details, and links that
+// are not plain https. It checks the request alone, whoever receives it.
 // Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/contract.md §7, elicitation-*.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -7,10 +7,10 @@ import { foldView } from '../detectors/normalized-text.js';
 import { isSecretName } from '../detectors/secrets.js';
 import { asksAcross, asksForSecret, isSecretField, type TextRole } from './secret-requests.js';
 
-/** Longest link that is passed on. */
+/** Maximum length of a link that is forwarded. */
 const MAX_LINK_CHARS = 4096;
 
-/** Members of a schema that nobody is shown. */
+/** Schema members that clients do not show. */
 const UNSHOWN: ReadonlySet<string> = new Set([
   ...['type', 'pattern', 'required', 'propertyOrdering', 'dependentRequired'],
   ...['$schema', '$id', '$ref', '$anchor', '$defs', 'definitions'],
@@ -23,19 +23,19 @@ const NAME_HOLDERS: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',
 ]);
-/** Answers to choose from. */
+/** Members that list the choices of a field. */
 const CHOICES: ReadonlySet<string> = new Set(['enum', 'enumNames', 'const']);
-/** Answers that are proposed. */
+/** Members that propose values. */
 const PROPOSALS: ReadonlySet<string> = new Set(['default', 'examples']);
-/** Members of the question that are no part of the form. */
+/** Members of the request that are not part of the form. */
 const NO_FORM: ReadonlySet<string> = new Set(['_meta', 'mode', 'message', 'requestedSchema']);
 
-/** Longer forms are no questions: reading one would hold up everybody else. */
+/** Maximum size of a form. Reading a longer one would block the event loop. */
 export const MAX_FORM_SIZE = 32 * 1024;
-/** What a text costs however short it is, in characters. */
+/** Cost of each text in addition to its length, in characters. */
 const TEXT_SIZE = 16;
 
-/** The size of a form: its names and texts. Counts no further than the size that is too much. */
+/** The size of a form, from its names and texts. Stops counting beyond `most`. */
 export function formSize(value: Json | undefined, most = MAX_FORM_SIZE): number {
   if (typeof value === 'string') return value.length + TEXT_SIZE;
   if (typeof value !== 'object' || value === null) return 1;
@@ -49,8 +49,8 @@ export function formSize(value: Json | undefined, most = MAX_FORM_SIZE): number 
 }
 
 /**
- * Whether a form may be shown: `elicitation-sensitive` where its message or a field, by any of the texts that
- * stand in it, asks for a secret; `malformed` where it is no form, or too long for one.
+ * Checks a form. Returns `elicitation-sensitive` where its message or any text of a field asks for a secret, and
+ * `malformed` where it is not a form or is too long.
  */
 export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malformed' | undefined {
   const schema = params['requestedSchema'];
@@ -67,7 +67,7 @@ export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malfor
   return asks ? 'elicitation-sensitive' : undefined;
 }
 
-/** Where a field stands: its name, and what else the object has. */
+/** A field: its name, and the properties of the same object. */
 type Field = { readonly name: string; readonly beside: JsonObject };
 
 function asksInSchema(schema: Json, field: Field | undefined, message: string): boolean {
@@ -103,24 +103,24 @@ function asksInMember(name: string, value: Json, role: TextRole, message: string
   return asksInSchema(value, undefined, message);
 }
 
-/** A single word is an answer like every other, and more are what a field shows before it is filled in. */
+/** A single word is a value like any other. A longer proposal is what a field shows before it is filled in. */
 function asksInProposal(value: Json, role: TextRole): boolean {
   if (typeof value !== 'string') return asksInTexts(value, 'value');
   const isWord = /^\s*[\p{L}\p{N}_]+\s*$/u.test(value);
   return asksForSecret(value, isWord ? 'value' : role);
 }
 
-/** Every text at any depth, without the names of members. */
+/** Checks every text at any depth, except member names. */
 function asksInTexts(value: Json, role: TextRole = 'label'): boolean {
   if (typeof value === 'string') return asksForSecret(value, role);
   if (typeof value !== 'object' || value === null) return false;
   return Object.values(value).some((one: Json) => asksInTexts(one, role));
 }
 
-/** Answers as short as this spell something else: the digits of a number, one field for each. */
+/** Choices this short may spell something else: the digits of a number, with one field for each. */
 const MAX_SPELLING_CHARS = 2;
 
-/** True for a field into which nothing can be typed: yes or no, or one of several answers. */
+/** Whether nothing can be typed into a field: yes or no, or one of several choices. */
 function isChosen(schema: JsonObject): boolean {
   if (schema['type'] === 'boolean') return true;
   const { items } = schema;
@@ -142,7 +142,7 @@ function asksByName({ name, beside }: Field, schema: JsonObject): boolean {
 const MAIL =
   /\b(?:e-?mails?|recipients?|addressees?|cop(?:y|ies|ied)|countr(?:y|ies)|captions?)\b/i;
 
-/** `cc` of a letter, and not of a bank. */
+/** Whether `cc` means the copy of a mail rather than a credit card. */
 function isMailCopy(name: string, schema: JsonObject, beside: JsonObject): boolean {
   if (!/^cc$/i.test(name)) return false;
   const texts = [schema['title'], schema['description']].filter((text) => typeof text === 'string');
@@ -154,14 +154,14 @@ function isMailCopy(name: string, schema: JsonObject, beside: JsonObject): boole
   );
 }
 
-/** The texts of a field as they are read one behind the other, and behind the message. */
+/** Checks the texts of a field as they are read one after another, and after the message. */
 function asksTogether(schema: JsonObject, message: string): boolean {
   const { title, description } = schema;
   const shown = [message, title, description].filter((text) => typeof text === 'string');
   return shown.some((text, at) => shown.slice(at + 1).some((next) => asksAcross(text, next)));
 }
 
-/** A word with a field for each of its letters. */
+/** Checks for a word with one field for each of its letters. */
 function asksInLetters(fields: JsonObject): boolean {
   const titles = Object.values(fields).map((schema) => (isObject(schema) ? schema['title'] : ''));
   return [Object.keys(fields), titles].some((texts) => {
@@ -170,13 +170,13 @@ function asksInLetters(fields: JsonObject): boolean {
   });
 }
 
-// What readers of URLs repair or drop in silence, each in its own way.
+// Characters that URL parsers repair or drop silently, each in its own way.
 const UNCLEAR = /[\p{C}\p{Z}\\]/u;
 const PLAIN = /^[\x21-\x7e]+$/;
 
 /**
- * The link as it may be shown: https, nobody named in it, its host in ASCII (punycode) so that it shows
- * what it is. `undefined` for every other.
+ * The link in a form that shows where it leads: https, without user information, its host in ASCII (punycode).
+ * Undefined for any other link.
  */
 export function readLink(link: Json | undefined): string | undefined {
   if (typeof link !== 'string' || link.length > MAX_LINK_CHARS || UNCLEAR.test(link)) {

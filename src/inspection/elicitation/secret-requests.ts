@@ -1,6 +1,6 @@
-// Whether a text asks a person for a secret. A text is folded to what its reader sees, parted into clauses,
-// and each clause judged alone: one that names a secret asks for it, unless it denies that anybody asks,
-// says what became of the secret, or means something else of that name. What cannot be told counts as asking.
+// Decides whether a text asks a person for a secret. The text is folded to what its reader sees and split into
+// clauses. A clause that names a secret asks for it, unless it denies the request, says what happened to the
+// secret, or means something else of that name. INVARIANT: doubt counts as asking.
 // Source: MCP 2025-11-25, elicitation (no sensitive information through forms); UTS #39; UAX #15.
 
 import { decodeView, foldView } from '../detectors/normalized-text.js';
@@ -49,21 +49,21 @@ import {
 } from './vocabulary.js';
 
 /**
- * Where a text stands. `label`: what names a field, or is said to the person. `value`: one of several answers
- * to choose from, or a proposed one, which is no label where it only names a thing.
+ * The role of a text. `label`: names a field or addresses the person. `value`: a choice or a proposed value,
+ * which does not ask where it only names a thing.
  */
 export type TextRole = 'label' | 'value';
 
-/** True where a text asks for a secret, in any of the ways in which its reader may see it. */
+/** Whether a text asks for a secret in any reading that its reader may see. */
 export function asksForSecret(text: string, role: TextRole = 'label'): boolean {
   return readingsOf(text).some((reading) => asksInReading(reading, role));
 }
 
-/** True where a field of this name is one for a secret. */
+/** Whether a field of this name is for a secret. */
 export function isSecretField(name: string): boolean {
   return readingsOf(name).some((reading) => {
     const written = normalizePhrase(reading);
-    // `password2` is a password again.
+    // `password2` counts as `password`.
     return [written, written.replace(/(?<=\p{L})\d+(?= )/gu, '')].some(
       (phrase) =>
         FIELD_NAME.test(phrase) || FIELD_END.test(phrase) || asksInClause(phrase, 'label', false),
@@ -71,9 +71,7 @@ export function isSecretField(name: string): boolean {
   });
 }
 
-// ---- folding ----
-
-/** Letters that no decomposition makes Latin: strokes, and look-alikes of rarer scripts. */
+/** Letters that no decomposition makes Latin: with strokes, or look-alikes from rarer scripts. */
 const MORE_LOOKALIKES: ReadonlyMap<string, string> = new Map(
   (
     'øo đd łl ħh ŧt ƀb ɍr ɏy ɇe ɉj ɨi ʉu ſs ʂs ɕc ɗd ɓb ɠg ƥp ƭt ƴy ȿs ꝑp ƿp ɒa ɐa ʋv ɯw ꞅs ꞓc ꞵb ' +
@@ -86,7 +84,7 @@ const MORE_LOOKALIKES: ReadonlyMap<string, string> = new Map(
 const MARKUP = /<[/!?a-z][^<>]{0,500}>/gi;
 const LATIN_MARK = /[\u0300-\u036f\u20d0-\u20f0]/g;
 const TURNS_ROUND = /[\u202b\u202e\u2067]/;
-/** Letters in squares and circles, and of flags, have no compatibility form. */
+/** Letters in squares and circles, and regional indicators, have no compatibility form. */
 const ENCLOSED: readonly number[] = [0x1f150, 0x1f170, 0x1f1e6];
 const ALPHABET = 26;
 const CODE_OF_A = 0x61;
@@ -117,7 +115,7 @@ function readingsOf(text: string): readonly string[] {
 
 function foldLetters(text: string): string {
   if (!BEYOND_ASCII.test(text)) return text;
-  // Marks are parted from Latin letters only; those of kana are put back.
+  // Marks are removed from Latin letters only; those of kana are composed again.
   const plain = text.normalize('NFKD').replace(LATIN_MARK, '').normalize('NFC');
   let folded = '';
   for (const character of skeletonOf(skeletonOf(plain).replace(/\u00df/g, 'ss'))) {
@@ -133,18 +131,18 @@ function foldEnclosed(character: string): string {
   return base === undefined ? character : String.fromCharCode(CODE_OF_A + code - base);
 }
 
-/** `p4ssw0rd`; a number alone stays one. */
+/** Reads `p4ssw0rd` as letters. A number on its own stays one. */
 function readDigits(word: string): string {
   if (!LEET_SIGN.test(word)) return word;
   const letters = word.replace(/[!|]+$/, '');
   return [...letters].map((character) => LEET.get(character) ?? character).join('');
 }
 
-/** Between a Latin word and the scripts that part no words: `请输入PIN`. */
+/** The boundary between a Latin word and a script that does not separate words: `请输入PIN`. */
 const SCRIPT_BORDER =
   /(?<=[a-z0-9])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[a-z0-9])/g;
 
-/** Lower-case words between single blanks; `apiKey` and `api_key` are two words. */
+/** Lower-case words between single blanks. `apiKey` and `api_key` become two words. */
 function normalizePhrase(text: string): string {
   const parted = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
   return ` ${(BEYOND_ASCII.test(parted) ? parted.replace(SCRIPT_BORDER, ' ') : parted)
@@ -152,15 +150,13 @@ function normalizePhrase(text: string): string {
     .trim()} `;
 }
 
-// ---- clauses ----
-
 const SENTENCE = /(?<=[.!?;:\u2026])\s+|(?<=[。！？；：])|\n\s*\n|\n\s*(?=[-*\u2022]|\d+[.)])/;
 const CLAUSE =
   /[,;:，、；：()[\]{}\u2013\u2014]+(?=\s|[^\x20-\x7e]|$)|\s[-\u2013\u2014]+\s|[([{]|\s(?:but|however|so|then|and then|aber|sondern|mais|pero|sino)\s/i;
-/** What is left of a list behind a denial: `never enter your password, PIN or token`. */
+/** The rest of a list after a denial: `never enter your password, PIN or token`. */
 const REST_OF_LIST =
   /^(?: (?:or|and|nor|any|other|your|our|the|a|an|here|in|this|form|chat|field|box|message|with|to|anyone|anybody|oder|und|ihre?n?|hier|ou|et|votre|ici|y|o|ni|su|aqui))* $/;
-/** `type it below`, behind a sentence that named a secret. */
+/** `type it below` after a sentence that named a secret. */
 const PRONOUN =
   / (?<!(?:never|not|dont|t|nor|without) )(?:enter|type|paste|insert|provide|supply|give|share|send|submit|input|write|fill|put|drop|tell|what is|what s)(?: (?:us|me|in))?(?: (?:the|your|its))?(?: (?:current|old|new|existing|same|other|full|whole))? (?:it|them|one|yours|that|this one|this here)(?= )(?! (?:a|an|another) )/;
 
@@ -181,7 +177,7 @@ function asksInReading(reading: string, role: TextRole): boolean {
   return false;
 }
 
-/** Each clause for itself, but for a list whose beginning was denied. */
+/** Checks each clause separately, except for a list whose beginning was denied. */
 function asksInSentence(sentence: string, role: TextRole): boolean {
   const end = sentence.trim().slice(-1);
   const isQuestion = end === '?' || end === '\uff1f';
@@ -198,8 +194,8 @@ function asksInSentence(sentence: string, role: TextRole): boolean {
 }
 
 /**
- * True where two texts that stand one behind the other ask together: `GitHub one-time` and `code`. What one of
- * them names is judged with that one alone.
+ * Whether two consecutive texts ask for a secret only together: `GitHub one-time` and `code`. A secret named in
+ * one of them is left to the check of that text.
  */
 export function asksAcross(first: string, second: string): boolean {
   const start = first.slice(-MAX_JOINED).replace(/[\s.:;,\-\u2026]+$/, '');
@@ -236,7 +232,7 @@ function isRestOfList(phrase: string): boolean {
   return REST_OF_LIST.test(rest);
 }
 
-/** Each mention takes a look around it; a clause with more of them is no honest question. */
+/** Each mention costs a look at its surroundings, so a clause with more of them counts as asking. */
 const MAX_MENTIONS = 200;
 
 function asksInClause(phrase: string, role: TextRole, isQuestion: boolean): boolean {
@@ -255,12 +251,10 @@ function hasMany(phrase: string, kinds: Kinds): boolean {
   return true;
 }
 
-// ---- English ----
-
 const WINDOW = 160;
 const MAX_TERMS_BEFORE = 9;
 
-/** What governs a secret: the nearest word before it that says what is done with it. */
+/** The nearest word before a secret that says what is done with it. */
 type Governor = 'request' | 'choice' | 'action' | 'name' | 'none';
 
 function asksInEnglish(phrase: string, role: TextRole, isQuestion: boolean): boolean {
@@ -275,7 +269,7 @@ function asksInEnglish(phrase: string, role: TextRole, isQuestion: boolean): boo
   return false;
 }
 
-/** `password reset link`, and not `password name`. */
+/** Whether a secret's word names something else: `password reset link`, but not `password name`. */
 function names(kind: string, after: string): boolean {
   if (/^ (?:a|an|its) (?:new )?(?:name|label|title|description|alias) /.test(after)) return true;
   return NAMING_AFTER.test(after) && !(CHOSEN.test(kind) && NAMED_AFTER.test(after));
@@ -314,7 +308,7 @@ function isSecretAsked(mention: Mention): boolean {
   return mention.role === 'label' || isLabelled(mention);
 }
 
-/** Names of things to choose from, and proposed values, are labels where they speak to the person. */
+/** Choices and proposed values are labels where they address the person. */
 function isLabelled({ kind, before, after, phrase }: Mention): boolean {
   if (/ (?:your|my|our)(?: [^ ]+){0,3}$/.test(before) || NEEDED.test(after)) return true;
   return phrase.length > kind.length + MAX_CHOICE_CHARS;
@@ -360,7 +354,7 @@ function acts(after: string): boolean {
     .some((word) => ACTION.test(word) && !/^us/.test(word));
 }
 
-/** `your password is what you must enter`, and not `your password was changed enter your name`. */
+/** `your password is what you must enter`, but not `your password was changed enter your name`. */
 function asksBehind(after: string): boolean {
   const followingTerms = after.trim().split(' ');
   return followingTerms.some((word, at) => {
@@ -383,7 +377,7 @@ function deniesInEnglish(phrase: string): boolean {
   if (VOIDS_EN.test(phrase)) return false;
   const denials = denialsIn(phrase);
   if (denials.length === 0) return false;
-  // Every word that asks must be denied.
+  // Every requesting word must be denied.
   let rest = phrase;
   for (const denial of denials) rest = rest.replace(denial, '');
   return !rest
@@ -392,7 +386,7 @@ function deniesInEnglish(phrase: string): boolean {
     .some((word) => ASKS_AGAIN.test(word));
 }
 
-/** `never ask you to enter`, `not need`. */
+/** The denials in a phrase: `never ask you to enter`, `not need`. */
 function denialsIn(phrase: string): readonly string[] {
   return [...phrase.matchAll(DENIAL_EN)].flatMap(([denial, first = '', second]) => {
     if (!REQUEST.test(first)) return [];
@@ -403,8 +397,6 @@ function denialsIn(phrase: string): readonly string[] {
 
 const ASKS_AGAIN =
   /^(?:enter|type|paste|insert|provide|supply|give|send|submit|input|tell|write|put|fill|confirm|verify|need|needs|require|requires|required|needed)$/;
-
-// ---- words that are secrets in some places only ----
 
 function asksWeakly(phrase: string, role: TextRole): boolean {
   if (!WEAK.isIn(phrase)) return false;
@@ -442,7 +434,7 @@ function isAskedFor(kind: string, after: string): boolean {
   return kind === ' pin' && /^ (?:do|did|have) you (?:use|have|set|chosen?) /.test(after);
 }
 
-/** True where nothing else is said: `API token`, `PIN:`. */
+/** Whether the phrase says nothing else: `API token`, `PIN:`. */
 function isWeakLabel(kind: string, before: string, after: string, role: TextRole): boolean {
   if (!/^(?: (?:here|below|please|is))? $/.test(after)) return false;
   if (role === 'value') return / (?:your|my)(?: [^ ]+)?$/.test(before);
@@ -459,8 +451,6 @@ function isWeakAskedElsewhere(before: string, after: string): boolean {
     return (hasWord(around, request) || / wie lautet /.test(around)) && !hasWord(around, other);
   });
 }
-
-// ---- other languages ----
 
 function asksElsewhere(phrase: string, role: TextRole): boolean {
   return KINDS.some(({ language, kinds }) => {
@@ -482,7 +472,7 @@ function hasWord(phrase: string, wanted: RegExp): boolean {
 
 const MAX_DENIED_AFTER = 4;
 
-/** False for a clause in which nothing that is said of a secret can be a denial. Once a clause. */
+/** Whether a denial in the clause could apply to a secret at all. Checked once per clause. */
 function mayDeny(phrase: string, { denial, request, voids }: Grammar): boolean {
   const all = phrase.split(' ');
   return (
@@ -492,7 +482,7 @@ function mayDeny(phrase: string, { denial, request, voids }: Grammar): boolean {
   );
 }
 
-/** `niemals Ihr Passwort`, `Passwort wird nicht benötigt`: nothing else stands between the two. */
+/** `niemals Ihr Passwort`, `Passwort wird nicht benötigt`: nothing else stands between denial and secret. */
 function isDeniedNear(
   phrase: string,
   { 0: kind, index }: KindMatch,
@@ -509,7 +499,7 @@ function isDeniedNear(
     const end = run.findIndex((word) => denial.test(word));
     return end >= 0 && end <= most && run.slice(0, end).every(isJoining);
   };
-  // Behind the secret nothing may ask before the denial: `Passwort eingeben nicht speichern`.
+  // No request may follow the secret before the denial: `Passwort eingeben nicht speichern`.
   const end = after.findIndex((word) => denial.test(word));
   return (
     reaches(before, MAX_TERMS_BEFORE) ||
@@ -531,7 +521,7 @@ function asksUnparted(phrase: string, role: TextRole): boolean {
   });
 }
 
-/** `请输入PIN`, and not `PIN已更改`. */
+/** `请输入PIN`, but not `PIN已更改`. */
 function asksUnpartedWeakly(text: string): boolean {
   return UNPARTED.some(({ language }) => {
     const { request, denied, other } = UNPARTED_GRAMMARS[language];

@@ -1,32 +1,30 @@
-// The words for secrets that nobody should type into a form, and the words around them that ask, that name
-// something else, or that say nobody asks: English, German, French, Spanish, Japanese, Chinese. Vocabulary
-// only; what follows from it is decided in solicitation.ts. Written without accents, capitals and blanks.
+// The vocabulary for secrets that a person should not type into a form, and for the words around them that
+// request, rename or deny them, in English, German, French, Spanish, Japanese and Chinese. Written without
+// accents, capitals and blanks. It also finds such terms in a clause, with letters set apart and words run
+// together; secret-requests.ts draws the conclusions.
 // Source: MCP 2025-11-25, elicitation (no sensitive information through forms).
 
-// Finds the words of a vocabulary in a clause, letters set apart and words run together: a walk along a tree of
-// letters, since one expression of all words takes a tenth of a second to compile. Linear; knows no grammar.
-
-/** A word found: with the blank before it, without the one behind it. */
+/** A term found, with the blank before it and without the one after it. */
 export type KindMatch = { readonly 0: string; readonly index: number };
 
 type KindSearch = {
-  /** What may stand behind a word before the next blank: sticky. */
+  /** What may follow a term before the next blank. Sticky. */
   readonly ending: RegExp;
-  /** Other forms, each a sticky pattern from one blank up to another: before the words, and behind them. */
+  /** Further forms, tried before and after the terms: sticky patterns from one blank to another. */
   readonly before?: RegExp;
   readonly behind?: RegExp;
 };
 
-/** Words that name secrets. Texts are lower-case words between single blanks, with one at each end. */
+/** Terms for secrets. Texts are lower-case words between single blanks, with a blank at each end. */
 export type Kinds = {
-  /** The matches in order, not overlapping, found as they are asked for. */
+  /** The matches in order, without overlaps, found lazily. */
   matches(phrase: string): IterableIterator<KindMatch>;
   isIn(phrase: string): boolean;
-  /** The text without them. */
+  /** The text without the terms. */
   without(phrase: string): string;
 };
 
-/** Shorter words stand as one word, or with all letters set apart: others would be found by chance. */
+/** Shorter terms match only as one word or with all letters set apart; otherwise they would match by chance. */
 const MIN_LOOSE = 6;
 
 type Node = { readonly next: Map<string, Node>; length: number };
@@ -45,7 +43,7 @@ function treeOf(vocabulary: readonly string[]): Node {
   return root;
 }
 
-/** Where the longest word ends that begins behind the blank at `at`; -1 where none does. */
+/** The end of the longest term that begins after the blank at `at`, or -1. */
 function wordEnd(phrase: string, at: number, tree: Node, ending: RegExp): number {
   let node: Node | undefined = tree;
   let blanks = 0;
@@ -69,14 +67,15 @@ function isWord(length: number, blanks: number): boolean {
   return length > 0;
 }
 
-/** Where the match of a sticky pattern ends that begins at `at`; -1 where there is none. */
+/** The end of the sticky pattern's match at `at`, or -1. */
 function matchAt(pattern: RegExp | undefined, phrase: string, at: number): number {
   if (pattern === undefined) return -1;
   pattern.lastIndex = at;
   return pattern.test(phrase) ? pattern.lastIndex : -1;
 }
 
-/** The words of a vocabulary, and the forms given. */
+// Builds the search for a vocabulary. Terms are walked as a tree of letters, because compiling one regular
+// expression of all terms takes a tenth of a second. Linear.
 function createKinds(vocabulary: readonly string[], search: KindSearch): Kinds {
   const tree = treeOf(vocabulary);
   const { ending, before, behind } = search;
@@ -123,7 +122,7 @@ function either(text: string): string {
   return splitTerms(text).join('|');
 }
 
-/** What is a secret wherever it is named. */
+/** Terms that denote a secret wherever they occur. */
 const ENGLISH = splitTerms(`
   password passwrd passphrase passcode passwd pwd pswd pincode pinnumber personalidentificationnumber
   apikey apitoken apisecret appsecret accesskey accesskeyid secretkey secretaccesskey privatekey signingkey
@@ -177,7 +176,7 @@ export const ENGLISH_KINDS: Kinds = createKinds(ENGLISH, {
   before: CODES,
   behind: / [a-z]{2,24}(?:passwords?|passphrases?|apikeys?)(?= )/y,
 });
-/** Other languages that part words. */
+/** The other languages that separate words by blanks. */
 export const KINDS: readonly { readonly language: 'de' | 'fr' | 'es'; readonly kinds: Kinds }[] = [
   {
     language: 'de',
@@ -190,11 +189,11 @@ export const KINDS: readonly { readonly language: 'de' | 'fr' | 'es'; readonly k
   { language: 'es', kinds: createKinds(SPANISH, { ending: /(?= )/y }) },
 ];
 
-/** Languages of which only the word itself is known. */
+/** Languages of which only the word for a password is known. */
 export const ELSEWHERE =
   /(?<!\p{L})(?:senhas?|\u043f\u0430\u0440\u043e\u043b[\u044c\u044f\u044e\u0435\u0438])(?!\p{L})|\ube44\ubc00\ubc88\ud638/u;
 
-/** Scripts that do not part words. */
+/** Scripts that do not separate words. */
 export const UNPARTED: readonly { readonly language: 'ja' | 'zh'; readonly kinds: RegExp }[] = [
   {
     language: 'ja',
@@ -208,50 +207,53 @@ export const UNPARTED: readonly { readonly language: 'ja' | 'zh'; readonly kinds
   },
 ];
 
-/** Latin words that are secrets where a text in another script asks for them; not a count or a name of them. */
+/**
+ * Latin words that are secrets where a text in another script requests them, but not where it counts or names
+ * them.
+ */
 export const UNPARTED_WEAK =
   /(?:(?<=[\u3040-\u30ff\u3400-\u9fff])(?:pin|token|pass|pw)(?![a-z0-9])|(?<![a-z0-9])(?:pin|pass|pw)(?=[\u3040-\u30ff\u3400-\u9fff])|token(?=[\u3040-\u30ff\u3400-\u9fff])|トークン|令牌)(?!の?(?:数|上限|名|長|番号|有効)|上限|限制|数|數|个数|长度|名|化|桶)/;
-/** What makes a secret of another script the name of something else. */
+/** Words that turn a secret in another script into the name of something else. */
 export const UNPARTED_NAMED =
   /(?:キー|トークン|シークレット|密钥|密鑰|令牌|凭证)(?:の|的)?(?:名前|名称|名稱|ラベル|表示名|用途|有効期限|有效期)/g;
 
-/** Words that are secrets where they are asked for or stand alone, and much else in other places. */
+/** Words that denote secrets where they are requested or stand alone, and often something else otherwise. */
 export const WEAK: Kinds = createKinds(
   splitTerms('token tokens secret secrets pin pass pw mfa tan clave jeton mnemonic'),
   { ending: /(?= )/y },
 );
-/** In front of these, the words above are labels of a login. */
+/** Before the words above, these make a login label. */
 export const OF_A_LOGIN =
   /^(?: (?:your|my|our|the|a|an|new|old|current|existing|login|user|admin|root|account|service|server|db|database|access|wifi|email|e|mail|smtp|ftp|ssh|card|sim|security|ihr|ihre|dein|deine|votre|ton|su|tu|la|el|le|das|die|der))*$/;
-/** Those that have many other meanings behind any other word. */
+/** Those of the words above that have many other meanings after any other word. */
 export const MANY_MEANINGS = /^ (?:pass|tan|clave|jeton|secrets|tokens|pin|mfa|pw)$/;
 
-/** In front of these, the words above only continue a list, guard a form or count. */
+/** Before the words above, these mean paging, form protection or counts. */
 export const HARMLESS_BEFORE =
   / (?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress|max|min|maximum|minimum|count|public|per|no|number|of)$/;
 
-/** In front of these, they are no secret even where they are asked for. */
+/** After these the words above are no secrets, even where they are requested. */
 export const HARMLESS_WHEN_ASKED =
   / (?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress)$/;
-/** Between these and a verb that asks, the words above are secrets in German, French and Spanish too. */
+/** Between these and a requesting verb, the words above are secrets in German, French and Spanish too. */
 export const OF_A_PERSON =
   /^$| (?:(?:ihre?n?|deine?n?|votre|su|tu)(?: [^ ]+){0,2}|bitte|die|das|ihre|ihr|ihren|deine|dein|deinen|eure|le|la|votre|ton|ta|el|su|tu|tus|sus|un|una)$/;
 export const ENDS_WEAK_ELSEWHERE =
   /^ (?:$|(?:hier|bitte|ein|an|ihrer|ihres|deiner|deines|der|des|fur|eingeben|eintippen|einfugen|angeben|nennen|mitteilen|de|du|d|ici|pour|del|para|aqui|que) )/;
 
-/** Behind the words above; any other noun makes them a part of its own name: `secret santa`, `PIN color`. */
+/** What may follow the words above. Any other noun makes them part of its name: `secret santa`, `PIN color`. */
 export const ENDS_WEAK =
   /^ (?:$|(?:for|from|of|to|in|on|at|and|or|that|which|you|used|we|is|are|here|below|now|again|please|value|string|text|digits?|contents?|with|as|by|first|then|ein|an|bitte) )/;
-/** A password has no name. */
+/** A password does not have a name. */
 export const NAMED_AFTER = /^ (?:name|names|label|id) /;
 
-/** Names of fields that are secrets as a whole or at their end. */
+/** Names of fields that are secrets as a whole, or by their end. */
 export const FIELD_NAME =
   /^ (?:pass|pw|pwd|psw|pswd|passwd|cc|ccn|ccnum|ccnumber|cvv|cvc|csc|otp|totp|mfa|tfa|2fa|ssn|pin|tan|pass key|creds?|secret|token|mnemonic|pat|mdp|clave) $/;
 export const FIELD_END =
   /^(?: (?:user|usr|db|database|login|admin|root|my|your|smtp|imap|ftp|ssh|wifi|email|mail|account|acct|old|new|current|confirm|repeat|github|gitlab|aws|card|sim|atm|bank|security|app|sms|sudo))+ (?:pass|pw|psw|pin|tan|cc|mfa|otp|code|clave) $/;
 
-/** Words behind a secret that make it the name of something else: `password reset link`, `API key name`. */
+/** Words that turn a preceding secret into the name of something else: `password reset link`, `API key name`. */
 export const NAMING_AFTER = new RegExp(
   `^ (?:${either(`
     name names named count counts limit limits length lengths policy policies reset resets id ids identifier
@@ -263,7 +265,7 @@ export const NAMING_AFTER = new RegExp(
     protection format formats free option options method methods lifetime purpose description limitations per
   `)}) `,
 );
-/** Nouns that stand for something else than the secret behind them: `name of the API key`. */
+/** Nouns that denote something other than the secret after them: `name of the API key`. */
 export const NAMING_BEFORE = new RegExp(
   `^(?:${either(`
     name names label labels title owner owners type types kind count counts purpose reason reasons scope scopes
@@ -272,10 +274,10 @@ export const NAMING_BEFORE = new RegExp(
     strength link page email address date note comment environment prefix maximum minimum amount
   `)})$`,
 );
-/** `number of tokens`, and not `number of your card`. */
+/** `number of tokens`, but not `number of your card`. */
 export const PLURAL = /s$/;
 
-/** What is done to a secret by somebody who does not ask for it. */
+/** Verbs for actions on a secret that do not request it. */
 const ACTIONS = `
   rotat revok reset resett delet remov renew replac regenerat disabl enabl deactivat invalidat forgot forget
   forgotten updat chang manag list stor sav encrypt mask redact audit recover los lost leak expos compromis keep
@@ -284,7 +286,7 @@ const ACTIONS = `
 `;
 export const ACTION = new RegExp(`^(?:${either(ACTIONS)})(?:e|es|s|ed|d|ing|ting|ting|ped|n)?$`);
 
-/** What asks for it. */
+/** Verbs that request a secret. */
 const REQUESTS = `
   enter reenter typ retyp past insert provid suppl supply giv given send sent shar submit submitt input confirm
   tell told writ written put putt plac drop fill reveal disclos show shown verif verify repeat specif specify stat
@@ -295,17 +297,17 @@ const REQUESTS = `
 export const REQUEST = new RegExp(
   `^(?:${either(REQUESTS)})(?:e|es|s|ed|d|ing|ting|y|ies|ied|ying)?$`,
 );
-/** New ones are asked for too, where people choose them. */
+/** A new secret is also requested, where people choose it themselves. */
 export const CHOICE =
   /^(?:choos|pick|set|defin|creat|chang|updat|reset|renew)(?:e|es|s|ting|ing)?$/;
 export const CHOSEN = /pass ?w|passphrase|pass ?code|pin/;
 export const CLAUSE_WORD =
   /^(?:that|which|whose|who|when|where|whether|if|because|while|until|since|after|before|so|although)$/;
-/** Between `verb` and `secret` in `log in with your password`. */
+/** Between verb and secret, as in `log in with your password`. */
 export const LOGIN =
   / (?:log|logging|login|sign|signing|signin|authenticate|authenticating|unlock|continue|proceed|identify|prove)(?: [^ ]+){0,3}? (?:with|using|by|via|through)(?: (?:your|my|our|the|a|an|this|that))?(?: [^ ]+){0,2}$/;
 
-/** `password is required`, `code goes here`. */
+/** As in `password is required`, `code goes here`. */
 export const NEEDED =
   / (?:needed|required|necessary|requested|missing|mandatory|wanted|expected|awaited|entered|typed|provided|supplied|submitted|pasted|filled|given|told|disclosed|revealed|goes|belongs|here|below|underneath|please|pls|characters?|chars?|digits?|letters?|symbols?|at least)(?= )/;
 export const STATEMENT =
@@ -313,29 +315,29 @@ export const STATEMENT =
 export const WHICH_ONE =
   /^ (?:do|does|did|should|shall|would|will|can|may) (?:you|we|i|it|they) (?:[^ ]+ ){0,4}?/;
 export const TO_ACT = /^ to (?:be )?([^ ]+) /;
-/** A question about it that is answered by yes or no. */
+/** A question about a secret that is answered by yes or no. */
 export const YES_OR_NO =
   /^ (?:please )?(?:is|are|was|were|has|have|had|should|shall|did|does|do|must|will) (?!(?:you|i|we) (?:have|give|get|know)(?= ))/;
 
-/** A denial, and what it may deny: group 1, or group 2 behind `to`. */
+/** A denial and what it denies: group 1, or group 2 after `to`. */
 export const DENIAL_EN =
   / (?:never|not|dont|don t|wont|won t|mustn t|shouldn t|doesn t|cannot|nobody|no one|noone)(?: (?:ever|be|to|will|would|should|may|can|you|we|us|here|in this form)){0,3} ([^ ]+)(?: (?:you|anyone|anybody|users|customers|people|them))?(?: to ([^ ]+))?(?= )/g;
 export const UNNEEDED_EN =
   /^(?: (?:for|of|on) [^ ]+)?(?: (?:is|are|was|were|will|be))* (?:not|never|isn t|aren t|won t be|will not be)(?: (?:ever|be))* (?:needed|required|necessary|asked|requested|stored|shared|collected|sent|logged|saved|kept|wanted)(?= )/;
 export const NONE_EN = / (?:no|without|without a|without any|without the|not a|neither) ?$/;
-/** With these, a sentence that says `not` may ask all the same. */
+/** With these words a sentence that contains `not` may still request a secret. */
 export const VOIDS_EN =
   / (?:forget|forgot|hesitate|worry|mind|fail|only|until|unless|if|when|before|except|but|twice|again|once|wrong|wrongly|incorrectly|just|instead|otherwise|more|than|else|elsewhere|why|cannot continue|later|yet|because|delay|refuse|skip|omit|afraid)(?= )/;
 
-/** A language whose words are parted by blanks. */
+/** The grammar of a language that separates words by blanks. */
 export type Grammar = {
   readonly request: RegExp;
   readonly denial: RegExp;
-  /** What may stand between a denial and the secret, besides what asks. */
+  /** What may stand between a denial and the secret, besides requests. */
   readonly between: RegExp;
-  /** With these, a sentence with a denial may ask all the same. */
+  /** With these words a sentence with a denial may still request a secret. */
   readonly voids: RegExp;
-  /** What happens or happened to a secret, or what else it is the name of. */
+  /** What happens or happened to a secret, or what else it names. */
   readonly other: RegExp;
 };
 
@@ -406,11 +408,11 @@ export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
   },
 };
 
-/** What was done already, which nobody is asked for. */
+/** Actions that were already completed, and so are not requested. */
 export const DONE_UNPARTED =
   /已经?(?:发送|提供|提交|填写|分享|确认)|(?:送信|入力|提供|共有)(?:しました|されました|済み)/g;
 
-/** A language whose words are not parted. */
+/** The grammar of a language that does not separate words. */
 type UnpartedGrammar = Pick<Grammar, 'request' | 'voids' | 'other'> & {
   /** A denial together with what it denies. */
   readonly denied: RegExp;

@@ -1,6 +1,6 @@
-// The literals without which no detector matches, looked for all at once: a rolling window of three
-// folded characters indexes a table, and only where an anchor can begin is it compared. Each anchor may
-// name what must stand near it. Errs only towards "found".
+// Finds the literals ("anchors") without which no detector matches, all in one pass: a rolling window of three
+// folded characters indexes a table, and only where an anchor may begin is it compared. An anchor may have a
+// check of its surroundings. INVARIANT: errs only towards a match.
 
 import {
   type Cue,
@@ -10,12 +10,12 @@ import {
 } from '../detectors/injection-phrases.js';
 import { SECRET_FORMATS, type SecretFormat } from '../detectors/secret-formats.js';
 
-/** `isJson`: the text is valid JSON, so a quote without a backslash before it ends what is read as one text. */
+/** `isJson`: the text is valid JSON, so an unescaped quote ends the string that is read as one text. */
 type Check = (text: string, at: number, length: number, isJson: boolean) => boolean;
 type Anchor = {
   readonly text: string;
   readonly check: Check;
-  /** What needs the anchor. */
+  /** The secret format or injection cue that requires the anchor. */
   readonly of: SecretFormat | Cue | undefined;
 };
 
@@ -23,45 +23,46 @@ const CLASS_BITS = 5;
 const CLASS_MASK = (1 << CLASS_BITS) - 1;
 const KEY_MASK = (1 << (3 * CLASS_BITS)) - 1;
 
-/** Not 0 where the key is that of the first three units of an anchor. */
+/** Nonzero where the key is that of the first three characters of an anchor. */
 export const ANCHOR_STARTS = new Uint8Array(KEY_MASK + 1);
-/** By key: which units may come fourth, a bit for each class; all of them where an anchor has but three. */
+// By key: the classes of a fourth character, one bit for each; all bits where an anchor has only three
+// characters.
 const fourths = new Int32Array(KEY_MASK + 1);
 const EVERY_CLASS = -1;
-/** The literals themselves, lower case. */
+/** The anchors in lower case. */
 const literals: string[] = [];
 export const ANCHORS: readonly string[] = literals;
 const buckets: (Anchor[] | undefined)[] = Array.from({ length: KEY_MASK + 1 });
 const NO_ANCHORS: readonly Anchor[] = [];
 
 /**
- * The key of the last three units, from the key before and the newest unit. Of a unit five bits count,
- * which both cases of a letter share; what they share with other characters, comparing tells apart.
+ * The key of the last three characters, from the previous key and the newest character. Five bits of a character
+ * count, which both cases of a letter share; other characters with the same bits are excluded by comparison.
  */
 export function nextAnchorKey(key: number, unit: number): number {
-  // Literals, not the constants: this runs once a character, and only literals are folded everywhere.
+  // Literals instead of the constants: this runs once per character, and V8 folds only literals everywhere.
   return ((key << 5) | (unit & 0x1f)) & 0x7fff;
 }
 
 /**
- * So many anchors of one text are looked at; past that it is no longer surely clean. A look takes up to a
- * microsecond, one that reads more counts for several, and a text may be nothing but anchors.
+ * Maximum number of anchor checks for one text; a text with more is not surely clean. A check takes up to a
+ * microsecond, longer ones count several times, and a text may consist of nothing but anchors.
  */
 export const MAX_ANCHOR_CHECKS = 16_384;
 let anchorChecks = 0;
 
-/** What a look behind a name counts for. */
+/** Cost of checking for an assignment after a name, in checks. */
 const ASSIGNMENT_CHECKS = 4;
-/** A look that searches what is around counts for one more with each so many characters, or where it only crosses them. */
+/** A check that searches its surroundings costs one more per this many characters, or per this many it skips. */
 const SEARCHED_PER_CHECK = 16;
 const CROSSED_PER_CHECK = 64;
 
-/** Begins the count of looks anew: for each text. */
+/** Resets the count of anchor checks. Must be called for each text. */
 export function resetAnchorChecks(): void {
   anchorChecks = 0;
 }
 
-/** True where an anchor whose first three units end at `at` stands with what it needs near it. */
+/** Whether an anchor whose first three characters end at `at` occurs there and passes its check. */
 export function isAnchored(text: string, at: number, key: number, isJson: boolean): boolean {
   if (at < 2 || !mayGoOn(text, at, key)) return false;
   const start = at - 2;
@@ -73,12 +74,12 @@ export function isAnchored(text: string, at: number, key: number, isJson: boolea
   return false;
 }
 
-/** Behind the last unit of a text comes NaN, whose class is 0: no anchor goes on there. */
+// After the last character of a text charCodeAt returns NaN, whose class is 0, with which no anchor continues.
 function mayGoOn(text: string, at: number, key: number): boolean {
   return (((fourths[key] ?? 0) >>> (text.charCodeAt(at + 1) & CLASS_MASK)) & 1) === 1;
 }
 
-/** Compares without regard to case; the anchor is lower case. */
+/** Compares case-insensitively. The anchor is in lower case. */
 function standsAt(text: string, at: number, anchor: string): boolean {
   for (let offset = anchor.length - 1; offset >= 0; offset--) {
     const code = text.charCodeAt(at + offset);
@@ -88,14 +89,14 @@ function standsAt(text: string, at: number, anchor: string): boolean {
   return true;
 }
 
-/** The formats that may stand in a text: those with an anchor in it, and those without any. */
+/** The secret formats that may occur in a text: those with an anchor in it and those without anchors. */
 export function formatsIn(text: string): readonly SecretFormat[] {
   const formats = [...WITHOUT_ANCHOR];
   for (const one of ownersIn(text)) if ('pattern' in one) formats.push(one);
   return formats;
 }
 
-/** The cues that may stand in a text: those with an anchor in it. */
+/** The injection cues that may occur in a text: those with an anchor in it. */
 export function cuesIn(text: string): readonly Cue[] {
   const cues: Cue[] = [];
   for (const one of ownersIn(text)) if ('phrase' in one) cues.push(one);
@@ -123,7 +124,7 @@ function addOwners(text: string, at: number, key: number, owners: Set<SecretForm
 
 const always: Check = () => true;
 
-/** A token is at least this long behind its prefix. */
+/** Minimum length of a token after its prefix. */
 const MIN_TOKEN_AHEAD = 8;
 const TOKEN_AHEAD = /^[A-Za-z0-9_.=/+%:-]+$/;
 
@@ -132,7 +133,7 @@ function hasTokenAhead(text: string, at: number, length: number): boolean {
   return ahead.length === MIN_TOKEN_AHEAD && TOKEN_AHEAD.test(ahead);
 }
 
-/** Formats that begin with their anchor are followed by the token itself. */
+/** Formats whose anchor is not directly followed by the token. */
 const WITHOUT_AHEAD: ReadonlySet<string> = new Set([
   'azure-client-secret',
   'mailchimp-key',
@@ -147,7 +148,7 @@ function checkOf(format: SecretFormat): Check {
   return isCued || WITHOUT_AHEAD.has(format.kind) ? always : hasTokenAhead;
 }
 
-/** So many characters of a user name and its password may stand before their host. */
+/** Maximum number of characters of a user name and password before their host. */
 const MAX_CREDENTIALS = 17_388;
 const CREDENTIALS_END = unitsIn('/?#@"\'<>');
 
@@ -158,12 +159,13 @@ function hasCredentialsAhead(text: string, at: number): boolean {
   return text[end] === '@';
 }
 
-/** A user name before a host is shorter, or more than is worth reading. */
+/** A user name before a host is shorter; reading further costs too much. */
 const MAX_USER_NAME = 512;
 const USER_NAME_END = unitsIn('/?#@<');
 const JSON_USER_NAME_END = unitsIn('/?#@<"');
 
-/** True before a user name, or what is too long to tell. Crossed once: a long text may be nothing but hosts. */
+// True before a user name or a text too long to tell. Each host is crossed once, since a long text may be all
+// hosts.
 function hasUserNameAhead(text: string, at: number, length: number, isJson: boolean): boolean {
   const from = at + length;
   const reach = from + MAX_USER_NAME;
@@ -178,7 +180,7 @@ function unitsIn(signs: string): Uint8Array {
   return units;
 }
 
-/** The first place from `from` where a blank or one of the units stands, or the end; it may lie past `to`. */
+/** The first position from `from` with white space or one of the units, or the end. It may lie beyond `to`. */
 function crossTo(
   text: string,
   from: number,
@@ -202,21 +204,19 @@ function isBlank(text: string, at: number): boolean {
   return /\s/.test(text.charAt(at));
 }
 
-/** An assignment within the few characters behind a name, raw, or escaped once or twice. */
+/** An assignment within the few characters after a name, raw or escaped once or twice. */
 const ASSIGNED = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=](?![=>:])/;
 
-/**
- * What may stand behind the sign and is no secret: a quoted value shorter than one, a short word, a short
- * number, an object. It must end in what no value goes on over, and hold no escape.
- */
+// Values after the sign that are no secrets: short quoted values, words and numbers, and objects. Each must end
+// with a character that no value continues after, and hold no escape.
 const HARMLESS_VALUE =
   /^\s{0,8}(?:"[\w.-]{0,7}"[\s,;)}\]]|[A-Za-z_./-]{1,7}[\s,;)}\]]|\d{1,7}[\s,;)}\]]|\{)/;
 
-/** Ends of names that only continue a list or tell of progress (an escaped line end is no letter of one). */
+/** Prefixes of names for paging, progress or CSRF tokens (an escaped line end is not part of a name). */
 const HARMLESS_BEFORE =
   /(?<!\\)(?:next|page|continuation|cursor|sync|delta|csrf|xsrf|progress)[_-]?$/i;
 
-/** Name, quotes and escaped blanks at their longest, and the sign. */
+/** The maximum length of name, quotes, escaped blanks and the sign. */
 const ASSIGNMENT_REACH = 64;
 const VALUE_REACH = 24;
 
@@ -226,7 +226,7 @@ function isAssigned(text: string, at: number): boolean {
   return end < 0 || !HARMLESS_VALUE.test(text.slice(end, end + VALUE_REACH));
 }
 
-/** Where the sign behind a name ends; 0 where there is none, negative where it is of several characters. */
+/** End of the sign after a name; 0 where there is none, negative where it has several characters. */
 function signEnd(text: string, at: number): number {
   anchorChecks += ASSIGNMENT_CHECKS;
   const ahead = text.slice(at, at + ASSIGNMENT_REACH);
@@ -245,7 +245,7 @@ function isAssignedKey(text: string, at: number): boolean {
   );
 }
 
-/** A password within a connection string, where four characters are enough for one. */
+/** A password in a connection string, where four characters suffice. */
 function isConnectionPassword(text: string, at: number): boolean {
   return /^(?:password|pwd)(?:\s|\\{1,4}[nrt]){0,4}=/i.test(text.slice(at, at + ASSIGNMENT_REACH));
 }
@@ -254,18 +254,18 @@ const DANGEROUS_DATA = /^data:\s{0,4}(?:text|image|application|[;,])/i;
 
 /** How far from its anchor a cue may reach, in raw characters. */
 const CUE_REACH = 320;
-/** Longer stretches without a word are folded to one blank before cues are judged. */
+/** Longer stretches without a word are folded to one blank before cues are matched. */
 const WORDLESS = /[^A-Za-z0-9]{12}/;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** A quote with no backslash before it is no part of a string of JSON. */
+/** A quote without a preceding backslash is not part of a JSON string. */
 function isBorder(text: string, at: number): boolean {
   return text.charCodeAt(at) === QUOTE && text.charCodeAt(at - 1) !== BACKSLASH;
 }
 
-/** What a cue with this anchor may reach; in JSON no further than the string that it stands in. */
+/** The text that a cue with this anchor may cover; in JSON, at most the string around it. */
 function reachOf(text: string, at: number, length: number, isJson: boolean): string {
   let start = Math.max(0, at - CUE_REACH);
   let end = Math.min(text.length, at + length + CUE_REACH);
@@ -285,18 +285,18 @@ function cueCheck(near: CueAnchor['near']): Check {
   return (text, at, length, isJson) => {
     const around = reachOf(text, at, length, isJson);
     anchorChecks += Math.floor(around.length / SEARCHED_PER_CHECK);
-    // A word by itself has nothing near it.
+    // A word on its own has nothing near it.
     return around.length > length && (near.test(around) || WORDLESS.test(around));
   };
 }
 
-/** Phrases are made of whole words, so an anchor within a word is none of theirs. */
+/** Phrases consist of whole words, so an anchor inside a word belongs to none. */
 function phraseCheck(near: CueAnchor['near']): Check {
   const check = cueCheck(near);
   return (text, at, length, isJson) => !isWithinWord(text, at) && check(text, at, length, isJson);
 }
 
-/** True behind a letter or a digit, unless it is the letter of an escape. */
+/** True after a letter or a digit, unless it is the letter of an escape. */
 function isWithinWord(text: string, at: number): boolean {
   if (at === 0 || text.charCodeAt(at - 2) === BACKSLASH) return false;
   const before = text.charCodeAt(at - 1);

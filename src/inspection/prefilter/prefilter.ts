@@ -1,7 +1,7 @@
-// The prefilter: whether a text is surely clean, in one pass over its characters. It only errs towards
-// "look closer": what it calls clean, no detector finds anything in, decoded or not.
-// Raw JSON text may be given: every escape but those of line ends, tabs, quotes and single backslashes
-// counts as suspicious, so an escape hides nothing.
+// Decides in one pass over its characters whether a text is surely clean. INVARIANT: it errs only towards further
+// inspection; in a text that it calls clean no detector finds anything, decoded or not.
+// It also accepts raw JSON text: every escape but those of line ends, tabs, quotes and single backslashes is
+// suspicious, so that an escape hides nothing.
 
 import { MAX_QUIET_QUERY_CHARS } from '../detectors/html.js';
 import { IBAN_LENGTHS } from '../detectors/pii.js';
@@ -9,13 +9,11 @@ import { isConfusable, isPlainBeyondAscii } from '../detectors/unicode.js';
 import { ANCHOR_STARTS, isAnchored, nextAnchorKey, resetAnchorChecks } from './anchors.js';
 import { BEYOND, createGateScan, type GateScan, layOut, RUN_FLAG } from './simd.js';
 
-// The exact look of the prefilter at one character: a sign, a digit or what lies beyond ASCII. It tells
-// whether something that a detector knows could begin, end or hide there. Errs only towards "it could".
-
 const MAX_ASCII = 0x7e;
 const BACKSLASH = 0x5c;
 
-/** Whether a digit, sign or character beyond ASCII (`isJson`: of valid JSON) asks for a closer look at the whole text. */
+// Whether a digit, sign or character beyond ASCII at this position could belong to something that a detector
+// finds. `isJson`: the text is valid JSON.
 function isSuspiciousUnit(text: string, at: number, isJson: boolean): boolean {
   if (isDigit(text, at)) return isSuspiciousDigit(text, at);
   const code = text.charCodeAt(at);
@@ -52,9 +50,9 @@ function isSuspiciousSign(text: string, at: number, code: number, isJson: boolea
   }
 }
 
-/** A query longer than the target of a link may have, as far as blanks and tags let it go on. */
+/** A query longer than a link target may have, up to white space or a tag. */
 const LONG_QUERY = new RegExp(`^[^\\s<]{${MAX_QUIET_QUERY_CHARS + 1}}`);
-/** The same within one string of JSON. */
+/** The same within one JSON string. */
 const LONG_JSON_QUERY = new RegExp(`^(?:\\\\.|[^\\s<"\\\\]){${MAX_QUIET_QUERY_CHARS + 1}}`);
 
 function isLongQuery(text: string, at: number, isJson: boolean): boolean {
@@ -62,13 +60,13 @@ function isLongQuery(text: string, at: number, isJson: boolean): boolean {
   return (isJson ? LONG_JSON_QUERY : LONG_QUERY).test(ahead);
 }
 
-/** How far a stretch of blank lines is followed, in raw characters. */
+/** How far blank lines are followed, in raw characters. */
 const BLANK_REACH = 64 * MIN_BLANK_LINES;
 const MAX_SLASHES = 4;
 const BLANK = /[ \t\n\r]/;
 const BLANK_ESCAPE = /[nrt]/;
 
-/** Blank lines, raw or escaped once or twice, by which text could be pushed out of sight. */
+/** Whether blank lines follow, raw or escaped once or twice, that could push text out of sight. */
 function isBlankRun(text: string, from: number): boolean {
   const ahead = text.slice(from, from + BLANK_REACH);
   let lines = 0;
@@ -82,14 +80,14 @@ function isBlankRun(text: string, from: number): boolean {
   return lines >= MIN_BLANK_LINES;
 }
 
-/** The position behind up to four backslashes. */
+/** The position after up to four backslashes. */
 function behindSlashes(text: string, at: number): number {
   let end = at + 1;
   while (end - at < MAX_SLASHES && text.charCodeAt(end) === BACKSLASH) end++;
   return end;
 }
 
-/** True for a character beyond ASCII that is only what it looks like, at either half of a pair. */
+/** Whether a character beyond ASCII is only what it looks like. Works for either half of a surrogate pair. */
 function isPlainBeyond(text: string, at: number, code: number): boolean {
   if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable);
   const codePoint = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
@@ -102,7 +100,7 @@ const MIN_CARD_DIGITS = 12;
 const SSN = /\d{3}([-. ])\d{2}\1\d{4}$/;
 const IBAN = /[A-Za-z]{2}\d\d$/;
 
-/** At the last digit of a group: whether it could end or begin a number of a person. */
+/** At the last digit of a group: whether a card, social security or account number could end or begin here. */
 function isSuspiciousDigit(text: string, at: number): boolean {
   if (isDigit(text, at + 1)) return isIbanStart(text, at);
   let digits = 0;
@@ -128,7 +126,7 @@ function isSeparator(code: number): boolean {
   return code === 0x20 || code === 0x2d || code === 0x2e;
 }
 
-/** Bits of a character: whether a run goes on over it, and whether it asks for a closer look. */
+/** Bits of a character: it may be part of a token, it is a digit, it is suspicious. */
 const TOKEN = 1;
 const DIGIT = 2;
 const SIGN = 4;
@@ -143,14 +141,12 @@ for (let code = 0; code <= MAX_ASCII; code++) {
   traits[code] = trait;
 }
 
-/** Two classes of five bits, and a character of seven. */
+/** Combinations of two character classes of five bits each. A character has seven bits. */
 const PAIRS = 1 << 10;
 const ANCHOR = 2;
 
-/**
- * All that a character needs in one look-up, by the classes of the two before it and itself: TOKEN, and
- * LOOK where an anchor may begin two characters back, or the character itself asks for it.
- */
+// One look-up per character, by the classes of the two before it and the character itself: TOKEN, and ANCHOR
+// where an anchor may begin two characters back or the character itself needs a check.
 const MARKS = new Uint8Array(PAIRS << 7);
 for (let two = 0; two < PAIRS; two++) {
   for (let unit = 0; unit <= BEYOND; unit++) {
@@ -160,32 +156,32 @@ for (let two = 0; two < PAIRS; two++) {
   }
 }
 
-/** A run of this many token characters may be a secret: sixteen bits set. */
+/** A run of this many token characters may be a secret. `run` keeps one bit for each of them. */
 const MIN_RUN = 16;
 
 const fast = createGateScan();
 
-/** True where no detector of this folder finds anything in the text, or in any string of JSON text. */
+/** Whether no detector finds anything in the text, or in any string of a JSON text. */
 export function isSurelyClean(text: string): boolean {
   return isClean(text, false);
 }
 
 /**
- * As {@link isSurelyClean}, for text that was read as valid JSON: what stands in one string is no reason
- * to look closer at another. Texts that a reader joins are to be asked about apart.
+ * Like {@link isSurelyClean}, for text known to be valid JSON: what one string holds does not make another
+ * suspicious. Texts that a reader joins must be checked separately.
  */
 export function isSurelyCleanJson(text: string): boolean {
   return isClean(text, true);
 }
 
-/** So many characters are scanned before their places are looked at: what is dirty is mostly so early. */
+/** Characters scanned before their positions are checked. A text that is not clean mostly shows it early. */
 const SLICE = 4096;
 
 function isClean(text: string, isJson: boolean): boolean {
   resetAnchorChecks();
   if (fast?.take(text) !== true) return isCleanBySteps(text, isJson);
   for (let from = 0; from < text.length; from += SLICE) {
-    // A run may lie across the border of two slices.
+    // A run may cross the boundary between two slices.
     const count = fast.scan(Math.max(0, from - MIN_RUN), Math.min(text.length, from + SLICE));
     if (count < 0) return isCleanBySteps(text, isJson);
     if (isSuspiciousSlice(fast, count, text, isJson)) return false;
@@ -213,10 +209,10 @@ function isSuspiciousSlice(
   return false;
 }
 
-/** The same answer without vectors, a character at a time: the reference, and the way of long texts. */
+/** The same check without SIMD, one character at a time: the reference, and the fallback for long texts. */
 export function isCleanBySteps(text: string, isJson: boolean): boolean {
   resetAnchorChecks();
-  // Tables and bounds are locals, which stay in registers, and numbers are literals.
+  // Local tables and literal numbers stay in registers, which makes this loop faster.
   const units = unitsOf(text);
   const marks = MARKS;
   const { length } = text;
@@ -246,28 +242,26 @@ function isSuspiciousPlace(text: string, at: number, unit: number, isJson: boole
   return trait > TOKEN && isSuspiciousUnit(text, at, isJson);
 }
 
-/** Texts up to this length are laid out in memory that is kept. */
+/** Texts up to this length reuse one buffer. */
 const MAX_KEPT_UNITS = 256 * 1024;
 const kept = new Uint8Array(MAX_KEPT_UNITS);
 
-/**
- * The characters of a text as bytes, which are read several times faster than a string; good until the
- * next call.
- */
+// The characters of a text as bytes, which are read several times faster than a string. Valid until the next
+// call.
 function unitsOf(text: string): Uint8Array {
   const units = text.length <= MAX_KEPT_UNITS ? kept : new Uint8Array(text.length);
   layOut(text, units);
   return units;
 }
 
-/** Where the run of token characters around `at` begins. */
+/** Start of the run of token characters around `at`. */
 function runStart(units: Uint8Array, at: number): number {
   let start = at;
   while (start > 0 && ((traits[units[start - 1] ?? 0] ?? 0) & TOKEN) !== 0) start--;
   return start;
 }
 
-/** Where the run of token characters around `at` ends. */
+/** End of the run of token characters around `at`. */
 function runEnd(units: Uint8Array, at: number, length: number): number {
   let end = at + 1;
   while (end < length && ((traits[units[end] ?? 0] ?? 0) & TOKEN) !== 0) end++;
@@ -276,7 +270,7 @@ function runEnd(units: Uint8Array, at: number, length: number): number {
 
 const MIN_RUN_CAPITALS = 4;
 
-/** A run that could be a token or encoded text: with a digit or with many capitals. */
+/** Whether a run could be a token or encoded text: it has a digit or several capitals. */
 function isSuspiciousRun(units: Uint8Array, start: number, end: number): boolean {
   let capitals = 0;
   for (let at = start; at < end; at++) {

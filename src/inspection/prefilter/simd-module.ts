@@ -1,18 +1,16 @@
-// The fast pass of the prefilter as instructions: sixteen characters at a time, it notes every place that
-// gate.ts must look at, and some that it need not. A table for each of four characters in a row says in
-// which buckets of anchors they may stand; what falls into one is compared with the anchors themselves.
-// Reads the tables of gate-memory.ts. Source: WebAssembly core specification 2.0, §4.4.
-
-// Where the tables, the text and the noted places of the fast pass stand in its memory, and what the bits
-// of a kind mean. Numbers only.
+// Assembles the WebAssembly module of the SIMD pass: sixteen characters at a time, it records every position that
+// prefilter.ts must check, and some that it need not. For each of four consecutive characters a table holds the
+// buckets of anchors that accept it there; a match in one bucket is compared with the anchors themselves. simd.ts
+// fills the tables. The writer knows only the instructions used here and validates nothing; the engine does.
+// Source: WebAssembly core specification 2.0, §4.4, §5.4 and §5.5 (binary format, vector instructions included).
 
 export const VECTOR_BYTES = 16;
-/** How many characters in a row the buckets of anchors know; buckets come by eights, one vector of bits each. */
+/** The number of consecutive characters that buckets cover. Buckets come in groups of eight, one bit each. */
 export const POSITIONS = 4;
 export const GROUPS = 1;
 export const BUCKETS = 8 * GROUPS;
 
-/** Kinds of characters by their lower and upper half: each bit is a set of lower and of upper halves. */
+/** Kinds of characters by lower and upper nibble: each bit is a set of lower and a set of upper nibbles. */
 export const LOW_AT = 0;
 export const HIGH_AT = 16;
 /** Eight bytes that fold both cases of a letter into one. */
@@ -22,8 +20,8 @@ export const BUCKETS_AT = 64;
 export const KEYS_AT = 1024;
 const KEYS_BYTES = 1 << 15;
 /**
- * By a sign or digit and the character behind it: 0 nothing to look at, 1 a closer look, 2 the last digit
- * of a group, 3 a digit before another, 4 the sign of an escaped line end.
+ * By a sign or digit and the next character: 0 no check, 1 check, 2 the last digit of a group, 3 a digit before
+ * another digit, 4 the backslash of an escaped line end.
  */
 export const PAIRS_AT = KEYS_AT + KEYS_BYTES;
 const PAIRS_BYTES = 1 << 14;
@@ -32,26 +30,22 @@ export const LISTS_AT = PAIRS_AT + PAIRS_BYTES;
 export const ENTRIES_AT = LISTS_AT + 1024;
 export const ENTRY_BYTES = 16;
 
-/** Places that one pass may note. */
+/** Maximum number of positions recorded by one pass. */
 const MAX_PLACES = 16_384;
 export const OUT_AT = 128 * 1024;
-/** The text stands behind a gap, for what is read before its first character. */
+/** The text follows a gap, because bytes before its first character are read too. */
 export const TEXT_AT = OUT_AT + 4 * MAX_PLACES + 64;
 export const MAX_TEXT_UNITS = 256 * 1024;
 export const MEMORY_BYTES = TEXT_AT + MAX_TEXT_UNITS + 4 * VECTOR_BYTES;
 
-/** A noted place that lies in a run of token characters. */
+/** Marks a position that lies in a run of token characters. */
 export const RUN_FLAG = 1 << 30;
 
 const TOKEN_BITS = 0b0001_1111;
 const DIGIT_BITS = 0b0000_0100;
 const ANCHOR_BITS = 0b1110_0000;
 
-// Writes the bytes of a WebAssembly module with one memory and one function, out of instructions that are
-// named here one by one: just enough for gate-scan-code.ts. Checks nothing; the engine validates.
-// Source: WebAssembly core specification 2.0, §5.4 and §5.5 (binary format, vector instructions included).
-
-/** Instructions as bytes, in the order of the binary format. */
+/** Encoded instructions. */
 type Code = readonly number[];
 
 const I32 = 0x7f;
@@ -70,7 +64,7 @@ function unsigned(value: number): number[] {
   return bytes;
 }
 
-/** LEB128, signed, of a number of 32 bits. */
+/** LEB128, signed, for a 32-bit number. */
 function signed(value: number): number[] {
   const bytes: number[] = [];
   let rest = value | 0;
@@ -88,7 +82,7 @@ const load =
   (opcode: Code) =>
   (offset: number): Code => [...opcode, 0, ...unsigned(offset)];
 
-/** One instruction each; those that read memory take the offset that is added to the address. */
+/** One instruction each. Those that read memory take the offset that is added to the address. */
 const op = {
   get: (local: number): Code => [0x20, ...unsigned(local)],
   set: (local: number): Code => [0x21, ...unsigned(local)],
@@ -152,8 +146,8 @@ function name(text: string): Code {
 }
 
 /**
- * A module that exports `memory`, of `memoryBytes` rounded up to pages, and `scan`, which takes
- * numbers of 32 bits and gives one.
+ * Writes a module that exports `memory`, of `memoryBytes` rounded up to pages, and `scan`, which takes 32-bit
+ * numbers and returns one.
  */
 export function writeModule(
   locals: Locals,
@@ -174,15 +168,15 @@ export function writeModule(
   ]);
 }
 
-/** The parameters: where the sixteen characters begin, which goes on, and where the pass ends. */
+/** Parameters: the offset of the current sixteen characters, which advances, and the end of the pass. */
 const AT = 0;
 const END = 1;
-/** Where the next place is noted. */
+/** Offset at which the next position is recorded. */
 const OUT = 2;
-/** How many token characters stand before `AT`, how many behind it. */
+/** The number of token characters before `AT`, and after it. */
 const BEFORE = 3;
 const AHEAD = 4;
-/** Places of this step that are still to be looked at, and the one that is. */
+/** The positions of this step that are still to be checked, and the current one. */
 const MASK = 5;
 const PLACE = 6;
 const TEMP = 7;
@@ -191,14 +185,14 @@ const UNITS = 9;
 const KINDS = 10;
 const CLASS = 11;
 const OTHER_HALF = 12;
-/** Constants, each in all bytes of a vector. */
+/** Constants, each repeated in all bytes of a vector. */
 const FIVE_BITS = 13;
 const FIFTH_BIT = 14;
 const LOW_HALF = 15;
 const TOKENS = 16;
 const ANCHOR_MASK = 17;
 const NOTHING = 18;
-/** What fits so far, one vector for each group of eight buckets. */
+/** The buckets that match so far, one vector for each group of eight. */
 const FITS = 19;
 
 export const LOCALS = { parameters: 2, numbers: 7, vectors: 10 + GROUPS } as const;
@@ -210,7 +204,7 @@ const ZERO = 0x30;
 const LETTER_A = 0x61;
 const LETTERS = 26;
 const BACKSLASH = 0x5c;
-/** The last eleven of sixteen characters: the shortest number of a person, with its signs. */
+/** The last eleven of sixteen characters: the length of the shortest personal number, with separators. */
 const LAST_ELEVEN = 0xffe0;
 const ALL = 0xffff;
 
@@ -224,10 +218,10 @@ const local = (index: number): readonly Code[] => [op.get(index)];
 const table = (address: number): readonly Code[] => [op.i32(0), op.loadVector(address)];
 const splat = (value: number): readonly Code[] => [op.i32(value), op.splat];
 
-/** The character `offset` behind the place. */
+/** The character `offset` after the current position. */
 const unitAt = (offset: number): readonly Code[] => [op.get(PLACE), op.load8(TEXT_AT + offset)];
 
-/** Notes a place; too many of them end the pass with -1. */
+/** Records a position. Too many positions end the pass with -1. */
 function note(place: readonly Code[]): readonly Code[] {
   return [
     ...[op.get(OUT), ...place, op.store32(OUT_AT)],
@@ -236,7 +230,7 @@ function note(place: readonly Code[]): readonly Code[] {
   ];
 }
 
-/** Goes through the bits of `MASK`, the lowest first: `PLACE` is each of them in turn. */
+/** Iterates over the bits of `MASK` from the lowest, setting `PLACE` to each position. */
 function forEachPlace(body: readonly Code[]): readonly Code[] {
   return [
     ...[op.block, op.loop, op.get(MASK), op.eqz, op.branchIf(1)],
@@ -246,13 +240,13 @@ function forEachPlace(body: readonly Code[]): readonly Code[] {
   ];
 }
 
-/** True where a number of 32 bits lies in a stretch of `count` from `first`. */
+/** Whether a 32-bit number lies in the range of `count` from `first`. */
 const isWithin = (value: readonly Code[], first: number, count: number): readonly Code[] => [
   ...both(value, number(first), [op.subtract], number(count)),
   op.less,
 ];
 
-/** Which kinds of character stand at `AT`: two look-ups by half a byte each. */
+/** Determines the kinds of the characters at `AT` by two look-ups of a nibble each. */
 const readKinds: readonly Code[] = [
   ...[op.get(AT), op.loadVector(TEXT_AT), op.set(UNITS)],
   ...both(table(LOW_AT), local(UNITS), local(LOW_HALF), [op.vectorAnd, op.swizzle]),
@@ -260,12 +254,12 @@ const readKinds: readonly Code[] = [
   ...[op.vectorAnd, op.set(KINDS)],
 ];
 
-/** A bit for each character that is of one of these kinds. */
+/** A bit for each character of one of these kinds. */
 const maskOf = (kinds: number): readonly Code[] => [
   ...[op.get(KINDS), op.get(kinds), op.vectorAnd, op.get(NOTHING), op.bytesNotEqual, op.bitmask],
 ];
 
-/** A run of sixteen token characters is noted once, where it becomes that long. */
+/** Records a run of token characters once, when it reaches sixteen. */
 const followRuns: readonly Code[] = [
   ...both(maskOf(TOKENS), [op.set(TEMP)]),
   ...[op.get(TEMP), op.i32(0x1ffff), op.xor, op.ctz, op.set(AHEAD)],
@@ -278,7 +272,7 @@ const followRuns: readonly Code[] = [
   ...[op.set(BEFORE), op.end],
 ];
 
-/** Two letters and two digits, with which an account number begins. */
+/** Two letters and two digits, with which an IBAN begins. */
 const isAccountStart: readonly Code[] = [
   ...isWithin(unitAt(-1), ZERO, 10),
   ...isWithin(both(unitAt(-2), number(SPACE), [op.or]), LETTER_A, LETTERS),
@@ -286,7 +280,7 @@ const isAccountStart: readonly Code[] = [
   ...[op.and, op.and],
 ];
 
-/** At the last digit of a group: nothing but digits and their separators on eleven characters. */
+/** At the last digit of a group: eleven characters that are all digits or separators. */
 const isLongNumber: readonly Code[] = [
   ...[op.get(PLACE), op.loadVector(TEXT_AT - VECTOR_BYTES + 1), op.set(CLASS)],
   ...both(local(CLASS), splat(ZERO), [op.bytesSubtract], splat(10), [op.bytesLess]),
@@ -297,13 +291,13 @@ const isLongNumber: readonly Code[] = [
   ...[op.bitmask, op.i32(LAST_ELEVEN), op.and, op.i32(LAST_ELEVEN), op.eq],
 ];
 
-/** The sign before an escaped line end that something blank follows. */
+/** The backslash of an escaped line end that is followed by a blank or another escape. */
 const isBlankAhead: readonly Code[] = [
   ...both(unitAt(2), number(SPACE + 1), [op.less]),
   ...both(unitAt(2), number(BACKSLASH), [op.eq, op.or]),
 ];
 
-/** What PAIRS says of a sign or digit and the character behind it: 0 nothing, else as in gate-layout.ts. */
+/** Applies PAIRS to a sign or digit and the next character. */
 const checkSigns: readonly Code[] = [
   ...both(maskOf(ANCHOR_MASK), [op.set(MASK)]),
   ...forEachPlace([
@@ -319,7 +313,7 @@ const checkSigns: readonly Code[] = [
   ]),
 ];
 
-/** Which buckets take the four characters from two before each place to one behind it. */
+/** The buckets that accept the four characters from two before each position to one after it. */
 const fitBuckets: readonly Code[] = Array.from({ length: POSITIONS }, (_, position) => [
   ...[op.get(AT), op.loadVector(TEXT_AT - 2 + position), op.get(FIVE_BITS), op.vectorAnd],
   ...[op.tee(CLASS), op.get(FIFTH_BIT), op.vectorXor, op.set(OTHER_HALF)],
@@ -338,14 +332,14 @@ const fitsAnywhere: readonly Code[] = Array.from({ length: GROUPS }, (_, group) 
   group === 0 ? [op.get(FITS)] : [op.get(FITS + group), op.vectorOr],
 ).flat();
 
-/** The key of gate-anchors.ts of the three characters that end at the place. */
+/** The key (see anchors.ts) of the three characters that end at the position. */
 const keyOfPlace: readonly Code[] = [
   ...both(unitAt(-2), number(0x1f), [op.and], number(10), [op.shiftLeft]),
   ...both(unitAt(-1), number(0x1f), [op.and], number(5), [op.shiftLeft, op.or]),
   ...both(unitAt(0), number(0x1f), [op.and, op.or]),
 ];
 
-/** Compares the first eight characters from two before the place with each anchor of their key. */
+/** Compares eight characters, from two before the position, with each anchor that has their key. */
 const checkAnchors: readonly Code[] = [
   ...both(fitBuckets, fitsAnywhere, [op.get(NOTHING), op.bytesNotEqual, op.bitmask, op.set(MASK)]),
   ...forEachPlace([
@@ -368,7 +362,7 @@ const CONSTANTS = [
   [NOTHING, 0],
 ] as const;
 
-/** The body of the function: from the number of characters to the number of places, or -1. */
+/** The body of `scan`: records the positions between the parameters and returns their number, or -1. */
 export const SCAN_CODE: readonly Code[] = [
   ...CONSTANTS.flatMap(([index, value]) => [...splat(value), op.set(index)]),
   ...[op.block, op.loop, op.get(AT), op.get(END), op.less, op.eqz, op.branchIf(1)],

@@ -1,5 +1,7 @@
-// The tables of the fast pass, made from the anchors and signs that the exact look of gate.ts knows. Each
-// errs only towards "look here": a place that a table passes over, the exact look would pass over too.
+// Runs the SIMD pass of the prefilter: builds its tables from the anchors and signs that prefilter.ts checks,
+// copies a text into its memory and returns the positions that need a check. Without SIMD, or for a text that is
+// too long or has too many positions, it returns no result, and prefilter.ts reads the text itself.
+// INVARIANT: the tables err only towards a check; prefilter.ts would find nothing at a position that they skip.
 
 import { ANCHORS, nextAnchorKey } from './anchors.js';
 import {
@@ -26,11 +28,7 @@ import {
   writeModule,
 } from './simd-module.js';
 
-// Sorts the anchors of the prefilter into as many buckets as their vectors have bits, so that few places of
-// ordinary text look like the beginning of one. A bucket says, for each of four characters in a row, which
-// classes may stand there; it only errs towards "may begin here". Decides nothing.
-
-/** By position: the classes that may stand there, a bit for each. */
+/** For each of four consecutive positions, the character classes that may occur there, one bit for each. */
 type Bucket = readonly [number, number, number, number];
 
 /** The first three classes of an anchor, and those that may come fourth. */
@@ -39,7 +37,7 @@ type AnchorStart = Bucket;
 const BUCKET_POSITIONS = 4;
 const CLASSES = 32;
 
-/** How often a character of each class stands in prose, code and JSON, in thousandths. */
+/** Frequency of each character class in prose, code and JSON, in thousandths. */
 const FREQUENCY = [
   130, 50, 22, 40, 28, 85, 15, 16, 25, 58, 3, 6, 32, 30, 55, 57, 25, 8, 60, 55, 65, 23, 12, 10, 6,
   12, 14, 8, 18, 10, 14, 7,
@@ -53,7 +51,7 @@ function share(classes: number): number {
   return sum / 1000;
 }
 
-/** How often a place of ordinary text is taken for one of this bucket. */
+/** Estimated frequency with which a position of ordinary text matches this bucket. */
 function costOf([first, second, third, fourth]: Bucket): number {
   return share(first) * share(second) * share(third) * share(fourth);
 }
@@ -72,7 +70,8 @@ function joined(one: Group, other: Group): number {
   return costOf(union(one.bucket, other.bucket)) - one.cost - other.cost;
 }
 
-/** Joins, again and again, the two groups whose union costs least more than they do apart. */
+// Sorts anchors into as many buckets as a vector has bits: repeatedly joins the two groups whose union adds the
+// fewest false matches.
 function sortIntoBuckets(starts: readonly AnchorStart[], maxBuckets: number): readonly Bucket[] {
   const groups = groupByTwo(starts);
   const extra = groups.map((one) => groups.map((other) => joined(one, other)));
@@ -92,7 +91,7 @@ function sortIntoBuckets(starts: readonly AnchorStart[], maxBuckets: number): re
 
 type Costs = number[][];
 
-/** The costs of joining a group that has changed, in its row and its column. */
+/** Updates the costs of joining a changed group, in its row and its column. */
 function recompute(extra: Costs, groups: readonly Group[], changed: number): void {
   const made = groups[changed];
   const row = extra[changed];
@@ -104,7 +103,7 @@ function recompute(extra: Costs, groups: readonly Group[], changed: number): voi
   }
 }
 
-/** Anchors that begin with the same two classes go together from the start. */
+/** Anchors that begin with the same two classes share a group from the start. */
 function groupByTwo(starts: readonly AnchorStart[]): Group[] {
   const byTwo = new Map<string, Bucket>();
   for (const start of starts) {
@@ -129,7 +128,7 @@ function cheapest(extra: readonly (readonly number[])[]): readonly [number, numb
   return found;
 }
 
-/** For a position and a half of the classes: sixteen bytes, each the buckets that take that class there. */
+/** For a position and half of the classes, sixteen bytes: for each class, the buckets that accept it there. */
 function bucketTable(buckets: readonly Bucket[], position: number, half: 0 | 1): readonly number[] {
   return Array.from({ length: CLASSES / 2 }, (_, offset) => {
     let bits = 0;
@@ -147,14 +146,14 @@ const UNITS = 0x80;
 
 const EVERY_CLASS = -1;
 
-/** Each kind is a set of lower halves under a set of upper halves, so that two look-ups tell it. */
+/** Each kind combines a set of lower nibbles with a set of upper nibbles, so that two look-ups detect it. */
 const KINDS: readonly { readonly upper: readonly number[]; readonly lower: readonly number[] }[] = [
   { upper: [4, 6], lower: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] },
   { upper: [5, 7], lower: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] },
   { upper: [3], lower: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] },
   { upper: [2], lower: [0xb, 0xd, 0xf] },
   { upper: [5], lower: [0xf] },
-  // Controls; then ! # % &; then < \ ] | and what stands for all beyond ASCII, with some that ask for nothing.
+  // Controls; then ! # % &; then < \ ] | and BEYOND, with some characters that need no check.
   { upper: [0, 1], lower: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] },
   { upper: [2], lower: [1, 3, 5, 6] },
   { upper: [3, 5, 7], lower: [0xc, 0xd, 0xf] },
@@ -167,7 +166,7 @@ function fillKinds(memory: Uint8Array): void {
   }
 }
 
-/** What must stand behind a sign for it to ask for a look; every other sign and control always asks. */
+/** The characters that must follow a sign for it to need a check. Any other sign or control always needs one. */
 const BEHIND: { readonly [sign: string]: RegExp } = {
   '<': /[A-Za-z!/?|<]/,
   '\\': /[ubfxX/]/,
@@ -255,12 +254,12 @@ function fillLists(memory: Uint8Array): void {
       }
       entry += ENTRY_BYTES;
     }
-    // The empty mask that ends a list.
+    // An empty mask ends the list.
     entry += ENTRY_BYTES;
   }
 }
 
-/** Writes all tables into the memory of the pass. */
+/** Writes all tables into the memory of the module. */
 function fillTables(memory: Uint8Array): void {
   fillKinds(memory);
   memory.fill(CASE_BIT, FOLD_AT, FOLD_AT + COMPARED_BYTES);
@@ -269,16 +268,12 @@ function fillTables(memory: Uint8Array): void {
   fillLists(memory);
 }
 
-// The fast pass of the prefilter at work: lays a text out in the memory of its module and gives the places
-// that need a look. Where the engine has no vectors, or a text is too long or too full of places, there is
-// no answer, and gate.ts reads the text itself.
-
-/** Stands for every character beyond ASCII. */
+/** Replaces every character beyond ASCII. */
 export const BEYOND = 0x7f;
 const MAX_ASCII = 0x7e;
 const BLANK = 0x20;
 
-/** What the engine offers of WebAssembly, as far as it is needed here. */
+/** The parts of WebAssembly that are used here. */
 type Engine = {
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object;
   readonly Instance: new (
@@ -292,15 +287,14 @@ type Engine = {
 };
 
 export type GateScan = {
-  /** Lays a text out for `scan`; false where it is too long. */
+  /** Copies a text into memory for `scan`. Returns false where it is too long. */
   take(text: string): boolean;
   /**
-   * How many places from `from` to `end` of the text need a look; they stand in `places` until the next call,
-   * and some may lie behind `end`. Negative where they are too many. What lies before `from` is not known
-   * to be the beginning of a run.
+   * Returns how many positions from `from` to `end` need a check, negative where there are too many. They are in
+   * `places` until the next call; some may lie beyond `end`. A run is counted from `from` at the earliest.
    */
   scan(from: number, end: number): number;
-  /** Each the position of a character; with RUN_FLAG one within or just behind the start of a run. */
+  /** Positions of characters. With RUN_FLAG set, a position within a run or just after its start. */
   readonly places: Int32Array;
   /** The characters of the text that was scanned last. */
   readonly units: Uint8Array;
@@ -310,7 +304,7 @@ export { RUN_FLAG };
 
 const encoder = new TextEncoder();
 
-/** Makes the pass; `undefined` where the engine cannot run it. */
+/** Creates the SIMD pass; undefined where the engine cannot run it. */
 export function createGateScan(): GateScan | undefined {
   const { WebAssembly: engine } = globalThis as { readonly WebAssembly?: Engine };
   if (engine === undefined) return undefined;
@@ -328,7 +322,7 @@ export function createGateScan(): GateScan | undefined {
         const { length } = text;
         if (length > MAX_TEXT_UNITS) return false;
         layOut(text, units);
-        // Blanks ask for nothing, so what the last step reads behind the text adds no place.
+        // The last step reads past the end of the text. Blanks there add no positions.
         all.fill(BLANK, TEXT_AT + length, TEXT_AT + length + 2 * VECTOR_BYTES);
         return true;
       },
@@ -338,7 +332,7 @@ export function createGateScan(): GateScan | undefined {
   }
 }
 
-/** Writes the characters of a text as bytes. Of ASCII, the bytes of UTF-8 are the characters. */
+/** Writes the characters of a text as bytes. ASCII text is its own UTF-8 encoding. */
 export function layOut(text: string, units: Uint8Array): void {
   const { length } = text;
   const { read, written } = encoder.encodeInto(text, units);
