@@ -133,7 +133,7 @@ export type ShownRevocation = {
   readonly expires: string;
 };
 
-type Revoking =
+type RevokeOutcome =
   /** `isShared`: in the store; otherwise in force on this replica only, and shared as soon as possible. */
   | { readonly kind: 'revoked'; readonly shown: ShownRevocation; readonly isShared: boolean }
   | { readonly kind: 'unknown-issuer' | 'full' };
@@ -141,7 +141,7 @@ type Revoking =
 export type RevocationService = {
   /** The revocations in force, newest first. */
   list(): readonly ShownRevocation[];
-  revoke(order: RevocationOrder, by: string): Promise<Revoking>;
+  revoke(order: RevocationOrder, by: string): Promise<RevokeOutcome>;
   lift(id: string): Promise<'lifted' | 'unknown' | 'unavailable'>;
 };
 
@@ -161,7 +161,7 @@ type RevocationReply = {
 
 const PATH = '/api/revocations';
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const MAY: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> = {
+const ALLOWED_ROLES: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> = {
   'list-revocations': ['viewer', 'reviewer', 'admin'],
   revoke: ['reviewer', 'admin'],
   'lift-revocation': ['admin'],
@@ -192,7 +192,7 @@ export async function respondToRevocation(
   body: { readonly type: string | undefined; readonly read: () => Promise<string | undefined> },
   revocations: RevocationService,
 ): Promise<RevocationReply> {
-  if (!MAY[asked.action].some((role) => roles.includes(role)))
+  if (!ALLOWED_ROLES[asked.action].some((role) => roles.includes(role)))
     return { response: refusal(403, 'This takes another role.') };
   switch (asked.action) {
     case 'list-revocations':

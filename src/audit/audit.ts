@@ -16,12 +16,12 @@ import {
 } from './chain.js';
 import {
   type AuditEvent,
+  buildEvent,
   decisionEvent,
   type EventContext,
   type EventText,
-  type GatewayFacts,
+  type GatewayInfo,
   outcomeEvent,
-  plainEvent,
 } from './event.js';
 import type { ChainWriter, SinkResult } from './sink.js';
 import { AuditSink } from './sink.js';
@@ -29,7 +29,7 @@ import { AuditSink } from './sink.js';
 /** Failed authentications written per second; the others are counted in the next event that is written. */
 export const AUTH_FAILURES_PER_SECOND = 50;
 
-export type Recorded = 'durable' | 'unavailable';
+export type RecordResult = 'durable' | 'unavailable';
 
 /** Hashes of the configuration files in force. */
 export type Versions = { readonly config: string; readonly policy: string; readonly pins: string };
@@ -72,12 +72,12 @@ export interface Audit {
    */
   acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
   /** Opens all sinks and writes their first line. `unavailable` if one cannot be written. */
-  start(): Promise<Recorded>;
+  start(): Promise<RecordResult>;
   /**
    * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it
    * durably, otherwise at once. Never rejects.
    */
-  decision(record: RequestRecord): Promise<Recorded>;
+  decision(record: RequestRecord): Promise<RecordResult>;
   /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */
   outcome(record: RequestRecord, totalMs: number): void;
   /** Records any other event. Failed authentications above the rate are counted and not written. */
@@ -95,12 +95,12 @@ export interface Audit {
 /** The longest delay of a platform timer; a longer one would fire continuously. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-const DURABLE: Promise<Recorded> = Promise.resolve('durable');
+const DURABLE: Promise<RecordResult> = Promise.resolve('durable');
 
-type Budget = { take(): boolean; suppressed(): number };
+type RateBudget = { take(): boolean; suppressed(): number };
 
 /** A token bucket that is filled evenly; refusals are counted until the count is read. */
-function createBudget(perSecond: number, now: () => number): Budget {
+function createBudget(perSecond: number, now: () => number): RateBudget {
   let tokens = perSecond;
   let filledAt = now();
   let refused = 0;
@@ -149,17 +149,17 @@ function createSinkStates(onState: (error: string | undefined) => void) {
   };
 }
 
-type Builder = {
+type EventBuilder = {
   context(): EventContext;
   lifecycle(event: string, detail: Readonly<Record<string, string | number>>): EventText;
   checkpoint(head: ChainHead): EventText;
   setVersions(versions: Versions): void;
 };
 
-function createBuilder(ports: AuditPorts): Builder {
+function createEventBuilder(ports: AuditPorts): EventBuilder {
   const { signer, now, mask } = ports;
   const bounds = boundsOf(ports.settings);
-  let gateway: GatewayFacts = {
+  let gateway: GatewayInfo = {
     instance: ports.instance,
     version: ports.version,
     ...ports.versions,
@@ -174,12 +174,12 @@ function createBuilder(ports: AuditPorts): Builder {
     lifecycle(event, detail) {
       const key = event === 'started' ? signer.publicKeys()[0] : undefined;
       const keys = key === undefined ? {} : { key_id: key.keyId, public_key: key.publicKey };
-      return plainEvent({ type: 'lifecycle', event, detail: { ...detail, ...keys } }, context());
+      return buildEvent({ type: 'lifecycle', event, detail: { ...detail, ...keys } }, context());
     },
     checkpoint(head) {
       const point = { ...head, time: new Date(now()).toISOString(), bounds };
       const detail = checkpointDetail({ ...point, ...signer.sign(checkpointBytes(point)) });
-      return plainEvent({ type: 'checkpoint', detail }, context());
+      return buildEvent({ type: 'checkpoint', detail }, context());
     },
   };
 }
@@ -190,7 +190,7 @@ function boundsOf({ checkpointEveryMs }: AuditSettings): CheckpointBounds {
 
 function createSinks(
   ports: AuditPorts,
-  builder: Builder,
+  builder: EventBuilder,
   isClosing: () => boolean,
 ): readonly AuditSink[] {
   const { settings, meters } = ports;
@@ -227,7 +227,7 @@ function createSinks(
 export function createAudit(ports: AuditPorts): Audit {
   const { settings, now } = ports;
   if (settings.sinks.length === 0) throw new RangeError('an audit needs a sink');
-  const builder = createBuilder(ports);
+  const builder = createEventBuilder(ports);
   let isClosing = false;
   const sinks = createSinks(ports, builder, () => isClosing);
   const [only] = sinks.length === 1 ? sinks : [];
@@ -244,17 +244,17 @@ export function createAudit(ports: AuditPorts): Audit {
   }
 
   /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
-  let waiting:
-    | { readonly appended: Promise<unknown>; readonly durability: Promise<Recorded> }
+  let pendingGroup:
+    | { readonly appended: Promise<unknown>; readonly durability: Promise<RecordResult> }
     | undefined;
 
-  function durability(appended: Promise<unknown>): Promise<Recorded> {
-    if (waiting?.appended === appended) return waiting.durability;
+  function durability(appended: Promise<unknown>): Promise<RecordResult> {
+    if (pendingGroup?.appended === appended) return pendingGroup.durability;
     const recorded = appended.then(
       () => 'durable' as const,
       () => 'unavailable' as const,
     );
-    waiting = { appended, durability: recorded };
+    pendingGroup = { appended, durability: recorded };
     return recorded;
   }
 
@@ -292,7 +292,7 @@ export function createAudit(ports: AuditPorts): Audit {
       }
       const counted =
         event.type === 'auth.failure' ? { ...event, suppressed: failures.suppressed() } : event;
-      spread(plainEvent(counted, builder.context()), false);
+      spread(buildEvent(counted, builder.context()), false);
     },
     setVersions: builder.setVersions,
     isWritable: () => sinks.every((sink) => sink.isWritable),

@@ -58,7 +58,7 @@ function hashOf(prev: string, bytes: string): string {
 }
 
 /** The next line of the chain, up to its hash. */
-export function openLine(head: ChainHead, event: EventText): string {
+export function lineUpToHash(head: ChainHead, event: EventText): string {
   return `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${head.seq + 1},"prev":"${head.hash}"`;
 }
 
@@ -67,7 +67,7 @@ export function linkLine(
   head: ChainHead,
   event: EventText,
 ): { readonly line: string; readonly head: ChainHead } {
-  const open = openLine(head, event);
+  const open = lineUpToHash(head, event);
   const linked = hashOf(head.hash, open);
   return {
     line: `${open},"hash":"${linked}"}}`,
@@ -149,13 +149,13 @@ export function readTail(text: string): ChainTail {
 }
 
 /** The verifier tolerates this many intervals between two checkpoints. */
-export const INTERVALS_ALLOWED = 2;
+export const VERIFIER_MAX_INTERVALS = 2;
 
 /** If the timer has written no checkpoint for this many intervals, the writer inserts one itself. */
-const INTERVALS_WRITTEN = 1.5;
+const WRITER_MAX_INTERVALS = 1.5;
 
 /** Lines that the writer reserves for those that a restart writes before its checkpoint. */
-const LINES_KEPT = 10;
+const RESERVED_LINES = 10;
 
 /**
  * Counts the lines after a checkpoint. The writer, which must not exceed the bounds, and the verifier, which
@@ -199,15 +199,18 @@ export class CheckpointInterval {
   /** True if the writer has to insert a checkpoint before a line of this time. */
   isDueBefore(timeMs: number): boolean {
     const { everyMs, everyLines } = this.bounds;
-    if (this.lines + 1 > Math.max(1, everyLines - LINES_KEPT)) return true;
+    if (this.lines + 1 > Math.max(1, everyLines - RESERVED_LINES)) return true;
     const pause = Math.min(this.pauseBefore(timeMs), everyMs);
-    return this.ownMs + pause > INTERVALS_WRITTEN * everyMs;
+    return this.ownMs + pause > WRITER_MAX_INTERVALS * everyMs;
   }
 
   /** True if more lines or time follow than the verifier tolerates. */
   isExceeded(): boolean {
     const { everyMs, everyLines } = this.bounds;
-    return this.lines > INTERVALS_ALLOWED * everyLines || this.ownMs > INTERVALS_ALLOWED * everyMs;
+    return (
+      this.lines > VERIFIER_MAX_INTERVALS * everyLines ||
+      this.ownMs > VERIFIER_MAX_INTERVALS * everyMs
+    );
   }
 }
 
@@ -218,7 +221,7 @@ export const MAX_LINES_BETWEEN_CHECKPOINTS = 10_000;
 export type CheckpointBounds = { readonly everyMs: number; readonly everyLines: number };
 
 /** The statement of a checkpoint. Those of earlier versions have no bounds. */
-type CheckpointText = ChainHead & {
+type CheckpointStatement = ChainHead & {
   /** RFC 3339, UTC, milliseconds. */
   readonly time: string;
   readonly bounds: CheckpointBounds | undefined;
@@ -229,7 +232,7 @@ type CheckpointText = ChainHead & {
  * next checkpoint is due, signed with the gateway's Ed25519 key. A checkpoint kept elsewhere proves whether
  * a chain was truncated or rewritten since; the bounds show whether later checkpoints were removed.
  */
-export type Checkpoint = CheckpointText & {
+export type Checkpoint = CheckpointStatement & {
   readonly keyId: string;
   /** Ed25519, base64url. */
   readonly signature: string;
@@ -242,21 +245,21 @@ const HASH = /^[0-9a-f]{64}$/;
  * the bound in milliseconds and the bound in lines. `sallyport.checkpoint/1`, of earlier versions, has no
  * bounds.
  */
-export function checkpointBytes({ epoch, seq, hash, time, bounds }: CheckpointText): Buffer {
-  const place = `${epoch}\n${seq}\n${hash}\n${time}\n`;
+export function checkpointBytes({ epoch, seq, hash, time, bounds }: CheckpointStatement): Buffer {
+  const position = `${epoch}\n${seq}\n${hash}\n${time}\n`;
   return Buffer.from(
     bounds === undefined
-      ? `sallyport.checkpoint/1\n${place}`
-      : `sallyport.checkpoint/2\n${place}${bounds.everyMs}\n${bounds.everyLines}\n`,
+      ? `sallyport.checkpoint/1\n${position}`
+      : `sallyport.checkpoint/2\n${position}${bounds.everyMs}\n${bounds.everyLines}\n`,
   );
 }
 
 /** The `detail` of a checkpoint event. */
-export function checkpointDetail(point: Checkpoint): Record<string, string | number> {
-  const { epoch, seq, hash, time, bounds, keyId, signature } = point;
-  const stated =
+export function checkpointDetail(checkpoint: Checkpoint): Record<string, string | number> {
+  const { epoch, seq, hash, time, bounds, keyId, signature } = checkpoint;
+  const boundsDetail =
     bounds === undefined ? {} : { every_ms: bounds.everyMs, every_lines: bounds.everyLines };
-  return { epoch, seq, hash, at: time, ...stated, key_id: keyId, signature };
+  return { epoch, seq, hash, at: time, ...boundsDetail, key_id: keyId, signature };
 }
 
 function isCount(value: unknown): value is number {
@@ -274,17 +277,18 @@ export function readCheckpoint(detail: {
   if (typeof at !== 'string' || typeof keyId !== 'string' || typeof signature !== 'string') {
     return undefined;
   }
-  const point = { epoch, seq, hash, time: at, keyId, signature };
-  if (everyMs === undefined && everyLines === undefined) return { ...point, bounds: undefined };
+  const checkpoint = { epoch, seq, hash, time: at, keyId, signature };
+  if (everyMs === undefined && everyLines === undefined)
+    return { ...checkpoint, bounds: undefined };
   if (!isCount(everyMs) || !isCount(everyLines)) return undefined;
-  return { ...point, bounds: { everyMs, everyLines } };
+  return { ...checkpoint, bounds: { everyMs, everyLines } };
 }
 
 /** True if one of the public keys (raw 32 bytes, base64url) verifies the signature. Never throws. */
-export function isSignedBy(point: Checkpoint, publicKeys: readonly string[]): boolean {
-  const signature = Buffer.from(point.signature, 'base64url');
+export function isSignedBy(checkpoint: Checkpoint, publicKeys: readonly string[]): boolean {
+  const signature = Buffer.from(checkpoint.signature, 'base64url');
   if (signature.length !== 64) return false;
-  const bytes = checkpointBytes(point);
+  const bytes = checkpointBytes(checkpoint);
   return publicKeys.some((x) => {
     try {
       const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });

@@ -43,17 +43,17 @@ function foreignDetail(
 const MAX_LISTED = 64;
 const MAX_TARGETS = 1024;
 
-type FileVersions = Pick<GatewayFacts, 'config' | 'policy' | 'pins'>;
+type FileVersions = Pick<GatewayInfo, 'config' | 'policy' | 'pins'>;
 
 /** Copies to one contiguous string: a concatenated string would be flattened again at each write. */
-function flat(text: string): string {
+function flattenString(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1');
 }
 
 let lastInstance = { name: '', text: '""' };
 
 /** The name of this run of the gateway. */
-function instanceText({ instance }: GatewayFacts): string {
+function instanceText({ instance }: GatewayInfo): string {
   if (lastInstance.name !== instance)
     lastInstance = { name: instance, text: quoteVerified(instance) };
   return lastInstance.text;
@@ -66,10 +66,10 @@ const versionTexts = new WeakMap<
 >();
 
 /** From the end of the epoch to the end of `gateway`, with the given versions or the gateway's own. */
-function versionsText(gateway: GatewayFacts, decided: FileVersions = gateway): string {
-  const kept = versionTexts.get(decided);
-  if (kept?.program === gateway.version) return kept.text;
-  const text = flat(
+function versionsText(gateway: GatewayInfo, decided: FileVersions = gateway): string {
+  const cached = versionTexts.get(decided);
+  if (cached?.program === gateway.version) return cached.text;
+  const text = flattenString(
     `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`,
   );
   versionTexts.set(decided, { program: gateway.version, text });
@@ -77,25 +77,25 @@ function versionsText(gateway: GatewayFacts, decided: FileVersions = gateway): s
 }
 
 /** A verified token is presented many times: its text is built once. */
-const provedTexts = new WeakMap<Principal, string>();
+const actorTexts = new WeakMap<Principal, string>();
 
 /** The actor, up to the groups that were used. */
-function provedText(principal: Principal): string {
-  const kept = provedTexts.get(principal);
-  if (kept !== undefined) return kept;
+function principalText(principal: Principal): string {
+  const cached = actorTexts.get(principal);
+  if (cached !== undefined) return cached;
   const { token } = principal;
   const act = principal.actors
     .slice(0, MAX_LISTED)
     .map((actor) => `{"iss":${quoteOptional(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
-  const text = flat(
+  const text = flattenString(
     `{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)},"act":[${act.join()}],` +
       `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.statedScopes ?? principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},"groups_used":`,
   );
-  provedTexts.set(principal, text);
+  actorTexts.set(principal, text);
   return text;
 }
 
-type Pinned = {
+type CachedTarget = {
   readonly upstream: string;
   readonly aggregate: string | undefined;
   readonly method: string | undefined;
@@ -105,60 +105,66 @@ type Pinned = {
   readonly text: string;
 };
 
-function isOf(kept: Pinned, { upstream, aggregate, target }: RequestRecord): boolean {
+function describesTarget(
+  cached: CachedTarget,
+  { upstream, aggregate, target }: RequestRecord,
+): boolean {
   return (
-    kept.method === target.method &&
-    kept.name === target.name &&
-    kept.upstream === upstream &&
-    kept.aggregate === aggregate &&
-    kept.kind === target.kind &&
-    kept.definition === target.definition
+    cached.method === target.method &&
+    cached.name === target.name &&
+    cached.upstream === upstream &&
+    cached.aggregate === aggregate &&
+    cached.kind === target.kind &&
+    cached.definition === target.definition
   );
 }
 
 /** By digest of the pin. */
-const targetTexts = new Map<string, Pinned>();
+const targetTexts = new Map<string, CachedTarget>();
 
 /** The target of a request for a pinned definition, up to the request id. */
 function pinnedTargetText(record: RequestRecord): string {
   const { upstream, aggregate, target } = record;
   const { method, kind, name, definition, pin = '' } = target;
-  const kept = targetTexts.get(pin);
-  if (kept !== undefined && isOf(kept, record)) return kept.text;
-  const through = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
-  const text = flat(
-    `{"upstream":${quoteVerified(upstream)}${through},"method":${quoteOptional(method)},"kind":${quoteOptional(kind)},"name":${quoteOptional(name)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)},"request_id":`,
+  const cached = targetTexts.get(pin);
+  if (cached !== undefined && describesTarget(cached, record)) return cached.text;
+  const aggregateText = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
+  const text = flattenString(
+    `{"upstream":${quoteVerified(upstream)}${aggregateText},"method":${quoteOptional(method)},"kind":${quoteOptional(kind)},"name":${quoteOptional(name)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)},"request_id":`,
   );
   if (targetTexts.size >= MAX_TARGETS) targetTexts.clear();
   targetTexts.set(pin, { upstream, aggregate, method, kind, name, definition, text });
   return text;
 }
 
-type Ruled = Pick<RequestRecord['decision'], 'verdict' | 'action' | 'stage' | 'policy' | 'rule'> & {
+type CachedDecision = Pick<
+  RequestRecord['decision'],
+  'verdict' | 'action' | 'stage' | 'policy' | 'rule'
+> & {
   readonly text: string;
 };
 
-let lastRuled: Ruled | undefined;
+let lastDecision: CachedDecision | undefined;
 
-function describesDecision(kept: Ruled, decision: RequestRecord['decision']): boolean {
+function describesDecision(cached: CachedDecision, decision: RequestRecord['decision']): boolean {
   return (
-    kept.verdict === decision.verdict &&
-    kept.action === decision.action &&
-    kept.stage === decision.stage &&
-    kept.policy === decision.policy &&
-    kept.rule === decision.rule
+    cached.verdict === decision.verdict &&
+    cached.action === decision.action &&
+    cached.stage === decision.stage &&
+    cached.policy === decision.policy &&
+    cached.rule === decision.rule
   );
 }
 
 /** The decision, from after its id to the reasons; the last text serves most events. */
-function ruledText(decision: RequestRecord['decision']): string {
+function verdictText(decision: RequestRecord['decision']): string {
   const { verdict, action, stage, policy, rule } = decision;
-  const kept = lastRuled;
-  if (kept !== undefined && describesDecision(kept, decision)) return kept.text;
-  const text = flat(
+  const cached = lastDecision;
+  if (cached !== undefined && describesDecision(cached, decision)) return cached.text;
+  const text = flattenString(
     `,"verdict":"${verdict}","action":"${action}","mode":"enforce","stage":"${stage}","policy":${quoteOptional(policy)},"rule":${quoteOptional(rule)},"reasons":`,
   );
-  lastRuled = { verdict, action, stage, policy, rule, text };
+  lastDecision = { verdict, action, stage, policy, rule, text };
   return text;
 }
 
@@ -173,7 +179,7 @@ export type EventText = {
 };
 
 /** The instance that an event belongs to, and the versions of its configuration files. */
-export type GatewayFacts = {
+export type GatewayInfo = {
   readonly instance: string;
   readonly version: string;
   readonly config: string;
@@ -236,7 +242,7 @@ export type AuditEvent =
 
 /** The inputs of building an event other than the event itself. */
 export type EventContext = {
-  readonly gateway: GatewayFacts;
+  readonly gateway: GatewayInfo;
   readonly nowMs: number;
   /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
@@ -254,14 +260,14 @@ function timeText(nowMs: number): string {
   return lastTime;
 }
 
-function head(type: string, { gateway, nowMs }: EventContext): string {
+function eventHead(type: string, { gateway, nowMs }: EventContext): string {
   return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${instanceText(gateway)},"epoch":"`;
 }
 
 function actorText(principal: Principal | undefined, groups: readonly string[]): string {
   return principal === undefined
     ? 'null'
-    : `${provedText(principal)}${quoteList(groups, MAX_LISTED)}}`;
+    : `${principalText(principal)}${quoteList(groups, MAX_LISTED)}}`;
 }
 
 function clientText({ client }: RequestRecord, mask: MaskText | undefined): string {
@@ -292,8 +298,8 @@ function targetText(record: RequestRecord, mask: MaskText | undefined): string {
     target.method === undefined
       ? foreign(target.receivedMethod, mask)
       : quoteVerified(target.method);
-  const through = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
-  return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
+  const aggregateText = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
+  return `{"upstream":${quoteVerified(upstream)}${aggregateText},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
 }
 
 function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
@@ -305,14 +311,14 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
 }
 
 /** Target and arguments, known at the decision: the outcome repeats the same text. */
-function askedText(record: RequestRecord, mask: MaskText | undefined): string {
+function targetAndArgsText(record: RequestRecord, mask: MaskText | undefined): string {
   record.askedText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
   return record.askedText;
 }
 
 function decisionText(record: RequestRecord): string {
   const { id, decision } = record;
-  return `{"id":${quoteOwn(id)}${ruledText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
+  return `{"id":${quoteOwn(id)}${verdictText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
 }
 
 function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): string {
@@ -353,10 +359,10 @@ function requestText(
   const { mask } = context;
   const result = type === 'mcp.decision' ? 'null' : resultText(record);
   return {
-    before: head(type, context),
+    before: eventHead(type, context),
     after:
       `${versionsText(context.gateway, record.versions)},"actor":${actorText(record.principal, record.groupsUsed ?? [])}` +
-      `,"client":${clientText(record, mask)}${askedText(record, mask)}` +
+      `,"client":${clientText(record, mask)}${targetAndArgsText(record, mask)}` +
       `,"decision":${decisionText(record)},"findings":${findingsText(record, mask)},"result":${result}` +
       `,"latency_ms":${latencyText(record, totalMs)},"trace":${traceText(record)}`,
     timeMs: context.nowMs,
@@ -407,9 +413,9 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
 }
 
 /** An event other than those of a request. Members that do not apply are left out. */
-export function plainEvent(event: AuditEvent, context: EventContext): EventText {
+export function buildEvent(event: AuditEvent, context: EventContext): EventText {
   return {
-    before: head(event.type, context),
+    before: eventHead(event.type, context),
     after: `${versionsText(context.gateway)},${eventMembers(event, context.mask)}`,
     timeMs: context.nowMs,
   };

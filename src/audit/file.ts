@@ -24,7 +24,7 @@ const CHECK_INTERVAL_MS = 5;
 /** The last complete line must be within this end of the file; far more than the longest line. */
 const MAX_TAIL_BYTES = 1024 * 1024;
 
-type Opened = {
+type OpenFile = {
   readonly handle: FileHandle;
   /**
    * True on a local file system, where a check takes a few microseconds from memory, less than passing it to
@@ -38,15 +38,15 @@ type Opened = {
   size: number;
 };
 
-type Found = 'same' | 'vanished' | 'replaced' | 'resized';
+type PathState = 'same' | 'vanished' | 'replaced' | 'resized';
 
-function compare(found: Stats | undefined, opened: Opened): Found {
+function compare(found: Stats | undefined, opened: OpenFile): PathState {
   if (found === undefined) return 'vanished';
   if (found.ino !== opened.inode || found.dev !== opened.device) return 'replaced';
   return opened.isRegular && found.size !== opened.size ? 'resized' : 'same';
 }
 
-function checkFileSync(path: string, opened: Opened): Found {
+function checkFileSync(path: string, opened: OpenFile): PathState {
   try {
     return compare(statSync(path, { throwIfNoEntry: false }), opened);
   } catch {
@@ -54,7 +54,7 @@ function checkFileSync(path: string, opened: Opened): Found {
   }
 }
 
-async function checkFile(path: string, opened: Opened): Promise<Found> {
+async function checkFile(path: string, opened: OpenFile): Promise<PathState> {
   try {
     return compare(await stat(path), opened);
   } catch {
@@ -62,7 +62,7 @@ async function checkFile(path: string, opened: Opened): Promise<Found> {
   }
 }
 
-async function openPath(path: string): Promise<Opened> {
+async function openPath(path: string): Promise<OpenFile> {
   const handle = await open(path, SYNCED_APPEND, FILE_MODE);
   try {
     const found = await handle.stat();
@@ -90,7 +90,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-async function readEnd({ handle, size }: Opened, more = 0): Promise<string> {
+async function readEnd({ handle, size }: OpenFile, more = 0): Promise<string> {
   const length = Math.min(size, MAX_TAIL_BYTES + more);
   const bytes = Buffer.alloc(length);
   let done = 0;
@@ -115,12 +115,12 @@ function continuation(head: ChainHead, why: string): LifecycleEvent {
 }
 
 /** Another process wrote to the file, or truncated it. */
-export class ForeignEnd extends Error {
+export class ForeignWriteError extends Error {
   override readonly name = 'ForeignEnd';
 }
 
 /** How a process that has written nothing yet continues a file with content. */
-function takeOver(text: string): Preparation {
+function continueExistingFile(text: string): Preparation {
   const tail = readTail(text);
   if (tail.head === undefined) {
     throw new Error('the file has content and no audit line at its end');
@@ -136,7 +136,7 @@ function recovery({ torn }: ChainTail): LifecycleEvent[] {
 }
 
 /** The text after the last line that this process wrote; `undefined` if that line is not in the file. */
-function textBehind(text: string, { hash }: ChainHead): string | undefined {
+function textAfterHead(text: string, { hash }: ChainHead): string | undefined {
   const ending = `"hash":"${hash}"}}\n`;
   const at = text.lastIndexOf(ending);
   if (at < 0) return undefined;
@@ -146,21 +146,22 @@ function textBehind(text: string, { hash }: ChainHead): string | undefined {
 }
 
 /** What a failed write that could not be undone may have left after the last line. */
-type Remains = { readonly device: number; readonly inode: number; readonly bytes: Buffer };
+type FailedWrite = { readonly device: number; readonly inode: number; readonly bytes: Buffer };
 
 /** How a process continues a file that it has written to itself. */
-function goOn(
+function continueOwnFile(
   text: string,
-  file: Opened,
+  file: OpenFile,
   known: ChainHead,
-  remains: Remains | undefined,
+  failedWrite: FailedWrite | undefined,
 ): Preparation {
-  const behind = textBehind(text, known);
-  if (behind === '') return { head: known, lifecycleEvents: [], needsLineEnd: false };
-  const isSame = remains?.device === file.device && remains.inode === file.inode;
-  const left = isSame ? remains?.bytes.toString('latin1') : undefined;
-  if (behind !== undefined && left?.startsWith(behind)) return takeOver(text);
-  throw new ForeignEnd(
+  const trailingText = textAfterHead(text, known);
+  if (trailingText === '') return { head: known, lifecycleEvents: [], needsLineEnd: false };
+  const isSame = failedWrite?.device === file.device && failedWrite.inode === file.inode;
+  const failedText = isSame ? failedWrite?.bytes.toString('latin1') : undefined;
+  if (trailingText !== undefined && failedText?.startsWith(trailingText))
+    return continueExistingFile(text);
+  throw new ForeignWriteError(
     'the file does not end where this gateway left it: another process wrote into it, or cut it',
   );
 }
@@ -178,8 +179,8 @@ export type AuditFileOptions = {
 export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
   const { checkIntervalMs = CHECK_INTERVAL_MS } = options;
   const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
-  let opened: Opened | undefined;
-  let remains: Remains | undefined;
+  let opened: OpenFile | undefined;
+  let failedWrite: FailedWrite | undefined;
   /** The bytes being written, until they are known to be durable. */
   let writing: Buffer | undefined;
   let checkedAtMs = Number.NEGATIVE_INFINITY;
@@ -190,13 +191,15 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
     await handle?.close().catch(() => undefined);
   }
 
-  async function takeUp(known: ChainHead | undefined, why: string): Promise<Preparation> {
+  async function openForWriting(known: ChainHead | undefined, why: string): Promise<Preparation> {
     await lease.holdAnew();
     const file = await openPath(path);
     opened = file;
     if (file.size > 0) {
-      const text = await readEnd(file, remains?.bytes.length);
-      return known === undefined ? takeOver(text) : goOn(text, file, known, remains);
+      const text = await readEnd(file, failedWrite?.bytes.length);
+      return known === undefined
+        ? continueExistingFile(text)
+        : continueOwnFile(text, file, known, failedWrite);
     }
     if (file.isRegular) await syncFolder(path);
     const lifecycleEvents = known === undefined ? [] : [continuation(known, why)];
@@ -204,7 +207,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
   }
 
   /** Removes what was written of a failed group, so that the file ends with a complete line. */
-  async function undo({ handle, isRegular, device, inode, size }: Opened): Promise<void> {
+  async function undo({ handle, isRegular, device, inode, size }: OpenFile): Promise<void> {
     const bytes = writing;
     writing = undefined;
     if (bytes === undefined || !isRegular) return;
@@ -213,7 +216,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
       if ((await handle.stat()).size > size + bytes.length) return;
       await handle.truncate(size);
     } catch {
-      remains = { device, inode, bytes: Buffer.from(bytes) };
+      failedWrite = { device, inode, bytes: Buffer.from(bytes) };
     }
   }
 
@@ -221,7 +224,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
     acquire: (onWait, ending) => lease.acquire(onWait, ending),
     currentError: () => lease.lost,
     async prepare(known) {
-      if (opened === undefined) return takeUp(known, 'reopened');
+      if (opened === undefined) return openForWriting(known, 'reopened');
       if (!lease.isFresh) await lease.hold();
       const nowMs = performance.now();
       if (nowMs - checkedAtMs < checkIntervalMs)
@@ -232,14 +235,14 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
         return { head: known, lifecycleEvents: [], needsLineEnd: false };
       }
       await release();
-      return takeUp(known, found);
+      return openForWriting(known, found);
     },
     async commit(bytes) {
       if (opened === undefined) throw new Error('the file is not open');
       writing = bytes;
       await writeAll(opened.handle, bytes);
       writing = undefined;
-      remains = undefined;
+      failedWrite = undefined;
       opened.size += bytes.length;
     },
     async abandon() {

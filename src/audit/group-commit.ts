@@ -2,7 +2,13 @@
 // of a group are linked, and the pace at which groups start. The buffer is reused, so that a line is built
 // once and copied once. See chain.ts for the format.
 
-import { type ChainHead, HASH_TAIL_LENGTH, hashBytes, openLine, PREFIX_LENGTH } from './chain.js';
+import {
+  type ChainHead,
+  HASH_TAIL_LENGTH,
+  hashBytes,
+  lineUpToHash,
+  PREFIX_LENGTH,
+} from './chain.js';
 import type { EventText } from './event.js';
 
 /** The sink cannot be written. */
@@ -68,7 +74,7 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
     },
     add(event) {
       // Lines are printable ASCII (text/escaping.ts), so characters and bytes are equal in number.
-      const open = openLine(head, event);
+      const open = lineUpToHash(head, event);
       makeCapacity(PREFIX_LENGTH + open.length + HASH_TAIL_LENGTH + 1);
       buffer.write(`${head.hash}\n`, length, 'latin1');
       buffer.write(open, length + PREFIX_LENGTH, 'latin1');
@@ -86,9 +92,9 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
 }
 
 /** If many wait for one write, the next starts no sooner than this after it. */
-export const GROUP_EVERY_MS = 4;
+export const MIN_GROUP_INTERVAL_MS = 4;
 /** A gateway with this many waiters per group is busy. */
-export const MANY_WAITERS = 4;
+export const BUSY_WAITERS = 4;
 
 export type GroupPace = {
   /** Adds a waiter to the next group. */
@@ -114,14 +120,14 @@ export function createGroupPace(monotonicMs: () => number): GroupPace {
       waiters += 1;
     },
     untilDue() {
-      const pauseMs = begunMs + GROUP_EVERY_MS - monotonicMs();
+      const pauseMs = begunMs + MIN_GROUP_INTERVAL_MS - monotonicMs();
       if (!isBusy || pauseMs <= 0) return undefined;
       return new Promise((resolve) => {
         setTimeout(resolve, pauseMs);
       });
     },
     begin() {
-      isBusy = waiters >= MANY_WAITERS;
+      isBusy = waiters >= BUSY_WAITERS;
       waiters = 0;
       begunMs = monotonicMs();
     },

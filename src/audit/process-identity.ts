@@ -15,16 +15,16 @@ export type ProcessIdentity = {
 };
 
 /** Index of the start time in /proc/PID/stat (proc(5), field 22), counted after the program name. */
-const STARTED_AT = 19;
+const START_TIME_INDEX = 19;
 
-function startedOf(stat: string): string | undefined {
+function startTimeOf(stat: string): string | undefined {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const started = fields[STARTED_AT];
+  const started = fields[START_TIME_INDEX];
   return started !== undefined && /^\d+$/.test(started) ? started : undefined;
 }
 
 /** True if /proc shows all processes of this pid namespace. */
-function isTrustworthy(pid: string, status: string, mounts: string): boolean {
+function showsOwnNamespace(pid: string, status: string, mounts: string): boolean {
   // Pids as seen from the namespace /proc was mounted for: several if that is an outer namespace.
   const ids = /^NSpid:\s+(.+)$/m.exec(status)?.[1]?.trim().split(/\s+/);
   if (ids?.length !== 1 || ids[0] !== pid) return false;
@@ -42,8 +42,8 @@ export async function readOwnIdentity(): Promise<ProcessIdentity | undefined> {
       readFile('/proc/self/status', 'latin1'),
       readFile('/proc/self/mountinfo', 'latin1'),
     ]);
-    const started = startedOf(stat);
-    if (started === undefined || !isTrustworthy(pid, status, mounts)) return undefined;
+    const started = startTimeOf(stat);
+    if (started === undefined || !showsOwnNamespace(pid, status, mounts)) return undefined;
     return { boot: boot.trim(), namespace, pid: Number(pid), started };
   } catch {
     return undefined;
@@ -54,10 +54,13 @@ export async function readOwnIdentity(): Promise<ProcessIdentity | undefined> {
  * True if the process with that identity has certainly ended. Only a process of the same boot and pid
  * namespace can know. If the namespace's name was reused, all processes of the earlier one have ended.
  */
-export async function isGone(other: ProcessIdentity, own: ProcessIdentity): Promise<boolean> {
+export async function hasProcessEnded(
+  other: ProcessIdentity,
+  own: ProcessIdentity,
+): Promise<boolean> {
   if (other.boot !== own.boot || other.namespace !== own.namespace) return false;
   try {
-    const started = startedOf(await readFile(`/proc/${other.pid}/stat`, 'latin1'));
+    const started = startTimeOf(await readFile(`/proc/${other.pid}/stat`, 'latin1'));
     return started !== undefined && started !== other.started;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;

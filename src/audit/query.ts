@@ -40,8 +40,8 @@ export function valueAt(record: AuditRecord, ...path: readonly string[]): unknow
   return value;
 }
 
-function holds<T>(wanted: T | undefined, check: (value: T) => boolean): boolean {
-  return wanted === undefined || check(wanted);
+function matchesIfGiven<T>(expected: T | undefined, check: (value: T) => boolean): boolean {
+  return expected === undefined || check(expected);
 }
 
 function hasReason(record: AuditRecord, reason: string): boolean {
@@ -52,11 +52,14 @@ function hasReason(record: AuditRecord, reason: string): boolean {
 /** True if the event matches the filter. */
 export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
   return (
-    holds(filter.type, (type) => record['type'] === type) &&
-    holds(filter.subject, (subject) => valueAt(record, 'actor', 'sub') === subject) &&
-    holds(filter.upstream, (upstream) => valueAt(record, 'target', 'upstream') === upstream) &&
-    holds(filter.reason, (reason) => hasReason(record, reason)) &&
-    holds(filter.sinceMs, (since) => Date.parse(String(record['time'])) >= since)
+    matchesIfGiven(filter.type, (type) => record['type'] === type) &&
+    matchesIfGiven(filter.subject, (subject) => valueAt(record, 'actor', 'sub') === subject) &&
+    matchesIfGiven(
+      filter.upstream,
+      (upstream) => valueAt(record, 'target', 'upstream') === upstream,
+    ) &&
+    matchesIfGiven(filter.reason, (reason) => hasReason(record, reason)) &&
+    matchesIfGiven(filter.sinceMs, (since) => Date.parse(String(record['time'])) >= since)
   );
 }
 

@@ -85,7 +85,7 @@ const MAX_GROUP_EVENTS = 2_000;
 const RETRY_EVERY_MS = 1_000;
 
 /** Events without a waiter are written with the next event that has one, or after this time. */
-const KEPT_BACK_MS = 5;
+const NO_WAITER_DELAY_MS = 5;
 
 /** A write that takes longer counts as failed for its waiters. */
 const STALL_MS = 5_000;
@@ -253,7 +253,7 @@ export class AuditSink {
     setTimeout(() => {
       this.#isKickDue = false;
       if (this.#queue.length > 0) this.#kick();
-    }, KEPT_BACK_MS);
+    }, NO_WAITER_DELAY_MS);
   }
 
   #isStalled(): boolean {
@@ -315,16 +315,16 @@ export class AuditSink {
     this.#bytes ??= createGroupBytes(head);
     const group = this.#bytes;
     group.begin(head, found.needsLineEnd);
-    const points: EventText[] = [];
+    const checkpoints: EventText[] = [];
     let interval = head.seq === this.#head?.seq ? this.#interval?.copy() : undefined;
-    const addPoint = (): void => {
+    const addCheckpoint = (): void => {
       const point = this.#ports.checkpoint(group.head());
-      points.push(point);
+      checkpoints.push(point);
       group.add(point);
       interval = new CheckpointInterval(this.#ports.bounds, point.timeMs);
     };
     const add = (event: EventText): void => {
-      if (interval?.isDueBefore(event.timeMs)) addPoint();
+      if (interval?.isDueBefore(event.timeMs)) addCheckpoint();
       interval?.add(event.timeMs);
       group.add(event);
     };
@@ -335,15 +335,15 @@ export class AuditSink {
       group.add(event);
     }
     // How much an earlier run left unsigned is unknown, so a checkpoint comes before further events.
-    if (interval === undefined) addPoint();
+    if (interval === undefined) addCheckpoint();
     for (const item of items) {
       if (item.kind === 'event') add(item.event);
-      else addPoint();
+      else addCheckpoint();
     }
     const bytes = group.bytes();
     if (bytes.length > 0) await this.#writer.commit(bytes);
     this.#interval = interval;
-    this.#done(group.head(), items.length, points);
+    this.#done(group.head(), items.length, checkpoints);
   }
 
   #openingEvents(found: Preparation): EventText[] {
@@ -359,14 +359,14 @@ export class AuditSink {
     return events;
   }
 
-  #done(head: ChainHead, count: number, points: readonly EventText[]): void {
+  #done(head: ChainHead, count: number, checkpoints: readonly EventText[]): void {
     this.#head = head;
     this.#isStarted = true;
     this.#refused = 0;
     this.#setError(undefined);
     if (count > 0) this.#ports.onResult('written', count);
     this.#ports.onWritten(head);
-    for (const point of points) this.#ports.onCheckpoint(point);
+    for (const point of checkpoints) this.#ports.onCheckpoint(point);
   }
 
   async #fail(items: readonly Item[], error: unknown): Promise<void> {

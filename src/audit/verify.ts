@@ -10,17 +10,20 @@ import {
   type Checkpoint,
   type CheckpointBounds,
   CheckpointInterval,
-  INTERVALS_ALLOWED,
   isSignedBy,
   MAX_LINES_BETWEEN_CHECKPOINTS,
   NO_PREVIOUS,
   readChainLine,
   readCheckpoint,
   tornDigest,
+  VERIFIER_MAX_INTERVALS,
 } from './chain.js';
 
 /** Bounds assumed after a checkpoint that states none; exceeding them gives a note. */
-const ASSUMED: CheckpointBounds = { everyMs: 30_000, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
+const ASSUMED_BOUNDS: CheckpointBounds = {
+  everyMs: 30_000,
+  everyLines: MAX_LINES_BETWEEN_CHECKPOINTS,
+};
 
 /** Maximum number of pauses in the notes. */
 const MAX_PAUSES = 20;
@@ -30,7 +33,7 @@ const MAX_UNKNOWN = 20;
 
 const MS_PER_SECOND = 1000;
 
-type CheckpointFindings = {
+type CheckpointReport = {
   readonly error: (position: LinePosition, kind: ChainErrorKind, message: string) => void;
   readonly note: (text: string) => void;
 };
@@ -39,7 +42,7 @@ type CheckpointFindings = {
 type Signer = 'known' | 'unknown' | 'bad';
 
 /** The last checkpoint, and what follows it. */
-type Following = {
+type SinceCheckpoint = {
   readonly interval: CheckpointInterval;
   readonly isBound: boolean;
   readonly seq: number;
@@ -49,7 +52,7 @@ type Following = {
 /** Verifies the checkpoints of one chain. Takes all its lines in order. */
 class CheckpointVerifier {
   readonly #given: readonly string[] | undefined;
-  readonly #findings: CheckpointFindings;
+  readonly #findings: CheckpointReport;
   /** Keys named by lines of the files, by their id. */
   readonly #named = new Map<string, string>();
   /** The id of the key named by the last start: that run signs with no other. */
@@ -60,13 +63,13 @@ class CheckpointVerifier {
   /** Position of the first checkpoint under each unknown key, by the key id that it states. */
   readonly #unknown = new Map<string, LinePosition>();
   #unknownCount = 0;
-  #following: Following | undefined;
+  #following: SinceCheckpoint | undefined;
   #stopped: LinePosition | undefined;
   #hasBounds = false;
   #pauses = 0;
   #count = 0;
 
-  constructor(given: readonly string[] | undefined, findings: CheckpointFindings) {
+  constructor(given: readonly string[] | undefined, findings: CheckpointReport) {
     this.#given = given;
     this.#findings = findings;
   }
@@ -164,7 +167,7 @@ class CheckpointVerifier {
     const statedMs = Date.parse(point.time);
     const signedTimeMs = Number.isNaN(statedMs) ? line.timeMs : statedMs;
     this.#following = {
-      interval: new CheckpointInterval(point.bounds ?? ASSUMED, signedTimeMs),
+      interval: new CheckpointInterval(point.bounds ?? ASSUMED_BOUNDS, signedTimeMs),
       isBound: this.#hasBounds,
       seq: line.seq,
       isReported: false,
@@ -185,21 +188,21 @@ class CheckpointVerifier {
   }
 
   #takeLine(line: ChainLine, position: LinePosition): void {
-    const following = this.#following;
-    if (following === undefined) return;
-    const { interval, isBound, seq } = following;
+    const sinceCheckpoint = this.#following;
+    if (sinceCheckpoint === undefined) return;
+    const { interval, isBound, seq } = sinceCheckpoint;
     const { everyMs, everyLines } = interval.bounds;
     const pause = interval.pauseBefore(line.timeMs);
     interval.add(line.timeMs);
-    if (pause > INTERVALS_ALLOWED * everyMs && isBound && this.#pauses < MAX_PAUSES) {
+    if (pause > VERIFIER_MAX_INTERVALS * everyMs && isBound && this.#pauses < MAX_PAUSES) {
       this.#pauses += 1;
       const seconds = Math.round(pause / MS_PER_SECOND);
       this.#findings.note(
         `${position.file}:${position.line}: ${seconds} s without a line before this one: nothing ran, or the clock was set`,
       );
     }
-    if (following.isReported || !interval.isExceeded()) return;
-    following.isReported = true;
+    if (sinceCheckpoint.isReported || !interval.isExceeded()) return;
+    sinceCheckpoint.isReported = true;
     const message = `more than two intervals (of ${everyMs / MS_PER_SECOND} s or ${everyLines} lines) follow the checkpoint at ${seq}`;
     if (isBound)
       this.#findings.error(position, 'unsigned', `${message}: later checkpoints are missing`);
@@ -455,8 +458,9 @@ export class ChainVerifier {
     const unchecked: string[] = [];
     if (hasUnknownKeys !== undefined) unchecked.push(`${GIVE_MORE}: ${hasUnknownKeys}`);
     // The origin of a continued chain is verified by a trusted key or head, or by its first line being present.
-    const isVouchedFor = begins || this.#isHeadSeen || (hasKey && count > 0);
-    if (!isVouchedFor && unchecked.length === 0) unchecked.push(`${GIVE_MORE}: ${this.#continues}`);
+    const isOriginVerified = begins || this.#isHeadSeen || (hasKey && count > 0);
+    if (!isOriginVerified && unchecked.length === 0)
+      unchecked.push(`${GIVE_MORE}: ${this.#continues}`);
     return unchecked;
   }
 

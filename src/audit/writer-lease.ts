@@ -24,7 +24,7 @@ import {
 } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isGone, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
+import { hasProcessEnded, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
 
 /** Types of local file systems (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
 const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
@@ -74,7 +74,7 @@ class LeaseTaken extends Error {
 const LEASE_SCHEMA = 'sallyport.lease/1';
 const FILE_MODE = 0o600;
 /** Non-blocking: opening never waits, whatever kind of file is at the path. */
-const READ_NOW = constants.O_RDONLY | constants.O_NONBLOCK;
+const NON_BLOCKING_READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const MAX_LEASE_BYTES = 4096;
 /** Wait after a standstill: longer than a takeover that had already begun needs to finish. */
 const TAKEOVER_MS = 250;
@@ -89,7 +89,7 @@ export function nextLeasePath(path: string): string {
   return `${leasePath(path)}.next`;
 }
 
-type Held = {
+type HeldLease = {
   readonly handle: FileHandle;
   readonly path: string;
   readonly device: number;
@@ -102,20 +102,20 @@ type Held = {
 /** A time by both clocks: the monotonic one stops while the machine sleeps, the other can be set. */
 type Moment = { readonly monotonicMs: number; readonly wallMs: number };
 
-type Found = {
+type LeaseFile = {
   readonly text: string;
   readonly device: number;
   readonly inode: number;
   readonly changedWallMs: number;
 };
 
-type Watched = { readonly key: string; readonly sinceMs: number };
+type WatchedFile = { readonly key: string; readonly sinceMs: number };
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-async function orUndefined<Value>(wanted: Promise<Value>): Promise<Value | undefined> {
+async function undefinedIfMissing<Value>(wanted: Promise<Value>): Promise<Value | undefined> {
   try {
     return await wanted;
   } catch (error) {
@@ -125,8 +125,8 @@ async function orUndefined<Value>(wanted: Promise<Value>): Promise<Value | undef
 }
 
 /** Opens the file each time: network file systems show another machine's writes on open and not on stat. */
-async function readFound(path: string): Promise<Found | undefined> {
-  const handle = await orUndefined(open(path, READ_NOW));
+async function readLeaseFile(path: string): Promise<LeaseFile | undefined> {
+  const handle = await undefinedIfMissing(open(path, NON_BLOCKING_READ));
   if (handle === undefined) return undefined;
   try {
     const { dev, ino, mtimeMs } = await handle.stat();
@@ -144,14 +144,14 @@ async function readFound(path: string): Promise<Found | undefined> {
 }
 
 /** The path at which a missing file will be created, following symbolic links that already point to it. */
-async function findAbsent(path: string): Promise<string> {
+async function resolveMissingFile(path: string): Promise<string> {
   const folder = await realpath(dirname(path));
-  const place = join(folder, basename(path));
-  const target = await readlink(place).catch(() => undefined);
-  return target === undefined ? place : findAbsent(resolve(folder, target));
+  const candidate = join(folder, basename(path));
+  const target = await readlink(candidate).catch(() => undefined);
+  return target === undefined ? candidate : resolveMissingFile(resolve(folder, target));
 }
 
-function keyOf({ device, inode, changedWallMs, text }: Found): string {
+function keyOf({ device, inode, changedWallMs, text }: LeaseFile): string {
   return `${device}:${inode}:${changedWallMs}:${text}`;
 }
 
@@ -175,16 +175,16 @@ function identityOf(value: unknown): ProcessIdentity | undefined {
 }
 
 /** Describes the holder of a lease. Anyone could have written the file, so its values are checked. */
-function describeHolder({ text }: Found): string {
+function describeHolder({ text }: LeaseFile): string {
   const { instance, host, process, renewed } = parse(text);
-  const plain = (value: unknown): string =>
+  const printable = (value: unknown): string =>
     typeof value === 'string' && /^[\w.:-]{1,128}$/.test(value) ? value : 'unknown';
   const pid = identityOf(process)?.pid;
   const by = pid === undefined ? '' : `, process ${pid}`;
-  return `instance ${plain(instance)}${by} on host ${plain(host)}, renewed ${plain(renewed)}`;
+  return `instance ${printable(instance)}${by} on host ${printable(host)}, renewed ${printable(renewed)}`;
 }
 
-function hasPath({ device, inode }: Held, found: Found | undefined): boolean {
+function isNamedByPath({ device, inode }: HeldLease, found: LeaseFile | undefined): boolean {
   return found !== undefined && found.inode === inode && found.device === device;
 }
 
@@ -197,8 +197,8 @@ export class AuditLease {
   readonly #monotonicMs: () => number;
   readonly #readIdentity: () => Promise<ProcessIdentity | undefined>;
   #identity: Promise<ProcessIdentity | undefined> | undefined;
-  readonly #watched = new Map<string, Watched>();
-  #held: Held | undefined;
+  readonly #watched = new Map<string, WatchedFile>();
+  #held: HeldLease | undefined;
   #isExempt = false;
   #lost: string | undefined;
   #renewing: Promise<void> | undefined;
@@ -273,7 +273,7 @@ export class AuditLease {
     this.#held = undefined;
     if (held === undefined) return;
     try {
-      if (hasPath(held, await readFound(held.path))) await unlink(held.path);
+      if (isNamedByPath(held, await readLeaseFile(held.path))) await unlink(held.path);
     } catch {
       // A lease that remains is taken over once it is stale.
     } finally {
@@ -285,7 +285,7 @@ export class AuditLease {
     return `another gateway writes the audit file ${this.#path}: ${holder} (${leasePath(this.#path)})`;
   }
 
-  #hasStoodStill(held: Held): boolean {
+  #hasStoodStill(held: HeldLease): boolean {
     return this.#since(held.renewed) >= this.#trustMs;
   }
 
@@ -309,8 +309,8 @@ export class AuditLease {
 
   /** The real path of the file; `undefined` if the path is not a regular file but, for example, a device. */
   async #findPath(): Promise<string | undefined> {
-    const real = await orUndefined(realpath(this.#path));
-    if (real === undefined) return findAbsent(this.#path);
+    const real = await undefinedIfMissing(realpath(this.#path));
+    if (real === undefined) return resolveMissingFile(this.#path);
     return (await stat(real)).isFile() ? real : undefined;
   }
 
@@ -322,43 +322,43 @@ export class AuditLease {
     const lease = leasePath(path);
     const made = await this.#create(lease);
     if (made !== undefined) return this.#keep(made);
-    const found = await readFound(lease);
+    const found = await readLeaseFile(lease);
     // Removed meanwhile: the next attempt creates it.
     if (found === undefined) return 'a gateway that is just ending';
     const next = nextLeasePath(path);
     // A claim left behind by a crash is watched from the beginning too.
-    const claim = await readFound(next);
+    const claim = await readLeaseFile(next);
     if (claim !== undefined) await this.#isStale(next, claim);
     if (!(await this.#isStale(lease, found))) return describeHolder(found);
     return this.#replace(lease, next, found);
   }
 
   /** Replaces a stale lease, unless another process is replacing it or it was renewed after all. */
-  async #replace(lease: string, next: string, stale: Found): Promise<string | undefined> {
+  async #replace(lease: string, next: string, stale: LeaseFile): Promise<string | undefined> {
     const made = await this.#claim(next);
     if (made === undefined) return 'a gateway that is just starting';
-    const before = await readFound(lease);
+    const before = await readLeaseFile(lease);
     const isUnchanged = before !== undefined && keyOf(before) === keyOf(stale);
-    if (isUnchanged) await orUndefined(rename(next, lease));
-    const after = await readFound(lease);
+    if (isUnchanged) await undefinedIfMissing(rename(next, lease));
+    const after = await readLeaseFile(lease);
     const held = { ...made, path: lease };
-    if (hasPath(held, after)) return this.#keep(held);
-    if (hasPath(held, await readFound(next))) await orUndefined(unlink(next));
+    if (isNamedByPath(held, after)) return this.#keep(held);
+    if (isNamedByPath(held, await readLeaseFile(next))) await undefinedIfMissing(unlink(next));
     await made.handle.close();
     return after === undefined ? 'a gateway that is just ending' : describeHolder(after);
   }
 
   /** Creates the claim to replace a lease; `undefined` if another process has it. */
-  async #claim(next: string): Promise<Held | undefined> {
+  async #claim(next: string): Promise<HeldLease | undefined> {
     const made = await this.#create(next);
     if (made !== undefined) return made;
-    const found = await readFound(next);
+    const found = await readLeaseFile(next);
     if (found === undefined || !(await this.#isStale(next, found))) return undefined;
-    await orUndefined(unlink(next));
+    await undefinedIfMissing(unlink(next));
     return this.#create(next);
   }
 
-  async #create(path: string): Promise<Held | undefined> {
+  async #create(path: string): Promise<HeldLease | undefined> {
     let handle: FileHandle;
     try {
       handle = await open(path, 'wx', FILE_MODE);
@@ -393,7 +393,7 @@ export class AuditLease {
     if (!(await isOnThisMachine(path))) await handle.sync();
   }
 
-  #keep(held: Held): undefined {
+  #keep(held: HeldLease): undefined {
     this.#held = held;
     this.#watched.clear();
     clearInterval(this.#timer);
@@ -403,7 +403,7 @@ export class AuditLease {
     this.#timer.unref();
   }
 
-  async #isStale(path: string, found: Found): Promise<boolean> {
+  async #isStale(path: string, found: LeaseFile): Promise<boolean> {
     const { staleMs } = this.#times;
     const key = keyOf(found);
     const known = this.#watched.get(path);
@@ -416,12 +416,12 @@ export class AuditLease {
   }
 
   /** Only on a local file system: processes of two machines could state the same identity. */
-  async #hasEnded(path: string, { text }: Found): Promise<boolean> {
+  async #hasEnded(path: string, { text }: LeaseFile): Promise<boolean> {
     const { host, process } = parse(text);
     const other = identityOf(process);
     const own = await this.#own();
     if (other === undefined || own === undefined || host !== hostname()) return false;
-    return (await isOnThisMachine(path)) && (await isGone(other, own));
+    return (await isOnThisMachine(path)) && (await hasProcessEnded(other, own));
   }
 
   #renew(): Promise<void> {
@@ -436,15 +436,15 @@ export class AuditLease {
     if (held === undefined || this.#lost !== undefined) return;
     const hasStoodStill = this.#hasStoodStill(held);
     const begun = this.#moment();
-    let found = await readFound(held.path);
+    let found = await readLeaseFile(held.path);
     if (found === undefined) return this.#makeAgain(held, begun);
-    if (hasPath(held, found)) {
+    if (isNamedByPath(held, found)) {
       await this.#write(held.handle, held.path);
       // Another process may have been about to replace the lease.
       if (hasStoodStill) await new Promise((resolve) => setTimeout(resolve, TAKEOVER_MS));
-      found = await readFound(held.path);
+      found = await readLeaseFile(held.path);
     }
-    if (found === undefined || !hasPath(held, found)) return this.#lose(found);
+    if (found === undefined || !isNamedByPath(held, found)) return this.#lose(found);
     held.renewed = begun;
     held.checkedAt = begun;
   }
@@ -453,16 +453,16 @@ export class AuditLease {
    * The lease or its folder was removed. A process that checked it all the time would have seen the lease of
    * another one; after a gap it cannot know whether there was one, and the lease counts as lost.
    */
-  async #makeAgain(held: Held, begun: Moment): Promise<void> {
+  async #makeAgain(held: HeldLease, begun: Moment): Promise<void> {
     if (this.#since(held.checkedAt) >= this.#times.staleMs) return this.#lose(undefined);
     held.checkedAt = begun;
     const made = await this.#create(held.path);
-    if (made === undefined) return this.#lose(await readFound(held.path));
+    if (made === undefined) return this.#lose(await readLeaseFile(held.path));
     this.#held = made;
     await held.handle.close().catch(() => undefined);
   }
 
-  #lose(found: Found | undefined): void {
+  #lose(found: LeaseFile | undefined): void {
     clearInterval(this.#timer);
     const by = found === undefined ? 'it was removed meanwhile' : describeHolder(found);
     this.#lost = `this gateway lost the lease of the audit file ${this.#path}: ${by}`;

@@ -88,7 +88,7 @@ type Verification<Plan = TokenPlan> = {
 };
 
 /** What is known of an acceptance before any token is read. */
-type Admission = {
+type AcceptanceContext = {
   readonly id: string;
   readonly issuers: readonly IssuerSettings[];
   /** One of the issuers uses introspection, so that a token may be opaque. */
@@ -113,7 +113,7 @@ function isPlan(plan: TokenPlan | AuthnReason): plan is TokenPlan {
  * What identifies a token without an id. The signature of a signed token is left out: an ECDSA signature has a second
  * valid form that anyone can compute.
  */
-function nameOf(token: string, source: ClaimSource): string {
+function tokenNameOf(token: string, source: ClaimSource): string {
   return source === 'introspection' ? token : token.slice(0, token.lastIndexOf('.'));
 }
 
@@ -125,18 +125,18 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   const accepted = createGenerationCache<Entry>(MAX_ACCEPTED_ENTRIES);
   const refused = createGenerationCache<Entry>(MAX_REFUSED_ENTRIES);
   const inFlight = new Map<string, Promise<AuthnOutcome>>();
-  const admissions = new WeakMap<Acceptance, Admission>();
+  const contexts = new WeakMap<Acceptance, AcceptanceContext>();
   let lastAcceptanceId = 0;
   let joined = 0;
 
-  function admissionFor(acceptance: Acceptance): Admission {
-    const known = admissions.get(acceptance);
+  function contextFor(acceptance: Acceptance): AcceptanceContext {
+    const known = contexts.get(acceptance);
     if (known !== undefined) return known;
     lastAcceptanceId += 1;
     const issuers = acceptance.issuers.flatMap((name) => ports.issuers.get(name) ?? []);
     const mayBeOpaque = issuers.some((issuer) => issuer.introspection !== undefined);
     const made = { id: String(lastAcceptanceId), issuers, mayBeOpaque };
-    admissions.set(acceptance, made);
+    contexts.set(acceptance, made);
     return made;
   }
 
@@ -144,7 +144,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
    * INVARIANT: a cached result of one acceptance is never used for another. The digest has a fixed length, so it cannot
    * be confused with the id that follows.
    */
-  function keyFor(token: string, { id }: Admission): string {
+  function keyFor(token: string, { id }: AcceptanceContext): string {
     return hash('sha256', token, 'base64') + id;
   }
 
@@ -178,7 +178,9 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     if (typeof facts === 'string') return { reason: facts };
     // A token id is unique only within its issuer (RFC 7519 §4.1.7).
     const named =
-      facts.tokenId === undefined ? nameOf(token, source) : `${issuer.issuer}\n${facts.tokenId}`;
+      facts.tokenId === undefined
+        ? tokenNameOf(token, source)
+        : `${issuer.issuer}\n${facts.tokenId}`;
     const ids = ports.tokenIds(Buffer.from(named));
     return makePrincipal(issuer, facts, claims, ids) ?? { reason: 'token-malformed' };
   }
@@ -244,7 +246,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   }
 
   /** Waits for the verification that another request started. Bounded, because neither sender is known yet. */
-  function join(verdict: Promise<AuthnOutcome>): AuthnOutcome | Promise<AuthnOutcome> {
+  function joinVerification(verdict: Promise<AuthnOutcome>): AuthnOutcome | Promise<AuthnOutcome> {
     if (joined >= MAX_JOINED) return { reason: 'keys-unavailable' };
     joined += 1;
     return verdict.finally(() => {
@@ -256,13 +258,13 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   function verifyToken(
     token: string,
     acceptance: Acceptance,
-    admission: Admission,
+    admission: AcceptanceContext,
   ): AuthnOutcome | Promise<AuthnOutcome> {
     const cacheKey = keyFor(token, admission);
     const known = recall(cacheKey);
     if (known !== undefined) return known;
     const running = inFlight.get(cacheKey);
-    if (running !== undefined) return join(running);
+    if (running !== undefined) return joinVerification(running);
     const plan = planVerification(token, admission.issuers);
     if (!isPlan(plan)) return { reason: plan };
     const audiences = acceptedAudiences(acceptance, plan.issuer.name);
@@ -276,7 +278,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   return {
     authenticate(credentials, acceptance) {
       const { headers, repeated, query } = credentials;
-      const admission = admissionFor(acceptance);
+      const admission = contextFor(acceptance);
       const presented = readBearer(headers, repeated, query, admission.mayBeOpaque);
       if (presented === 'missing') return { reason: 'token-missing' };
       if (presented === 'malformed') return { reason: 'token-malformed' };

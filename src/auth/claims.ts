@@ -8,7 +8,7 @@ import type { Reason } from '../policy/reasons.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 
 /** An own member of that exact name, never an inherited one. */
-function own(value: JsonObject, name: string): Json | undefined {
+function ownMember(value: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
@@ -18,12 +18,12 @@ function own(value: JsonObject, name: string): Json | undefined {
  * absent. RFC 6901 §3 and §4; docs/contract.md §3 (`claims`).
  */
 export function claimAt(claims: JsonObject, name: string): Json | undefined {
-  if (!name.startsWith('/')) return own(claims, name);
+  if (!name.startsWith('/')) return ownMember(claims, name);
   let value: Json | undefined = claims;
   for (const step of name.slice(1).split('/')) {
     // Array elements are not addressable, because their positions have no meaning.
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-    value = own(value as JsonObject, step.replaceAll('~1', '/').replaceAll('~0', '~'));
+    value = ownMember(value as JsonObject, step.replaceAll('~1', '/').replaceAll('~0', '~'));
   }
   return value;
 }
@@ -65,7 +65,7 @@ type Groups = readonly string[] | 'unknown' | undefined;
  * §5.6.2 (aggregated and distributed claims).
  */
 function readGroups(claims: JsonObject, names: readonly string[]): Groups {
-  const elsewhere = own(claims, '_claim_names');
+  const elsewhere = ownMember(claims, '_claim_names');
   if (elsewhere !== undefined && !isObject(elsewhere)) return undefined;
   for (const name of names) {
     const value = claimAt(claims, name);
@@ -73,7 +73,7 @@ function readGroups(claims: JsonObject, names: readonly string[]): Groups {
     if (elsewhere !== undefined && Object.hasOwn(elsewhere, name)) return 'unknown';
   }
   // The marker of issuers whose tokens have no space for a source either.
-  return own(claims, 'hasgroups') === true && names.includes('groups') ? 'unknown' : [];
+  return ownMember(claims, 'hasgroups') === true && names.includes('groups') ? 'unknown' : [];
 }
 
 function readList(value: Json): readonly string[] | undefined {
@@ -101,14 +101,14 @@ function lower(value: unknown): unknown {
  * logout tokens, refresh tokens and tokens of unknown kinds. The heuristic can only refuse a token, never accept one.
  * RFC 9068 §2.1 and §5, RFC 8725 §3.11 and §3.12; OpenID Connect Core §2, Back-Channel Logout §2.4.
  */
-function isOtherKind(
+function isNotAccessToken(
   claims: JsonObject,
   facts: { readonly client: string; readonly audience: string; readonly hasScopes: boolean },
 ): boolean {
   if (FOREIGN_CLAIMS.some((name) => Object.hasOwn(claims, name))) return true;
-  const type = own(claims, 'typ');
+  const type = ownMember(claims, 'typ');
   if (type !== undefined && !ACCESS_TYPES.has(lower(type))) return true;
-  const use = own(claims, 'token_use');
+  const use = ownMember(claims, 'token_use');
   if (use !== undefined && use !== 'access') return true;
   // An identity token is for the client itself, and grants nothing (OpenID Connect Core §2).
   return facts.audience === facts.client && !facts.hasScopes;
@@ -119,7 +119,7 @@ function isOtherKind(
  * 9449 §6.2).
  */
 function checkTokenType(claims: JsonObject): 'token-type' | 'token-binding' | undefined {
-  const type = lower(own(claims, 'token_type'));
+  const type = lower(ownMember(claims, 'token_type'));
   if (type === undefined || type === 'bearer') return undefined;
   if (type !== 'dpop') return 'token-type';
   return Object.hasOwn(claims, 'cnf') ? undefined : 'token-binding';
@@ -203,12 +203,12 @@ function readTime(value: Json | undefined): number | undefined {
 }
 
 function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
-  const expiresAt = readTime(own(claims, 'exp'));
+  const expiresAt = readTime(ownMember(claims, 'exp'));
   // An introspection response may omit `iat` (RFC 7662 §2.2); then the remaining lifetime is bounded instead.
   const lacksIssuedAt = source === 'introspection' && !Object.hasOwn(claims, 'iat');
-  const issuedAt = lacksIssuedAt ? now : readTime(own(claims, 'iat'));
-  const hasNotBefore = own(claims, 'nbf') !== undefined;
-  const notBefore = hasNotBefore ? readTime(own(claims, 'nbf')) : issuedAt;
+  const issuedAt = lacksIssuedAt ? now : readTime(ownMember(claims, 'iat'));
+  const hasNotBefore = ownMember(claims, 'nbf') !== undefined;
+  const notBefore = hasNotBefore ? readTime(ownMember(claims, 'nbf')) : issuedAt;
   if (expiresAt === undefined || issuedAt === undefined || notBefore === undefined) {
     return 'token-malformed';
   }
@@ -251,12 +251,12 @@ function readActors(value: Json | undefined): readonly Actor[] | undefined {
   let link = value;
   while (link !== undefined) {
     if (!isObject(link) || actors.length === MAX_ACTORS) return undefined;
-    const subject = readIdentity(own(link, 'sub'));
-    const hasIssuer = own(link, 'iss') !== undefined;
-    const issuer = readIdentity(own(link, 'iss'));
+    const subject = readIdentity(ownMember(link, 'sub'));
+    const hasIssuer = ownMember(link, 'iss') !== undefined;
+    const issuer = readIdentity(ownMember(link, 'iss'));
     if (subject === undefined || (hasIssuer && issuer === undefined)) return undefined;
     actors.push(issuer === undefined ? { subject } : { issuer, subject });
-    link = own(link, 'act');
+    link = ownMember(link, 'act');
   }
   return actors;
 }
@@ -268,7 +268,7 @@ function readTokenId(value: Json | undefined): string | undefined | null {
 
 /** An introspection response may omit `iss`, because it comes from the issuer (RFC 7662 §2.2). */
 function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean {
-  const named = own(claims, 'iss');
+  const named = ownMember(claims, 'iss');
   return named === issuer.issuer || (named === undefined && source === 'introspection');
 }
 
@@ -277,19 +277,19 @@ function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean
  * verified elsewhere, at every request; a confirmation that cannot be verified refuses the token (RFC 7800 §3.1).
  */
 export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
-  const boundTo = readConfirmation(own(claims, 'cnf'));
+  const boundTo = readConfirmation(ownMember(claims, 'cnf'));
   if (boundTo === 'unknown') return 'token-binding';
   if (!isOfIssuer(claims, rules)) return 'token-issuer';
   const type = rules.source === 'introspection' ? checkTokenType(claims) : undefined;
   if (type !== undefined) return type;
-  const audience = readAudience(own(claims, 'aud'), rules.audiences);
+  const audience = readAudience(ownMember(claims, 'aud'), rules.audiences);
   if (audience === undefined) return 'token-audience';
   const times = checkTimes(claims, rules);
   if (typeof times === 'string') return times;
   const facts = readFacts(claims, rules, audience, times);
   if (facts === undefined) return 'token-malformed';
   const hasScopes = firstOf(claims, rules.issuer.claims.scope) !== undefined;
-  const isOther = rules.source !== 'at+jwt' && isOtherKind(claims, { ...facts, hasScopes });
+  const isOther = rules.source !== 'at+jwt' && isNotAccessToken(claims, { ...facts, hasScopes });
   return isOther ? 'token-type' : { ...facts, boundTo };
 }
 
@@ -299,14 +299,14 @@ function readFacts(
   audience: string,
   times: Times,
 ): Omit<ClaimFacts, 'boundTo'> | undefined {
-  const subject = readIdentity(own(claims, 'sub'));
+  const subject = readIdentity(ownMember(claims, 'sub'));
   const client = readIdentity(firstOf(claims, names.client));
   if (subject === undefined || client === undefined) return undefined;
   const scopes = readScopes(firstOf(claims, names.scope));
   const groups = readGroups(claims, names.groups);
-  const actors = readActors(own(claims, 'act'));
+  const actors = readActors(ownMember(claims, 'act'));
   if (scopes === undefined || groups === undefined || actors === undefined) return undefined;
-  const tokenId = readTokenId(own(claims, 'jti'));
+  const tokenId = readTokenId(ownMember(claims, 'jti'));
   // RFC 9068 §2.2: tokens of that type have an identifier.
   if (tokenId === null || (tokenId === undefined && source === 'at+jwt')) return undefined;
   return { subject, client, audience, ...times, scopes, groups, actors, tokenId };

@@ -224,7 +224,7 @@ export function createProofVerifier(
 
   function readClaims(claims: JsonObject, subject: ProofSubject): Claims | undefined {
     const { jti, iat, nonce } = claims;
-    if (!isAbout(claims, subject)) return undefined;
+    if (!matchesSubject(claims, subject)) return undefined;
     if (typeof jti !== 'string' || jti === '' || jti.length > MAX_ID_LENGTH) return undefined;
     if (typeof iat !== 'number') return undefined;
     const issuedAtMs = iat * 1000;
@@ -284,7 +284,10 @@ function parseObject(bytes: Uint8Array): JsonObject | undefined {
   }
 }
 
-function isAbout({ htm, htu, ath }: JsonObject, { method, uri, token }: ProofSubject): boolean {
+function matchesSubject(
+  { htm, htu, ath }: JsonObject,
+  { method, uri, token }: ProofSubject,
+): boolean {
   return htm === method && isSameUri(htu, uri) && ath === hash('sha256', token, 'base64url');
 }
 

@@ -48,7 +48,7 @@ const MAX_KNOWN = 10_000;
 /** After an outage no request is sent for this time. */
 const OUTAGE_PAUSE_MS = 1_000;
 /** Statuses that mean that the endpoint no longer exists at this URL. */
-const GONE: ReadonlySet<number> = new Set([404, 405, 410]);
+const GONE_STATUSES: ReadonlySet<number> = new Set([404, 405, 410]);
 /** The endpoint is discovered again after this time, and after each outage. */
 const DISCOVERY_AGE_MS = 60 * 60_000;
 
@@ -169,7 +169,7 @@ export function createIntrospector(
     return ports.now() - outageAt < OUTAGE_PAUSE_MS;
   }
 
-  async function ask(token: string): Promise<Introspection> {
+  async function sendIntrospection(token: string): Promise<Introspection> {
     try {
       const response = await askEndpoint(await findEndpoint(), token, context);
       failure = undefined;
@@ -192,7 +192,7 @@ export function createIntrospector(
       if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
       waiting += 1;
       try {
-        return await ask(token);
+        return await sendIntrospection(token);
       } finally {
         waiting -= 1;
       }
@@ -227,11 +227,11 @@ async function askEndpoint(
 ): Promise<JsonObject> {
   const server = { issuer: issuer.issuer, introspection_endpoint: url.href };
   const client = { client_id: introspection.clientId };
-  const prove =
+  const clientAuthentication =
     introspection.authentication === 'client_secret_post'
       ? oauth.ClientSecretPost(introspection.clientSecret)
       : oauth.ClientSecretBasic(introspection.clientSecret);
-  const response = await oauth.introspectionRequest(server, client, prove, token, {
+  const response = await oauth.introspectionRequest(server, client, clientAuthentication, token, {
     // The guarded fetch decides whether plain http is allowed: on loopback only.
     [oauth.allowInsecureRequests]: true,
     [oauth.customFetch]: (_href, { headers, body }) =>
@@ -266,7 +266,7 @@ async function post(
   const { status } = outcome;
   if (status !== 200) {
     const why = `the introspection endpoint answered with status ${status}`;
-    throw new IntrospectionError(why, GONE.has(status));
+    throw new IntrospectionError(why, GONE_STATUSES.has(status));
   }
   // Anything else, such as a signed response, would be read without a check of its own.
   if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {

@@ -306,7 +306,7 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     if (isDue() && hasWaited) void refresh();
   }
 
-  function mayAskForUnknownKey(): boolean {
+  function mayFetchForUnknownKey(): boolean {
     if (state.failure !== undefined) return mayRetry();
     return hasPassed(state.unknownKeyFetchAt, UNKNOWN_KEY_COOLDOWN_MS, ports.now());
   }
@@ -319,7 +319,7 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
       const key = state.keys && selectKey(state.keys, header);
       if (key !== undefined) return key;
     }
-    if (mayAskForUnknownKey()) {
+    if (mayFetchForUnknownKey()) {
       state.unknownKeyFetchAt = ports.now();
       await refresh();
     }
@@ -337,14 +337,14 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     return state.failure === undefined ? { kind: 'unknown' } : { kind: 'unavailable' };
   }
 
-  function isAtHand(header: Header): boolean {
+  function hasKeyFor(header: Header): boolean {
     const keys = currentKeys(state, keysMaxAgeMs, ports.now());
     return keys !== undefined && selectKey(keys, header) !== undefined;
   }
 
   return {
     async keysFor(header) {
-      if (isAtHand(header)) return lookUp(header);
+      if (hasKeyFor(header)) return lookUp(header);
       if (waiting >= MAX_WAITING) return { kind: 'unavailable' };
       waiting += 1;
       try {

@@ -52,7 +52,7 @@ const DEFAULT_PORT = 8080;
 const SECONDS_PER_HOUR = 3600;
 const ADMIN_TOKEN_BYTES = 32;
 
-type Stage = {
+type DevEnvironment = {
   readonly folder: string;
   readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
   readonly adminToken: string;
@@ -88,7 +88,7 @@ export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): P
 async function runUpstream(
   upstreamUrl: string,
   network: DevOptions['network'],
-  stage: Stage,
+  stage: DevEnvironment,
   ports: DevPorts,
 ): Promise<number> {
   const issuer = await startIssuer({
@@ -128,7 +128,11 @@ async function runUpstream(
   }
 }
 
-async function runDemo(endsAfterTour: boolean, stage: Stage, ports: DevPorts): Promise<number> {
+async function runDemo(
+  endsAfterTour: boolean,
+  stage: DevEnvironment,
+  ports: DevPorts,
+): Promise<number> {
   const issuer = await startIssuer({
     fetchDocument: ports.fetchDocument,
     users: [demoUser('engineer'), demoUser('support')],
@@ -159,9 +163,9 @@ async function runDemo(endsAfterTour: boolean, stage: Stage, ports: DevPorts): P
 /** Pins, starts the gateway and runs `play`; then waits for a signal unless `play` returns an exit code. */
 async function serveFor(
   configFile: string,
-  stage: Stage,
+  stage: DevEnvironment,
   ports: DevPorts,
-  play: (gateway: ServedGateway) => Promise<number | undefined>,
+  afterStart: (gateway: ServedGateway) => Promise<number | undefined>,
 ): Promise<number> {
   const pinned = await ports.pin(configFile);
   if (pinned !== EXIT_FINE) return pinned;
@@ -177,7 +181,7 @@ async function serveFor(
     return EXIT_FAILED;
   }
   try {
-    const code = await play(started.gateway);
+    const code = await afterStart(started.gateway);
     return code ?? (await ports.untilSignal(() => void started.gateway.reload()));
   } finally {
     await started.gateway.close();
@@ -232,7 +236,7 @@ function tour(
 type Access = { readonly name: string; readonly resource: string; readonly token: string };
 
 function printAccess(
-  { io, adminToken }: Stage,
+  { io, adminToken }: DevEnvironment,
   { listening }: ServedGateway,
   { name, resource, token }: Access,
 ): void {

@@ -34,9 +34,9 @@ export function describeUnknownOption(
   for (const arg of argv) {
     if (arg === '--') return undefined;
     const option: Option | undefined = isValue ? undefined : findOption(command, arg);
-    const isWord = !isValue && option === undefined;
-    if (isWord && isUnparsed(arg)) return describe(command, arg);
-    if (isWord) command = descend(command, arg);
+    const isArgument = !isValue && option === undefined;
+    if (isArgument && looksLikeOption(arg)) return describe(command, arg);
+    if (isArgument) command = descend(command, arg);
     isValue = option !== undefined && takesNext(option, arg);
   }
   return undefined;
@@ -55,15 +55,15 @@ function takesNext(option: Option, arg: string): boolean {
   return option.required && !arg.includes('=');
 }
 
-function isUnparsed(arg: string): boolean {
+function looksLikeOption(arg: string): boolean {
   return arg.startsWith('--') && !ALWAYS_KNOWN.includes(arg);
 }
 
 function describe(command: Commander, arg: string): string {
   const name = arg.split('=', 1)[0] ?? arg;
   const known = command.options.flatMap(({ long }) => long ?? []);
-  const near = nearestCandidate(name, known);
-  return `error: unknown option '${name}'${near === undefined ? '' : `; did you mean "${near}"?`}`;
+  const nearest = nearestCandidate(name, known);
+  return `error: unknown option '${name}'${nearest === undefined ? '' : `; did you mean "${nearest}"?`}`;
 }
 
 /** The parts of the process that a command may use. */

@@ -48,7 +48,7 @@ export type PathDiagnostic = {
 };
 
 /** How a check reports an error: path, message, and what differs from an error of rule `wrong-value`. */
-export type Report = (
+export type ReportDiagnostic = (
   path: FilePath,
   message: string,
   more?: Partial<Pick<PathDiagnostic, 'at' | 'severity' | 'rule' | 'suggestion'>>,

@@ -14,7 +14,7 @@ import {
   fileDiagnostic,
   hasErrors,
   type PathDiagnostic,
-  type Report,
+  type ReportDiagnostic,
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
@@ -27,9 +27,9 @@ import type { BackendSettings, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
 import {
   type Locate,
+  locateDiagnostic,
   mapAt,
   type Position,
-  placeDiagnostic,
   readYaml,
   textAt,
   textsAt,
@@ -135,7 +135,7 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   const root = source.value;
   const found: PathDiagnostic[] = [...validateShape(GATEWAY_SCHEMA, root)];
   const read = check(root, dirname(absolute), sources, found);
-  const placed = found.map((diagnostic) => placeDiagnostic(file, source.locate, diagnostic));
+  const placed = found.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic));
   const result = {
     diagnostics: sortDiagnostics(placed),
     outline: outlineOf(root, absolute, source.locate),
@@ -152,7 +152,7 @@ function check(
   sources: GatewaySources,
   found: PathDiagnostic[],
 ): Pick<CompileInput, 'secrets' | 'tls'> | undefined {
-  const report: Report = (path, message, more = {}) => {
+  const report: ReportDiagnostic = (path, message, more = {}) => {
     found.push({
       path,
       at: 'value',
@@ -173,8 +173,8 @@ function check(
   checkState(root, report);
   checkAdmin(root, report);
   if (sources.secrets === 'skip') return undefined;
-  const places = { files: sources, env: sources.env, folder };
-  const keys = readSecrets(root, places, report);
-  const secrets = new Map([...keys, ...readTlsFiles(root, places, keys, report)]);
+  const secretSources = { files: sources, env: sources.env, folder };
+  const keys = readSecrets(root, secretSources, report);
+  const secrets = new Map([...keys, ...readTlsFiles(root, secretSources, keys, report)]);
   return { secrets, tls: readListenerTls(root, { files: sources, folder, secrets }, report) };
 }

@@ -20,7 +20,7 @@ import type { Files } from './files.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { validateShape } from './schema/validation.js';
 import { readRate, readSizeBytes } from './units.js';
-import { type Locate, placeDiagnostic, readYaml } from './yaml.js';
+import { type Locate, locateDiagnostic, readYaml } from './yaml.js';
 
 type RuleFile = Omit<RuleDocument, 'limits' | 'maxResultBytes'> & {
   readonly limits?: { readonly rate: string; readonly per: LimitsDocument['per'] };
@@ -93,7 +93,7 @@ export function loadPolicies<Policies>(
   ports: { readonly files: Files; readonly compile: CompileDocuments<Policies> },
 ): PolicyReading<Policies> {
   const diagnostics: Diagnostic[] = [];
-  const places = new Map<string, Locate>();
+  const locators = new Map<string, Locate>();
   const documents: PolicyDocument[] = [];
   const hash = createHash('sha256');
   for (const name of listPolicies(folder, ports.files, diagnostics)) {
@@ -101,13 +101,13 @@ export function loadPolicies<Policies>(
     const bytes = readBytes(file, ports.files, diagnostics);
     if (bytes === undefined) continue;
     hash.update(`${JSON.stringify(name)} ${bytes.byteLength}\n`).update(bytes);
-    const document = readDocument(file, bytes, places, diagnostics);
+    const document = readDocument(file, bytes, locators, diagnostics);
     if (document !== undefined) documents.push(document);
   }
   const version = hash.digest('hex');
   const compiled = ports.compile(documents, version);
   for (const diagnostic of compiled.diagnostics)
-    diagnostics.push(placePolicyDiagnostic(diagnostic, places));
+    diagnostics.push(locatePolicyDiagnostic(diagnostic, locators));
   return {
     policies: hasErrors(diagnostics) ? undefined : compiled.policies,
     documents,
@@ -148,24 +148,24 @@ function readBytes(file: string, files: Files, diagnostics: Diagnostic[]): Uint8
 function readDocument(
   file: string,
   bytes: Uint8Array,
-  places: Map<string, Locate>,
+  locators: Map<string, Locate>,
   diagnostics: Diagnostic[],
 ): PolicyDocument | undefined {
   const { source, diagnostics: mistakes } = readYaml(file, bytes);
   diagnostics.push(...mistakes);
   if (source === undefined) return undefined;
-  places.set(file, source.locate);
+  locators.set(file, source.locate);
   const shape = validateShape(POLICY_SCHEMA, source.value);
-  diagnostics.push(...shape.map((diagnostic) => placeDiagnostic(file, source.locate, diagnostic)));
+  diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic)));
   return shape.length > 0 ? undefined : documentOf(file, source.value);
 }
 
-function placePolicyDiagnostic(
+function locatePolicyDiagnostic(
   diagnostic: PolicyDiagnostic,
-  places: ReadonlyMap<string, Locate>,
+  locators: ReadonlyMap<string, Locate>,
 ): Diagnostic {
   const { file, ...rest } = diagnostic;
   const placed: PathDiagnostic = { ...rest, at: 'value', rule: 'policy' };
-  const locate = places.get(file) ?? (() => ({ line: 1, column: 1 }));
-  return placeDiagnostic(file, locate, placed);
+  const locate = locators.get(file) ?? (() => ({ line: 1, column: 1 }));
+  return locateDiagnostic(file, locate, placed);
 }

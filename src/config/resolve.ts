@@ -3,7 +3,7 @@
 // throws. docs/contract.md §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
-import { impliedBy } from './checks/issuers.js';
+import { includedScopes } from './checks/issuers.js';
 import { ownAudiences } from './checks/resources.js';
 import { defaultPrefix } from './checks/upstreams.js';
 import type { FilePath } from './diagnostics.js';
@@ -159,7 +159,7 @@ function strictestBinding(bindings: readonly Binding[]): Binding | undefined {
 }
 
 /** The accepted issuers of a resource (upstream or aggregate), and the accepted audiences of each. */
-function compileVouchers(
+function compileIssuersAndAudiences(
   file: Pick<UpstreamFile, 'issuers' | 'audiences'>,
   resource: string,
 ): Pick<UpstreamSettings, 'issuers' | 'audiences'> {
@@ -189,7 +189,7 @@ function compileAggregate(name: string, file: AggregateFile, root: GatewayFile):
     path,
     resource,
     authentication: file.authentication,
-    ...compileVouchers(file, resource),
+    ...compileIssuersAndAudiences(file, resource),
     binding,
     scopesSupported: [...new Set(scopes)],
     backends,
@@ -197,7 +197,7 @@ function compileAggregate(name: string, file: AggregateFile, root: GatewayFile):
 }
 
 /** What resolving an issuer needs from the rest of the file. */
-type IssuerReading = {
+type IssuerContext = {
   readonly secretAt: (path: FilePath) => string;
   readonly durationMs: (text: string) => number;
 };
@@ -207,7 +207,7 @@ type IssuerReading = {
  *
  * @throws Error if a secret or a duration was not checked before.
  */
-function compileIssuer(name: string, file: IssuerFile, reading: IssuerReading): IssuerSettings {
+function compileIssuer(name: string, file: IssuerFile, reading: IssuerContext): IssuerSettings {
   const { client, scope, groups } = file.claims;
   const { introspection } = file;
   return {
@@ -227,7 +227,7 @@ function compileIssuer(name: string, file: IssuerFile, reading: IssuerReading): 
 function compileIntrospection(
   issuer: string,
   file: IntrospectionFile,
-  { secretAt, durationMs }: IssuerReading,
+  { secretAt, durationMs }: IssuerContext,
 ): IntrospectionSettings {
   return {
     clientId: file.clientId,
@@ -243,7 +243,7 @@ function compileHierarchy(file: IssuerFile['scopeHierarchy']): IssuerSettings['i
   const hierarchy = new Map(Object.entries(file));
   // Scopes from tokens are looked up here, so the table has no prototype.
   const implied: Record<string, readonly string[]> = Object.create(null);
-  for (const scope of hierarchy.keys()) implied[scope] = impliedBy(scope, hierarchy);
+  for (const scope of hierarchy.keys()) implied[scope] = includedScopes(scope, hierarchy);
   return implied;
 }
 
@@ -253,11 +253,11 @@ function compileHierarchy(file: IssuerFile['scopeHierarchy']): IssuerSettings['i
  */
 function freezeDeep<T>(value: T): T {
   if (value instanceof Map) {
-    for (const held of value.values()) freezeDeep(held);
+    for (const element of value.values()) freezeDeep(element);
     return value;
   }
   if (typeof value !== 'object' || value === null || !isPlain(value)) return value;
-  for (const held of Object.values(value)) freezeDeep(held);
+  for (const element of Object.values(value)) freezeDeep(element);
   return Object.freeze(value);
 }
 
@@ -376,7 +376,7 @@ function compileUpstream(
     resource,
     network: file.network,
     authentication: file.authentication,
-    ...compileVouchers(file, resource),
+    ...compileIssuersAndAudiences(file, resource),
     binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials: compileCredentials(file.credentials, {

@@ -3,7 +3,7 @@
 // holds secrets only as {env: NAME} or {file: PATH}, and an empty secret is an error.
 
 import { resolve } from 'node:path';
-import type { FilePath, Report } from './diagnostics.js';
+import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import type { Files } from './files.js';
 import { findClientKeyError, findTlsKeyError, readKeyText } from './keys.js';
 import { mapAt, textAt, valueAt } from './yaml.js';
@@ -38,7 +38,11 @@ export function requireSecret(secrets: Secrets, path: FilePath): string {
 }
 
 /** Reads every secret of a gateway file and checks its form. Paths without a reference are skipped. */
-export function readSecrets(root: unknown, sources: SecretSources, report: Report): Secrets {
+export function readSecrets(
+  root: unknown,
+  sources: SecretSources,
+  report: ReportDiagnostic,
+): Secrets {
   const secrets = new Map<string, string>();
   for (const { path, findError } of secretPaths(root)) {
     const secret = readSecret(root, path, sources, report);
@@ -59,7 +63,7 @@ export function readSecrets(root: unknown, sources: SecretSources, report: Repor
 /** Minimum length of upstream credentials: shorter values are not searched for in what an upstream returns. */
 const MIN_RECOGNIZED_CHARS = 12;
 const TOO_SHORT = `this secret is shorter than ${MIN_RECOGNIZED_CHARS} characters: it is not recognized where the upstream sends it back`;
-const SHOWN: ReadonlySet<string | number | undefined> = new Set([
+const PRESENTED_CREDENTIALS: ReadonlySet<string | number | undefined> = new Set([
   'value',
   'clientSecret',
   'actorToken',
@@ -68,9 +72,9 @@ const SHOWN: ReadonlySet<string | number | undefined> = new Set([
 /** In a header value, the authentication scheme is not counted (RFC 9110 §11.4). */
 function isLongEnough(path: FilePath, secret: string): boolean {
   const member = path.at(-1);
-  if (path[0] !== 'upstreams' || !SHOWN.has(member)) return true;
-  const bare = member === 'value' ? secret.replace(/^[^\s"]+ +/, '') : secret;
-  return bare.length >= MIN_RECOGNIZED_CHARS;
+  if (path[0] !== 'upstreams' || !PRESENTED_CREDENTIALS.has(member)) return true;
+  const credential = member === 'value' ? secret.replace(/^[^\s"]+ +/, '') : secret;
+  return credential.length >= MIN_RECOGNIZED_CHARS;
 }
 
 type SecretPath = {
@@ -116,7 +120,7 @@ function readSecret(
   root: unknown,
   path: FilePath,
   sources: SecretSources,
-  report: Report,
+  report: ReportDiagnostic,
 ): string | undefined {
   const variable = textAt(root, [...path, 'env']);
   const file = textAt(root, [...path, 'file']);
@@ -137,7 +141,7 @@ function readSecretFile(
   file: string,
   path: FilePath,
   sources: SecretSources,
-  report: Report,
+  report: ReportDiagnostic,
 ): string | undefined {
   const refuse = (message: string): undefined => {
     report(path, message, { rule: 'secret' });
@@ -193,7 +197,7 @@ function findStoreError(secret: string): string | undefined {
   return 'this secret is no redis:// or rediss:// URL with a host';
 }
 
-function checkKeysDiffer(root: unknown, secrets: Secrets, report: Report): void {
+function checkKeysDiffer(root: unknown, secrets: Secrets, report: ReportDiagnostic): void {
   const keys = valueAt(root, ['keys']);
   if (!Array.isArray(keys)) return;
   const seen = new Set<string>();

@@ -5,7 +5,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import type { FilePath, Report } from './diagnostics.js';
+import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import type { Files } from './files.js';
 import { isKeyOf, readCertificates } from './keys.js';
 import { MAX_SECRET_BYTES, type SecretSources, type Secrets, secretAt } from './secrets.js';
@@ -29,7 +29,11 @@ const MAX_PEM_BYTES = 256 * 1024;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Reads and checks the TLS files of every listener. Listeners without TLS are skipped. */
-export function readListenerTls(root: unknown, sources: TlsSources, report: Report): ListenerTls {
+export function readListenerTls(
+  root: unknown,
+  sources: TlsSources,
+  report: ReportDiagnostic,
+): ListenerTls {
   const found: { -readonly [Name in ListenerName]?: TlsSettings } = {};
   for (const name of LISTENER_NAMES) {
     const path: FilePath = ['listeners', name, 'tls'];
@@ -44,7 +48,7 @@ function readTls(
   root: unknown,
   path: FilePath,
   sources: TlsSources,
-  report: Report,
+  report: ReportDiagnostic,
 ): TlsSettings | undefined {
   const cert = readListenerCertificates(root, [...path, 'cert'], sources, report);
   const hasAuthorities = textAt(root, [...path, 'clientCa']) !== undefined;
@@ -78,7 +82,7 @@ function readListenerCertificates(
   root: unknown,
   path: FilePath,
   { files, folder }: TlsSources,
-  report: Report,
+  report: ReportDiagnostic,
 ): Certificates | undefined {
   const written = textAt(root, path);
   if (written === undefined) return undefined;
@@ -129,7 +133,7 @@ export function readTlsFiles(
   root: unknown,
   sources: Pick<SecretSources, 'files' | 'folder'>,
   keys: Secrets,
-  report: Report,
+  report: ReportDiagnostic,
 ): Secrets {
   const texts = new Map<string, string>();
   for (const upstream of Object.keys(mapAt(root, ['upstreams']))) {
@@ -148,7 +152,7 @@ function readCertificateFile(
   root: unknown,
   path: FilePath,
   { files, folder }: Pick<SecretSources, 'files' | 'folder'>,
-  report: Report,
+  report: ReportDiagnostic,
 ): string | undefined {
   const file = textAt(root, path);
   if (file === undefined) return undefined;
@@ -180,7 +184,12 @@ function readText(read: () => Uint8Array): string | undefined {
   }
 }
 
-function checkKey(text: string, key: string | undefined, at: FilePath, report: Report): void {
+function checkKey(
+  text: string,
+  key: string | undefined,
+  at: FilePath,
+  report: ReportDiagnostic,
+): void {
   const [certificate] = readCertificates(text) ?? [];
   if (key === undefined || certificate === undefined || isKeyOf(key, certificate)) return;
   report([...at, 'key'], 'this is not the key of the certificate', { rule: 'certificate' });

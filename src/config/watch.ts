@@ -19,7 +19,7 @@ export type WatchTargets = {
 /** A file changed this recently may change again within the resolution of its times, so it is read again. */
 const STABLE_AFTER_MS = 2000;
 
-type Known = { readonly stamp: string; readonly digest: string };
+type KnownFile = { readonly stamp: string; readonly digest: string };
 
 /** `content` changes with the content of the files; `stamp` also with every write of the same content. */
 type Fingerprint = { readonly content: string; readonly stamp: string };
@@ -30,9 +30,9 @@ type Fingerprint = { readonly content: string; readonly stamp: string };
  * as such.
  */
 function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
-  let known = new Map<string, Known>();
+  let known = new Map<string, KnownFile>();
   return async (targets) => {
-    const seen = new Map<string, Known>();
+    const seen = new Map<string, KnownFile>();
     const hash = createHash('sha256');
     const listed = await Promise.all(targets.folders.map(listFolder));
     for (const file of [...targets.files, ...listed.flat()]) {
@@ -58,8 +58,8 @@ async function listFolder({ path, suffix }: WatchTargets['folders'][number]): Pr
 
 async function digestOf(
   file: string,
-  known: ReadonlyMap<string, Known>,
-  seen: Map<string, Known>,
+  known: ReadonlyMap<string, KnownFile>,
+  seen: Map<string, KnownFile>,
 ): Promise<string> {
   try {
     // `stat` follows links, so a replaced ConfigMap shows as another inode.

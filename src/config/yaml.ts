@@ -36,16 +36,16 @@ function locateIn(document: Document, lines: LineCounter): Locate {
     let key: unknown;
     for (const step of path) {
       const next = descend(document, node, step);
-      if (next === undefined) return place(lines, key ?? document.contents);
+      if (next === undefined) return positionOf(lines, key ?? document.contents);
       key = next.key;
       node = next.value;
     }
-    return place(lines, at === 'value' ? (node ?? key) : (key ?? node));
+    return positionOf(lines, at === 'value' ? (node ?? key) : (key ?? node));
   };
 }
 
 /** Gives a diagnostic that has a path its file, line and column. */
-export function placeDiagnostic(
+export function locateDiagnostic(
   file: string,
   locate: Locate,
   diagnostic: PathDiagnostic,
@@ -71,7 +71,7 @@ function descend(
   return undefined;
 }
 
-function place(lines: LineCounter, node: unknown): Position {
+function positionOf(lines: LineCounter, node: unknown): Position {
   const range = (node as Node | null | undefined)?.range;
   if (!range) return START;
   const { line, col } = lines.linePos(range[0]);
@@ -180,11 +180,11 @@ function readText(
   const diagnostics: Diagnostic[] = [];
   const report = (offset: number, message: string): void => {
     const { line, col } = lineCounter.linePos(offset);
-    const place = { line: Math.max(line, 1), column: Math.max(col, 1) };
-    diagnostics.push({ file, ...place, severity: 'error', rule: 'yaml', message });
+    const position = { line: Math.max(line, 1), column: Math.max(col, 1) };
+    diagnostics.push({ file, ...position, severity: 'error', rule: 'yaml', message });
   };
-  for (const mistake of [...document.errors, ...document.warnings]) {
-    report(mistake.pos[0], describeMistake(mistake.code, mistake.message));
+  for (const yamlError of [...document.errors, ...document.warnings]) {
+    report(yamlError.pos[0], describeMistake(yamlError.code, yamlError.message));
   }
   if (hasDirective(document)) report(0, 'directives (%YAML, %TAG) are not accepted');
   const reading: Reading = { document, report, values: 0, aliases: 0, open: new Set() };

@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import type { ListKind, Story, ToolResponse } from './demo-protocol.js';
+import type { ListKind, ServerContent, ToolResponse } from './demo-protocol.js';
 
 /** What changes in the upstream's list of tools. */
 type Drift = 'none' | 'description' | 'schema' | 'new-tool';
@@ -313,7 +313,7 @@ function triagePrompt(args: JsonObject): JsonObject {
  * Creates the help desk. `current` is read at every response, so a change of behaviour takes effect at
  * once. Equal seeds give equal secrets.
  */
-export function createDeskStory(secrets: DemoSecrets, current: () => Misbehaviour): Story {
+export function createHelpDesk(secrets: DemoSecrets, current: () => Misbehaviour): ServerContent {
   const tools: ReadonlyMap<string, (args: JsonObject) => ToolResponse> = new Map([
     ['get_ticket', getTicket],
     ['list_tickets', listTickets],

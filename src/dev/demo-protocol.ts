@@ -20,7 +20,7 @@ export type ListKind = 'tools' | 'prompts' | 'resources' | 'resourceTemplates';
 export type ToolResponse = { readonly result: JsonObject; readonly progress: readonly string[] };
 
 /** The content of a scripted server. `undefined` means that the name or URI is unknown. */
-export type Story = {
+export type ServerContent = {
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
   /** Items per page of a list. */
@@ -34,7 +34,7 @@ export type Story = {
   readResource(uri: string): readonly JsonObject[] | undefined;
 };
 
-export type StoryResponse =
+export type ScriptedResponse =
   | { readonly kind: 'result'; readonly result: JsonObject; readonly progress: readonly string[] }
   | { readonly kind: 'error'; readonly status: number; readonly error: RpcError };
 
@@ -55,11 +55,11 @@ const LIST_METHODS: ReadonlyMap<string, ListKind> = new Map([
   ['resources/templates/list', 'resourceTemplates'],
 ]);
 
-function ok(result: JsonObject, progress: readonly string[] = []): StoryResponse {
+function ok(result: JsonObject, progress: readonly string[] = []): ScriptedResponse {
   return { kind: 'result', result, progress };
 }
 
-function refuse(code: number, message: string, status = 200): StoryResponse {
+function refuse(code: number, message: string, status = 200): ScriptedResponse {
   return { kind: 'error', status, error: { code, message } };
 }
 
@@ -70,7 +70,7 @@ function stringMember(params: JsonObject, name: string): string {
 
 /** Adds the members that stateless results carry besides their content (MCP 2026-07-28, results and caching). */
 function completed(
-  story: Story,
+  story: ServerContent,
   era: ServedEra,
   result: JsonObject,
   cacheable: boolean,
@@ -82,7 +82,12 @@ function completed(
   return { ...result, ...caching, resultType: 'complete', _meta: meta };
 }
 
-function listPage(story: Story, era: ServedEra, kind: ListKind, params: JsonObject): StoryResponse {
+function listPage(
+  story: ServerContent,
+  era: ServedEra,
+  kind: ListKind,
+  params: JsonObject,
+): ScriptedResponse {
   const cursor = params['cursor'];
   const match = typeof cursor === 'string' ? /^from-([0-9]{1,6})$/.exec(cursor) : undefined;
   if (cursor !== undefined && !match) return refuse(INVALID_PARAMS, 'Invalid cursor');
@@ -94,34 +99,35 @@ function listPage(story: Story, era: ServedEra, kind: ListKind, params: JsonObje
   return ok(completed(story, era, { [kind]: page, ...next }, true));
 }
 
-function callTool(story: Story, era: ServedEra, params: JsonObject): StoryResponse {
+function callTool(story: ServerContent, era: ServedEra, params: JsonObject): ScriptedResponse {
   const args = isObject(params['arguments']) ? params['arguments'] : {};
   const response = story.callTool(stringMember(params, 'name'), args);
   if (response === undefined) return refuse(INVALID_PARAMS, 'Unknown tool');
   return ok(completed(story, era, response.result, false), response.progress);
 }
 
-function getPrompt(story: Story, era: ServedEra, params: JsonObject): StoryResponse {
+function getPrompt(story: ServerContent, era: ServedEra, params: JsonObject): ScriptedResponse {
   const args = isObject(params['arguments']) ? params['arguments'] : {};
   const result = story.getPrompt(stringMember(params, 'name'), args);
   if (result === undefined) return refuse(INVALID_PARAMS, 'Unknown prompt');
   return ok(completed(story, era, result, false));
 }
 
-function readResource(story: Story, era: ServedEra, params: JsonObject): StoryResponse {
+function readResource(story: ServerContent, era: ServedEra, params: JsonObject): ScriptedResponse {
   const contents = story.readResource(stringMember(params, 'uri'));
   if (contents !== undefined) return ok(completed(story, era, { contents }, true));
   const code = era === '2025' ? LEGACY_RESOURCE_NOT_FOUND : INVALID_PARAMS;
   return refuse(code, 'Resource not found');
 }
 
-function instructionsOf(story: Story): JsonObject {
+function instructionsOf(story: ServerContent): JsonObject {
   return story.instructions === undefined ? {} : { instructions: story.instructions };
 }
 
-function initialize(story: Story, params: JsonObject): StoryResponse {
-  const asked = stringMember(params, 'protocolVersion');
-  const version = SERVED_SESSION_VERSIONS.find((served) => served === asked) ?? '2025-11-25';
+function initialize(story: ServerContent, params: JsonObject): ScriptedResponse {
+  const requestedVersion = stringMember(params, 'protocolVersion');
+  const version =
+    SERVED_SESSION_VERSIONS.find((served) => served === requestedVersion) ?? '2025-11-25';
   return ok({
     protocolVersion: version,
     capabilities: CAPABILITIES,
@@ -130,7 +136,7 @@ function initialize(story: Story, params: JsonObject): StoryResponse {
   });
 }
 
-function discover(story: Story): StoryResponse {
+function discover(story: ServerContent): ScriptedResponse {
   const result = {
     supportedVersions: [...SERVED_STATELESS_VERSIONS],
     capabilities: CAPABILITIES,
@@ -144,11 +150,11 @@ function discover(story: Story): StoryResponse {
  * error and HTTP status that the era requires (MCP 2026-07-28, error map; 404 for methods).
  */
 export function respondToRequest(
-  story: Story,
+  story: ServerContent,
   era: ServedEra,
   method: string,
   params: JsonObject,
-): StoryResponse {
+): ScriptedResponse {
   const kind = LIST_METHODS.get(method);
   if (kind !== undefined) return listPage(story, era, kind, params);
   if (method === 'tools/call') return callTool(story, era, params);

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import {
-  createDeskStory,
+  createHelpDesk,
   type DemoSecrets,
   deriveDemoSecrets,
   GOOD_BEHAVIOUR,
@@ -18,8 +18,8 @@ import {
   type Classified,
   classifyPost,
   respondToRequest,
-  type Story,
-  type StoryResponse,
+  type ScriptedResponse,
+  type ServerContent,
 } from './demo-protocol.js';
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -108,13 +108,13 @@ const MAX_SESSIONS = 1_000;
 const LIST_CHANGED: JsonObject = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
 
 type DemoContext = {
-  readonly story: Story;
+  readonly story: ServerContent;
   readonly sessions: Map<string, Set<ServerResponse>>;
   readonly seen: SeenRequest[];
   behaviour: Misbehaviour;
 };
 
-function messageOf(id: RequestId, reply: StoryResponse): JsonObject {
+function messageOf(id: RequestId, reply: ScriptedResponse): JsonObject {
   return reply.kind === 'result'
     ? { jsonrpc: '2.0', id, result: reply.result }
     : { jsonrpc: '2.0', id, error: reply.error };
@@ -130,7 +130,7 @@ async function streamReply(
   demo: DemoContext,
   response: ServerResponse,
   request: Classified & { kind: 'request' },
-  reply: StoryResponse,
+  reply: ScriptedResponse,
 ): Promise<void> {
   openStream(response);
   const token = progressTokenOf(request.params);
@@ -165,7 +165,7 @@ function refusalBody(read: Classified & { kind: 'refused' }): JsonObject {
 function isStreamed(
   demo: DemoContext,
   request: Classified & { kind: 'request' },
-  reply: StoryResponse,
+  reply: ScriptedResponse,
 ): boolean {
   if (request.method !== 'tools/call') return false;
   if (demo.behaviour.stream) return true;
@@ -300,7 +300,7 @@ export async function startDemoUpstream(
 ): Promise<DemoUpstream> {
   const secrets = deriveDemoSecrets(options.seed ?? randomBytes(16).toString('hex'));
   const demo: DemoContext = {
-    story: createDeskStory(secrets, () => demo.behaviour),
+    story: createHelpDesk(secrets, () => demo.behaviour),
     sessions: new Map(),
     seen: [],
     behaviour: GOOD_BEHAVIOUR,

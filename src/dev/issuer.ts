@@ -94,7 +94,7 @@ type IssuerResponse = {
 };
 type Grants = ReturnType<typeof createGrantService>;
 type Registry = ReturnType<typeof createClientRegistry>;
-type Parts = {
+type IssuerContext = {
   readonly issuer: string;
   readonly jwks: object;
   readonly clients: Registry;
@@ -146,13 +146,13 @@ function readClient(
   return { id, secret };
 }
 
-type Given = { readonly grant: Grant; readonly refreshToken?: string };
+type TokenGrant = { readonly grant: Grant; readonly refreshToken?: string };
 
 function grantFor(
   request: IncomingMessage,
   parameters: Parameters,
-  parts: Parts,
-): Given | OAuthError {
+  parts: IssuerContext,
+): TokenGrant | OAuthError {
   const client = readClient(request, parameters);
   switch (parameters.get('grant_type')) {
     case 'authorization_code': {
@@ -176,7 +176,10 @@ function grantFor(
   }
 }
 
-async function handleToken(request: IncomingMessage, parts: Parts): Promise<IssuerResponse> {
+async function handleToken(
+  request: IncomingMessage,
+  parts: IssuerContext,
+): Promise<IssuerResponse> {
   const body = await readBody(request);
   const parameters = body === undefined ? undefined : readParameters(new URLSearchParams(body));
   if (parameters === undefined) {
@@ -198,7 +201,10 @@ async function handleToken(request: IncomingMessage, parts: Parts): Promise<Issu
 }
 
 /** A registration is JSON (RFC 7591 §3.1), which a page of another site cannot send without a preflight. */
-async function handleRegistration(request: IncomingMessage, parts: Parts): Promise<IssuerResponse> {
+async function handleRegistration(
+  request: IncomingMessage,
+  parts: IssuerContext,
+): Promise<IssuerResponse> {
   const [type = ''] = (request.headers['content-type'] ?? '').split(';', 1);
   if (type.trim().toLowerCase() !== 'application/json')
     return refusal(oauthError('invalid_client_metadata', 'Send application/json.'), 415);
@@ -209,7 +215,7 @@ async function handleRegistration(request: IncomingMessage, parts: Parts): Promi
   return refusal(oauthError('invalid_redirect_uri', description));
 }
 
-async function handleAuthorization(url: URL, parts: Parts): Promise<IssuerResponse> {
+async function handleAuthorization(url: URL, parts: IssuerContext): Promise<IssuerResponse> {
   const parameters = readParameters(url.searchParams);
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'A parameter is repeated.'));
@@ -220,7 +226,7 @@ async function handleAuthorization(url: URL, parts: Parts): Promise<IssuerRespon
   return { status: 302, headers: { location: outcome.location } };
 }
 
-async function route(request: IncomingMessage, parts: Parts): Promise<IssuerResponse> {
+async function route(request: IncomingMessage, parts: IssuerContext): Promise<IssuerResponse> {
   const url = new URL(request.url ?? '/', parts.issuer);
   switch (`${request.method} ${url.pathname}`) {
     case 'GET /.well-known/oauth-authorization-server':
@@ -260,7 +266,7 @@ function isOwnHost(host: string | undefined, issuer: string): boolean {
 async function respond(
   request: IncomingMessage,
   response: ServerResponse,
-  parts: Parts,
+  parts: IssuerContext,
 ): Promise<void> {
   const isOwn = isOwnHost(request.headers.host, parts.issuer);
   const { status, body, headers }: IssuerResponse = isOwn
@@ -290,7 +296,7 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
   const sign = signFor(issuer);
   const { fetchDocument } = options;
   const findByDocument = fetchDocument && createDocumentClients(fetchDocument);
-  const parts: Parts = {
+  const parts: IssuerContext = {
     issuer,
     jwks,
     clients,

@@ -93,8 +93,8 @@ export function requestInSession(
 /** Opens a session; throws with the status if the server does not open one. */
 export async function openTourSession(endpoint: Endpoint): Promise<TourSession> {
   const params = { protocolVersion: SESSION_VERSION, capabilities: {}, clientInfo: CLIENT };
-  const hello = { jsonrpc: '2.0', id: nextId(), method: 'initialize', params };
-  const response = await send(endpoint, 'POST', {}, hello);
+  const initialize = { jsonrpc: '2.0', id: nextId(), method: 'initialize', params };
+  const response = await send(endpoint, 'POST', {}, initialize);
   const id = response.headers.get('mcp-session-id');
   if (response.status !== 200 || id === null) {
     throw new Error(`no session was opened: HTTP ${response.status}`);

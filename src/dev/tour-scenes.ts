@@ -19,7 +19,7 @@ export type Check = { readonly what: string; readonly holds: boolean; readonly s
 type MintOptions = { readonly audience?: string; readonly scopes?: readonly string[] };
 
 /** What scenes work with. */
-export type Stage = {
+export type TourEnvironment = {
   /** The upstream's endpoint at the gateway. */
   readonly url: string;
   /** Mints a token of this user for this endpoint, by default with all of the user's scopes. */
@@ -30,7 +30,7 @@ export type Stage = {
 export type Scene = {
   readonly title: string;
   readonly expect: string;
-  run(stage: Stage): Promise<readonly Check[]>;
+  run(stage: TourEnvironment): Promise<readonly Check[]>;
 };
 
 /** A tool that no server of the demo has. */
@@ -39,7 +39,11 @@ const UNKNOWN_TOOL = 'no_such_tool';
 const NOT_FOUND = -32602;
 /** The member in which a refusal carries its decision (docs/contract.md §6). */
 const DECISION_KEY = 'dev.sallyport/decision';
-const USES: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+const POLICY_METHODS: ReadonlySet<string> = new Set([
+  'tools/call',
+  'prompts/get',
+  'resources/read',
+]);
 const MAX_PAGES = 20;
 
 /** A comparison; `seen` is shown if it fails. */
@@ -55,18 +59,20 @@ function member(value: unknown, ...path: readonly string[]): unknown {
 }
 
 /** Checks that no request subject to policy has reached the upstream since its last `forget`. */
-function untouched({ upstream }: Stage): Check {
-  const names = upstream.seen().flatMap((seen) => (USES.has(seen.method ?? '') ? [seen.name] : []));
+function checkUpstreamUntouched({ upstream }: TourEnvironment): Check {
+  const names = upstream
+    .seen()
+    .flatMap((seen) => (POLICY_METHODS.has(seen.method ?? '') ? [seen.name] : []));
   return check('the server behind saw nothing', names.length === 0, names.join());
 }
 
 /** Checks the HTTP status of a response. */
-function status(response: WireResponse, expected: number): Check {
+function checkStatus(response: WireResponse, expected: number): Check {
   return check(`HTTP ${expected}`, response.status === expected, `HTTP ${response.status}`);
 }
 
 /** Checks the JSON-RPC error code of a response. */
-function code(response: WireResponse, expected: number, meaning: string): Check {
+function checkErrorCode(response: WireResponse, expected: number, meaning: string): Check {
   const seen = member(response.message, 'error', 'code');
   return check(
     `error ${expected}, ${meaning}`,
@@ -87,7 +93,7 @@ function withoutIds(response: WireResponse): string {
 
 /** Runs `use` in a session of this user and closes it. The upstream forgets the requests that opened it. */
 async function withSession<T>(
-  stage: Stage,
+  stage: TourEnvironment,
   user: DemoUser,
   use: (session: TourSession, token: string) => Promise<T>,
 ): Promise<T> {
@@ -174,9 +180,9 @@ const hidden: Scene = {
       const unknown = await callTool(session, UNKNOWN_TOOL, { id: 'T-101' });
       const same = withoutIds(forbidden) === withoutIds(unknown);
       return [
-        code(forbidden, NOT_FOUND, 'unknown tool'),
+        checkErrorCode(forbidden, NOT_FOUND, 'unknown tool'),
         check('equal but for ids', same, `${withoutIds(forbidden)} / ${withoutIds(unknown)}`),
-        untouched(stage),
+        checkUpstreamUntouched(stage),
       ];
     }),
 };
@@ -196,7 +202,7 @@ const argument: Scene = {
           response.body.slice(0, 120),
         ),
         check('reason arguments-invalid', reason === 'arguments-invalid', reason),
-        untouched(stage),
+        checkUpstreamUntouched(stage),
       ];
     }),
 };
@@ -212,9 +218,9 @@ const scope: Scene = {
     const challenge = response.headers.get('www-authenticate') ?? '';
     const asks = challenge.includes('insufficient_scope') && challenge.includes('customers:read');
     return [
-      status(response, 403),
+      checkStatus(response, 403),
       check('insufficient_scope, customers:read', asks, challenge),
-      untouched(stage),
+      checkUpstreamUntouched(stage),
     ];
   },
 };
@@ -266,7 +272,7 @@ const neutralized: Scene = {
     }),
 };
 
-const lie: Scene = {
+const headerMismatch: Scene = {
   title: 'A header that says search_docs over a body that says delete_ticket',
   expect: 'refused before anybody believes either',
   run: async (stage) => {
@@ -278,9 +284,9 @@ const lie: Scene = {
       'mcp-name': 'search_docs',
     });
     return [
-      status(response, 400),
-      code(response, HEADER_MISMATCH, 'header mismatch'),
-      untouched(stage),
+      checkStatus(response, 400),
+      checkErrorCode(response, HEADER_MISMATCH, 'header mismatch'),
+      checkUpstreamUntouched(stage),
     ];
   },
 };
@@ -291,10 +297,10 @@ const resource: Scene = {
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const secret = await session.request('resources/read', { uri: 'desk://internal/salaries' });
-      const away = untouched(stage);
+      const away = checkUpstreamUntouched(stage);
       const page = await session.request('resources/read', { uri: 'desk://handbook/returns' });
       return [
-        code(secret, RESOURCE_NOT_FOUND, 'resource not found'),
+        checkErrorCode(secret, RESOURCE_NOT_FOUND, 'resource not found'),
         away,
         check('the handbook page', page.body.includes('30 days'), page.body.slice(0, 120)),
       ];
@@ -315,9 +321,9 @@ const stolen: Scene = {
       );
       const same = withoutIds(theft) === withoutIds(invented);
       return [
-        status(theft, 404),
+        checkStatus(theft, 404),
         check('equal to an invented id', same, `${withoutIds(theft)} / ${withoutIds(invented)}`),
-        untouched(stage),
+        checkUpstreamUntouched(stage),
       ];
     }),
 };
@@ -333,7 +339,7 @@ const audience: Scene = {
     const shows = challenge.includes('resource_metadata=') && challenge.includes('invalid_token');
     const tokenUses = stage.upstream.seen().filter((seen) => JSON.stringify(seen).includes(token));
     return [
-      status(response, 401),
+      checkStatus(response, 401),
       check('invalid_token, resource_metadata', shows, challenge),
       check('the token went nowhere', tokenUses.length === 0, `${tokenUses.length} with it`),
     ];
@@ -354,9 +360,9 @@ const drifted: Scene = {
       return [
         check('hidden from the list', !names.includes('get_ticket'), names.join(' ')),
         check('the others are still there', names.includes('list_tickets'), names.join(' ')),
-        code(call, NOT_FOUND, 'unknown tool'),
+        checkErrorCode(call, NOT_FOUND, 'unknown tool'),
         check('equal to a tool that does not exist', same, withoutIds(call)),
-        untouched(stage),
+        checkUpstreamUntouched(stage),
       ];
     }),
 };
@@ -370,7 +376,7 @@ export const SCENES: readonly Scene[] = [
   scope,
   redacted,
   neutralized,
-  lie,
+  headerMismatch,
   resource,
   stolen,
   audience,

@@ -3,7 +3,7 @@
 // announced. Control characters are removed from everything received before it is printed.
 
 import { isObject } from '../protocol/jsonrpc.js';
-import type { Stage } from './tour-scenes.js';
+import type { TourEnvironment } from './tour-scenes.js';
 import { type Check, SCENES, type Scene } from './tour-scenes.js';
 
 type Paint = {
@@ -16,22 +16,22 @@ type Paint = {
 const MAX_SEEN = 120;
 const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-function wrap(code: number): (text: string) => string {
+function ansiStyle(code: number): (text: string) => string {
   return (text) => `\u001b[${code}m${text}\u001b[0m`;
 }
 
-function keep(text: string): string {
+function unstyled(text: string): string {
   return text;
 }
 
 /** Terminal colours, or the same functions without any (NO_COLOR, or no terminal). */
 export function createPaint(hasColor: boolean): Paint {
-  if (!hasColor) return { bold: keep, dim: keep, good: keep, bad: keep };
-  return { bold: wrap(1), dim: wrap(2), good: wrap(32), bad: wrap(31) };
+  if (!hasColor) return { bold: unstyled, dim: unstyled, good: unstyled, bad: unstyled };
+  return { bold: ansiStyle(1), dim: ansiStyle(2), good: ansiStyle(32), bad: ansiStyle(31) };
 }
 
 /** Makes received text safe to print: no control or format characters, at most one line long. */
-export function quiet(text: string): string {
+export function stripControls(text: string): string {
   return text.replace(CONTROLS, '·').slice(0, MAX_SEEN);
 }
 
@@ -44,7 +44,7 @@ function announceScene(paint: Paint, number: number, scene: Scene): string {
 /** One comparison, with what was observed if it fails. */
 export function printCheck(paint: Paint, check: Check): string {
   if (check.holds) return `    ${paint.good('✓')} ${check.what}\n`;
-  return `    ${paint.bad('✗')} ${check.what} ${paint.bad(`— seen: ${quiet(check.seen)}`)}\n`;
+  return `    ${paint.bad('✗')} ${check.what} ${paint.bad(`— seen: ${stripControls(check.seen)}`)}\n`;
 }
 
 type Row = { time: string; who: string; what: string; verdict: string; why: string; found: string };
@@ -52,7 +52,7 @@ type Row = { time: string; who: string; what: string; verdict: string; why: stri
 function text(value: unknown, ...path: readonly string[]): string {
   let current = value;
   for (const name of path) current = isObject(current) ? current[name] : undefined;
-  return typeof current === 'string' ? quiet(current) : '';
+  return typeof current === 'string' ? stripControls(current) : '';
 }
 
 function list(value: unknown, ...path: readonly string[]): readonly unknown[] {
@@ -78,7 +78,7 @@ function findingsOf(event: unknown): string {
 
 function reasonsOf(event: unknown): string {
   return list(event, 'decision', 'reasons')
-    .map((reason) => quiet(String(reason)))
+    .map((reason) => stripControls(String(reason)))
     .join(' ');
 }
 
@@ -142,7 +142,7 @@ export function printAudit(paint: Paint, lines: readonly string[]): string {
 }
 
 /** The stage of the tour, and its output. */
-type TourPorts = Stage & {
+type TourPorts = TourEnvironment & {
   /** Every line of the audit log so far, without line feeds, oldest first. */
   readAudit(): Promise<readonly string[]>;
   write(text: string): void;
@@ -177,7 +177,7 @@ function summary(paint: Paint, failed: readonly Scene[], total: number): string 
 export async function runTour(ports: TourPorts): Promise<TourExit> {
   const paint = createPaint(ports.hasColor);
   const before = (await ports.readAudit()).length;
-  ports.write(`${paint.bold('Sallyport')} at ${quiet(ports.url)}\n`);
+  ports.write(`${paint.bold('Sallyport')} at ${stripControls(ports.url)}\n`);
   const failed: Scene[] = [];
   for (const [index, scene] of SCENES.entries()) {
     ports.write(announceScene(paint, index + 1, scene));

@@ -4,11 +4,11 @@
 
 import type { AggregateSettings, BackendSettings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
-import { findConfusableNames, type NameOf } from '../inspection/confusable-names.js';
-import { namesSeen } from '../pins/last-seen.js';
+import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
+import { observedNames } from '../pins/last-seen.js';
 import type { Catalogue, PinKind } from '../policy/definitions.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
-import { runMerged } from '../proxy/aggregate/pipeline.js';
+import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
 import type { HandleRequest } from '../proxy/aggregate/requests.js';
 import { handleRequest } from '../proxy/pipeline.js';
 import type { Aggregate, Ports, Snapshot } from '../proxy/ports.js';
@@ -43,7 +43,7 @@ type BackendSnapshot = {
 /** The hidden names of each backend, by kind. */
 type Hidden = ReadonlyMap<string, ReadonlyMap<PinKind, ReadonlySet<string>>>;
 
-type Kept = {
+type CachedAggregate = {
   readonly version: Version;
   readonly ids: string;
   readonly aggregate: Aggregate;
@@ -51,10 +51,10 @@ type Kept = {
 };
 
 export function createAggregates(dependencies: AggregateDependencies): Aggregates {
-  const kept = new Map<string, Kept>();
+  const kept = new Map<string, CachedAggregate>();
   let made = 0;
 
-  function resolve(name: string): Kept | undefined {
+  function resolve(name: string): CachedAggregate | undefined {
     const version = dependencies.version();
     const settings = version.settings.aggregates.get(name);
     if (settings === undefined) return undefined;
@@ -75,7 +75,7 @@ export function createAggregates(dependencies: AggregateDependencies): Aggregate
         return [backend.backend.upstream, snapshotAt(backend, -made, version, hidden)];
       }),
     );
-    const next: Kept = {
+    const next: CachedAggregate = {
       version,
       ids,
       hidden: countNames(hidden),
@@ -142,7 +142,7 @@ function hiddenNames(backends: readonly BackendSnapshot[]): Hidden {
     const groups = findConfusableNames(
       backends.map((backend) => ({
         prefix: backend.backend.prefix,
-        names: offered(backend, kind),
+        names: visibleNames(backend, kind),
       })),
     );
     for (const one of groups.flat()) hide(one, kind, backends, hidden);
@@ -151,7 +151,7 @@ function hiddenNames(backends: readonly BackendSnapshot[]): Hidden {
 }
 
 function hide(
-  { backend, name }: NameOf,
+  { backend, name }: BackendName,
   kind: PinKind,
   backends: readonly BackendSnapshot[],
   hidden: ReadonlyMap<string, Map<PinKind, Set<string>>>,
@@ -163,10 +163,10 @@ function hide(
 }
 
 /** The names that a caller could be shown: those approved and present or, without pinning, all that were observed. */
-function offered({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
+function visibleNames({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
   const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
   return catalogue.mode === 'off'
-    ? namesSeen(runtime.observed(), kind)
+    ? observedNames(runtime.observed(), kind)
     : catalogue.names(kind).filter((name) => catalogue.standing(kind, name).state === 'approved');
 }
 
@@ -196,5 +196,5 @@ export function createDispatcher(
   return (incoming, outgoing) =>
     aggregates.get(incoming.upstream) === undefined
       ? run(incoming, outgoing, ports)
-      : runMerged(incoming, outgoing, ports, run);
+      : handleAggregateRequest(incoming, outgoing, ports, run);
 }

@@ -6,10 +6,10 @@ import { DISK_FILES } from '../config/files.js';
 import { type AggregateOutline, loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
 import type { Settings } from '../config/settings.js';
-import { findConfusableNames, type NameOf } from '../inspection/confusable-names.js';
+import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import {
   type CompileDefinition,
-  createCatalogue,
+  createCatalog,
   createDefinitionCompiler,
 } from '../pins/catalog.js';
 import type { Lock } from '../pins/lock.js';
@@ -33,7 +33,7 @@ const MAX_REPORTED = 10;
  * Source: docs/reference/attacks.md case 60; docs/contract.md §4, law 4 (pins that change at run time make nothing
  * invalid).
  */
-export function checkMergedNames(
+export function checkAggregateNames(
   { file, aggregates }: Pick<Outline, 'file' | 'aggregates'>,
   pins: PinsOf,
   severity: Severity,
@@ -51,15 +51,18 @@ function findAlike(
   pins: PinsOf,
 ): readonly string[] {
   const groups = findConfusableNames(
-    backends.map(({ upstream, prefix }) => ({ prefix, names: approvedIn(pins(upstream), kind) })),
+    backends.map(({ upstream, prefix }) => ({
+      prefix,
+      names: approvedNames(pins(upstream), kind),
+    })),
   );
-  const shown = ({ backend, name }: NameOf): string =>
+  const shown = ({ backend, name }: BackendName): string =>
     `${JSON.stringify(`${backends[backend]?.prefix ?? ''}${name}`)} of ${backends[backend]?.upstream ?? ''}`;
   return groups.map((alike) => `names that look alike: ${alike.map(shown).join(', ')}`);
 }
 
 /** Before anything was observed upstream, an approved definition has the state `absent`. */
-function approvedIn(catalogue: Catalogue | undefined, kind: (typeof NAMED_KINDS)[number]) {
+function approvedNames(catalogue: Catalogue | undefined, kind: (typeof NAMED_KINDS)[number]) {
   const names = catalogue?.names(kind) ?? [];
   return names.filter((name) => catalogue?.standing(kind, name).state === 'absent');
 }
@@ -75,7 +78,7 @@ export function pinsOf(
   return (upstream) => {
     const lock = locks.get(upstream);
     if (lock === undefined) return undefined;
-    return createCatalogue({
+    return createCatalog({
       upstream,
       lock,
       observed: undefined,
@@ -101,7 +104,7 @@ export async function readLocksForPolicies(
   });
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
-  const alike = checkMergedNames(outline, pins, 'error');
+  const alike = checkAggregateNames(outline, pins, 'error');
   return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], pins };
 }
 
@@ -152,7 +155,7 @@ export async function loadVersion(
       : readPolicies(outline.policiesDir, outline, pinned, policyInForce);
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = policyInForce === undefined ? 'error' : 'warning';
-  const alike = checkMergedNames(outline, pinned, severity);
+  const alike = checkAggregateNames(outline, pinned, severity);
   const found = [
     ...diagnostics,
     ...(policies?.diagnostics ?? []),

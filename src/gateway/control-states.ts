@@ -50,7 +50,7 @@ export function refreshControls(
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) {
     setPins(controls, runtime);
-    setPresented(controls, runtime);
+    setUpstreamCredentials(controls, runtime);
   }
   for (const aggregate of settings.aggregates.values()) {
     setAudience(controls, aggregate);
@@ -141,7 +141,10 @@ function removeUpstream(controls: Controls, name: string): void {
 }
 
 /** The credentials sent to the upstream: the state for callers, or the degraded one of any of them. */
-function setPresented(controls: Controls, { settings, presenter }: UpstreamRuntime): void {
+function setUpstreamCredentials(
+  controls: Controls,
+  { settings, presenter }: UpstreamRuntime,
+): void {
   const { name, identity } = settings;
   const states = presenter.states();
   const shown = states.find(({ state }) => state === 'degraded') ?? states[0];

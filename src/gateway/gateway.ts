@@ -47,7 +47,7 @@ import {
   isAccessUnchanged,
   type StreamRegistry,
 } from './streams.js';
-import { createSharedLoad, type SharedLoad } from './upstream-connection.js';
+import { createSharedResources, type SharedResources } from './upstream-connection.js';
 import {
   createRuntimes,
   createSessionBuses,
@@ -73,11 +73,11 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
  * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their session ended at
  * another replica. The callback makes every response in progress check again whether its caller may have it.
  */
-function endWhatIsRevoked(
+function endRevokedStreams(
   { revocations, ended }: GatewayState,
   { ring }: Pick<StatePorts, 'ring'>,
   streams: StreamRegistry,
-  retryLater: () => void,
+  revalidateResponses: () => void,
 ): void {
   /** Cached, because sessions end all the time and a stream keeps its session. */
   const digests = new WeakMap<OpenStream, readonly string[]>();
@@ -100,7 +100,7 @@ function endWhatIsRevoked(
   }
   revocations.onChange(() => {
     streams.endWhere(isGone);
-    retryLater();
+    revalidateResponses();
   });
   ended.onElsewhere(() => streams.endWhere(hasEnded));
 }
@@ -155,7 +155,7 @@ type Assembly = {
   readonly guarded: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
   readonly aggregates: Aggregates;
-  readonly load: SharedLoad;
+  readonly load: SharedResources;
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -290,9 +290,9 @@ function assemble(
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const changes = createChangeEmitter();
-  endWhatIsRevoked(state, { ring }, streams, changes.emit);
+  endRevokedStreams(state, { ring }, streams, changes.emit);
   const snapshotOf = createSnapshots(compile);
-  const load = createSharedLoad(log, (upstream) => runtimes.ownCredentials(upstream));
+  const load = createSharedResources(log, (upstream) => runtimes.ownCredentials(upstream));
   const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,

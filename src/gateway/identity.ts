@@ -108,7 +108,8 @@ function keySourceFor(
 ): KeySource {
   const kept = before?.keySources.get(issuer.name);
   const old = before?.issuers.get(issuer.name);
-  if (kept !== undefined && old !== undefined && keyFacts(old) === keyFacts(issuer)) return kept;
+  if (kept !== undefined && old !== undefined && keySettingsOf(old) === keySettingsOf(issuer))
+    return kept;
   const source = createKeySource(issuer, { fetchJson, now });
   // Fetched ahead, so that the first caller need not wait for keys. A failure shows in the controls.
   void source.refresh();
@@ -116,7 +117,7 @@ function keySourceFor(
 }
 
 /** The settings that the keys of an issuer depend on; after any other change the key source is kept. */
-function keyFacts({ issuer, network, algorithms, keysMaxAgeMs }: IssuerSettings): string {
+function keySettingsOf({ issuer, network, algorithms, keysMaxAgeMs }: IssuerSettings): string {
   return JSON.stringify([issuer, network, algorithms, keysMaxAgeMs]);
 }
 
@@ -138,7 +139,7 @@ function introspectorFor(
  * Verifies the caller of a request and, where the caller uses DPoP, adds the nonce for its next proof to the response.
  * The URL that a proof must name is the configured one, whatever Host and forwarding headers say.
  */
-export function login(
+export function authenticateCaller(
   { authenticator, proofNonces }: Identity,
   upstream: Pick<UpstreamSettings, 'resource' | 'issuers' | 'audiences' | 'binding'>,
   incoming: Incoming,

@@ -55,7 +55,7 @@ function createAdminAccess(
       { headers, repeated: NOTHING_REPEATED, query: '' },
       acceptance,
     );
-    if (isAuthnError(caller)) return isPassing(caller.reason) ? 'unavailable' : undefined;
+    if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
     const granted = admin.issuers[caller.issuer]?.roles;
     if (granted === undefined) return undefined;
     const roles = ROLES.filter((role) =>
@@ -66,7 +66,7 @@ function createAdminAccess(
 }
 
 /** An error that says nothing about the token: a 401 would make its holder log in again. */
-function isPassing(reason: AuthnError['reason']): boolean {
+function isTransient(reason: AuthnError['reason']): boolean {
   return reason === 'keys-unavailable' || reason === 'store-unavailable';
 }
 
@@ -153,7 +153,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
     renderMetrics: metrics.render,
     isReady: ports.isReady,
   });
-  const console =
+  const adminServer =
     admin === undefined
       ? undefined
       : createAdminServer(withTls(admin.listener, 'required'), {
@@ -170,8 +170,8 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
       onDataPort(dataPort.port);
       const open: Listening[] = [dataPort];
       open.push(await openOne('ops', listeners.ops, async () => (await ops.start()).port));
-      if (console !== undefined && admin !== undefined) {
-        const startConsole = async () => (await console.start()).port;
+      if (adminServer !== undefined && admin !== undefined) {
+        const startConsole = async () => (await adminServer.start()).port;
         open.push(await openOne('admin', admin.listener, startConsole));
       }
       return open;
@@ -180,19 +180,19 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
       const before = current;
       current = next;
       const { data: nextData, ops: nextOps } = next.listeners;
-      if (isOther(before.listeners.data, nextData)) {
+      if (hasOtherTls(before.listeners.data, nextData)) {
         const secure = secureOptions(nextData.tls, 'asked');
         if (secure !== undefined) data.renew(secure);
       }
-      if (isOther(before.listeners.ops, nextOps)) ops.renew(withTls(nextOps, 'asked').secure);
+      if (hasOtherTls(before.listeners.ops, nextOps)) ops.renew(withTls(nextOps, 'asked').secure);
       const [last, shown] = [before.admin?.listener, next.admin?.listener];
-      if (last !== undefined && shown !== undefined && isOther(last, shown)) {
-        console?.renew(withTls(shown, 'required').secure);
+      if (last !== undefined && shown !== undefined && hasOtherTls(last, shown)) {
+        adminServer?.renew(withTls(shown, 'required').secure);
       }
     },
     closeData: (graceMs) => data.close(graceMs),
     async closeRest() {
-      await console?.close();
+      await adminServer?.close();
       await ops.close();
     },
   };
@@ -202,7 +202,7 @@ export class ListenerError extends Error {
   override readonly name = 'ListenerFault';
 }
 
-const WHY: ReadonlyMap<unknown, string> = new Map([
+const OPEN_ERROR_TEXTS: ReadonlyMap<unknown, string> = new Map([
   ['EADDRINUSE', 'the port is taken'],
   ['EACCES', 'this user may not open the port'],
   ['EADDRNOTAVAIL', 'this machine has no such address'],
@@ -217,15 +217,15 @@ async function openOne(
     return { listener, host, port: await start(), isSecure: tls !== undefined };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    const why = WHY.get(code) ?? 'it cannot be opened';
-    const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    const why = OPEN_ERROR_TEXTS.get(code) ?? 'it cannot be opened';
+    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     throw new ListenerError(
-      `the ${listener} listener cannot listen on ${place}: ${why} (${String(code ?? error)})`,
+      `the ${listener} listener cannot listen on ${address}: ${why} (${String(code ?? error)})`,
     );
   }
 }
 
-function isOther(one: ListenerSettings, other: ListenerSettings): boolean {
+function hasOtherTls(one: ListenerSettings, other: ListenerSettings): boolean {
   return JSON.stringify(one.tls) !== JSON.stringify(other.tls);
 }
 

@@ -67,7 +67,7 @@ export function createDriftReport(ports: DriftPorts): {
       const isPinned = modeOf(runtime, version) === 'strict';
       const observed = isPinned ? runtime.observed() : undefined;
       const drifts = watch.report(version.locks.get(name), observed, ports.now());
-      for (const drift of drifts.slice(0, MAX_AT_ONCE)) record(drift, ports);
+      for (const drift of drifts.slice(0, MAX_AT_ONCE)) recordDrift(drift, ports);
       if (drifts.length > MAX_AT_ONCE) void recordInSlices(name, drifts.slice(MAX_AT_ONCE), ports);
       for (const method of Object.values(LIST_CHANGED)) {
         ports.streams.announce(name, method);
@@ -91,12 +91,12 @@ async function recordInSlices(
   for (const drift of drifts) {
     await loopScheduler.take(upstream);
     const startedMs = performance.now();
-    record(drift, ports);
+    recordDrift(drift, ports);
     loopScheduler.spend(startedMs);
   }
 }
 
-function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {
+function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   const { upstream, kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
     log.write('info', 'server version changed', { upstream });

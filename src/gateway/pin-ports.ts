@@ -9,7 +9,7 @@ import { createKeyRing } from '../state/keys.js';
 import { listProfilesOnce } from '../upstream/discovery/discovery.js';
 import { createGuardedFetch } from '../upstream/safe-fetch.js';
 import { assertionSigner, keysOf } from './keys.js';
-import { connectUpstream, loadOfOne } from './upstream-connection.js';
+import { connectUpstream, createSingleUpstreamResources } from './upstream-connection.js';
 
 export type OnceObserved =
   | { readonly kind: 'observed'; readonly observed: Observed }
@@ -22,15 +22,15 @@ export async function observeOnce(
   gatewayVersion: string,
 ): Promise<OnceObserved> {
   const guarded = createGuardedFetch();
-  const troubles: string[] = [];
+  const connectionErrors: string[] = [];
   const { client, sessions, openRequest, sessionVersions } = connectUpstream(upstream, {
     guarded,
     now: Date.now,
-    ...loadOfOne(),
+    ...createSingleUpstreamResources(),
     signer: assertionSigner(createKeyRing(keysOf(gateway))),
     issuer: gateway.publicBase,
     onCredential: () => undefined,
-    onTrouble: (_what, detail) => troubles.push(detail),
+    onTrouble: (_what, detail) => connectionErrors.push(detail),
   });
   const { requestTimeoutMs } = upstream.limits;
   try {
@@ -43,7 +43,7 @@ export async function observeOnce(
         kind: 'observed',
         observed: mergeObserved(outcome.listings.map(observeListing)),
       };
-    const [trouble] = troubles;
+    const [trouble] = connectionErrors;
     return { ...outcome, why: trouble === undefined ? outcome.why : `${outcome.why}: ${trouble}` };
   } finally {
     await sessions.close();

@@ -2,7 +2,7 @@
 // reads the current version once, so that a reload takes effect with the next request and never within one.
 
 import { randomUUID } from 'node:crypto';
-import type { Audit, Recorded } from '../audit/audit.js';
+import type { Audit, RecordResult } from '../audit/audit.js';
 import { anonymousPrincipal } from '../auth/principal.js';
 import type { InspectionPort } from '../inspection/jobs.js';
 import { createPageCache } from '../inspection/lists.js';
@@ -56,7 +56,7 @@ import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import type { Aggregates } from './aggregates.js';
 import type { Version } from './config-version.js';
-import { type Identity, login } from './identity.js';
+import { authenticateCaller, type Identity } from './identity.js';
 import { bindingIn, bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
@@ -91,7 +91,7 @@ function createLegacySsePorts(
 }
 
 /** Identifies a caller by identity, at one aggregate. */
-function callerAt(aggregate: string, principal: Principal): string {
+function aggregateCallerKeyOf(aggregate: string, principal: Principal): string {
   return JSON.stringify(bindingOf(aggregate, principal));
 }
 
@@ -127,15 +127,15 @@ function createAggregatePorts(
       sealCursor(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
     openCursor: (sealed, scope) => openCursor(ring, bindingAt(scope), sealed, now()),
     reportLostBackend(aggregate, upstream, principal) {
-      const key = `${callerAt(aggregate, principal)} ${upstream}`;
+      const key = `${aggregateCallerKeyOf(aggregate, principal)} ${upstream}`;
       if (lost.isFrequent(key)) return false;
       lost.note(key);
       return true;
     },
     noteResources: (aggregate, principal, page) =>
-      listed.note(callerAt(aggregate, principal), page),
+      listed.note(aggregateCallerKeyOf(aggregate, principal), page),
     recallResource: ({ aggregate, principal, uri }, backends) =>
-      listed.recall(callerAt(aggregate, principal), uri, backends),
+      listed.recall(aggregateCallerKeyOf(aggregate, principal), uri, backends),
     registerBackendRequest: running.enter,
     findRunningBackends: running.find,
   };
@@ -155,32 +155,32 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
   return {
     seal(task, ttlMs, scope) {
       const { upstream, principal } = scope;
-      const caller = callerOf(scope);
+      const caller = callerKeyOf(scope);
       const binding = bindingOf(upstream, principal);
-      const livesMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
+      const lifetimeMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
       // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
       // half of that id's lifetime is left.
       const known = given.find(caller, task.id);
       const isYoung = (one: string): boolean =>
-        openTask(ring, binding, one, now() + livesMs / 2) !== undefined;
+        openTask(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
       if (known !== undefined && isSame(known, task) && isYoung(known.sealed)) return known.sealed;
-      const sealed = sealTask(ring, binding, task, now() + livesMs);
+      const sealed = sealTask(ring, binding, task, now() + lifetimeMs);
       if (sealed !== undefined) given.begin(caller, { ...task, sealed });
       return sealed;
     },
     open(sealed, scope) {
       const { upstream, principal } = scope;
       const task = openTask(ring, bindingOf(upstream, principal), sealed, now());
-      if (task !== undefined) given.add(callerOf(scope), { ...task, sealed });
+      if (task !== undefined) given.add(callerKeyOf(scope), { ...task, sealed });
       return task;
     },
-    recall: (id, scope) => given.find(callerOf(scope), id),
-    inputRequestsOf: (id, scope) => given.inputRequestsOf(callerOf(scope), id),
+    recall: (id, scope) => given.find(callerKeyOf(scope), id),
+    inputRequestsOf: (id, scope) => given.inputRequestsOf(callerKeyOf(scope), id),
   };
 }
 
 /** Identifies a caller by identity, not by token, because tokens are refreshed. */
-function callerOf({ upstream, principal }: TaskScope): string {
+function callerKeyOf({ upstream, principal }: TaskScope): string {
   const { issuer, subject, client } = bindingOf(upstream, principal);
   return JSON.stringify([upstream, issuer, subject, client]);
 }
@@ -251,10 +251,10 @@ export function createPorts(dependencies: PortDependencies): Ports {
 
   /** Decisions written to the audit log in one group share one promise. */
   let group:
-    | { readonly recorded: Promise<Recorded>; readonly isDurable: Promise<boolean> }
+    | { readonly recorded: Promise<RecordResult>; readonly isDurable: Promise<boolean> }
     | undefined;
 
-  function isDurable(recorded: Promise<Recorded>): Promise<boolean> {
+  function isDurable(recorded: Promise<RecordResult>): Promise<boolean> {
     if (group?.recorded !== recorded)
       group = { recorded, isDurable: recorded.then((how) => how === 'durable') };
     return group.isDurable;
@@ -284,7 +284,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
       const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);
       if (upstream === undefined) return { reason: 'internal' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
-      return login(dependencies.identity(), upstream, incoming, outgoing);
+      return authenticateCaller(dependencies.identity(), upstream, incoming, outgoing);
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
@@ -327,7 +327,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;
-      if (isLoginFailure(record)) writeLoginFailure(record);
+      if (isAuthnFailure(record)) writeAuthnFailure(record);
       else {
         if (record.isDecisionWritten !== true) void audit.decision(record);
         audit.outcome(record, totalMs);
@@ -356,7 +356,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
   };
 
-  function writeLoginFailure(record: RequestRecord): void {
+  function writeAuthnFailure(record: RequestRecord): void {
     const [reason = 'internal'] = record.decision.reasons;
     metrics.authFailure(reason);
     audit.event({
@@ -370,7 +370,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
 }
 
 /** A refusal before authentication succeeded: counted and written separately, so that a flood leaves the log usable. */
-function isLoginFailure(record: RequestRecord): boolean {
+function isAuthnFailure(record: RequestRecord): boolean {
   const [reason] = record.decision.reasons;
   return (
     record.principal === undefined && reason !== undefined && REASONS[reason].stage === 'authn'

@@ -40,18 +40,18 @@ export function createRevocationService(ports: RevocationServicePorts): Revocati
 }
 
 type Plan = { readonly revoked: Revoked; readonly leftMs: number };
-type Known = Pick<StatePorts, 'ring'> & {
+type PlanContext = Pick<StatePorts, 'ring'> & {
   readonly issuers: Settings['issuers'];
   readonly atMs: number;
 };
 
 /** `undefined` where the issuer is not configured: its tokens are refused anyway. */
-function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | undefined {
+function plan(order: RevocationOrder, { ring, issuers, atMs }: PlanContext): Plan | undefined {
   switch (order.kind) {
     case 'session':
       return { revoked: { kind: 'session', digest: order.digest }, leftMs: SESSION_TTL_MS };
     case 'token-digest': {
-      const lefts = [...issuers.values()].map(longestLife);
+      const lefts = [...issuers.values()].map(maxTokenLifetimeMs);
       const revoked = { kind: 'token', digest: order.digest } as const;
       return { revoked, leftMs: Math.max(...lefts, 0) };
     }
@@ -60,7 +60,7 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
       if (found === undefined) return undefined;
       const named = { issuer: found.issuer, tokenId: order.tokenId };
       const digest = ring.hmac('token-id', tokenIdBytes(named.issuer, named.tokenId));
-      return { revoked: { kind: 'token', digest, named }, leftMs: longestLife(found) };
+      return { revoked: { kind: 'token', digest, named }, leftMs: maxTokenLifetimeMs(found) };
     }
     case 'subject': {
       const found = issuerOf(order.issuer, issuers);
@@ -72,7 +72,7 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
         // The issuer's clock may be ahead of ours by as much as verification tolerates.
         issuedUntilMs: atMs + CLOCK_TOLERANCE_MS,
       };
-      return { revoked, leftMs: longestLife(found) };
+      return { revoked, leftMs: maxTokenLifetimeMs(found) };
     }
   }
 }
@@ -84,7 +84,7 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
 const LIFETIME_WITHOUT_IAT_MS = 24 * 24 * 60 * 60 * 1000;
 
 /** How long a token that exists now can be accepted for, in milliseconds. */
-function longestLife({ maxLifetimeMs, introspection }: IssuerSettings): number {
+function maxTokenLifetimeMs({ maxLifetimeMs, introspection }: IssuerSettings): number {
   if (introspection !== undefined) return LIFETIME_WITHOUT_IAT_MS;
   return maxLifetimeMs + LIFETIME_SKEW_MS + CLOCK_TOLERANCE_MS;
 }

@@ -4,7 +4,7 @@
 import { challengeFor } from '../auth/challenge.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataUrl } from '../http/protected-resource-metadata.js';
-import { type CompileDefinition, createCatalogue } from '../pins/catalog.js';
+import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
 import type { Observed } from '../pins/last-seen.js';
 import type { Catalogue } from '../policy/definitions.js';
 import { rulesFor } from '../policy/rules.js';
@@ -79,7 +79,7 @@ function buildSnapshot(
   const observed = runtime.observed();
   const lock = version.locks.get(upstream.name);
   const catalogueOf = (clientProfile: ClientProfile): Catalogue =>
-    createCatalogue({
+    createCatalog({
       upstream: upstream.name,
       lock,
       observed,
@@ -93,7 +93,7 @@ function buildSnapshot(
     '2026': catalogueOf({ era: '2026', apps }),
   });
   const isDirect = upstream.transport === 'http-sse';
-  const carried = carriedBy(observed, isDirect);
+  const carried = carriedVersions(observed, isDirect);
   const plain = cataloguesOf(false);
   const withApps = upstream.apps ? cataloguesOf(true) : plain;
   return {
@@ -141,7 +141,7 @@ function showsAppsTo(
 }
 
 /** What an upstream can carry for clients. HTTP+SSE is bridged and carries every session-era version. */
-function carriedBy(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
+function carriedVersions(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
   if (observed === undefined) return undefined;
   const listedIn = (era: '2025' | '2026') =>
     observed.listings.find((listing) => listing.era === era);

@@ -19,10 +19,10 @@ type ChangeListener = { readonly listener: () => void; at: number };
 export function createChangeEmitter(): ChangeEmitter {
   const listeners: ChangeListener[] = [];
 
-  const isHere = (entry: ChangeListener): boolean => listeners[entry.at] === entry;
+  const isSubscribed = (entry: ChangeListener): boolean => listeners[entry.at] === entry;
 
-  function leave(entry: ChangeListener): void {
-    if (!isHere(entry)) return;
+  function unsubscribe(entry: ChangeListener): void {
+    if (!isSubscribed(entry)) return;
     const last = listeners.pop();
     if (last === undefined || last === entry) return;
     listeners[entry.at] = last;
@@ -33,10 +33,10 @@ export function createChangeEmitter(): ChangeEmitter {
     subscribe(listener) {
       const entry = { listener, at: listeners.length };
       listeners.push(entry);
-      return () => leave(entry);
+      return () => unsubscribe(entry);
     },
     emit() {
-      for (const entry of [...listeners]) if (isHere(entry)) entry.listener();
+      for (const entry of [...listeners]) if (isSubscribed(entry)) entry.listener();
     },
   };
 }
@@ -57,20 +57,20 @@ export function isAccessUnchanged(holder: Holder, before: Settings, next: Settin
 /** What the settings require of this caller's tokens; `undefined` where its issuer is no longer accepted. */
 function accessTermsOf(holder: Holder, settings: Settings): string | undefined {
   const { principal } = holder;
-  const through = wayOf(holder, settings);
+  const through = accessSettingsOf(holder, settings);
   if (through === undefined || through.authentication === 'none') return through?.authentication;
   const { issuers, resource, audiences, binding } = through;
   if (!issuers.includes(principal.issuer)) return undefined;
   const issuer = settings.issuers.get(principal.issuer);
   const isProvedByCertificate = principal.token.boundTo?.certificate !== undefined;
   return JSON.stringify([
-    ...[resource, audiences[principal.issuer], binding, issuer && rulesOf(issuer)],
+    ...[resource, audiences[principal.issuer], binding, issuer && tokenRulesOf(issuer)],
     isProvedByCertificate && settings.listeners.data.tls?.clientCa,
   ]);
 }
 
 /** The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its backends. */
-function wayOf(
+function accessSettingsOf(
   { upstream, aggregate }: Holder,
   { upstreams, aggregates }: Settings,
 ): Omit<AggregateSettings, 'backends' | 'scopesSupported'> | undefined {
@@ -81,7 +81,7 @@ function wayOf(
 }
 
 /** How keys are fetched and how introspection is called decide nothing about a token and are left out. */
-function rulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
+function tokenRulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
   const { network: _network, keysMaxAgeMs: _keysMaxAgeMs, ...rules } = issuer;
   return [rules, introspection !== undefined];
 }

@@ -6,7 +6,7 @@ import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import type { Log } from '../telemetry/log.js';
-import { createBridge } from '../upstream/adapters/legacy-sse/adapter.js';
+import { createLegacySseAdapter } from '../upstream/adapters/legacy-sse/adapter.js';
 import {
   createUpstreamClient,
   type SessionUpstream,
@@ -15,8 +15,8 @@ import {
 import { type AssertionSigner, createAssertion } from '../upstream/credentials/assertion.js';
 import {
   createPresenter,
-  type NoteCredential,
   type Presenter,
+  type RegisterCredential,
 } from '../upstream/credentials/presenter.js';
 import { createCredentialSource } from '../upstream/credentials/sources.js';
 import type { ListingRequest } from '../upstream/discovery/request.js';
@@ -24,17 +24,17 @@ import { createLegacySseRequest, createListingRequest } from '../upstream/discov
 import type { MessageReader } from '../upstream/message-reader.js';
 import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-quota.js';
 import { connectOptionsFor, type GuardedFetch } from '../upstream/safe-fetch.js';
-import { type Inspection, type OwnOf, startInspection } from './worker/inspection.js';
+import { type Inspection, type OwnCredentialsOf, startInspection } from './worker/inspection.js';
 import { createLoopScheduler } from './worker/json-reader.js';
 
 // What the upstreams of one process share, so that none can use all of it: the event loop, the worker thread that reads
 // and inspects beside it, and the memory for buffered responses.
-type Load = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
+type UpstreamResources = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
 
-export type SharedLoad = Load & { readonly inspection: Inspection };
+export type SharedResources = UpstreamResources & { readonly inspection: Inspection };
 
 /** The caller closes the inspection. `ownOf`: the gateway's credentials that an upstream received and may echo. */
-export function createSharedLoad(log: Log, ownOf: OwnOf): SharedLoad {
+export function createSharedResources(log: Log, ownOf: OwnCredentialsOf): SharedResources {
   const loopScheduler = createLoopScheduler();
   const inspection = startInspection(log, loopScheduler, ownOf);
   return {
@@ -46,7 +46,7 @@ export function createSharedLoad(log: Log, ownOf: OwnOf): SharedLoad {
 }
 
 /** For the command line, which waits for one upstream only and needs no worker thread. */
-export function loadOfOne(): Load {
+export function createSingleUpstreamResources(): UpstreamResources {
   return {
     readJson(source, { maxValues }) {
       const caps = { maxDepth: MAX_JSON_DEPTH, maxValues };
@@ -79,7 +79,7 @@ export type ConnectionPorts = {
   readonly signer: AssertionSigner;
   readonly issuer: string;
   /** Called with each credential before it is sent to the upstream. */
-  readonly onCredential: NoteCredential;
+  readonly onCredential: RegisterCredential;
   /** Called with a fixed text that says why a credential could not be obtained or a connection failed. */
   readonly onTrouble: (what: 'credentials' | 'connection', detail: string) => void;
 };
@@ -124,7 +124,7 @@ export function connectUpstream(
       return {
         client,
         presenter,
-        sessions: createBridge({
+        sessions: createLegacySseAdapter({
           client,
           ...limits,
           messageReader: messageReaderOf(settings, ports),

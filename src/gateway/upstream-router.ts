@@ -19,10 +19,10 @@ import {
 } from '../protocol/versions/revisions.js';
 import type { GatewayReply, Ports, Snapshot, StreamRequest } from '../proxy/ports.js';
 import { bodyResponse } from '../upstream/adapters/local-response.js';
-import { refusal } from '../upstream/adapters/message-translation.js';
+import { errorResponseText } from '../upstream/adapters/message-translation.js';
 import { OWN_SESSION } from '../upstream/adapters/session-over-stateless/adapter.js';
-import { headersIn } from '../upstream/adapters/stateless-over-session/session-pool.js';
-import { addressOf } from '../upstream/client.js';
+import { sessionHeadersOf } from '../upstream/adapters/stateless-over-session/session-pool.js';
+import { messageEndpointOf } from '../upstream/client.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
 const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
@@ -65,7 +65,7 @@ async function forwardBridged(
   const inner = bridged.find(legacySession);
   if (inner === undefined) {
     return message.kind === 'request'
-      ? bodyResponse(200, refusal(message.id, NOT_INITIALIZED, INVALID_REQUEST))
+      ? bodyResponse(200, errorResponseText(message.id, NOT_INITIALIZED, INVALID_REQUEST))
       : bodyResponse(400);
   }
   const outcome = await forward(inSession(authorized, inner));
@@ -81,7 +81,7 @@ function openBridged(
   const { bridged } = runtime.translation;
   const { message } = authorized.admitted;
   if (message.kind === 'request' && bridged.hasOpened(legacySession))
-    return bodyResponse(200, refusal(message.id, INITIALIZED, INVALID_REQUEST));
+    return bodyResponse(200, errorResponseText(message.id, INITIALIZED, INVALID_REQUEST));
   if (eraTowards('2025', carried) !== '2026') {
     // The oldest version is the nearest to legacy SSE, so the upstream does not send what was added later.
     const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
@@ -110,20 +110,20 @@ type ForwardingPorts = Pick<
 /** How messages of a session reach the upstream; `lost` where the upstream no longer speaks the era of the session. */
 type Route = 'direct' | 'translated' | 'lost';
 
-type Leaving = {
+type OutboundRequest = {
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
   readonly signal: LeaveSignal | undefined;
 };
 
 /** The session in which the gateway sends a message of its own, and on whose behalf. */
-type Spoken = { readonly session: SessionFacts; readonly by: Caller };
+type OwnMessageContext = { readonly session: SessionFacts; readonly by: Caller };
 
 export function createForwarding(
   runtimeOf: (upstream: string) => UpstreamRuntime,
   snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
 ): ForwardingPorts {
-  const answering = new WeakMap<UpstreamRuntime, number>();
+  const ownMessagesInProgress = new WeakMap<UpstreamRuntime, number>();
 
   function routeOf(runtime: UpstreamRuntime, session: SessionFacts): Route {
     const { carried } = snapshotOf(runtime);
@@ -136,15 +136,20 @@ export function createForwarding(
 
   function forwardInSession(
     runtime: UpstreamRuntime,
-    { authorized, by, signal }: Leaving,
+    { authorized, by, signal }: OutboundRequest,
   ): Promise<RoutedOutcome> {
     const { session } = authorized.admitted;
     const snapshot = snapshotOf(runtime);
     const route = session === undefined ? undefined : routeOf(runtime, session);
     if (route === 'lost') return Promise.resolve(bodyResponse(404));
-    const isTranslated = route === 'translated' || (route === undefined && speaksAnother(snapshot));
+    const isTranslated =
+      route === 'translated' || (route === undefined && needsTranslation(snapshot));
     return isTranslated
-      ? runtime.translation.sessions.forward(authorized, by, mirroredOf(snapshot, authorized))
+      ? runtime.translation.sessions.forward(
+          authorized,
+          by,
+          mirroredParametersOf(snapshot, authorized),
+        )
       : runtime.sessions.forward(authorized, by, signal);
   }
 
@@ -165,14 +170,14 @@ export function createForwarding(
   /** Sends a message of the gateway itself in a session, unless too many are in progress. */
   function sendToServer(
     runtime: UpstreamRuntime,
-    { session, by }: Spoken,
+    { session, by }: OwnMessageContext,
     message: JsonObject,
   ): void {
-    const underWay = answering.get(runtime) ?? 0;
-    if (underWay >= MAX_OWN_RESPONSES) return;
-    answering.set(runtime, underWay + 1);
-    void sendOwn(runtime, { session, by }, JSON.stringify(message)).then(() => {
-      answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
+    const inProgress = ownMessagesInProgress.get(runtime) ?? 0;
+    if (inProgress >= MAX_OWN_RESPONSES) return;
+    ownMessagesInProgress.set(runtime, inProgress + 1);
+    void sendOwnMessage(runtime, { session, by }, JSON.stringify(message)).then(() => {
+      ownMessagesInProgress.set(runtime, (ownMessagesInProgress.get(runtime) ?? 1) - 1);
     });
   }
 
@@ -215,7 +220,7 @@ export function createForwarding(
     },
     replyToServer(upstream, { session, id, by }, own) {
       const runtime = runtimeOf(upstream);
-      const inner = innerOf(runtime, session);
+      const inner = upstreamSessionOf(runtime, session);
       if (inner === undefined) return;
       if (inner.upstreamSession !== OWN_SESSION)
         return sendToServer(
@@ -231,7 +236,7 @@ export function createForwarding(
     },
     giveUp(upstream, { session, id, by }) {
       const runtime = runtimeOf(upstream);
-      const inner = innerOf(runtime, session);
+      const inner = upstreamSessionOf(runtime, session);
       // In the stateless era closing the connection is the cancellation.
       if (inner === undefined || inner.upstreamSession === OWN_SESSION) return;
       const params = { requestId: id, reason: 'The exchange took too long.' };
@@ -243,7 +248,7 @@ export function createForwarding(
 }
 
 /** The session that the upstream knows. */
-function innerOf(
+function upstreamSessionOf(
   { translation }: UpstreamRuntime,
   session: SessionFacts,
 ): SessionFacts | undefined {
@@ -252,14 +257,14 @@ function innerOf(
     : session;
 }
 
-function speaksAnother({ carried }: Snapshot): boolean {
+function needsTranslation({ carried }: Snapshot): boolean {
   return eraTowards('2025', carried) === '2026';
 }
 
 function forwardStateless(
   { client, translation, settings }: UpstreamRuntime,
   { carried }: Snapshot,
-  { authorized, by, signal }: Leaving,
+  { authorized, by, signal }: OutboundRequest,
 ): Promise<RoutedOutcome> {
   // No server speaks the stateless era over HTTP+SSE, whether or not it was listed.
   const isDirect = settings.transport === 'http-sse';
@@ -272,7 +277,7 @@ function forwardStateless(
 type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
 
 /** The parameters that the tool's schema mirrors into headers. */
-function mirroredOf(
+function mirroredParametersOf(
   snapshot: Snapshot,
   { admitted: { target, apps } }: AuthorizedRequest,
 ): Mirrored {
@@ -282,21 +287,21 @@ function mirroredOf(
 }
 
 /** Sends a message of the gateway itself. A legacy SSE session without a bridge has its own message endpoint. */
-async function sendOwn(
+async function sendOwnMessage(
   { client, sessions }: UpstreamRuntime,
-  { session, by }: Spoken,
+  { session, by }: OwnMessageContext,
   body: string,
 ): Promise<void> {
-  const target = addressOf(session);
+  const target = messageEndpointOf(session);
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
-    ...(target === undefined ? headersIn(session) : {}),
+    ...(target === undefined ? sessionHeadersOf(session) : {}),
   };
   const timeoutMs = OWN_RESPONSE_TIMEOUT_MS;
   const own = { by, method: 'POST', target, headers, body, timeoutMs } as const;
-  const speaker = session.version === LEGACY_SSE_VERSION ? client : sessions;
-  const outcome = await speaker.request(own);
+  const sender = session.version === LEGACY_SSE_VERSION ? client : sessions;
+  const outcome = await sender.request(own);
   if (outcome.kind === 'answer') outcome.release();
 }
 

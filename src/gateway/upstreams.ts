@@ -25,8 +25,8 @@ import type { ReplicaBus } from '../state/replica-bus.js';
 import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import {
-  type BridgedSessions,
-  createBridgedSessions,
+  createLegacySseClientSessions,
+  type LegacySseClientSessions,
 } from '../upstream/adapters/legacy-sse/client-sessions.js';
 import {
   createSessionClients,
@@ -94,7 +94,7 @@ type Translation = {
   /** Stateless clients of a session-era upstream. */
   readonly stateless: StatelessClients;
   /** Legacy SSE clients of a session-era or stateless upstream. */
-  readonly bridged: BridgedSessions;
+  readonly bridged: LegacySseClientSessions;
   close(): void;
 };
 
@@ -104,7 +104,7 @@ function createTranslation(settings: StatelessSettings): Translation {
   return {
     sessions: createSessionClients(settings),
     stateless,
-    bridged: createBridgedSessions(settings),
+    bridged: createLegacySseClientSessions(settings),
     close: () => stateless.close(),
   };
 }
@@ -173,7 +173,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
   });
   let observed: Observed | undefined;
 
-  function see(next: Observed | undefined): void {
+  function setObserved(next: Observed | undefined): void {
     const isSame = next?.contentDigest === observed?.contentDigest;
     observed = next;
     if (!isSame) ports.onObserved(runtime);
@@ -194,10 +194,10 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       allowance: createListingAllowance(limits.maxListingBytesPerMinute, now),
       prepare: (listing) => digestInSlices(listing, messageReader),
       onListings(listings) {
-        see(listings.map(observeListing).reduce(noteListing, observed));
+        setObserved(listings.map(observeListing).reduce(noteListing, observed));
         if (lister.isUp()) ports.onListed(runtime);
       },
-      onProfileGone: (clientProfile) => see(dropListing(observed, clientProfile)),
+      onProfileGone: (clientProfile) => setObserved(dropListing(observed, clientProfile)),
       onFailure: (_era, why) => ports.onFailure(runtime, why),
     },
   );
@@ -214,7 +214,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       await lister.ensureFresh(pinning.maxAgeMs);
     },
     notePage(page) {
-      if (observed !== undefined) see(notePage(observed, { ...page, atMs: now() }));
+      if (observed !== undefined) setObserved(notePage(observed, { ...page, atMs: now() }));
     },
     noteListChanged: () => lister.noteListChanged(),
     async close() {
@@ -253,14 +253,14 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
   const stores = new Map<string, OwnCredentialStore>();
 
   function start(settings: UpstreamSettings, issuer: string): UpstreamRuntime {
-    const reportTrouble = createTroubleReport(settings.name, ports);
+    const reportError = createErrorReporter(settings.name, ports);
     const store = stores.get(settings.name) ?? createOwnCredentialStore(ports.now);
     stores.set(settings.name, store);
     return startUpstream(settings, {
       ...ports,
       issuer,
       onCredential: store.note,
-      onTrouble: reportTrouble,
+      onTrouble: reportError,
       onListed: () => metrics.setUpstreamUp(settings.name, true),
       onFailure(_runtime, why) {
         metrics.setUpstreamUp(settings.name, false);
@@ -297,25 +297,25 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
   };
 }
 
-const TROUBLE = {
+const ERROR_EVENTS = {
   credentials: 'upstream credentials could not be had',
   connection: 'upstream connection failed',
 } as const;
 /** The same error of one upstream is logged once within this time, because every failing call would repeat it. */
-const TROUBLE_EVERY_MS = 10_000;
-const MAX_TROUBLES = 64;
+const ERROR_LOG_INTERVAL_MS = 10_000;
+const MAX_REMEMBERED_ERRORS = 64;
 
-function createTroubleReport(
+function createErrorReporter(
   upstream: string,
   { log, now }: Pick<RuntimesPorts, 'log' | 'now'>,
 ): ConnectionPorts['onTrouble'] {
   const reportedAtMs = new Map<string, number>();
   return (what, detail) => {
     const last = reportedAtMs.get(detail) ?? Number.NEGATIVE_INFINITY;
-    if (now() - last < TROUBLE_EVERY_MS) return;
-    if (reportedAtMs.size >= MAX_TROUBLES) reportedAtMs.clear();
+    if (now() - last < ERROR_LOG_INTERVAL_MS) return;
+    if (reportedAtMs.size >= MAX_REMEMBERED_ERRORS) reportedAtMs.clear();
     reportedAtMs.set(detail, now());
-    log.write('error', TROUBLE[what], { upstream, detail });
+    log.write('error', ERROR_EVENTS[what], { upstream, detail });
   };
 }
 

@@ -46,7 +46,7 @@ function hostRangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.
 const proved = new WeakMap<Socket, { readonly thumbprint: string | undefined }>();
 
 /** Discards the client certificate of this connection, because the trusted authorities were replaced. */
-export function disproveCertificate(socket: Socket): void {
+export function discardCertificate(socket: Socket): void {
   proved.set(socket, { thumbprint: undefined });
 }
 

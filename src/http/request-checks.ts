@@ -125,7 +125,7 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   const foreign = checkOrigin(request, tables, repeated, route.upstream);
   if (foreign !== undefined) return foreign;
   if (isPreflight(request.method, request.headers)) {
-    return { kind: 'preflight', headers: permissionsOf(request, methodsOf(route)) };
+    return { kind: 'preflight', headers: preflightHeadersFor(request, methodsOf(route)) };
   }
   return checkFraming(request, route) ?? { kind: 'route', route, query, repeated };
 }
@@ -168,13 +168,16 @@ function checkOrigin(
     : undefined;
 }
 
-function permissionsOf({ headers }: IncomingMessage, methods: readonly string[]): CorsHeaders {
+function preflightHeadersFor(
+  { headers }: IncomingMessage,
+  methods: readonly string[],
+): CorsHeaders {
   return preflightHeaders(methods, headers['access-control-request-headers']);
 }
 
 function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
   if (isPreflight(request.method, request.headers)) {
-    const permissions = permissionsOf(request, DOCUMENT_METHODS);
+    const permissions = preflightHeadersFor(request, DOCUMENT_METHODS);
     return { kind: 'preflight', headers: { ...permissions, 'access-control-allow-origin': '*' } };
   }
   if (request.method === 'GET' || request.method === 'HEAD') return { kind: 'document', body };

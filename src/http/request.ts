@@ -78,7 +78,7 @@ function joinChunks(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
 }
 
 /** Aborts when the client's connection closes before its response was finished. */
-export class ClientLeave extends Leaving {
+export class ClientDisconnect extends Leaving {
   readonly #response: ServerResponse;
 
   constructor(response: ServerResponse) {
@@ -145,7 +145,7 @@ export function toIncoming(
     enter,
     // INVARIANT: a plain value. With an accessor of its own, each of these objects would get its own hidden
     // class, which slows down whatever reads it and keeps it from being collected young.
-    signal: new ClientLeave(response),
+    signal: new ClientDisconnect(response),
     receivedAt: facts.receivedAt,
     startedMs: facts.startedMs,
   };

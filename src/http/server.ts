@@ -10,7 +10,7 @@ import type { TlsOptions } from 'node:tls';
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
-import { disproveCertificate } from './peer.js';
+import { discardCertificate } from './peer.js';
 import { createBodyReader, type Facts, toIncoming, type UnreadBody } from './request.js';
 import { type CorsHeaders, checkRequest, corsHeaders, type EdgeRefusal } from './request-checks.js';
 import { createOutgoing, edgeBody } from './response.js';
@@ -135,9 +135,9 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     socket.once('close', () => sockets.delete(socket));
   });
 
-  function disproveClients(): void {
+  function discardClientCertificates(): void {
     for (const socket of sockets) {
-      disproveCertificate(socket);
+      discardCertificate(socket);
       outdated.add(socket);
     }
   }
@@ -169,10 +169,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     if (typeof body === 'string')
       return refuseBody(request, response, body, { id, route, remoteAddress });
     const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
-    await pass(request, response, facts);
+    await runPipeline(request, response, facts);
   }
 
-  async function pass(
+  async function runPipeline(
     request: IncomingMessage,
     response: ServerResponse,
     facts: Facts,
@@ -250,7 +250,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     renew(next) {
       (app.server as unknown as SecureServer).setSecureContext(next);
       app.server.closeIdleConnections();
-      if (authorities !== next.ca) disproveClients();
+      if (authorities !== next.ca) discardClientCertificates();
       authorities = next.ca;
     },
   };

@@ -29,17 +29,17 @@ import {
 type Signature = readonly (readonly [at: number, bytes: string])[];
 type Format = { readonly types: RegExp; readonly signatures: readonly Signature[] };
 
-function starts(...texts: readonly string[]): readonly Signature[] {
+function startSignatures(...texts: readonly string[]): readonly Signature[] {
   return texts.map((text) => [[0, text]]);
 }
 
 const RIFF = [0, 'RIFF'] as const;
 const FORM = [0, 'FORM'] as const;
 /** MPEG audio of layer II or III, and AAC. Frame headers are all that identifies them. */
-const MP3 = starts(
+const MP3 = startSignatures(
   ...'\xfa\xfb\xfc\xfd\xf2\xf3\xf4\xf5\xe2\xe3'.split('').map((one) => `\xff${one}`),
 );
-const AAC = starts('\xff\xf0', '\xff\xf1', '\xff\xf8', '\xff\xf9', 'ADIF');
+const AAC = startSignatures('\xff\xf0', '\xff\xf1', '\xff\xf8', '\xff\xf9', 'ADIF');
 const BASE_MEDIA: readonly Signature[] = [
   'ftyp',
   'moov',
@@ -49,15 +49,15 @@ const BASE_MEDIA: readonly Signature[] = [
   'free',
   'skip',
 ].map((box) => [[4, box]]);
-const MATROSKA = starts('\x1aE\xdf\xa3');
-const OGG = starts('OggS');
-const ZIP = starts('PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08');
-const COMPOUND = starts('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1');
+const MATROSKA = startSignatures('\x1aE\xdf\xa3');
+const OGG = startSignatures('OggS');
+const ZIP = startSignatures('PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08');
+const COMPOUND = startSignatures('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1');
 
 const FORMATS: readonly Format[] = [
-  { types: /^image\/(?:x-)?(?:png|apng)$/, signatures: starts('\x89PNG\r\n\x1a\n') },
-  { types: /^image\/p?jpe?g$/, signatures: starts('\xff\xd8\xff') },
-  { types: /^image\/gif$/, signatures: starts('GIF87a', 'GIF89a') },
+  { types: /^image\/(?:x-)?(?:png|apng)$/, signatures: startSignatures('\x89PNG\r\n\x1a\n') },
+  { types: /^image\/p?jpe?g$/, signatures: startSignatures('\xff\xd8\xff') },
+  { types: /^image\/gif$/, signatures: startSignatures('GIF87a', 'GIF89a') },
   { types: /^image\/webp$/, signatures: [[RIFF, [8, 'WEBP']]] },
   {
     types: /^image\/(?:x-(?:ms-)?)?bmp$/,
@@ -68,17 +68,26 @@ const FORMATS: readonly Format[] = [
       ],
     ],
   },
-  { types: /^image\/tiff(?:-fx)?$/, signatures: starts('II*\0', 'MM\0*', 'II+\0', 'MM\0+') },
-  { types: /^image\/(?:x-icon|vnd\.microsoft\.icon|ico)$/, signatures: starts('\0\0\x01\0') },
+  {
+    types: /^image\/tiff(?:-fx)?$/,
+    signatures: startSignatures('II*\0', 'MM\0*', 'II+\0', 'MM\0+'),
+  },
+  {
+    types: /^image\/(?:x-icon|vnd\.microsoft\.icon|ico)$/,
+    signatures: startSignatures('\0\0\x01\0'),
+  },
   { types: /^image\/(?:avif|hei[cf])(?:-sequence)?$/, signatures: [[[4, 'ftyp']]] },
-  { types: /^image\/jxl$/, signatures: starts('\xff\x0a', '\0\0\0\x0cJXL \r\n\x87\n') },
-  { types: /^image\/jp[2xm]$/, signatures: starts('\0\0\0\x0cjP  \r\n\x87\n') },
-  { types: /^image\/(?:vnd\.adobe\.photoshop|x-photoshop)$/, signatures: starts('8BPS') },
+  { types: /^image\/jxl$/, signatures: startSignatures('\xff\x0a', '\0\0\0\x0cJXL \r\n\x87\n') },
+  { types: /^image\/jp[2xm]$/, signatures: startSignatures('\0\0\0\x0cjP  \r\n\x87\n') },
+  { types: /^image\/(?:vnd\.adobe\.photoshop|x-photoshop)$/, signatures: startSignatures('8BPS') },
 
   { types: /^audio\/(?:vnd\.wave|wave?|x-wav|x-pn-wav)$/, signatures: [[RIFF, [8, 'WAVE']]] },
-  { types: /^audio\/(?:x-)?(?:mpeg|mp3|mpeg3|mpa)$/, signatures: [...starts('ID3'), ...MP3] },
+  {
+    types: /^audio\/(?:x-)?(?:mpeg|mp3|mpeg3|mpa)$/,
+    signatures: [...startSignatures('ID3'), ...MP3],
+  },
   { types: /^audio\/(?:x-)?(?:aac|aacp|hx-aac-adts)$/, signatures: AAC },
-  { types: /^audio\/(?:x-)?flac$/, signatures: starts('fLaC') },
+  { types: /^audio\/(?:x-)?flac$/, signatures: startSignatures('fLaC') },
   { types: /^audio\/(?:ogg|opus|vorbis|speex)$/, signatures: OGG },
   { types: /^audio\/(?:x-)?(?:mp4|m4a|3gpp2?)$/, signatures: BASE_MEDIA },
   { types: /^(?:audio|video)\/(?:webm|(?:x-)?matroska)$/, signatures: MATROSKA },
@@ -89,15 +98,15 @@ const FORMATS: readonly Format[] = [
       [FORM, [8, 'AIFC']],
     ],
   },
-  { types: /^audio\/(?:x-)?midi?$/, signatures: starts('MThd\0\0\0') },
-  { types: /^audio\/amr(?:-wb)?$/, signatures: starts('#!AMR') },
-  { types: /^audio\/(?:basic|au|x-au)$/, signatures: starts('.snd\0') },
-  { types: /^audio\/x-caf$/, signatures: starts('caff\0') },
+  { types: /^audio\/(?:x-)?midi?$/, signatures: startSignatures('MThd\0\0\0') },
+  { types: /^audio\/amr(?:-wb)?$/, signatures: startSignatures('#!AMR') },
+  { types: /^audio\/(?:basic|au|x-au)$/, signatures: startSignatures('.snd\0') },
+  { types: /^audio\/x-caf$/, signatures: startSignatures('caff\0') },
 
   { types: /^video\/(?:mp4|quicktime|x-m4v|3gpp2?)$/, signatures: BASE_MEDIA },
   { types: /^(?:video|application)\/ogg$/, signatures: OGG },
   { types: /^video\/(?:x-msvideo|avi|msvideo)$/, signatures: [[RIFF, [8, 'AVI ']]] },
-  { types: /^video\/mpeg$/, signatures: starts('\0\0\x01\xba', '\0\0\x01\xb3') },
+  { types: /^video\/mpeg$/, signatures: startSignatures('\0\0\x01\xba', '\0\0\x01\xb3') },
   {
     types: /^video\/mp2t$/,
     signatures: [
@@ -107,10 +116,13 @@ const FORMATS: readonly Format[] = [
       ],
     ],
   },
-  { types: /^video\/(?:x-flv|flv)$/, signatures: starts('FLV\x01') },
-  { types: /^(?:video|audio)\/x-ms-(?:wmv|wma|asf)$/, signatures: starts('0&\xb2u\x8ef\xcf\x11') },
+  { types: /^video\/(?:x-flv|flv)$/, signatures: startSignatures('FLV\x01') },
+  {
+    types: /^(?:video|audio)\/x-ms-(?:wmv|wma|asf)$/,
+    signatures: startSignatures('0&\xb2u\x8ef\xcf\x11'),
+  },
 
-  { types: /^application\/(?:x-)?pdf$/, signatures: starts('%PDF-') },
+  { types: /^application\/(?:x-)?pdf$/, signatures: startSignatures('%PDF-') },
   {
     types:
       /^application\/(?:(?:x-)?zip(?:-compressed)?|epub\+zip|java-archive|vnd\.(?:openxmlformats-officedocument|oasis\.opendocument|ms-(?:excel|word|powerpoint)\.).{1,100}|vnd\.android\.package-archive)$/,
@@ -120,35 +132,44 @@ const FORMATS: readonly Format[] = [
     types: /^application\/(?:msword|vnd\.(?:ms-(?:excel|powerpoint|outlook)|visio))$/,
     signatures: COMPOUND,
   },
-  { types: /^application\/(?:x-)?gzip$/, signatures: starts('\x1f\x8b\x08') },
-  { types: /^application\/(?:x-)?bzip2?$/, signatures: starts('BZh') },
-  { types: /^application\/(?:x-)?xz$/, signatures: starts('\xfd7zXZ\0') },
-  { types: /^application\/(?:x-)?zstd$/, signatures: starts('(\xb5/\xfd') },
-  { types: /^application\/(?:x-)?7z-compressed$/, signatures: starts('7z\xbc\xaf\x27\x1c') },
+  { types: /^application\/(?:x-)?gzip$/, signatures: startSignatures('\x1f\x8b\x08') },
+  { types: /^application\/(?:x-)?bzip2?$/, signatures: startSignatures('BZh') },
+  { types: /^application\/(?:x-)?xz$/, signatures: startSignatures('\xfd7zXZ\0') },
+  { types: /^application\/(?:x-)?zstd$/, signatures: startSignatures('(\xb5/\xfd') },
+  {
+    types: /^application\/(?:x-)?7z-compressed$/,
+    signatures: startSignatures('7z\xbc\xaf\x27\x1c'),
+  },
   {
     types: /^application\/(?:vnd\.rar|x-rar(?:-compressed)?)$/,
-    signatures: starts('Rar!\x1a\x07'),
+    signatures: startSignatures('Rar!\x1a\x07'),
   },
   { types: /^application\/(?:x-)?tar$/, signatures: [[[257, 'ustar']]] },
-  { types: /^(?:font\/woff2?|application\/font-woff)$/, signatures: starts('wOFF', 'wOF2') },
+  {
+    types: /^(?:font\/woff2?|application\/font-woff)$/,
+    signatures: startSignatures('wOFF', 'wOF2'),
+  },
   {
     types: /^(?:font\/(?:otf|ttf|sfnt|collection)|application\/x-font-(?:otf|ttf))$/,
-    signatures: starts('OTTO\0', '\0\x01\0\0', 'true\0', 'ttcf\0'),
+    signatures: startSignatures('OTTO\0', '\0\x01\0\0', 'true\0', 'ttcf\0'),
   },
-  { types: /^application\/wasm$/, signatures: starts('\0asm\x01\0\0\0') },
+  { types: /^application\/wasm$/, signatures: startSignatures('\0asm\x01\0\0\0') },
   {
     types: /^application\/(?:vnd\.sqlite3|x-sqlite3)$/,
-    signatures: starts('SQLite format 3\0'),
+    signatures: startSignatures('SQLite format 3\0'),
   },
-  { types: /^application\/(?:vnd\.apache\.parquet|x-parquet)$/, signatures: starts('PAR1') },
-  { types: /^application\/vnd\.apache\.arrow\.file$/, signatures: starts('ARROW1\0\0') },
-  { types: /^application\/x-hdf5?$/, signatures: starts('\x89HDF\r\n\x1a\n') },
+  {
+    types: /^application\/(?:vnd\.apache\.parquet|x-parquet)$/,
+    signatures: startSignatures('PAR1'),
+  },
+  { types: /^application\/vnd\.apache\.arrow\.file$/, signatures: startSignatures('ARROW1\0\0') },
+  { types: /^application\/x-hdf5?$/, signatures: startSignatures('\x89HDF\r\n\x1a\n') },
 ];
 
 /** Types that name no format: the bytes may be in any of the formats above. */
 const CLAIMS_NOTHING = /^(?:(?:application|binary)\/octet-stream)?$/;
 /** A byte order mark identifies text, whatever else the bytes resemble. */
-const TEXT_MARKS = starts('\xef\xbb\xbf', '\xff\xfe', '\xfe\xff', '\0\0\xfe\xff');
+const TEXT_MARKS = startSignatures('\xef\xbb\xbf', '\xff\xfe', '\xfe\xff', '\0\0\xfe\xff');
 
 /** Whether bytes begin as their media type requires. `head` is the start of the bytes. */
 function beginsAsClaimed(type: string, head: Uint8Array): boolean {
@@ -158,10 +179,10 @@ function beginsAsClaimed(type: string, head: Uint8Array): boolean {
 }
 
 function isAny(signatures: readonly Signature[], head: Uint8Array): boolean {
-  return signatures.some((parts) => parts.every(([at, bytes]) => standsAt(head, at, bytes)));
+  return signatures.some((parts) => parts.every(([at, bytes]) => hasBytesAt(head, at, bytes)));
 }
 
-function standsAt(head: Uint8Array, at: number, bytes: string): boolean {
+function hasBytesAt(head: Uint8Array, at: number, bytes: string): boolean {
   for (let index = 0; index < bytes.length; index++) {
     if (head[at + index] !== bytes.charCodeAt(index)) return false;
   }
@@ -195,19 +216,19 @@ export function readPayload(block: JsonObject, member: string, value: string): P
   const base64 = isPlain ? value : value.replace(BLANKS, '');
   const isStandard = isPlain || STANDARD.test(base64);
   if (!isStandard && !URL_SAFE.test(base64))
-    return { kind: 'none', others: carelessly(base64).flatMap(textsOf) };
+    return { kind: 'none', others: decodeLeniently(base64).flatMap(textsOf) };
   const { essence, charset } = readMimeType(block['mimeType']);
   const sample = Buffer.from(base64.slice(0, SAMPLE_CHARS), 'base64');
   const begins = beginsAsClaimed(claimOf(block, member, essence), sample);
-  if (begins && isNoText(sample)) return { kind: 'media' };
+  if (begins && isNotText(sample)) return { kind: 'media' };
   const bytes = Buffer.from(base64, 'base64');
   const reading = readBytes(bytes, charset);
   // Some decoders skip the characters that only base64url has.
-  const careless = isStandard ? [] : carelessly(base64).flatMap(textsOf);
+  const lenient = isStandard ? [] : decodeLeniently(base64).flatMap(textsOf);
   return {
     kind: begins || isHardlyText(reading.text) || isHardlyLatin(reading) ? 'bytes' : 'text',
     reading,
-    others: [...otherTexts(bytes, reading), ...careless],
+    others: [...otherTexts(bytes, reading), ...lenient],
     rewrite: (text) => encodeAs(text, reading, bytes)?.toString('base64'),
   };
 }
@@ -240,13 +261,13 @@ function readMimeType(mimeType: Json | undefined): {
 }
 
 /** Whether the sample is not text. Needed because some formats begin with plain text. */
-function isNoText(sample: Buffer): boolean {
+function isNotText(sample: Buffer): boolean {
   return isHardlyText(readBytes(sample, undefined).text);
 }
 
 // The results of lenient decoders that skip characters outside the alphabet: one also skips padding, one decodes
 // the pieces between paddings apart, and one accepts the characters of base64url.
-function carelessly(base64: string): readonly Buffer[] {
+function decodeLeniently(base64: string): readonly Buffer[] {
   const skipped = base64.replace(/[^A-Za-z0-9+/=]+/g, '');
   const decode = (text: string): Buffer => Buffer.from(text, 'base64');
   return [

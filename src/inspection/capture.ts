@@ -7,7 +7,7 @@ import { isSsnName } from './detectors/pii.js';
 import { isSecretName, isSecretNumber, NAMED_SECRET } from './detectors/secrets.js';
 import { placeholder, type ResultRules, redactText } from './detectors/text-sanitizer.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
-import { holdsPresentedToken } from './requests.js';
+import { containsPresentedToken } from './requests.js';
 
 // Every detector that applies to results, whatever the inspection profile of the upstream says.
 const RULES: ResultRules = {
@@ -64,16 +64,16 @@ export function captureArguments(
     captured[one.pointer] = captureValue(one, presentedToken, walk);
     read.push(...walk.read);
   }
-  if (read.length < 2 || !holdsPresentedToken([read.join('')], presentedToken)) return captured;
+  if (read.length < 2 || !containsPresentedToken([read.join('')], presentedToken)) return captured;
   for (const pointer of Object.keys(captured)) captured[pointer] = TOKEN;
   return captured;
 }
 
 /** A value and the name of the member that holds it. */
-type Found = { readonly pointer: string; readonly value: Json; readonly name: string };
+type FoundValue = { readonly pointer: string; readonly value: Json; readonly name: string };
 
-function findValues(args: JsonObject, pointers: readonly string[]): readonly Found[] {
-  const found: Found[] = [];
+function findValues(args: JsonObject, pointers: readonly string[]): readonly FoundValue[] {
+  const found: FoundValue[] = [];
   for (const pointer of pointers) {
     const one = found.length < MAX_CAPTURED ? valueAt(args, pointer) : undefined;
     if (one !== undefined) found.push(one);
@@ -81,7 +81,7 @@ function findValues(args: JsonObject, pointers: readonly string[]): readonly Fou
   return found;
 }
 
-function valueAt(args: JsonObject, pointer: string): Found | undefined {
+function valueAt(args: JsonObject, pointer: string): FoundValue | undefined {
   let value: Json = args;
   let name = '';
   for (const segment of pointer.split('/').slice(1)) {
@@ -115,14 +115,14 @@ type Walk = {
 };
 
 function captureValue(
-  { value, name }: Found,
+  { value, name }: FoundValue,
   presentedToken: string | undefined,
   walk: Walk,
 ): string {
   try {
     if (typeof value === 'string') walk.text = readText(value, name, walk);
-    else write(value, name, walk);
-    if (holdsPresentedToken(walk.read, presentedToken)) return TOKEN;
+    else writeJson(value, name, walk);
+    if (containsPresentedToken(walk.read, presentedToken)) return TOKEN;
     // A name and a value next to each other may form a secret that neither is alone.
     const captured = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
     return walk.left > 0
@@ -148,7 +148,7 @@ function readText(text: string, name: string, walk: Walk): string {
 }
 
 /** Writes a value as JSON until the limit is reached. */
-function write(value: Json, name: string, walk: Walk): void {
+function writeJson(value: Json, name: string, walk: Walk): void {
   if (typeof value === 'string') walk.text += JSON.stringify(readText(value, name, walk));
   else if (Array.isArray(value)) writeList(value, name, walk);
   else if (isObject(value)) writeObject(value, name, walk);
@@ -161,7 +161,7 @@ function writeList(values: readonly Json[], name: string, walk: Walk): void {
     if (walk.left <= 0) break;
     walk.left -= 1;
     if (index > 0) walk.text += ',';
-    write(value, name, walk);
+    writeJson(value, name, walk);
   }
   walk.text += ']';
 }
@@ -174,7 +174,7 @@ function writeObject(value: JsonObject, above: string, walk: Walk): void {
     walk.left -= 1;
     walk.text += `${isFirst ? '' : ','}${JSON.stringify(readText(name, '', walk))}:`;
     isFirst = false;
-    write(value[name] as Json, nameOf(name, above), walk);
+    writeJson(value[name] as Json, nameOf(name, above), walk);
   }
   walk.text += '}';
 }

@@ -25,7 +25,7 @@ export function confusableForm(name: string): string {
 export type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
 
 /** A name as its backend spells it, and the backend's index in the list that was passed in. */
-export type NameOf = { readonly backend: number; readonly name: string };
+export type BackendName = { readonly backend: number; readonly name: string };
 
 /**
  * The groups of names that look alike and belong to several backends. Names within one backend are not compared:
@@ -33,8 +33,8 @@ export type NameOf = { readonly backend: number; readonly name: string };
  */
 export function findConfusableNames(
   backends: readonly BackendNames[],
-): readonly (readonly NameOf[])[] {
-  const byConfusableForm = new Map<string, NameOf[]>();
+): readonly (readonly BackendName[])[] {
+  const byConfusableForm = new Map<string, BackendName[]>();
   for (const [backend, { prefix, names }] of backends.entries()) {
     for (const name of names) {
       const form = confusableForm(prefix + name);

@@ -57,7 +57,7 @@ export type Pass = {
 };
 
 type Steps = readonly (string | number)[];
-type Part = {
+type TextLeaf = {
   readonly start: number;
   readonly end: number;
   readonly steps: Steps;
@@ -65,13 +65,13 @@ type Part = {
   readonly original: string;
 };
 
-type Work = {
+type PassState = {
   readonly input: PassInput;
   /** The path of the text whose JSON is being walked, or undefined while the message itself is walked. */
   readonly within: Steps | undefined;
   readonly edits: Map<number, TextEdit>;
-  readonly reader: Part[];
-  readonly structured: Part[];
+  readonly reader: TextLeaf[];
+  readonly structured: TextLeaf[];
   isBlocked: boolean;
   changedNames: number;
   /** Everything before this offset is already removed and is skipped. */
@@ -86,12 +86,12 @@ const MAX_PAIR_CHARS = 512;
 
 /** Runs the first pass. Returns `too-large` where the walk exceeds a bound. */
 export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
-  const work = startWork(input, undefined, { chars: 0 });
+  const work = createPassState(input, undefined, { chars: 0 });
   const end = walkJson(input.text, input.caps, (leaf) => visit(work, leaf));
   if (end === 'too-large' || work.spent.chars > input.caps.maxWork) return { kind: 'too-large' };
-  cutSplits(work, work.reader, input.tail);
-  cutSplits(work, work.structured, '');
-  calmJoined(work);
+  removeSplitSecrets(work, work.reader, input.tail);
+  removeSplitSecrets(work, work.structured, '');
+  neutralizeJoinedTexts(work);
   return {
     kind: 'passed',
     edits: withRemovals(work),
@@ -100,7 +100,11 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
   };
 }
 
-function startWork(input: PassInput, within: Steps | undefined, spent: { chars: number }): Work {
+function createPassState(
+  input: PassInput,
+  within: Steps | undefined,
+  spent: { chars: number },
+): PassState {
   return {
     input,
     within,
@@ -114,7 +118,7 @@ function startWork(input: PassInput, within: Steps | undefined, spent: { chars: 
   };
 }
 
-function visit(work: Work, leaf: Leaf): void {
+function visit(work: PassState, leaf: Leaf): void {
   const { steps } = leaf;
   if (leaf.start < work.removedUntil) return;
   if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) {
@@ -129,34 +133,34 @@ function visit(work: Work, leaf: Leaf): void {
 
 const MAX_EXEMPT_DEPTH = 2;
 
-function isExempt(work: Work, steps: Steps): boolean {
+function isExempt(work: PassState, steps: Steps): boolean {
   return steps.length <= MAX_EXEMPT_DEPTH && work.input.exempt.has(pointerOf(steps));
 }
 
 /** The gateway's own credentials must not leave anywhere, not even in members exempt from all other detectors. */
-function visitExempt(work: Work, leaf: Leaf): void {
-  const text = withoutOwn(work, leaf.value, leaf.steps);
+function visitExempt(work: PassState, leaf: Leaf): void {
+  const text = redactOwnCredentials(work, leaf.value, leaf.steps);
   if (text !== leaf.value) addEdit(work, leaf.start, leaf.end, JSON.stringify(text));
 }
 
-function withoutOwn(work: Work, text: string, steps: Steps): string {
+function redactOwnCredentials(work: PassState, text: string, steps: Steps): string {
   const { own } = work.input.rules;
   if (own === undefined) return text;
   let kept = text;
   for (const hit of [...findSensitive(text, { secrets: false, pii: [], own })].reverse()) {
     const action = actionFor(hit, work.input.rules);
-    note(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    addNote(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
     kept = kept.slice(0, hit.start) + placeholder(hit.kind) + kept.slice(hit.end);
   }
   return kept;
 }
 
-function isApproved(work: Work, steps: Steps): boolean {
+function isApproved(work: PassState, steps: Steps): boolean {
   const { approved } = work.input;
   return approved.size > 0 && steps.length >= 2 && approved.has(`/${steps[0]}/${steps[1]}`);
 }
 
-function visitName(work: Work, leaf: Leaf): void {
+function visitName(work: PassState, leaf: Leaf): void {
   const text = sanitizeLeaf(work, leaf.value, leaf.steps, undefined, 'value');
   if (text === leaf.value) return;
   // Two different names in one object must not become equal.
@@ -165,29 +169,29 @@ function visitName(work: Work, leaf: Leaf): void {
   addEdit(work, leaf.start, leaf.end, JSON.stringify(name));
 }
 
-function hasRemoteIcons({ within, input }: Work, { value, steps }: Leaf): boolean {
+function hasRemoteIcons({ within, input }: PassState, { value, steps }: Leaf): boolean {
   if (value !== ICONS || within !== undefined || !isProtocolIcons(steps)) return false;
   const icons = valueAt(input.value, steps);
   return icons !== undefined && areRemote(icons);
 }
 
 /** Empties the list but keeps the member, so that clients that expect it do not fail. */
-function removeIcons(work: Work, leaf: Leaf): void {
+function removeIcons(work: PassState, leaf: Leaf): void {
   const end = valueEnd(work.input.text, leaf.end);
   addEdit(work, leaf.end, end, ':[]');
   work.removedUntil = end;
-  note(work, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
+  addNote(work, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
 }
 
-function visitNumber(work: Work, leaf: Leaf): void {
+function visitNumber(work: PassState, leaf: Leaf): void {
   const kind = numberKind(leaf.value, nearestName(leaf.steps), wantedBy(work.input.rules));
   if (kind === undefined) return;
   const action = actionFor({ kind, start: 0, end: 0 }, work.input.rules);
-  note(work, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
+  addNote(work, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
   if (action === 'redact') addEdit(work, leaf.start, leaf.end, JSON.stringify(placeholder(kind)));
 }
 
-function visitString(work: Work, leaf: Leaf): void {
+function visitString(work: PassState, leaf: Leaf): void {
   const { start, end, value } = leaf;
   const isMessage = work.within === undefined;
   const encoded = isMessage ? visitPayload(work, leaf) : undefined;
@@ -201,7 +205,7 @@ function visitString(work: Work, leaf: Leaf): void {
 }
 
 /** Inspects a string of structured content alone and after its name: a secret may be split between them. */
-function sanitizeValue(work: Work, leaf: Leaf): string {
+function sanitizeValue(work: PassState, leaf: Leaf): string {
   const name = nearestName(leaf.steps);
   const text = sanitizeLeaf(work, leaf.value, leaf.steps, name, 'value');
   if (text !== leaf.value || name === undefined || text.length > MAX_PAIR_CHARS) return text;
@@ -209,25 +213,29 @@ function sanitizeValue(work: Work, leaf: Leaf): string {
   for (const cut of findSplit([name, text], wanted)) {
     if (cut.part !== 1) continue;
     const action = actionFor(cut, work.input.rules);
-    note(work, leaf.steps, { detector: detectorOf(cut.kind), action, count: 1 });
+    addNote(work, leaf.steps, { detector: detectorOf(cut.kind), action, count: 1 });
     if (action === 'redact') return placeholder(cut.kind);
   }
   return text;
 }
 
 /** Inspects text that a client shows. Where it is JSON, its strings are inspected like structured content. */
-function sanitizeReader(work: Work, leaf: Leaf): string {
+function sanitizeReader(work: PassState, leaf: Leaf): string {
   return sanitizeProse(work, leaf.value, leaf.steps, MAX_NESTING);
 }
 
-function sanitizeProse(work: Work, text: string, steps: Steps, nesting: number): string {
+function sanitizeProse(work: PassState, text: string, steps: Steps, nesting: number): string {
   const value = nesting > 0 ? parseContainer(text) : undefined;
   if (value === undefined) return sanitizeLeaf(work, text, steps, undefined, 'markdown');
-  const inner = startWork({ ...work.input, text, value }, work.within ?? [...steps], work.spent);
+  const inner = createPassState(
+    { ...work.input, text, value },
+    work.within ?? [...steps],
+    work.spent,
+  );
   if (walkJson(text, work.input.caps, (leaf) => visit(inner, leaf)) === 'too-large') {
     work.isBlocked = true;
   }
-  cutSplits(inner, inner.structured, '');
+  removeSplitSecrets(inner, inner.structured, '');
   work.isBlocked ||= inner.isBlocked;
   return applyEdits(text, sortEdits(inner.edits));
 }
@@ -245,21 +253,21 @@ export function parseContainer(text: string): Json | undefined {
 }
 
 /** A base64 payload as it may leave: media unchanged, everything else sanitized as the text that it encodes. */
-function visitPayload(work: Work, leaf: Leaf): string | undefined {
+function visitPayload(work: PassState, leaf: Leaf): string | undefined {
   const member = leaf.steps.at(-1);
   if (member !== 'data' && member !== 'blob') return undefined;
   const block = valueAt(work.input.value, leaf.steps.slice(0, -1));
   const payload = isObject(block) ? readPayload(block, member, leaf.value) : undefined;
   if (!isObject(block) || payload === undefined) return undefined;
-  if (payload.kind === 'media') return withoutOwnRaw(work, leaf);
+  if (payload.kind === 'media') return replaceOwnCredentials(work, leaf);
   const written = payload.kind === 'none' ? leaf.value : rewritePayload(work, leaf, payload);
   const left = written === leaf.value ? payload : readPayload(block, member, written);
-  if (left !== undefined && left.kind !== 'media') withholdOthers(work, leaf, left.others);
+  if (left !== undefined && left.kind !== 'media') withholdOtherReadings(work, leaf, left.others);
   // A word or a token may be valid base64: a client that does not decode it sees the string as it is.
   const isBase64 = payload.kind !== 'none';
   const isRun = isBase64 && written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
   const clean = isRun ? written : sanitizeValue(work, { ...leaf, value: written });
-  return withoutOwnRaw(work, { ...leaf, value: clean });
+  return replaceOwnCredentials(work, { ...leaf, value: clean });
 }
 
 /** No secret of only base64 characters is longer than this. */
@@ -267,46 +275,46 @@ const MAX_TOKEN_CHARS = 1024;
 
 type ReadablePayload = Extract<Payload, { readonly kind: 'text' | 'bytes' }>;
 
-function rewritePayload(work: Work, leaf: Leaf, payload: ReadablePayload): string {
+function rewritePayload(work: PassState, leaf: Leaf, payload: ReadablePayload): string {
   const { text } = payload.reading;
-  if (payload.kind === 'bytes' && !isForbidden(work, leaf.steps, text)) return leaf.value;
+  if (payload.kind === 'bytes' && !holdsForbiddenContent(work, leaf.steps, text)) return leaf.value;
   const left = sanitizeProse(work, text, leaf.steps, MAX_NESTING);
   if (left === text) return leaf.value;
   const written = payload.rewrite(left);
-  if (written === undefined) note(work, leaf.steps, UNENCODABLE);
+  if (written === undefined) addNote(work, leaf.steps, UNENCODABLE);
   return written ?? leaf.value;
 }
 
 // Replaces bytes that are not read as text where they hold a credential of the gateway. An image with a
 // credential in it cannot be repaired.
-function withoutOwnRaw(work: Work, { value, steps }: Leaf): string {
+function replaceOwnCredentials(work: PassState, { value, steps }: Leaf): string {
   const [hit] = findOwn(value, work.input.rules.own);
   if (hit === undefined) return value;
   const action = actionFor(hit, work.input.rules);
-  note(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+  addNote(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
   return placeholder(hit.kind);
 }
 
 const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as const;
 
 // Whether bytes that are hardly text hold something that must not pass. Flags are recorded and change nothing.
-function isForbidden(work: Work, steps: Steps, text: string): boolean {
+function holdsForbiddenContent(work: PassState, steps: Steps, text: string): boolean {
   const notes = checkHidden(work, text);
   if (notes.some(({ action }) => action !== 'flag')) return true;
-  for (const one of notes) note(work, steps, one);
+  for (const one of notes) addNote(work, steps, one);
   return false;
 }
 
 // Withholds what only some clients would decode and is forbidden: it cannot be edited for those clients alone.
-function withholdOthers(work: Work, leaf: Leaf, others: readonly string[]): void {
+function withholdOtherReadings(work: PassState, leaf: Leaf, others: readonly string[]): void {
   for (const text of others) {
     for (const one of checkHidden(work, text)) {
-      if (one.action !== 'flag') note(work, leaf.steps, { ...one, action: 'withhold' });
+      if (one.action !== 'flag') addNote(work, leaf.steps, { ...one, action: 'withhold' });
     }
   }
 }
 
-function checkHidden(work: Work, text: string): readonly Note[] {
+function checkHidden(work: PassState, text: string): readonly Note[] {
   const { rules, caps } = work.input;
   const parts = readableParts(text);
   for (const { length } of parts) work.spent.chars += length;
@@ -316,7 +324,7 @@ function checkHidden(work: Work, text: string): readonly Note[] {
 const NO_NOTES: readonly Note[] = [];
 
 function sanitizeLeaf(
-  work: Work,
+  work: PassState,
   text: string,
   steps: Steps,
   name: string | undefined,
@@ -326,22 +334,22 @@ function sanitizeLeaf(
   work.spent.chars += text.length;
   if (work.spent.chars > caps.maxWork) return text;
   const sanitized = sanitize(text, rules, { name, reading });
-  for (const one of sanitized.notes) note(work, steps, one);
+  for (const one of sanitized.notes) addNote(work, steps, one);
   return sanitized.text;
 }
 
-function note(work: Work, steps: Steps, one: Parameters<FindingLog['add']>[1]): void {
+function addNote(work: PassState, steps: Steps, one: Parameters<FindingLog['add']>[1]): void {
   work.input.log.add(work.within ?? steps, one);
   if (one.action === 'withhold') work.isBlocked = true;
 }
 
-function addEdit(work: Work, start: number, end: number, text: string): void {
+function addEdit(work: PassState, start: number, end: number, text: string): void {
   work.edits.set(start, { start, end, text });
 }
 
 // Removes from each text the piece of a secret that continues in a neighbouring text. Compares the original
 // texts, because the other piece may already have been removed.
-function cutContinued(work: Work, parts: readonly Part[], tail: string): void {
+function removeContinuedSecrets(work: PassState, parts: readonly TextLeaf[], tail: string): void {
   const before = tail === '' ? [] : [tail];
   const originals = parts.map((part) => part.original);
   for (const hit of findSplit([...before, ...originals], wantedBy(work.input.rules))) {
@@ -350,7 +358,7 @@ function cutContinued(work: Work, parts: readonly Part[], tail: string): void {
     if (part === undefined || action === 'flag') continue;
     const text = withoutEdge(part, hit, placeholder(hit.kind));
     if (text === part.text) continue;
-    note(work, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    addNote(work, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
     if (action !== 'redact') continue;
     part.text = text;
     addEdit(work, part.start, part.end, JSON.stringify(text));
@@ -358,7 +366,7 @@ function cutContinued(work: Work, parts: readonly Part[], tail: string): void {
 }
 
 /** The text of a part without the given stretch of its original, which reaches one of its ends. */
-function withoutEdge({ text, original }: Part, cut: SplitHit, replacement: string): string {
+function withoutEdge({ text, original }: TextLeaf, cut: SplitHit, replacement: string): string {
   if (cut.start === 0) {
     const same = Math.min(cut.end, commonStart(text, original));
     return same === 0 ? text : replacement + text.slice(same);
@@ -380,8 +388,8 @@ function commonEnd(one: string, other: string): number {
 }
 
 /** Removes secrets that are split by the boundaries between texts. */
-function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
-  cutContinued(work, parts, tail);
+function removeSplitSecrets(work: PassState, parts: readonly TextLeaf[], tail: string): void {
+  removeContinuedSecrets(work, parts, tail);
   const offset = tail === '' ? 0 : 1;
   const texts = parts.map((part) => part.text);
   const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedBy(work.input.rules));
@@ -391,7 +399,7 @@ function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
     if (cuts.length === 0) continue;
     for (const cut of cuts) {
       const action = actionFor(cut, work.input.rules);
-      note(work, part.steps, { detector: detectorOf(cut.kind), action, count: 1 });
+      addNote(work, part.steps, { detector: detectorOf(cut.kind), action, count: 1 });
     }
     const removed = cuts.filter((cut) => actionFor(cut, work.input.rules) === 'redact');
     part.text = cutText(part.text, removed, placeholder);
@@ -400,7 +408,7 @@ function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
 }
 
 /** Makes content inert that only acts where a client shows the texts as one. */
-function calmJoined(work: Work): void {
+function neutralizeJoinedTexts(work: PassState): void {
   const { activeContent } = work.input.rules;
   if (activeContent === 'off' || work.reader.length < 2) return;
   const joined = neutralizeJoined(work.reader.map((part) => part.text));
@@ -412,7 +420,11 @@ function calmJoined(work: Work): void {
   for (const [index, part] of work.reader.entries()) {
     const text = joined[index];
     if (text === undefined || text === part.text) continue;
-    note(work, part.steps, { detector: 'active:split', action: action[activeContent], count: 1 });
+    addNote(work, part.steps, {
+      detector: 'active:split',
+      action: action[activeContent],
+      count: 1,
+    });
     if (activeContent !== 'neutralize') continue;
     part.text = text;
     addEdit(work, part.start, part.end, JSON.stringify(text));
@@ -420,7 +432,7 @@ function calmJoined(work: Work): void {
 }
 
 /** All edits in order, with the gateway's reserved members of `_meta` removed (docs/contract.md §6). */
-function withRemovals(work: Work): readonly TextEdit[] {
+function withRemovals(work: PassState): readonly TextEdit[] {
   const { text, value, log } = work.input;
   const removals: TextEdit[] = [];
   for (const path of OWN_MEMBER_PATHS) {

@@ -52,14 +52,14 @@ export type FilteredHandshake = {
 
 /** Filters and inspects a handshake response. `upstream-protocol` where it names no carried version. */
 export function filterHandshake(input: HandshakeInput): HandshakeOutcome {
-  const filtered = cutHandshake(input);
+  const filtered = reduceHandshake(input);
   return filtered.kind === 'withhold'
     ? filtered
-    : endHandshake(filtered, inspectMessage(filtered.rest));
+    : completeHandshake(filtered, inspectMessage(filtered.rest));
 }
 
 /** Combines a filtered handshake with the outcome of its inspection. */
-export function endHandshake(
+export function completeHandshake(
   { rest, hadOtherInstructions }: FilteredHandshake,
   inspected: InspectionOutcome,
 ): HandshakeOutcome {
@@ -69,11 +69,11 @@ export function endHandshake(
 }
 
 /** Filters a handshake response, uninspected. `upstream-protocol` where it names no carried version. */
-export function cutHandshake(
+export function reduceHandshake(
   input: HandshakeInput,
 ): FilteredHandshake | Extract<HandshakeOutcome, { readonly kind: 'withhold' }> {
   const result = valueAt(input.value, ['result']);
-  const text = isObject(result) ? carriedText(input, result) : undefined;
+  const text = isObject(result) ? withCarriedVersions(input, result) : undefined;
   if (!isObject(result) || text === undefined) {
     return { kind: 'withhold', reason: 'upstream-protocol', findings: [] };
   }
@@ -98,7 +98,7 @@ export function cutHandshake(
 }
 
 /** The text reduced to carried versions, or undefined where none is left. */
-function carriedText(input: HandshakeInput, result: JsonObject): string | undefined {
+function withCarriedVersions(input: HandshakeInput, result: JsonObject): string | undefined {
   const { text, method, carriedVersions } = input;
   if (method === 'initialize') {
     const version = result['protocolVersion'];

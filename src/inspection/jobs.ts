@@ -4,10 +4,10 @@
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
 import type { JsonError } from '../protocol/json/scan.js';
-import { type GuardInput, type GuardOutcome, guardClean, guardClosely } from './requests.js';
+import { type GuardInput, type GuardOutcome, guardClean, guardFully } from './requests.js';
 import {
-  type CloseInput,
-  type CloseOutcome,
+  type FullInspectionInput,
+  type FullInspectionOutcome,
   type InspectionInput,
   type InspectionOutcome,
   inspectFully,
@@ -37,7 +37,7 @@ export const LARGE_TEXT_CHARS = 256 * 1024;
 export type InspectionJob =
   | {
       readonly kind: 'message';
-      readonly input: Omit<CloseInput, 'value'>;
+      readonly input: Omit<FullInspectionInput, 'value'>;
       readonly needsPrefilter: boolean;
     }
   | { readonly kind: 'request'; readonly input: GuardInput; readonly needsPrefilter: boolean }
@@ -46,10 +46,10 @@ export type InspectionJob =
       readonly input: { readonly text: string; readonly maxValues: number };
     };
 
-export type DoneJob =
+export type JobResult =
   | {
       readonly kind: 'message';
-      readonly outcome: CloseOutcome;
+      readonly outcome: FullInspectionOutcome;
       /** For a large changed text, the chunks from which its value can be built incrementally. */
       readonly parts: JsonPart | undefined;
     }
@@ -67,26 +67,26 @@ export type DividedReading =
     };
 
 /** Runs a job. Never throws, provided that the text of a message is valid JSON. */
-export function doJob(job: InspectionJob): DoneJob {
+export function runJob(job: InspectionJob): JobResult {
   switch (job.kind) {
     case 'request': {
-      const begun = job.needsPrefilter ? guardClean(job.input) : undefined;
-      return { kind: 'request', outcome: begun ?? guardClosely(job.input) };
+      const earlyOutcome = job.needsPrefilter ? guardClean(job.input) : undefined;
+      return { kind: 'request', outcome: earlyOutcome ?? guardFully(job.input) };
     }
     case 'message': {
       const input = { ...job.input, value: JSON.parse(job.input.text) };
-      const begun = job.needsPrefilter ? passIfClean(input) : undefined;
-      const outcome = begun ?? inspectFully(input);
+      const earlyOutcome = job.needsPrefilter ? passIfClean(input) : undefined;
+      const outcome = earlyOutcome ?? inspectFully(input);
       const isDivided = job.needsPrefilter && outcome.kind === 'changed';
       const parts = isDivided ? divideJson(outcome.text) : undefined;
       return { kind: 'message', outcome, parts };
     }
     case 'read':
-      return { kind: 'read', outcome: divide(job.input.text, job.input.maxValues) };
+      return { kind: 'read', outcome: readInParts(job.input.text, job.input.maxValues) };
   }
 }
 
-function divide(text: string, maxValues: number): DividedReading {
+function readInParts(text: string, maxValues: number): DividedReading {
   const reading = readJsonText(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
   if (!reading.ok) return reading;
   const { suspectNumbers, values } = reading;

@@ -21,7 +21,7 @@ export function neutralizeJoined(texts: readonly string[]): readonly string[] | 
   let inert = texts;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const before = inert;
-    for (const glue of CONTENT_SEPARATORS) inert = neutralizeWith(inert, glue);
+    for (const separator of CONTENT_SEPARATORS) inert = neutralizeWith(inert, separator);
     if (inert === before) return inert;
   }
   return undefined;
@@ -39,17 +39,17 @@ function isData(text: string): boolean {
 }
 
 /** The findings, in order, without bare addresses inside texts that are data. */
-function withoutData(
+function withoutAddressesInData(
   found: readonly Replacement[],
   texts: readonly string[],
-  glue: string,
+  separator: string,
 ): readonly Replacement[] {
   if (!found.some((one) => one.isBare === true)) return found;
   const data: { start: number; end: number }[] = [];
   let at = 0;
   for (const text of texts) {
     if (isData(text)) data.push({ start: at, end: at + text.length });
-    at += text.length + glue.length;
+    at += text.length + separator.length;
   }
   let next = 0;
   return found.filter((one) => {
@@ -60,11 +60,15 @@ function withoutData(
 
 type Piece = { readonly start: number; readonly end: number; readonly text: string };
 
-function neutralizeWith(texts: readonly string[], glue: string): readonly string[] {
-  const joined = texts.join(glue);
-  const found = withoutData(findActiveContent(joined, 'markdown', findCode(joined)), texts, glue);
+function neutralizeWith(texts: readonly string[], separator: string): readonly string[] {
+  const joined = texts.join(separator);
+  const found = withoutAddressesInData(
+    findActiveContent(joined, 'markdown', findCode(joined)),
+    texts,
+    separator,
+  );
   if (found.length === 0) return texts;
-  const pieces = found.map((one) => shrink(joined, one));
+  const pieces = found.map((one) => trimUnchanged(joined, one));
   let start = 0;
   let first = 0;
   return texts.map((text) => {
@@ -72,15 +76,15 @@ function neutralizeWith(texts: readonly string[], glue: string): readonly string
     while ((pieces[first]?.end ?? start) < start) first++;
     const own: Piece[] = [];
     for (let index = first; (pieces[index]?.start ?? end + 1) <= end; index++) {
-      own.push(...pieceOf(pieces[index], start, end));
+      own.push(...pieceWithin(pieces[index], start, end));
     }
-    start = end + glue.length;
+    start = end + separator.length;
     return replaceAll(text, own);
   });
 }
 
 /** A replacement without the characters at both ends that it leaves unchanged. */
-function shrink(joined: string, { start, end, text }: Replacement): Piece {
+function trimUnchanged(joined: string, { start, end, text }: Replacement): Piece {
   const most = Math.min(end - start, text.length);
   let head = 0;
   while (head < most && joined[start + head] === text[head]) head++;
@@ -90,12 +94,12 @@ function shrink(joined: string, { start, end, text }: Replacement): Piece {
 }
 
 /** The portion of a replacement within `from` to `to`. Its text goes where the replacement begins. */
-function pieceOf(piece: Piece | undefined, from: number, to: number): readonly Piece[] {
+function pieceWithin(piece: Piece | undefined, from: number, to: number): readonly Piece[] {
   if (piece === undefined) return [];
   const { start, end, text } = piece;
   // A pure insertion between two texts is placed at the end of the first.
-  const isPutIn = start === end && start > from && start <= to;
-  const begins = isPutIn || (start < end && start >= from && start < to);
+  const isInsertion = start === end && start > from && start <= to;
+  const begins = isInsertion || (start < end && start >= from && start < to);
   if (!begins && !(end > from && start < from)) return [];
   return [
     {
@@ -195,7 +199,7 @@ export function findSplit(parts: readonly string[], wanted: Wanted): readonly Sp
   if (parts.length < 2) return [];
   const found: SplitHit[] = [];
   for (const run of borderRuns(parts)) {
-    for (const glue of SECRET_SEPARATORS) found.push(...findInRun(run, glue, wanted));
+    for (const separator of SECRET_SEPARATORS) found.push(...findInRun(run, separator, wanted));
   }
   return found;
 }
@@ -220,10 +224,10 @@ function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
   return runs.filter((one) => one.length > 1);
 }
 
-function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): SplitHit[] {
-  const joined = run.map((segment) => segment.text).join(glue);
+function findInRun(run: readonly Segment[], separator: string, wanted: Wanted): SplitHit[] {
+  const joined = run.map((segment) => segment.text).join(separator);
   if (isSurelyClean(joined) && !isExposedIn(joined, wanted.own)) return [];
-  const spans = spansOf(run, glue);
+  const spans = spansOf(run, separator);
   const split: SplitHit[] = [];
   let first = 0;
   // Hits are in ascending order, so `first` never has to move back.
@@ -238,11 +242,11 @@ function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): Split
 /** The span of a segment in the joined text. */
 type SegmentSpan = { readonly segment: Segment; readonly start: number; readonly end: number };
 
-function spansOf(run: readonly Segment[], glue: string): readonly SegmentSpan[] {
+function spansOf(run: readonly Segment[], separator: string): readonly SegmentSpan[] {
   let start = 0;
   return run.map((segment) => {
     const span = { segment, start, end: start + segment.text.length };
-    start = span.end + glue.length;
+    start = span.end + separator.length;
     return span;
   });
 }

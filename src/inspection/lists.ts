@@ -103,11 +103,11 @@ export type FilteredPage = {
 /** Filters one page and inspects the rest. `upstream-protocol` where the result is no list of that kind. */
 export function filterList(input: ListInput): ListOutcome {
   const page = filterItems(input);
-  return page.kind === 'withhold' ? page : endList(page, inspectMessage(page.rest));
+  return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.rest));
 }
 
 /** Combines a filtered page with the outcome of its inspection. */
-export function endList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
+export function completeList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
   if (inspected.kind === 'withhold') return inspected;
   const { rest, advertised, visible, items } = page;
   const text = inspected.kind === 'changed' ? inspected.text : rest.text;
@@ -132,12 +132,12 @@ export function filterItems(
   const visible = candidates.filter(
     ({ item }) => names.get(item.name) === 1 && input.isVisible(item),
   );
-  const kept = inOrder(visible, input);
+  const kept = sortByRank(visible, input);
   let filtered = cutHidden(text, span, kept, kept === visible ? spans.length : undefined);
   if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
   return {
     kind: 'filtered',
-    rest: restOf(input, filtered),
+    rest: inspectionInputOf(input, filtered),
     advertised: spans.length,
     visible: kept.length,
     items: candidates.map(({ item }) => item),
@@ -165,7 +165,7 @@ function countNames(candidates: readonly Candidate[]): ReadonlyMap<string, numbe
 }
 
 /** The items in the order of the first listing. Returns the same array where the page already has that order. */
-function inOrder(items: readonly Candidate[], { rankOf }: ListInput): readonly Candidate[] {
+function sortByRank(items: readonly Candidate[], { rankOf }: ListInput): readonly Candidate[] {
   if (rankOf === undefined) return items;
   const ranks = items.map(({ item }) => rankOf(item.name) ?? Number.MAX_SAFE_INTEGER);
   if (ranks.every((rank, at) => at === 0 || (ranks[at - 1] ?? 0) <= rank)) return items;
@@ -198,7 +198,10 @@ function withoutIcons(element: string): string {
   );
 }
 
-function restOf({ kind, areReviewed, profile }: ListInput, text: string): InspectionInput {
+function inspectionInputOf(
+  { kind, areReviewed, profile }: ListInput,
+  text: string,
+): InspectionInput {
   const { method, member } = LIST_FORMS[kind];
   let value: Json | undefined;
   return {
@@ -254,7 +257,7 @@ type PageCacheOptions = {
   readonly isEqual: IsEqual;
 };
 
-type Kept = { readonly halves: Halves; readonly page: CachedPage; bytes: number };
+type CacheEntry = { readonly halves: Halves; readonly page: CachedPage; bytes: number };
 
 /**
  * Caches pages and drops the least recently used. A page that only differs in its JSON-RPC id keeps its digests
@@ -264,7 +267,7 @@ type Kept = { readonly halves: Halves; readonly page: CachedPage; bytes: number 
  * Source: docs/contract.md §6 (results that depend on the caller); MCP 2026-07-28, caching.
  */
 export function createPageCache(options: PageCacheOptions): PageCache {
-  const pages = new Map<string, Kept>();
+  const pages = new Map<string, CacheEntry>();
   let totalBytes = 0;
 
   function drop(key: string): void {
@@ -272,7 +275,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     pages.delete(key);
   }
 
-  function makeCapacity(): void {
+  function evictPages(): void {
     for (const key of pages.keys()) {
       if (pages.size <= options.maxPages && totalBytes <= options.maxBytes) return;
       drop(key);
@@ -280,11 +283,11 @@ export function createPageCache(options: PageCacheOptions): PageCache {
   }
 
   /** Counts further bytes of a page, towards the total only while the page is still cached. */
-  function grow(key: string, kept: Kept, bytes: number): void {
+  function grow(key: string, kept: CacheEntry, bytes: number): void {
     kept.bytes += bytes;
     if (pages.get(key) !== kept) return;
     totalBytes += bytes;
-    makeCapacity();
+    evictPages();
   }
 
   return {
@@ -301,7 +304,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
       drop(key);
       if (halves === undefined || !isJoined(halves, bytes, id, options.isEqual)) return undefined;
       const page = createPage(items, id, options.maxForms, (more) => grow(key, kept, more));
-      const kept: Kept = { halves, page, bytes: 0 };
+      const kept: CacheEntry = { halves, page, bytes: 0 };
       pages.set(key, kept);
       grow(key, kept, bytes.byteLength);
       return page;

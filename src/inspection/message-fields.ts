@@ -66,7 +66,7 @@ export function nearestName(steps: readonly (string | number)[]): string | undef
 }
 
 /** An exempt member and where it occurs: in the envelope, or in the `params` or `result` of certain methods. */
-type Row = {
+type ExemptMember = {
   readonly holder: 'envelope' | 'params' | 'result';
   readonly member: string;
   /** The methods that define the member; for a result, those of its request. Absent: all messages. */
@@ -74,7 +74,7 @@ type Row = {
   readonly isShaped: (value: Json) => boolean;
 };
 
-function oneOf(values: Iterable<Json | undefined>): Row['isShaped'] {
+function oneOf(values: Iterable<Json | undefined>): ExemptMember['isShaped'] {
   const known: ReadonlySet<Json | undefined> = new Set(values);
   return (value) => known.has(value);
 }
@@ -86,7 +86,7 @@ function isCursor(value: Json): boolean {
   return typeof value === 'string' && value.length <= MAX_CURSOR_CHARS && PRINTABLE.test(value);
 }
 
-const PAGING: ReadonlySet<string> = new Set([
+const PAGINATED_METHODS: ReadonlySet<string> = new Set([
   'tools/list',
   'prompts/list',
   'resources/list',
@@ -107,7 +107,7 @@ const CACHEABLE: ReadonlySet<string> = new Set([
 // The only members that are not content. An exemption holds only where the member is defined and only for a value
 // of the defined shape: ids and tokens that the client chose or the gateway replaces, cursors that the client
 // returns unchanged, and the fixed values of the protocol.
-const TABLE: readonly Row[] = [
+const TABLE: readonly ExemptMember[] = [
   { holder: 'envelope', member: 'jsonrpc', isShaped: oneOf(['2.0']) },
   { holder: 'envelope', member: 'id', isShaped: isRequestId },
   {
@@ -133,7 +133,7 @@ const TABLE: readonly Row[] = [
     of: new Set(['notifications/cancelled']),
     isShaped: isRequestId,
   },
-  { holder: 'result', member: 'nextCursor', of: PAGING, isShaped: isCursor },
+  { holder: 'result', member: 'nextCursor', of: PAGINATED_METHODS, isShaped: isCursor },
   {
     holder: 'result',
     member: 'protocolVersion',
@@ -170,19 +170,19 @@ export function exemptIn(message: Json, requestMethod: string | undefined): Read
 
 function isExempt(
   message: JsonObject,
-  { holder, member, of, isShaped }: Row,
+  { holder, member, of, isShaped }: ExemptMember,
   requestMethod: string | undefined,
 ): boolean {
   const held = holder === 'envelope' ? message : message[holder];
   if (!isObject(held) || !Object.hasOwn(held, member)) return false;
   const value = held[member];
-  return value !== undefined && isShaped(value) && isOf(of, message, holder, requestMethod);
+  return value !== undefined && isShaped(value) && isDefinedFor(of, message, holder, requestMethod);
 }
 
-function isOf(
-  of: Row['of'],
+function isDefinedFor(
+  of: ExemptMember['of'],
   message: JsonObject,
-  holder: Row['holder'],
+  holder: ExemptMember['holder'],
   requestMethod: string | undefined,
 ): boolean {
   if (of === undefined) return true;
@@ -196,7 +196,7 @@ export const ICONS = 'icons';
  * An image embedded as a data URL. Every other icon is either fetched from elsewhere by the client or may contain
  * script (SVG). Source: MCP 2025-11-25, base protocol (icons).
  */
-const QUIET_ICON = /^data:image\/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$/;
+const EMBEDDED_ICON = /^data:image\/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$/;
 
 /** Whether an object has icons other than images in data URLs. */
 export function hasRemoteIcons(holder: { readonly [name: string]: Json }): boolean {
@@ -209,12 +209,12 @@ export function areRemote(icons: Json): boolean {
   if (!Array.isArray(icons)) return true;
   return !icons.every((icon: Json) => {
     const source = isObject(icon) ? icon['src'] : undefined;
-    return typeof source === 'string' && QUIET_ICON.test(source);
+    return typeof source === 'string' && EMBEDDED_ICON.test(source);
   });
 }
 
 /** Members below which the server, a tool or the user chooses the names. Clients show no icons found there. */
-const FREE: ReadonlySet<string | number> = new Set([
+const FREE_FORM_MEMBERS: ReadonlySet<string | number> = new Set([
   'structuredContent',
   'inputSchema',
   'outputSchema',
@@ -229,11 +229,11 @@ const META = '_meta';
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
 /** Whether names below this step of a path are not the protocol's. `above` is the preceding step. */
-export function isFree(step: string | number, above: string | number | undefined): boolean {
-  return FREE.has(step) || (above === META && step !== SERVER_INFO);
+export function isFreeForm(step: string | number, above: string | number | undefined): boolean {
+  return FREE_FORM_MEMBERS.has(step) || (above === META && step !== SERVER_INFO);
 }
 
 /** Whether a member called `icons` at this path is defined by the protocol. */
 export function isProtocolIcons(path: readonly (string | number)[]): boolean {
-  return !path.some((step, at) => isFree(step, path[at - 1]));
+  return !path.some((step, at) => isFreeForm(step, path[at - 1]));
 }

@@ -39,7 +39,7 @@ type Guard = {
 
 /** Inspects the content of a request. An error in a detector is a refusal. */
 export function guardArguments(input: GuardInput): GuardOutcome {
-  return guardClean(input) ?? guardClosely(input);
+  return guardClean(input) ?? guardFully(input);
 }
 
 /** The outcome where the prefilter suffices, or undefined where the body needs full inspection. Never throws. */
@@ -50,15 +50,15 @@ export function guardClean(input: GuardInput): GuardOutcome | undefined {
     if (needle === undefined || !input.text.includes(needle)) return CLEAR;
     return refuseToken(createFindingLog('to-upstream'));
   } catch {
-    return refuseInternal(createFindingLog('to-upstream'));
+    return refuseAfterError(createFindingLog('to-upstream'));
   }
 }
 
 /** Full inspection of a request, which may take long. Never throws. */
-export function guardClosely(input: GuardInput): GuardOutcome {
+export function guardFully(input: GuardInput): GuardOutcome {
   const log = createFindingLog('to-upstream');
   try {
-    if (holdsToken(input)) return refuseToken(log);
+    if (containsToken(input)) return refuseToken(log);
     const rule = input.profile.request.secrets;
     if (rule === 'off') return CLEAR;
     const guard: Guard = { log, action: rule, isRefused: false };
@@ -67,7 +67,7 @@ export function guardClosely(input: GuardInput): GuardOutcome {
     if (guard.isRefused) return { kind: 'refuse', reason: 'arguments-content', findings };
     return { kind: 'clear', findings };
   } catch {
-    return refuseInternal(log);
+    return refuseAfterError(log);
   }
 }
 
@@ -78,7 +78,7 @@ function refuseToken(log: FindingLog): GuardOutcome {
   return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
 }
 
-function refuseInternal(log: FindingLog): GuardOutcome {
+function refuseAfterError(log: FindingLog): GuardOutcome {
   log.add([], { detector: 'guard-fault', action: 'block', count: 1 });
   return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
 }
@@ -96,32 +96,32 @@ function needleOf({
 }
 
 /** Whether the caller's token occurs in texts: as sent, escaped, encoded, or spread over several. */
-export function holdsPresentedToken(
+export function containsPresentedToken(
   texts: readonly string[],
   presentedToken: string | undefined,
 ): boolean {
   const needle = needleOf({ presentedToken });
   if (needle === undefined) return false;
   const isHeld = (text: string): boolean =>
-    text.length >= MIN_TOKEN_CHARS && isHidden(text, needle, 2);
+    text.length >= MIN_TOKEN_CHARS && containsDecoded(text, needle, 2);
   return texts.join('').includes(needle) || texts.some(isHeld);
 }
 
 /** Whether the token occurs in the body: as sent, escaped or encoded. */
-function holdsToken(input: GuardInput): boolean {
+function containsToken(input: GuardInput): boolean {
   const needle = needleOf(input);
   if (needle === undefined) return false;
-  return input.text.includes(needle) || stringsHold(input.value, needle);
+  return input.text.includes(needle) || stringsContain(input.value, needle);
 }
 
-function stringsHold(value: Json, needle: string): boolean {
-  if (typeof value === 'string') return isHidden(value, needle, 2);
+function stringsContain(value: Json, needle: string): boolean {
+  if (typeof value === 'string') return containsDecoded(value, needle, 2);
   if (Array.isArray(value)) {
-    return value.some((one: Json) => stringsHold(one, needle)) || joined(value).includes(needle);
+    return value.some((one: Json) => stringsContain(one, needle)) || joined(value).includes(needle);
   }
   if (!isObject(value)) return false;
   for (const [name, one] of Object.entries(value)) {
-    if (isHidden(name, needle, 1) || stringsHold(one, needle)) return true;
+    if (containsDecoded(name, needle, 1) || stringsContain(one, needle)) return true;
   }
   return joined(Object.values(value)).includes(needle);
 }
@@ -130,14 +130,14 @@ function joined(values: readonly Json[]): string {
   return values.filter((one) => typeof one === 'string').join('');
 }
 
-function isHidden(text: string, needle: string, depth: number): boolean {
+function containsDecoded(text: string, needle: string, depth: number): boolean {
   const folded = foldView(text);
   const decoded = decodeView(folded);
   for (const view of [folded, decoded, decodeView(decoded)]) {
     if (view.text.includes(needle)) return true;
     if (depth === 0) continue;
     for (const run of findEncodedRuns(view.text)) {
-      if (isHidden(run.decoded, needle, depth - 1)) return true;
+      if (containsDecoded(run.decoded, needle, depth - 1)) return true;
     }
   }
   return false;

@@ -12,7 +12,7 @@ import { isExposedIn, type OwnCredentials } from './detectors/upstream-credentia
 import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
 import { headOf, tailOf } from './joined-text.js';
-import { exemptIn, ICONS, isFree, valueAt } from './message-fields.js';
+import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { Profile } from './profiles.js';
 import { findRemains, type Recheck } from './second-pass.js';
@@ -79,10 +79,10 @@ export type InspectionOutcome =
     };
 
 /** The input of full inspection, without the schema: compiled code cannot be sent to another thread. */
-export type CloseInput = Omit<InspectionInput, 'output'>;
+export type FullInspectionInput = Omit<InspectionInput, 'output'>;
 
 /** The outcome of full inspection as plain data; a changed text is not parsed yet. */
-export type CloseOutcome =
+export type FullInspectionOutcome =
   | Exclude<InspectionOutcome, { readonly kind: 'changed' }>
   | Omit<Extract<InspectionOutcome, { readonly kind: 'changed' }>, 'value'>;
 
@@ -98,28 +98,31 @@ export function inspectMessage(
   input: InspectionInput,
   inspectors: Inspectors = INSPECTORS,
 ): InspectionOutcome {
-  return beginMessage(input) ?? endMessage(input, inspectFully(input, inspectors));
+  return inspectWithPrefilter(input) ?? completeInspection(input, inspectFully(input, inspectors));
 }
 
 /** The outcome of a message that violates its schema or needs no full inspection; otherwise undefined. */
-export function beginMessage(input: InspectionInput): InspectionOutcome | undefined {
+export function inspectWithPrefilter(input: InspectionInput): InspectionOutcome | undefined {
   return checkOutput(input) ?? passIfClean(input);
 }
 
 /** The outcome of a message that violates its schema; otherwise undefined. */
 export function checkOutput(
   input: Pick<InspectionInput, 'value' | 'output'>,
-): (InspectionOutcome & CloseOutcome) | undefined {
+): (InspectionOutcome & FullInspectionOutcome) | undefined {
   if (input.output === undefined) return undefined;
   try {
-    return satisfies(input.value, input.output) ? undefined : withheld('result-invalid');
+    return satisfiesSchema(input.value, input.output) ? undefined : withheld('result-invalid');
   } catch {
     return withheld('internal');
   }
 }
 
 /** Full inspection of a message, which may take long. Never throws. */
-export function inspectFully(input: CloseInput, inspectors: Inspectors = INSPECTORS): CloseOutcome {
+export function inspectFully(
+  input: FullInspectionInput,
+  inspectors: Inspectors = INSPECTORS,
+): FullInspectionOutcome {
   const log = createFindingLog('to-client', input.own);
   try {
     return inspect(input, inspectors, log);
@@ -129,9 +132,9 @@ export function inspectFully(input: CloseInput, inspectors: Inspectors = INSPECT
 }
 
 /** Completes the outcome of full inspection. A changed message must still satisfy its schema. */
-export function endMessage(
+export function completeInspection(
   { output }: Pick<InspectionInput, 'output'>,
-  outcome: CloseOutcome,
+  outcome: FullInspectionOutcome,
   /** The parsed value of the changed text, where it is already available. */
   changed?: Json,
 ): InspectionOutcome {
@@ -139,7 +142,8 @@ export function endMessage(
   const { findings } = outcome;
   try {
     const value: Json = changed ?? JSON.parse(outcome.text);
-    if (!satisfies(value, output)) return { kind: 'withhold', reason: 'result-invalid', findings };
+    if (!satisfiesSchema(value, output))
+      return { kind: 'withhold', reason: 'result-invalid', findings };
     return { ...outcome, value };
   } catch {
     return { kind: 'withhold', reason: 'internal', findings };
@@ -147,27 +151,34 @@ export function endMessage(
 }
 
 /** The outcome of a message that was withheld without full inspection. */
-export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutcome {
+export function withheld(reason: WithholdReason): InspectionOutcome & FullInspectionOutcome {
   return { kind: 'withhold', reason, findings: NO_FINDINGS };
 }
 
 /** The outcome of a message that needs no full inspection; otherwise undefined. Never throws. */
-export function passIfClean(input: CloseInput): (InspectionOutcome & CloseOutcome) | undefined {
+export function passIfClean(
+  input: FullInspectionInput,
+): (InspectionOutcome & FullInspectionOutcome) | undefined {
   const { own } = input;
   try {
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
-    if (holdsMore(input.value, undefined, LISTED.get(input.requestMethod))) return undefined;
+    if (needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod)))
+      return undefined;
     const tail = input.carry?.tail ?? '';
     const texts = readerTextsOf(input.value);
     const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
     if (!areTextsClean(input.value, texts, { tail, isClean })) return undefined;
-    return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
+    return { kind: 'clean', findings: NO_FINDINGS, carry: nextCarry(tail, texts) };
   } catch {
     return withheld('internal');
   }
 }
 
-function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): CloseOutcome {
+function inspect(
+  input: FullInspectionInput,
+  inspectors: Inspectors,
+  log: FindingLog,
+): FullInspectionOutcome {
   const caps = input.caps ?? INSPECTION_CAPS;
   const { text, value } = input;
   const { own } = input;
@@ -192,21 +203,25 @@ function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): Cl
     }
     return withhold('result-content', log);
   }
-  const carry = carryOn(tail, pass.readerTexts);
+  const carry = nextCarry(tail, pass.readerTexts);
   if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), carry };
   const findings = log.list();
   const changed = attachFindings(edited, publicFindings(findings));
   // A text block that repeated the structured content must still do so after the change.
-  if (agrees(value) && !agrees(JSON.parse(changed))) return withhold('result-content', log);
+  if (hasMatchingTextCopy(value) && !hasMatchingTextCopy(JSON.parse(changed)))
+    return withhold('result-content', log);
   return { kind: 'changed', text: changed, findings, carry };
 }
 
-function withhold(reason: WithholdReason, log: FindingLog): InspectionOutcome & CloseOutcome {
+function withhold(
+  reason: WithholdReason,
+  log: FindingLog,
+): InspectionOutcome & FullInspectionOutcome {
   return { kind: 'withhold', reason, findings: log.list() };
 }
 
 /** Whether structured content is present and valid where a schema was approved (MCP, tools, outputSchema). */
-function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
+function satisfiesSchema(value: Json, output: CompiledSchema | undefined): boolean {
   if (output === undefined) return true;
   const result = valueAt(value, ['result']);
   if (!isObject(result) || result['isError'] === true) return true;
@@ -254,7 +269,7 @@ function readerTextsOf(value: Json): readonly string[] {
 }
 
 /** Lists whose items have already lost their remote icons (lists.ts). */
-const LISTED: ReadonlyMap<string | undefined, string> = new Map([
+const LIST_MEMBERS: ReadonlyMap<string | undefined, string> = new Map([
   ['tools/list', 'tools'],
   ['prompts/list', 'prompts'],
   ['resources/list', 'resources'],
@@ -262,24 +277,25 @@ const LISTED: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /** Whether a message holds something that the prefilter cannot assess from its text: encoded bytes or icons. */
-function holdsMore(value: Json, above?: string, listed?: string): boolean {
-  if (Array.isArray(value)) return value.some((one: Json) => holdsMore(one, above, listed));
-  return isObject(value) && hasMore(value, above, listed);
+function needsStructuralInspection(value: Json, above?: string, listed?: string): boolean {
+  if (Array.isArray(value))
+    return value.some((one: Json) => needsStructuralInspection(one, above, listed));
+  return isObject(value) && hasUnprefilteredMember(value, above, listed);
 }
 
-function hasMore(value: JsonObject, above?: string, listed?: string): boolean {
+function hasUnprefilteredMember(value: JsonObject, above?: string, listed?: string): boolean {
   for (const name in value) {
     const member = value[name];
     if (name === ICONS) return true;
     if (typeof member === 'string' && mayHoldPayload(value, name)) return true;
-    if (typeof member !== 'object' || isPassedOver(name, above, listed)) continue;
-    if (holdsMore(member, name, listed)) return true;
+    if (typeof member !== 'object' || isSkippedMember(name, above, listed)) continue;
+    if (needsStructuralInspection(member, name, listed)) return true;
   }
   return false;
 }
 
-function isPassedOver(name: string, above: string | undefined, listed?: string): boolean {
-  return isFree(name, above) || (above === 'result' && name === listed);
+function isSkippedMember(name: string, above: string | undefined, listed?: string): boolean {
+  return isFreeForm(name, above) || (above === 'result' && name === listed);
 }
 
 const ERROR_MEMBERS = ['message'] as const;
@@ -292,9 +308,10 @@ const TASK_LIST_MEMBERS = ['tasks'] as const;
 function pushMembers(holder: Json | undefined, names: readonly string[], texts: string[]): void {
   if (!isObject(holder)) return;
   for (const name of names) {
-    const place = holder[name];
-    if (typeof place === 'string') texts.push(place);
-    else if (Array.isArray(place)) for (const block of place) pushBlockText(block, texts);
+    const memberValue = holder[name];
+    if (typeof memberValue === 'string') texts.push(memberValue);
+    else if (Array.isArray(memberValue))
+      for (const block of memberValue) pushBlockText(block, texts);
   }
 }
 
@@ -308,14 +325,14 @@ function pushBlockText(block: Json, texts: string[]): void {
   if (typeof status === 'string') texts.push(status);
 }
 
-function carryOn(tail: string, texts: readonly string[]): Carry {
+function nextCarry(tail: string, texts: readonly string[]): Carry {
   let joined = tail;
   for (const text of texts) joined = tailOf(joined + tailOf(text));
   return { tail: joined };
 }
 
 /** Whether a text block repeats the structured content as JSON (MCP 2025-06-18, tools, structured content). */
-function agrees(value: Json): boolean {
+function hasMatchingTextCopy(value: Json): boolean {
   const structured = valueAt(value, ['result', 'structuredContent']);
   const content = valueAt(value, ['result', 'content']);
   if (structured === undefined || !Array.isArray(content)) return false;

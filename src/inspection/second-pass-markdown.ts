@@ -21,7 +21,7 @@ function rowsOf(text: string): readonly Row[] {
 }
 
 /** Declarations, processing instructions, comments, raw-text elements: what follows may not be Markdown. */
-const WILD = /<(?:[!?]|(?:script|style|pre|textarea)\b)/i;
+const RAW_HTML = /<(?:[!?]|(?:script|style|pre|textarea)\b)/i;
 /** Lines are classified by this many leading characters. */
 const HEAD_CHARS = 256;
 
@@ -45,7 +45,7 @@ export function findSureCode(text: string): Stretch[] {
   for (let row = rows[0]; row !== undefined; row = rows[at]) {
     const kind = kindOf(row.text, row.start <= lastDefinition);
     const next =
-      kind === 'fence' ? passFence(progress, at) : passRow(progress, row, kind) ? at + 1 : 0;
+      kind === 'fence' ? readFence(progress, at) : readRow(progress, row, kind) ? at + 1 : 0;
     if (next === 0) break;
     at = next;
   }
@@ -53,7 +53,7 @@ export function findSureCode(text: string): Stretch[] {
 }
 
 /** Adds a fenced block. Returns the index of the line after it, or 0 where nothing after it is certain. */
-function passFence(progress: Progress, at: number): number {
+function readFence(progress: Progress, at: number): number {
   const { rows, sure, isCalm, followsDefinition } = progress;
   const opening = rows[at];
   // A line that may be the title of a link definition is not a fence.
@@ -71,13 +71,13 @@ function passFence(progress: Progress, at: number): number {
 const MAY_BE_TITLE = /^\P{L}*["'(]/u;
 
 /** Reads a line that opens no fence. Returns false where nothing after it is certain. */
-function passRow(progress: Progress, row: Row, kind: Kind): boolean {
+function readRow(progress: Progress, row: Row, kind: Kind): boolean {
   const { sure, isCalm, followsDefinition } = progress;
   if (kind === 'doubt' || (followsDefinition && MAY_BE_TITLE.test(row.text))) return false;
   progress.followsDefinition = kind === 'definition';
   if (kind === 'blank') progress.isCalm = true;
   else if (isCalm) progress.isCalm = kind === 'text' ? addSpans(row, sure) : !/[`<]/.test(row.text);
-  return progress.isCalm || !WILD.test(withoutCode(row, sure));
+  return progress.isCalm || !RAW_HTML.test(withoutCode(row, sure));
 }
 
 /** A line without the code that was just found in it. */
@@ -165,7 +165,7 @@ function addSpans(row: Row, sure: Stretch[]): boolean {
   for (let index = 1; index < pieces.length; ) {
     const ticks = pieces[index] ?? '';
     const close = pieces.indexOf(ticks, index + 1);
-    if (close < 0 || ticks.length > MAX_TICKS || mayReachOver(prose)) return false;
+    if (close < 0 || ticks.length > MAX_TICKS || mayEnclose(prose)) return false;
     const code = pieces.slice(index, close + 1).join('');
     sure.push({ start: at, end: at + code.length });
     prose = pieces[close + 1] ?? '';
@@ -190,7 +190,7 @@ function hasOpenMark(prose: string): boolean {
 }
 
 /** Whether an unclosed construct, an address, an autolink or an escape before a backtick may include it. */
-function mayReachOver(prose: string): boolean {
+function mayEnclose(prose: string): boolean {
   const word = prose.slice(1 + Math.max(prose.lastIndexOf(' '), prose.lastIndexOf('\t')));
   return hasOpenMark(prose) || word.endsWith('\\') || /[<@]|:\/\/|www\./i.test(word);
 }
@@ -200,7 +200,7 @@ export function hasImage(text: string, code: readonly Stretch[]): boolean {
   const isDefining = text.includes(']:');
   const closing = createFinder(text, /\][([]/g);
   const blank = createFinder(text, /(?:\r\n?|\n)[ \t>]*[\r\n]/g);
-  for (const { index } of outside(text, /!\\{0,3}\[/g, code)) {
+  for (const { index } of matchesOutside(text, /!\\{0,3}\[/g, code)) {
     if (isDefining || closing(index) < blank(index)) return true;
   }
   return false;
@@ -211,11 +211,11 @@ const LOADING_TAG =
 
 /** Whether a tag that loads or runs something stands outside code. Linear. */
 export function hasLoadingTag(text: string, code: readonly Stretch[]): boolean {
-  for (const _tag of outside(text, LOADING_TAG, code)) return true;
+  for (const _tag of matchesOutside(text, LOADING_TAG, code)) return true;
   return false;
 }
 
-function* outside(
+function* matchesOutside(
   text: string,
   pattern: RegExp,
   code: readonly Stretch[],

@@ -19,7 +19,7 @@ import {
 } from './detectors/text-sanitizer.js';
 import { stripInvisible, stripTerminalSequences } from './detectors/unicode.js';
 import { findOwn, OWN_CREDENTIAL, type OwnCredentials } from './detectors/upstream-credentials.js';
-import { areRemote, exemptIn, ICONS, isFree } from './message-fields.js';
+import { areRemote, exemptIn, ICONS, isFreeForm } from './message-fields.js';
 import { findSureCode, hasImage, hasLoadingTag } from './second-pass-markdown.js';
 
 export type RecheckInput = {
@@ -36,15 +36,15 @@ export type RecheckInput = {
 export type Recheck = (input: RecheckInput) => readonly string[];
 
 /** One string or number with the name of its member and its role. */
-type Met = {
+type CollectedText = {
   readonly text: string;
   readonly name: string | undefined;
   readonly role: 'prose' | 'value' | 'name' | 'number' | 'bytes';
 };
 
 /** Everything collected, and the texts that a reader joins: prose, and the values of each structure. */
-type Gathered = {
-  readonly met: Met[];
+type CollectedTexts = {
+  readonly met: CollectedText[];
   readonly prose: string[];
   /** The prose that a client shows as one text. Payloads are shown apart and not included. */
   readonly shown: string[];
@@ -59,7 +59,7 @@ export function findRemains(input: RecheckInput): readonly string[] {
     maxValues: Number.POSITIVE_INFINITY,
   });
   if (!read.ok) return ['unreadable'];
-  const gathered: Gathered = {
+  const gathered: CollectedTexts = {
     ...{ met: [], prose: [], shown: [], series: [[]] },
     hasRemoteIcons: false,
   };
@@ -88,7 +88,7 @@ function holdsOwn(value: Json, own: OwnCredentials | undefined): boolean {
   return Object.entries(value).some(([name, one]) => holdsOwn(name, own) || holdsOwn(one, own));
 }
 
-type Spot = {
+type JsonLocation = {
   readonly pointer: string;
   readonly name: string | undefined;
   /** Members that pass unchanged: reviewed byte for byte, or not content. */
@@ -97,7 +97,7 @@ type Spot = {
   readonly isFree: boolean;
 };
 
-function gather(value: Json, spot: Spot, gathered: Gathered): void {
+function gather(value: Json, spot: JsonLocation, gathered: CollectedTexts): void {
   const { pointer, name, approved } = spot;
   if (approved.has(pointer)) return;
   if (typeof value === 'string') gatherText(value, spot, gathered);
@@ -110,20 +110,25 @@ function gather(value: Json, spot: Spot, gathered: Gathered): void {
   } else if (isObject(value)) gatherMembers(value, spot, gathered);
 }
 
-function gatherMembers(value: JsonObject, spot: Spot, gathered: Gathered): void {
+function gatherMembers(value: JsonObject, spot: JsonLocation, gathered: CollectedTexts): void {
   const { pointer, approved } = spot;
   for (const [key, one] of Object.entries(value)) {
     gathered.met.push({ text: key, name: undefined, role: 'name' });
-    const isBelowFree = spot.isFree || isFree(key, spot.name);
+    const isBelowFree = spot.isFree || isFreeForm(key, spot.name);
     gathered.hasRemoteIcons ||= key === ICONS && !isBelowFree && areRemote(one);
-    if (typeof one === 'string' && isRead(value, key, one, gathered)) continue;
-    const place = { pointer: `${pointer}/${key}`, name: key, approved, isFree: isBelowFree };
-    gather(one, place, gathered);
+    if (typeof one === 'string' && collectPayload(value, key, one, gathered)) continue;
+    const location = { pointer: `${pointer}/${key}`, name: key, approved, isFree: isBelowFree };
+    gather(one, location, gathered);
   }
 }
 
 /** True for media and long base64. Collects the texts that any other payload may be decoded to. */
-function isRead(value: JsonObject, key: string, text: string, gathered: Gathered): boolean {
+function collectPayload(
+  value: JsonObject,
+  key: string,
+  text: string,
+  gathered: CollectedTexts,
+): boolean {
   const payload = readPayload(value, key, text);
   if (payload === undefined) return false;
   if (payload.kind === 'media') return true;
@@ -141,7 +146,7 @@ const MAX_READ_CHARS = 1024;
 const PROSE =
   /^\/(?:result\/(?!structuredContent\/)(?:.{0,4096}\/)?text|error\/message|params\/(?:message|data)|(?:params|result(?:\/task|\/tasks\/\d+)?)\/statusMessage)$/;
 
-function gatherText(text: string, spot: Spot, gathered: Gathered): void {
+function gatherText(text: string, spot: JsonLocation, gathered: CollectedTexts): void {
   if (PROSE.test(spot.pointer)) {
     gathered.shown.push(text);
     gatherProse(text, gathered);
@@ -153,14 +158,14 @@ function gatherText(text: string, spot: Spot, gathered: Gathered): void {
 }
 
 /** Collects a text that a client shows. JSON is read both as the text and as the values in it. */
-function gatherProse(text: string, gathered: Gathered): void {
+function gatherProse(text: string, gathered: CollectedTexts): void {
   const inner = parsed(text);
   gathered.prose.push(text);
   gathered.met.push({ text, name: undefined, role: inner === undefined ? 'prose' : 'value' });
   if (inner === undefined) return;
   gathered.series.push([]);
-  const place = { pointer: '/json', name: undefined, approved: NOTHING_APPROVED, isFree: true };
-  gather(inner, place, gathered);
+  const location = { pointer: '/json', name: undefined, approved: NOTHING_APPROVED, isFree: true };
+  gather(inner, location, gathered);
   gathered.series.push([]);
 }
 
@@ -176,8 +181,8 @@ function parsed(text: string): Json | undefined {
   }
 }
 
-function recheckLeaf(met: Met, rules: ResultRules, remains: Set<string>): void {
-  const wanted = removed(rules);
+function recheckLeaf(met: CollectedText, rules: ResultRules, remains: Set<string>): void {
+  const wanted = removedByRules(rules);
   if (met.role === 'number') {
     const kind = numberKind(met.text, met.name, wanted);
     if (kind !== undefined) remains.add(kind);
@@ -193,7 +198,11 @@ function recheckLeaf(met: Met, rules: ResultRules, remains: Set<string>): void {
   recheckShape(met, rules, remains);
 }
 
-function recheckShape({ text, role }: Met, rules: ResultRules, remains: Set<string>): void {
+function recheckShape(
+  { text, role }: CollectedText,
+  rules: ResultRules,
+  remains: Set<string>,
+): void {
   const { invisible } = rules;
   if (stripTerminalSequences(text).count > 0) remains.add('terminal-escape');
   if ((invisible === 'strip' || invisible === 'block') && stripInvisible(text).count > 0) {
@@ -214,21 +223,21 @@ function isActive(text: string, isProse: boolean): boolean {
 }
 
 /** How clients join the texts of one result before they render them. */
-const SHOWN_GLUES = ['', '\n', '\n\n'] as const;
+const CONTENT_SEPARATORS = ['', '\n', '\n\n'] as const;
 
 /** Whether texts that are inert apart become active when a client shows them as one. */
 function isActiveJoined(texts: readonly string[]): boolean {
-  return SHOWN_GLUES.some((glue) => {
+  return CONTENT_SEPARATORS.some((glue) => {
     const joined = texts.join(glue);
     const code = findSureCode(joined);
     if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
     const found = findActiveContent(joined, 'markdown', code);
-    return found.some((one) => one.isBare !== true) || !areInData(found, texts, glue.length);
+    return found.some((one) => one.isBare !== true) || !allTouchData(found, texts, glue.length);
   });
 }
 
 /** Whether all of these findings, in order, touch texts that are data, in which bare addresses may stay. */
-function areInData(
+function allTouchData(
   found: readonly { readonly start: number; readonly end: number }[],
   texts: readonly string[],
   glue: number,
@@ -248,7 +257,7 @@ function areInData(
 }
 
 /** The classes found by content that the rules remove. */
-function removed(rules: ResultRules): Wanted {
+function removedByRules(rules: ResultRules): Wanted {
   const isRemoved = (kind: string): boolean =>
     actionFor({ kind, start: 0, end: 0 }, rules) !== 'flag';
   return {
@@ -296,8 +305,8 @@ function characterOf(code: number, otherwise: string): string {
 }
 
 // Checks prose as a reader joins it, with what came before, and the values of each structure one after another.
-function recheckJoined(gathered: Gathered, input: RecheckInput, remains: Set<string>): void {
-  const wanted = removed(input.rules);
+function recheckJoined(gathered: CollectedTexts, input: RecheckInput, remains: Set<string>): void {
+  const wanted = removedByRules(input.rules);
   const prose = input.tail === '' ? gathered.prose : [input.tail, ...gathered.prose];
   for (const texts of [prose, ...gathered.series]) {
     if (texts.length < 2) continue;

@@ -5,7 +5,7 @@
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { NO_DIGEST, type PinnedKind } from './digest.js';
-import { mergeServer, namesSeen, type Observed } from './last-seen.js';
+import { mergeServer, type Observed, observedNames } from './last-seen.js';
 import {
   type Approval,
   approvedVersions,
@@ -42,7 +42,7 @@ export function mergeFetched(input: {
   const unusable: { kind: PinnedKind; name: string }[] = [];
   const merged = (kind: PinKind): ReadonlyMap<string, Pin> => {
     const pins = new Map<string, Pin>();
-    const names = new Set([...before.pins[kind].keys(), ...namesSeen(observed, kind)]);
+    const names = new Set([...before.pins[kind].keys(), ...observedNames(observed, kind)]);
     for (const name of names) {
       const offered = offeredIn(observed, kind, name);
       const known = before.pins[kind].get(name);
@@ -158,8 +158,8 @@ export function approvePin(input: {
     const offered = digestsOffered(input.observed, input.pin);
     const versions = versionsOf(pin);
     const digests = offered ?? versions.map((version) => version.sha256);
-    const isMoved = offered !== undefined && !offered.includes(input.digest);
-    if (isMoved || !versions.some((version) => version.sha256 === input.digest)) {
+    const isNoLongerOffered = offered !== undefined && !offered.includes(input.digest);
+    if (isNoLongerOffered || !versions.some((version) => version.sha256 === input.digest)) {
       return { ok: false, why: 'moved-on', digests: [...digests] };
     }
     const kept = versions.filter(
@@ -198,14 +198,14 @@ function digestsOffered(
   return observed.listings.flatMap((listing) => listing.seen[kind].get(name)?.digest ?? []);
 }
 
-type Edited<Definition> =
+type EditedPin<Definition> =
   | { ok: true; versions: readonly PinVersion<Definition>[]; isBlock?: true }
   | { ok: false; why: 'not-in-lock' | 'moved-on'; digests: string[] };
 
 function changePin(
   lock: Lock,
   { kind, name }: PinName,
-  edit: <Definition extends Content>(pin: Pin<Definition>) => Edited<Definition>,
+  edit: <Definition extends Content>(pin: Pin<Definition>) => EditedPin<Definition>,
 ): PinChange {
   if (kind === 'instructions') {
     const edited = editPin(lock.instructions, edit);
@@ -219,7 +219,7 @@ function changePin(
 
 function editPin<Definition extends Content>(
   pin: Pin<Definition> | undefined,
-  edit: (pin: Pin<Definition>) => Edited<Definition>,
+  edit: (pin: Pin<Definition>) => EditedPin<Definition>,
 ):
   | { readonly ok: true; readonly pin: Pin<Definition> }
   | { readonly ok: false; readonly why: 'not-in-lock' | 'moved-on'; readonly digests: string[] } {

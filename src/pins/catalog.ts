@@ -15,11 +15,11 @@ import { type ClientProfile, isSameProfile } from '../protocol/listings.js';
 import { NO_DIGEST, sha256Hex } from './digest.js';
 import {
   lastNoted,
-  namesSeen,
   type Observed,
   type ObservedItem,
   type ObservedListing,
   observedItemsOf,
+  observedNames,
 } from './last-seen.js';
 import {
   approvedVersions,
@@ -30,7 +30,7 @@ import {
   versionsOf,
 } from './lock.js';
 
-export type CatalogueInput = {
+export type CatalogInput = {
   readonly upstream: string;
   /** Without a lock file, nothing is pinned. */
   readonly lock: Lock | undefined;
@@ -54,7 +54,7 @@ type PinComparison = {
 };
 
 /** The catalog of one upstream. Immutable; standings and schemas are computed on first use and kept. */
-export function createCatalogue(input: CatalogueInput): Catalogue {
+export function createCatalog(input: CatalogInput): Catalogue {
   const { upstream, lock, observed, mode } = input;
   const standings = {
     tool: new Map<string, Standing>(),
@@ -71,10 +71,10 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
       const known = standings[kind].get(name);
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
-      const stands =
+      const baseStanding =
         pin === undefined ? unpinned(observed, kind, name) : standingOf(input, kind, name, pin);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
-      const standing = listed === undefined ? stands : { ...stands, listed };
+      const standing = listed === undefined ? baseStanding : { ...baseStanding, listed };
       // Only pinned or listed names are cached: clients can send any number of other names.
       if (pin !== undefined || listed !== undefined) standings[kind].set(name, standing);
       return standing;
@@ -92,7 +92,7 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
 function listingsFor({
   observed,
   clientProfile,
-}: Pick<CatalogueInput, 'observed' | 'clientProfile'>): readonly ObservedListing[] {
+}: Pick<CatalogInput, 'observed' | 'clientProfile'>): readonly ObservedListing[] {
   const listings = observed?.listings ?? [];
   return clientProfile === undefined
     ? listings
@@ -100,7 +100,7 @@ function listingsFor({
 }
 
 /** The position of each name in the listings. */
-function ranksOf(input: CatalogueInput, kind: PinKind): ReadonlyMap<string, number> {
+function ranksOf(input: CatalogInput, kind: PinKind): ReadonlyMap<string, number> {
   const names = listingsFor(input).flatMap((each) => [...each.seen[kind].keys()]);
   const ranks = new Map<string, number>();
   for (const name of names) if (!ranks.has(name)) ranks.set(name, ranks.size);
@@ -112,10 +112,10 @@ function unpinned(observed: Observed | undefined, kind: PinKind, name: string): 
   return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
 }
 
-function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin): Standing {
+function standingOf(input: CatalogInput, kind: PinKind, name: string, pin: Pin): Standing {
   const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name));
   const [own] = listingsFor(input).flatMap((listed) => listed.seen[kind].get(name) ?? []);
-  const seen = deviant(comparison) ?? own ?? comparison.observedItems[0];
+  const seen = findUnapproved(comparison) ?? own ?? comparison.observedItems[0];
   const version = chooseVersion(own, comparison);
   const compiled = version === undefined ? undefined : input.compile(kind, name, version);
   const isUsable = compiled?.ok === true && comparison.state !== 'invalid';
@@ -131,7 +131,7 @@ function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin
  * upstreams without pinning.
  */
 function listedDefinition(
-  input: CatalogueInput,
+  input: CatalogInput,
   kind: PinKind,
   name: string,
 ): PinnedDefinition | undefined {
@@ -154,26 +154,26 @@ function comparePin(pin: Pin, observedItems: readonly ObservedItem[]): PinCompar
   const approved = approvedVersions(pin);
   const blocked = versionsOf(pin).filter((version) => version.status === 'blocked');
   const state = (): PinComparison['state'] => {
-    if (pin.status === 'blocked' || hasAny(blocked, observedItems)) return 'blocked';
+    if (pin.status === 'blocked' || matchesAny(blocked, observedItems)) return 'blocked';
     if (approved.length === 0) return 'pending';
     if (observedItems.length === 0) return 'absent';
     if (observedItems.some((observedItem) => observedItem.isRepeated)) return 'invalid';
-    return observedItems.every((observedItem) => hasAny(approved, [observedItem]))
+    return observedItems.every((observedItem) => matchesAny(approved, [observedItem]))
       ? 'approved'
       : 'changed';
   };
   return { state: state(), approved, observedItems };
 }
 
-function hasAny(
+function matchesAny(
   versions: readonly { readonly sha256: string }[],
   observedItems: readonly ObservedItem[],
 ): boolean {
   return versions.some((version) => observedItems.some(({ digest }) => digest === version.sha256));
 }
 
-function deviant({ approved, observedItems }: PinComparison): ObservedItem | undefined {
-  return observedItems.find((observedItem) => !hasAny(approved, [observedItem]));
+function findUnapproved({ approved, observedItems }: PinComparison): ObservedItem | undefined {
+  return observedItems.find((observedItem) => !matchesAny(approved, [observedItem]));
 }
 
 /** Chooses the approved version to use. `own`: what is offered to the client profile in question. */
@@ -183,7 +183,7 @@ function chooseVersion(
 ): PinVersion<Pin['definition']> | undefined {
   return (
     approved.find((version) => version.sha256 === own?.digest) ??
-    approved.find((version) => hasAny([version], observedItems)) ??
+    approved.find((version) => matchesAny([version], observedItems)) ??
     approved[0]
   );
 }
@@ -193,7 +193,7 @@ function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boole
   if (lock === undefined || observed === undefined) return false;
   if (haveInstructionsChanged(lock, observed)) return true;
   return PIN_KINDS.some((kind) => {
-    const seen = namesSeen(observed, kind);
+    const seen = observedNames(observed, kind);
     return [...lock.pins[kind]].some(([name, pin]) => {
       if (!seen.has(name) || approvedVersions(pin).length === 0) return false;
       const { state } = comparePin(pin, observedItemsOf(observed, kind, name));
@@ -209,7 +209,7 @@ function haveInstructionsChanged(lock: Lock, observed: Observed): boolean {
   return seen.some(({ digest }) => approved.every((version) => version.sha256 !== digest));
 }
 
-function approvedInstructions(input: CatalogueInput): string | undefined {
+function approvedInstructions(input: CatalogInput): string | undefined {
   const approved = approvedVersions(input.lock?.instructions);
   const offered = listingsFor(input).flatMap(({ instructions }) => instructions?.digest ?? []);
   const version = approved.find(({ sha256 }) => offered.includes(sha256)) ?? approved[0];
@@ -258,8 +258,8 @@ export function createDefinitionCompiler(
   return (kind, name, version) => {
     // The digest covers the name: definitions of one kind with equal digests are equal.
     const key = `${kind} ${version.sha256}`;
-    const remembered = known.get(key);
-    if (remembered !== undefined) return remembered;
+    const cached = known.get(key);
+    if (cached !== undefined) return cached;
     const compiled = compileGuarded(tools, kind, name, version);
     const oldest = known.size >= maxCompiled ? known.keys().next().value : undefined;
     if (oldest !== undefined) known.delete(oldest);

@@ -7,7 +7,7 @@ import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
 
 /** Phrases of instructions to a model, in lower case with single spaces. */
-const ORDERS = [
+const INSTRUCTION_PHRASES = [
   'ignore previous',
   'ignore all previous',
   'ignore the above',
@@ -51,7 +51,8 @@ const ORDERS = [
   'base64',
 ] as const;
 
-const ADDRESS = /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'<>)\]}]{1,200}/g;
+const URL_PATTERN =
+  /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'<>)\]}]{1,200}/g;
 const ENCODED_RUN = /[A-Za-z0-9+/]{80,4000}/g;
 const SPACE_RUN = /\s+/g;
 
@@ -79,8 +80,8 @@ function addCues(text: string, cues: Set<string>): void {
     cues.add(`unseen:${(character.codePointAt(0) ?? 0).toString(16)}`);
   }
   const folded = text.normalize('NFKC').toLowerCase().replace(SPACE_RUN, ' ');
-  for (const order of ORDERS) if (folded.includes(order)) cues.add(`order:${order}`);
-  for (const [address] of folded.matchAll(ADDRESS)) cues.add(`address:${address}`);
+  for (const order of INSTRUCTION_PHRASES) if (folded.includes(order)) cues.add(`order:${order}`);
+  for (const [address] of folded.matchAll(URL_PATTERN)) cues.add(`address:${address}`);
   for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
 }
 
@@ -322,7 +323,7 @@ export function compareTexts(
   if (before === after) return [];
   if (before === undefined) return ['new-tool'];
   if (after === undefined) return ['removed'];
-  if (spaceless(before) === spaceless(after)) return ['notation-only'];
+  if (normalizeText(before) === normalizeText(after)) return ['notation-only'];
   return hasNewCue(before, after) ? ['new-cue', 'description'] : ['description'];
 }
 
@@ -345,7 +346,7 @@ function hasDescriptiveDifference(before: JsonObject, after: JsonObject): boolea
 function descriptiveForm(value: Json | undefined): string {
   if (value === undefined) return '';
   return JSON.stringify(sortMembers(value), (_, part: unknown) =>
-    typeof part === 'string' ? spaceless(part) : part,
+    typeof part === 'string' ? normalizeText(part) : part,
   );
 }
 
@@ -395,6 +396,6 @@ function outputForm(definition: JsonObject): string {
 }
 
 /** Normalizes white space and Unicode composition, which count as notation. */
-function spaceless(text: string): string {
+function normalizeText(text: string): string {
   return text.normalize('NFC').replace(/\s+/g, ' ').trim();
 }

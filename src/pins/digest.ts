@@ -42,10 +42,10 @@ export function canonicalForm(value: unknown, isExact = true): CanonicalForm {
   return text === undefined ? { ok: false, why: 'not-json' } : { ok: true, text };
 }
 
-type Visit = { readonly value: unknown; readonly depth: number };
+type PendingValue = { readonly value: unknown; readonly depth: number };
 
 function findError(root: unknown): CanonicalizationError | undefined {
-  const open: Visit[] = [{ value: root, depth: 0 }];
+  const open: PendingValue[] = [{ value: root, depth: 0 }];
   let values = 1;
   for (let visit = open.pop(); visit !== undefined; visit = open.pop()) {
     const { value, depth } = visit;
@@ -124,19 +124,23 @@ export function digestListed(kind: PinnedKind, definition: unknown, isExact: boo
   return digest.ok ? digest.digest : NO_DIGEST;
 }
 
-type Taken = { readonly kind: PinnedKind; readonly isExact: boolean; readonly digest: string };
+type CachedDigest = {
+  readonly kind: PinnedKind;
+  readonly isExact: boolean;
+  readonly digest: string;
+};
 
-const taken = new WeakMap<object, Taken>();
+const digestCache = new WeakMap<object, CachedDigest>();
 
 /**
  * As {@link digestListed}, cached for the lifetime of the definition object, which must not be modified
  * after it was read. Allows the digests of a long listing to be computed beforehand.
  */
 export function digestOnce(kind: PinnedKind, definition: object, isExact: boolean): string {
-  const known = taken.get(definition);
+  const known = digestCache.get(definition);
   if (known?.kind === kind && known.isExact === isExact) return known.digest;
   const digest = digestListed(kind, definition, isExact);
-  taken.set(definition, { kind, isExact, digest });
+  digestCache.set(definition, { kind, isExact, digest });
   return digest;
 }
 

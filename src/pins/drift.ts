@@ -6,7 +6,7 @@ import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
-import { namesSeen, type Observed, observedItemsOf, serversSeen } from './last-seen.js';
+import { type Observed, observedItemsOf, observedNames, observedServers } from './last-seen.js';
 import type { ServerIdentity } from './lock.js';
 import {
   approvedVersions,
@@ -52,7 +52,11 @@ export function findDifferences(
   if (observed === undefined) return [];
   const found = PIN_KINDS.flatMap((kind) => {
     const pins = lock?.pins[kind] ?? new Map<string, Pin>();
-    const names = new Set([...pins.keys(), ...namesSeen(observed, kind), ...noted(observed, kind)]);
+    const names = new Set([
+      ...pins.keys(),
+      ...observedNames(observed, kind),
+      ...noted(observed, kind),
+    ]);
     return [...names].sort().flatMap((name) => differencesOf(kind, name, pins.get(name), observed));
   });
   return [
@@ -73,7 +77,7 @@ function serverDifferences(
   observed: Observed,
 ): readonly Difference[] {
   if (known === undefined) return [];
-  return serversSeen(observed).flatMap((seen) => {
+  return observedServers(observed).flatMap((seen) => {
     const changes = compareServers(known, seen);
     const [change] = changes;
     if (change === undefined) return [];

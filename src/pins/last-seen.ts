@@ -118,7 +118,7 @@ export function mergeObserved(listings: readonly ObservedListing[]): Observed {
     if (other === undefined || other.verifiedAtMs <= listing.verifiedAtMs)
       latest.set(orderOf(listing), listing);
   }
-  return seal([...latest.values()], new Map());
+  return createObservation([...latest.values()], new Map());
 }
 
 function orderOf({ era, apps }: ClientProfile): string {
@@ -139,7 +139,7 @@ export function noteListing(observed: Observed | undefined, listed: ObservedList
     const left = items.filter((item) => item.notedAtMs >= verifiedAtMs);
     if (left.length > 0) noted.set(key, left);
   }
-  return seal(listings, noted);
+  return createObservation(listings, noted);
 }
 
 /** Keeps the order of the previous listing and appends new names, so that a mere reordering is not a change. */
@@ -165,12 +165,12 @@ function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedLi
 /** Removes a client profile that the upstream no longer serves; `undefined` if no listing is left. */
 export function dropListing(
   observed: Observed | undefined,
-  gone: ClientProfile,
+  profile: ClientProfile,
 ): Observed | undefined {
-  const listings = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, gone));
+  const listings = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, profile));
   return observed === undefined || listings.length === 0
     ? undefined
-    : seal(listings, observed.noted);
+    : createObservation(listings, observed.noted);
 }
 
 /**
@@ -185,7 +185,7 @@ export function notePage(observed: Observed, page: Page): Observed {
     noted ??= new Map(observed.noted);
     addNoted(observed, noted, { kind, name, digest, definition, notedAtMs });
   }
-  return noted === undefined ? observed : seal(observed.listings, noted);
+  return noted === undefined ? observed : createObservation(observed.listings, noted);
 }
 
 function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
@@ -245,11 +245,14 @@ export function lastNoted(
 }
 
 /** The names of a kind in the complete listings, each once. */
-export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
+export function observedNames(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
   return new Set((observed?.listings ?? []).flatMap((listing) => [...listing.seen[kind].keys()]));
 }
 
-function seal(listings: readonly ObservedListing[], noted: Observed['noted']): Observed {
+function createObservation(
+  listings: readonly ObservedListing[],
+  noted: Observed['noted'],
+): Observed {
   const ordered = [...listings].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
   return {
     listings: ordered,
@@ -282,7 +285,7 @@ function digestInput(
 }
 
 /** Every server identity that was seen, each once: it can differ between client profiles. */
-export function serversSeen(observed: Observed | undefined): readonly ServerIdentity[] {
+export function observedServers(observed: Observed | undefined): readonly ServerIdentity[] {
   const seen = new Map<string, ServerIdentity>();
   for (const { serverInfo } of observed?.listings ?? []) {
     const server = readServer(serverInfo);
@@ -297,7 +300,7 @@ export function mergeServer(
   observed: Observed,
   isApproved: boolean,
 ): ServerIdentity | undefined {
-  const [seen] = serversSeen(observed);
+  const [seen] = observedServers(observed);
   if (known === undefined || seen === undefined) return known ?? seen;
   const [change] = compareServers(known, seen);
   return isApproved || change === 'server-version' ? seen : known;

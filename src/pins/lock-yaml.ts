@@ -66,16 +66,16 @@ export function lockDiagnostic(file: string, message: string): LockDiagnostic {
 
 /** The values of one YAML document. Any mistake leaves `value` undefined. */
 export function readLockSource(file: string, text: string): LockSource {
-  if (text.length > MAX_LOCK_LENGTH) return unread(file, 'the lock file is too large');
+  if (text.length > MAX_LOCK_LENGTH) return unreadableLock(file, 'the lock file is too large');
   try {
     return readDocument(file, text);
   } catch {
     // The parser recurses: input built to exhaust the stack is caught here.
-    return unread(file, 'the lock file cannot be read as YAML');
+    return unreadableLock(file, 'the lock file cannot be read as YAML');
   }
 }
 
-function unread(file: string, message: string): LockSource {
+function unreadableLock(file: string, message: string): LockSource {
   const diagnostic = lockDiagnostic(file, message);
   return { value: undefined, diagnostics: [diagnostic], diagnosticAt: () => diagnostic };
 }
@@ -93,15 +93,15 @@ function readDocument(file: string, text: string): LockSource {
     lineCounter,
   });
   const diagnostics: LockDiagnostic[] = [];
-  const place = (offset: number, message: string): LockDiagnostic => {
+  const diagnosticAtOffset = (offset: number, message: string): LockDiagnostic => {
     const { line, col } = lineCounter.linePos(offset);
     return { ...lockDiagnostic(file, message), line: Math.max(line, 1), column: Math.max(col, 1) };
   };
   for (const mistake of [...document.errors, ...document.warnings]) {
-    diagnostics.push(place(mistake.pos[0], describeMistake(mistake.message)));
+    diagnostics.push(diagnosticAtOffset(mistake.pos[0], describeMistake(mistake.message)));
   }
   const refuse = (node: unknown, message: string): null => {
-    diagnostics.push(place(offsetOf(node), message));
+    diagnostics.push(diagnosticAtOffset(offsetOf(node), message));
     return null;
   };
   const value = readNode(document.contents, 0, refuse);
@@ -109,7 +109,7 @@ function readDocument(file: string, text: string): LockSource {
     value: diagnostics.length === 0 ? value : undefined,
     diagnostics,
     diagnosticAt(path, message, at = 'value', suggestion) {
-      const diagnostic = place(offsetOf(findNode(document, path, at)), message);
+      const diagnostic = diagnosticAtOffset(offsetOf(findNode(document, path, at)), message);
       return suggestion === undefined ? diagnostic : { ...diagnostic, suggestion };
     },
   };

@@ -101,7 +101,7 @@ export type ServerIdentity = { readonly name: string } & {
 
 const MAX_MEMBER_LENGTH = 256;
 /** An unpaired surrogate, which cannot be written as UTF-8. */
-const HALF_PAIR = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const DOMAIN = 'sallyport.server/1\n';
 
 /** Reads `serverInfo`; `undefined` if it has no name. */
@@ -122,7 +122,7 @@ export function readServer(serverInfo: JsonObject | undefined): ServerIdentity |
 function memberOf(info: JsonObject | undefined, member: string): string | undefined {
   const value = info?.[member];
   if (typeof value !== 'string' || value === '') return undefined;
-  return value.slice(0, MAX_MEMBER_LENGTH).replace(HALF_PAIR, '\ufffd');
+  return value.slice(0, MAX_MEMBER_LENGTH).replace(LONE_SURROGATE, '\ufffd');
 }
 
 /** Distinguishes identities in records. */

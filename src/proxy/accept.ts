@@ -7,18 +7,18 @@ import type { Admitted, ProtocolError } from '../protocol/admitted-request.js';
 import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from '../protocol/errors.js';
 import { acceptsType } from '../protocol/headers.js';
 import type { Incoming } from '../protocol/transport.js';
-import type { Call } from './request-context.js';
+import type { RequestContext } from './request-context.js';
 
 const STREAM = 'text/event-stream';
 const JSON_BODY = 'application/json';
 const NOT_ACCEPTABLE = 406;
 /** The value that clients must send. Nearly all send exactly this, so it is compared before parsing. */
-const AS_ASKED = `${JSON_BODY}, ${STREAM}`;
+const USUAL_ACCEPT = `${JSON_BODY}, ${STREAM}`;
 
 /** True if the client accepts an event stream. */
-export function takesStream({ headers }: Incoming): boolean {
+export function acceptsEventStream({ headers }: Incoming): boolean {
   const accept = headers['accept'];
-  return accept === AS_ASKED || acceptsType(accept, STREAM);
+  return accept === USUAL_ACCEPT || acceptsType(accept, STREAM);
 }
 
 /** 406: the client accepts no media type of this response. */
@@ -31,12 +31,12 @@ export function notAcceptable(errorContext: ErrorContext): ProtocolError {
  * Adapts an admitted message to a client that accepts no event stream: it cannot be sent server requests while a
  * response is pending. A message answered by its status, or on a legacy SSE stream, needs no media type.
  */
-export function withoutStream(
-  { incoming }: Pick<Call, 'incoming'>,
+export function adaptToAcceptHeader(
+  { incoming }: Pick<RequestContext, 'incoming'>,
   admitted: Admitted,
 ): Admitted | Refusal {
   const { message, era, session, rule } = admitted;
-  if (message.kind !== 'request' || era === '2024' || takesStream(incoming)) return admitted;
+  if (message.kind !== 'request' || era === '2024' || acceptsEventStream(incoming)) return admitted;
   const takesJson = acceptsType(incoming.headers['accept'], JSON_BODY);
   if (!takesJson || rule.response === 'subscription')
     return refuseProtocolError(notAcceptable({ era, id: message.id }));

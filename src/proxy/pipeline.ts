@@ -7,23 +7,23 @@ import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { openRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
-import { relayArray } from './features/batch.js';
+import { runBatch } from './features/batch.js';
 import { followProgress } from './features/progress.js';
 import { endSession } from './features/session-streams.js';
 import { relaySubscription, requestsStream } from './features/subscriptions/stream.js';
 import { moveToLegacyStream } from './legacy-sse/request.js';
 import { openStream } from './legacy-sse/stream.js';
 import type { Ports } from './ports.js';
-import { type Call, callerOf, refuse } from './request-context.js';
+import { callerOf, type RequestContext, refuse } from './request-context.js';
 import { relayResponse } from './response-forwarding.js';
 import {
   admit,
   authenticate,
   decide,
   enforceObligations,
-  guard,
+  inspectArguments,
+  openSealedValues,
   putOnRecord,
-  restore,
 } from './stages.js';
 import { countWaits } from './upstream-wait-time.js';
 
@@ -35,7 +35,7 @@ export async function handleRequest(
 ): Promise<void> {
   const snapshot = ports.snapshot(incoming.upstream);
   if (snapshot === undefined) return outgoing.send(404, {}, '');
-  const call: Call = {
+  const call: RequestContext = {
     incoming,
     outgoing,
     ports,
@@ -59,7 +59,7 @@ export async function handleRequest(
 }
 
 /** Runs the controls in order. INVARIANT: the order of the stages must not change. */
-async function runStages(call: Call): Promise<Refusal | undefined> {
+async function runStages(call: RequestContext): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
@@ -68,15 +68,15 @@ async function runStages(call: Call): Promise<Refusal | undefined> {
 
   const admitted = await admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
-  if (admitted.kind === 'array') return relayArray(call, admitted, handleRequest);
+  if (admitted.kind === 'array') return runBatch(call, admitted, handleRequest);
 
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
 
-  const restored = restore(call, principal, admitted, allow);
+  const restored = openSealedValues(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
 
-  const standing = await guard(call, admitted, { principal, allow, restored });
+  const standing = await inspectArguments(call, admitted, { principal, allow, restored });
   if ('kind' in standing) return standing;
 
   const authorized = await enforceObligations(call, standing);
@@ -101,7 +101,7 @@ function acquireSlot(incoming: Incoming): boolean {
  * SSE only the end of its stream does, and in the session era neither.
  */
 async function forward(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
 ): Promise<UpstreamResponse | Refusal> {
   const { admitted } = authorized;
@@ -117,7 +117,7 @@ async function forward(
 
 /** Relays the response to the client: a single response, or the stream of a subscription. */
 function relay(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {

@@ -158,7 +158,7 @@ export type TaskScope = { readonly upstream: string; readonly principal: Princip
 /** The input requests that a task has already made. */
 export type RememberedInputRequests = {
   has(requestHash: string): boolean;
-  add(question: string): void;
+  add(requestHash: string): void;
 };
 
 /** The ids of tasks, which clients carry sealed. */
@@ -180,7 +180,7 @@ export type TaskPorts = {
 export type GatewayReply = 'pong' | { readonly code: number; readonly message: string };
 
 /** The items of one page of a list, as the upstream sent them. */
-export type SeenPage = Omit<Page, 'atMs'>;
+export type ObservedPage = Omit<Page, 'atMs'>;
 
 /** The streams of legacy SSE: one for each session, on which every response arrives. */
 export type LegacySsePorts = {
@@ -267,9 +267,9 @@ export type Ports = {
   openStream(upstream: string, stream: StreamRequest): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   /** Sends the gateway's own reply to a server request within a caller's session. */
-  replyToServer(upstream: string, inputRequestsOf: ServerRequestRef, response: GatewayReply): void;
+  replyToServer(upstream: string, serverRequest: ServerRequestRef, response: GatewayReply): void;
   /** Notes what a page of a list showed. It takes effect for all callers at once. */
-  notePage(upstream: string, page: SeenPage): void;
+  notePage(upstream: string, page: ObservedPage): void;
   /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
   /** False if this caller, or all callers together, already hold as many streams as allowed. */
@@ -291,7 +291,7 @@ export type Ports = {
   /** The progress of the request with this session and token; `undefined` if none is in progress here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
-  giveUp(upstream: string, given: ServerRequestRef): void;
+  giveUp(upstream: string, request: ServerRequestRef): void;
   /** Calls the listener for every new version until the returned function is called. */
   onVersion(listener: () => void): () => void;
   /** How many versions there have been. */

@@ -33,7 +33,7 @@ export type FollowedProgress = ProgressCount & {
 };
 
 /** `snapshot` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
-export type Call = {
+export type RequestContext = {
   readonly incoming: Incoming;
   /** Where the response is written: with legacy SSE the client's stream, once the message has been forwarded. */
   outgoing: Outgoing;
@@ -70,7 +70,7 @@ export function presentedToken(incoming: Incoming): string | undefined {
 }
 
 /** The caller on whose behalf this request's messages are sent. Throws before authentication. */
-export function callerOf(call: Call): Caller {
+export function callerOf(call: RequestContext): Caller {
   if (call.caller !== undefined) return call.caller;
   const { incoming, record } = call;
   const { principal } = record;
@@ -87,7 +87,10 @@ export function presentedScheme(incoming: Incoming): string | undefined {
 }
 
 /** Notes what is known after admission. */
-export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Admitted): void {
+export function noteAdmitted(
+  call: Pick<RequestContext, 'record' | 'ports'>,
+  admitted: Admitted,
+): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;
   record.client.era = admitted.era;
@@ -146,7 +149,11 @@ function isPinnedKind(kind: Target['kind']): kind is PinKind {
 }
 
 /** Notes the decision: its verdict, its rule, and the pin that it relied on. */
-export function noteDecision(call: Call, decision: Decision, args: JsonObject | undefined): void {
+export function noteDecision(
+  call: RequestContext,
+  decision: Decision,
+  args: JsonObject | undefined,
+): void {
   const { record, snapshot, admitted } = call;
   record.decision.stage = 'decide';
   noteRule(record, decision);
@@ -163,7 +170,7 @@ export function noteDecision(call: Call, decision: Decision, args: JsonObject | 
 
 /** Captures the arguments that rules ask to record. A later decision replaces an earlier one. */
 function noteCaptured(
-  { record, incoming }: Call,
+  { record, incoming }: RequestContext,
   decision: Decision,
   args: JsonObject | undefined,
 ): void {
@@ -191,9 +198,9 @@ export function noteRule(record: RequestRecord, decision: Decision): void {
 }
 
 /** Responds with a refusal, if no response has begun, and notes it. */
-export function refuse(call: Call, refusal: Refusal): void {
+export function refuse(call: RequestContext, refusal: Refusal): void {
   const { record, outgoing } = call;
-  if (isLeft(call, refusal)) return;
+  if (wasCancelledByDisconnect(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   const isSentOnStream = rendered.status === 200 && sendOnLegacyStream(call, rendered.body);
@@ -211,7 +218,7 @@ export function refuse(call: Call, refusal: Refusal): void {
  * False if another replica holds the stream, or the client has too much unread; then the status of the POST must
  * do.
  */
-function sendOnLegacyStream({ admitted, ports }: Call, json: string): boolean {
+function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): boolean {
   if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
   const end = admitted.session === undefined ? undefined : ports.legacySse.find(admitted.session);
   if (end === undefined || end.isLagging) return false;
@@ -220,14 +227,14 @@ function sendOnLegacyStream({ admitted, ports }: Call, json: string): boolean {
 }
 
 /** A message that has no response body is refused by its status (MCP transports, sending messages to the server). */
-function statusFor({ admitted }: Call, status: number): number {
+function statusFor({ admitted }: RequestContext, status: number): number {
   const isAnswered =
     admitted === undefined || (admitted.message.kind === 'request' && admitted.era !== '2024');
   return status === 200 && !isAnswered ? 400 : status;
 }
 
 /** Sends an error to the server whose client's reply was refused, unless it already has a reply. */
-async function refuseToServer(call: Call): Promise<void> {
+async function refuseToServer(call: RequestContext): Promise<void> {
   const { admitted, incoming, ports, record } = call;
   if (admitted?.session === undefined || record.decision.action !== 'refused') return;
   const { message, session } = admitted;
@@ -239,7 +246,7 @@ async function refuseToServer(call: Call): Promise<void> {
 }
 
 /** Claims the reply to a server request: true if this is the first one. The store is asked once per request. */
-export async function claimReply(call: Call): Promise<ReplayOutcome> {
+export async function claimReply(call: RequestContext): Promise<ReplayOutcome> {
   const { serverRequestId, session } = call.admitted ?? {};
   if (serverRequestId === undefined || session === undefined) return true;
   call.claim ??= call.ports.claimReply(serverRequestId, session);
@@ -253,23 +260,23 @@ const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
  * cancelled: there is no client left to respond to, and the upstream has not failed (MCP 2026-07-28,
  * cancellation).
  */
-export function isLeft(call: Call, refusal: Refusal): boolean {
+export function wasCancelledByDisconnect(call: RequestContext, refusal: Refusal): boolean {
   const { record } = call;
   return (
-    hasLeft(call) &&
+    hasClientDisconnected(call) &&
     record.decision.action === 'forwarded' &&
     REASONS[refusal.deny.reason].stage === 'forward'
   );
 }
 
 /** In the stateless era the connection belongs to the request; with legacy SSE nothing outlives the stream. */
-function hasLeft({ admitted, incoming, outgoing }: Call): boolean {
+function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext): boolean {
   if (admitted?.era === '2026') return incoming.signal.aborted;
   return admitted?.era === '2024' && outgoing.isClosed;
 }
 
 /** Notes a refusal. Before forwarding it is `refused`; afterwards the response was `withheld`. */
-export function noteRefusal(call: Call, refusal: Refusal): void {
+export function noteRefusal(call: RequestContext, refusal: Refusal): void {
   const { decision } = call.record;
   const wasForwarded = decision.action === 'forwarded';
   decision.action = wasForwarded ? 'withheld' : 'refused';
@@ -279,7 +286,7 @@ export function noteRefusal(call: Call, refusal: Refusal): void {
 }
 
 /** What the rendering of a refusal may know of this request. */
-export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] {
+export function refusalContext(call: RequestContext): Parameters<typeof renderRefusal>[1] {
   const { admitted, incoming, snapshot } = call;
   return {
     decisionId: incoming.id,
@@ -294,7 +301,7 @@ export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] 
 
 /** The strictest of the upstream's inspection profile and those that matching rules name. */
 export function profileOf(
-  call: Call,
+  call: RequestContext,
   responseObligations: ResponseObligations | undefined,
 ): Profile {
   let { profile } = call.snapshot;
@@ -309,7 +316,7 @@ export function profileOf(
 
 /** Parses JSON under the upstream's limits. Synchronous unless the message is large. */
 export function readMessage(
-  { ports, snapshot, incoming }: Call,
+  { ports, snapshot, incoming }: RequestContext,
   source: Uint8Array | string,
 ): ReadOutcome | Promise<ReadOutcome> {
   const { maxValues } = snapshot.limits;
@@ -322,11 +329,11 @@ export function isRead(outcome: ReadOutcome): outcome is JsonReading {
 }
 
 /** The refusal that replaces a message that was not read. */
-export function refuseUnread(error: ReadError): Refusal {
-  return refuseWith(reasonUnread(error));
+export function refuseReadError(error: ReadError): Refusal {
+  return refuseWith(reasonOfReadError(error));
 }
 
-export function reasonUnread(error: ReadError): Reason {
+export function reasonOfReadError(error: ReadError): Reason {
   switch (error) {
     case 'too-many-values':
       return 'result-too-large';

@@ -13,12 +13,12 @@ import type { JsonReading } from '../protocol/json/json.js';
 import type { Era } from '../protocol/jsonrpc.js';
 import type { Pieces } from '../protocol/transport.js';
 import type { NotificationGate } from './features/progress.js';
-import { namesTask, takeRelated, type Unrelated } from './features/tasks/request.js';
-import type { Call } from './request-context.js';
+import { type MessageWithoutTask, namesTask, removeRelatedTask } from './features/tasks/request.js';
+import type { RequestContext } from './request-context.js';
 import { profileOf } from './request-context.js';
 
 /** The outcome of checking one message. `text` is absent if the message passes byte for byte. */
-export type Verdict =
+export type MessageOutcome =
   | {
       readonly kind: 'own';
       readonly text: string | undefined;
@@ -40,8 +40,8 @@ export type Inspection = InspectionOutcome;
  * is absent on unsolicited streams. `carry` is what the inspection remembers of the previous messages, because a
  * secret may be split across two. `refusedServerRequests` counts those that were recorded one by one.
  */
-export type Subject = {
-  readonly call: Call;
+export type CheckContext = {
+  readonly call: RequestContext;
   responseObligations: ResponseObligations | undefined;
   readonly principal: Principal;
   readonly era: Era;
@@ -54,7 +54,7 @@ export type Subject = {
   readonly gate: NotificationGate;
 };
 
-export const DROP: Verdict = { kind: 'drop' };
+export const DROP: MessageOutcome = { kind: 'drop' };
 const MAX_BYTES_A_CHAR = 3;
 
 /**
@@ -63,7 +63,7 @@ const MAX_BYTES_A_CHAR = 3;
  * not surely clean; until the promise resolves, the next message of the same response must wait.
  */
 export function inspect(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   output?: CompiledSchema,
   approved: readonly string[] = [],
@@ -77,20 +77,20 @@ export function inspect(
 }
 
 /** Puts the task id that the client knows into the inspected message. */
-function withTask(related: Unrelated, outcome: Inspection): Inspection {
+function withTask(related: MessageWithoutTask, outcome: Inspection): Inspection {
   if (outcome.kind === 'withhold') return outcome;
   const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
   return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
 }
 
 /** The message without its task id. */
-export function relatedOf({ call, principal }: Subject, reading: Read): Unrelated {
+export function relatedOf({ call, principal }: CheckContext, reading: Read): MessageWithoutTask {
   const scope = { upstream: call.incoming.upstream, principal };
-  return takeRelated(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
+  return removeRelatedTask(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
 }
 
 function inspectContent(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   output: CompiledSchema | undefined,
   approved: readonly string[],
@@ -111,7 +111,7 @@ function inspectContent(
     : noteInspected(subject, outcome, startedMs);
 }
 
-function noteInspected(subject: Subject, outcome: Inspection, startedMs: number): Inspection {
+function noteInspected(subject: CheckContext, outcome: Inspection, startedMs: number): Inspection {
   const { call } = subject;
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
@@ -129,10 +129,10 @@ function isLarger(text: string, maxBytes: number): boolean {
 }
 
 /** Records that a message was dropped. */
-export function drop(call: Call, detector: string): void {
+export function drop(call: RequestContext, detector: string): void {
   note(call, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
 }
 
-function note(call: Call, findings: readonly Finding[]): void {
+function note(call: RequestContext, findings: readonly Finding[]): void {
   for (const finding of findings) addFinding(call.record.findings, finding);
 }

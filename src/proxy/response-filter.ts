@@ -3,10 +3,14 @@
 // them sees it.
 // Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
 
-import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspection/handshake.js';
+import {
+  completeHandshake,
+  type HandshakeOutcome,
+  reduceHandshake,
+} from '../inspection/handshake.js';
 import {
   type CachedPage,
-  endList,
+  completeList,
   filterItems,
   type ListInput,
   type ListItem,
@@ -37,9 +41,9 @@ import {
 } from '../protocol/versions/revisions.js';
 import { taskForm } from './features/tasks/request.js';
 import type { ResponsePlan } from './originating-request.js';
-import type { SeenPage } from './ports.js';
-import { type Call, profileOf } from './request-context.js';
-import type { Verdict } from './response-context.js';
+import type { ObservedPage } from './ports.js';
+import { profileOf, type RequestContext } from './request-context.js';
+import type { MessageOutcome } from './response-context.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
@@ -47,7 +51,7 @@ const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
  * Whether the caller may see any item. Instructions steer a model towards items, so a caller who may see none of
  * them gets no instructions (docs/contract.md §4, law 1).
  */
-function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
+function listsAnything(call: RequestContext, responsePlan: ResponsePlan): boolean {
   const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
   return PINNED_KINDS.some((kind) =>
     catalogue.names(kind).some((name) => isListed(call, responsePlan, targetOf(kind, name))),
@@ -56,7 +60,7 @@ function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
 
 /** Whether the caller may see one item of a page. `pin` is its kind; resources have none. */
 function isItemListed(
-  call: Call,
+  call: RequestContext,
   responsePlan: ResponsePlan,
   pin: PinKind | undefined,
   { name, digest }: ListItem,
@@ -80,7 +84,11 @@ function targetOf(kind: PinKind, name: string): Target {
   }
 }
 
-function isListed(call: Call, { principal, admitted }: ResponsePlan, target: Target): boolean {
+function isListed(
+  call: RequestContext,
+  { principal, admitted }: ResponsePlan,
+  target: Target,
+): boolean {
   const { policies } = call.snapshot;
   const catalogue = call.snapshot.catalogueFor(admitted);
   return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
@@ -92,7 +100,7 @@ function idOf({ admitted }: ResponsePlan): RequestId | undefined {
 }
 
 /** The cache key of a page: which page of which list the client requested. */
-function pageKey(call: Call, { admitted }: ResponsePlan): string {
+function pageKey(call: RequestContext, { admitted }: ResponsePlan): string {
   const params = 'params' in admitted.message ? admitted.message.params : undefined;
   return JSON.stringify([
     call.incoming.upstream,
@@ -104,15 +112,15 @@ function pageKey(call: Call, { admitted }: ResponsePlan): string {
 }
 
 /** The rest of a filtered page's cache key, besides its bytes: the snapshot and the caller's rules. */
-function viewerKey(call: Call, { principal, responseObligations }: ResponsePlan): string {
+function viewerKey(call: RequestContext, { principal, responseObligations }: ResponsePlan): string {
   return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
 }
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
 /** A response to be filtered. `bytes` is set if the body was read whole, so that its page can be recognized. */
-export type Filtering = {
-  readonly call: Call;
+export type FilterInput = {
+  readonly call: RequestContext;
   readonly responsePlan: ResponsePlan;
   readonly reading: Read;
   readonly result: JsonObject;
@@ -141,7 +149,7 @@ const NO_HEADERS = {};
 const LARGE_PAGE_CHARS = 256 * 1024;
 
 /** Filters the result of a handshake or a list. */
-export function filterResponse(filtering: Filtering): Verdict | Promise<Verdict> {
+export function filterResponse(filtering: FilterInput): MessageOutcome | Promise<MessageOutcome> {
   const { method } = filtering.responsePlan.admitted.rule;
   if (method === 'initialize' || method === 'server/discover')
     return filterHandshakeResponse(filtering, method);
@@ -153,10 +161,10 @@ export function filterResponse(filtering: Filtering): Verdict | Promise<Verdict>
 
 /** A page seen before with the same bytes and the same viewer key: the filtered bytes of that time, with this id. */
 export function recallList(
-  call: Call,
+  call: RequestContext,
   responsePlan: ResponsePlan,
   bytes: Bytes,
-): Verdict | undefined {
+): MessageOutcome | undefined {
   const { admitted } = responsePlan;
   const id = idOf(responsePlan);
   if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
@@ -178,13 +186,13 @@ export function recallList(
 }
 
 function filterHandshakeResponse(
-  filtering: Filtering,
+  filtering: FilterInput,
   method: 'initialize' | 'server/discover',
-): Verdict | Promise<Verdict> {
+): MessageOutcome | Promise<MessageOutcome> {
   const { call, responsePlan, reading, result } = filtering;
   const { era, apps } = responsePlan.admitted;
   const form = taskForm(call, era, result);
-  const filtered = cutHandshake({
+  const filtered = reduceHandshake({
     text: reading.text,
     value: reading.value,
     method,
@@ -199,15 +207,17 @@ function filterHandshakeResponse(
   if (filtered.kind === 'withhold') return withheld(call, filtered);
   const inspected = call.ports.inspection.message(filtered.rest, call.incoming.upstream);
   return inspected instanceof Promise
-    ? inspected.then((late) => endHandshakeResponse(filtering, form, endHandshake(filtered, late)))
-    : endHandshakeResponse(filtering, form, endHandshake(filtered, inspected));
+    ? inspected.then((late) =>
+        endHandshakeResponse(filtering, form, completeHandshake(filtered, late)),
+      )
+    : endHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
 }
 
 function endHandshakeResponse(
-  { call, responsePlan, result, issued }: Filtering,
+  { call, responsePlan, result, issued }: FilterInput,
   form: ReturnType<typeof taskForm>,
   outcome: HandshakeOutcome,
-): Verdict {
+): MessageOutcome {
   const { era, apps } = responsePlan.admitted;
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
@@ -247,9 +257,9 @@ function endHandshakeResponse(
 }
 
 function filterListResponse(
-  filtering: Filtering,
+  filtering: FilterInput,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
-): Verdict | Promise<Verdict> {
+): MessageOutcome | Promise<MessageOutcome> {
   const { call, reading } = filtering;
   if (kind.pin === undefined || reading.text.length <= LARGE_PAGE_CHARS)
     return filterListNow(filtering, kind);
@@ -264,7 +274,7 @@ function filterListResponse(
  * with numbers that may be inexact are left out, because their digests need the text of each item.
  */
 async function digestInSlices(
-  { call, reading, result }: Filtering,
+  { call, reading, result }: FilterInput,
   list: ListKind,
   pin: PinKind,
 ): Promise<void> {
@@ -280,9 +290,9 @@ async function digestInSlices(
 }
 
 function filterListNow(
-  filtering: Filtering,
+  filtering: FilterInput,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
-): Verdict | Promise<Verdict> {
+): MessageOutcome | Promise<MessageOutcome> {
   const { call, responsePlan, bytes } = filtering;
   const id = idOf(responsePlan);
   const known =
@@ -295,16 +305,16 @@ function filterListNow(
   const viewer = viewerKey(call, responsePlan);
   const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
   return inspected instanceof Promise
-    ? inspected.then((late) => endListResponse(filtering, known, viewer, endList(page, late)))
-    : endListResponse(filtering, known, viewer, endList(page, inspected));
+    ? inspected.then((late) => endListResponse(filtering, known, viewer, completeList(page, late)))
+    : endListResponse(filtering, known, viewer, completeList(page, inspected));
 }
 
 function endListResponse(
-  { call, responsePlan, reading, bytes }: Filtering,
+  { call, responsePlan, reading, bytes }: FilterInput,
   known: CachedPage | undefined,
   viewer: string,
   outcome: ListOutcome,
-): Verdict {
+): MessageOutcome {
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   const { text, items, findings } = outcome;
   call.record.findings.push(...findings);
@@ -320,7 +330,7 @@ function endListResponse(
 }
 
 function listInput(
-  { call, responsePlan, reading }: Filtering,
+  { call, responsePlan, reading }: FilterInput,
   { list, pin }: { readonly list: ListKind; readonly pin: PinKind | undefined },
   known: CachedPage | undefined,
 ): ListInput {
@@ -333,7 +343,7 @@ function listInput(
   function noteOnce(kind: PinKind): void {
     if (isNoted) return;
     isNoted = true;
-    const page: SeenPage = { kind, items: seen };
+    const page: ObservedPage = { kind, items: seen };
     call.ports.notePage(call.incoming.upstream, page);
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   }
@@ -370,17 +380,20 @@ function listInput(
   };
 }
 
-function own(text: string | undefined): Verdict {
+function own(text: string | undefined): MessageOutcome {
   return { kind: 'own', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }
 
-function withheld(call: Call, outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>): Verdict {
+function withheld(
+  call: RequestContext,
+  outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>,
+): MessageOutcome {
   call.record.findings.push(...outcome.findings);
   return { kind: 'refused', refusal: refuseWith(outcome.reason) };
 }
 
 function noteList(
-  call: Call,
+  call: RequestContext,
   { advertised, visible }: { readonly advertised: number; readonly visible: number },
   advertisedBytes: number,
   visibleBytes: number,

@@ -7,12 +7,12 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { Body, UpstreamResponse } from '../protocol/transport.js';
 import { statusOfResponse } from '../protocol/versions/stateless.js';
-import { takesStream } from './accept.js';
-import { awaitLateResponse, isBridged } from './legacy-sse/request.js';
-import { type Call, noteRefusal } from './request-context.js';
-import type { Verdict } from './response-context.js';
+import { acceptsEventStream } from './accept.js';
+import { awaitStreamResponse, isBridged } from './legacy-sse/request.js';
+import { noteRefusal, type RequestContext } from './request-context.js';
+import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
-import { pumpEvents, termsOfResponse } from './sse-reader.js';
+import { pumpEvents, responseStreamLimits } from './sse-reader.js';
 import {
   type GatheredWrites,
   gatherWrites,
@@ -24,7 +24,7 @@ import {
   writeEvents,
   writeFailure,
 } from './sse-response.js';
-import { type Gone, keepAlive, timeLeftMs, watchResponse } from './stream-lifetime.js';
+import { keepAlive, type StreamEndReason, timeLeftMs, watchResponse } from './stream-lifetime.js';
 
 /** Upstream statuses that accept a message which has no response body. */
 const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
@@ -36,14 +36,14 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
  * failures are then written as the last event.
  */
 export async function relayResponse(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
   const { admitted } = authorized;
   // A legacy SSE server sends its response on the stream, not in reply to the POST.
-  const isApart = admitted.era === '2024' && !isBridged(call, admitted);
-  if (admitted.message.kind !== 'request' || isApart)
+  const isAnsweredOnStream = admitted.era === '2024' && !isBridged(call, admitted);
+  if (admitted.message.kind !== 'request' || isAnsweredOnStream)
     return acknowledge(call, authorized, response);
   const status = refuseStatus(call, response, admitted.session);
   if (status !== undefined) {
@@ -54,8 +54,8 @@ export async function relayResponse(
   const responseCheck = createResponseCheck(call, authorized, response.headers['mcp-session-id']);
   if (type === 'application/json') return relayBody(call, response, responseCheck);
   if (type === 'text/event-stream' && response.status === 200) {
-    return isAlone(call, admitted)
-      ? relayAlone(call, response, responseCheck)
+    return mustSendResponseAlone(call, admitted)
+      ? relayResponseAlone(call, response, responseCheck)
       : relayEvents(call, authorized, response, responseCheck);
   }
   response.release();
@@ -64,7 +64,7 @@ export async function relayResponse(
 
 /** A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. */
 function acknowledge(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Refusal | undefined {
@@ -72,7 +72,7 @@ function acknowledge(
   if (!ACCEPTED.has(response.status))
     return refuseStatus(call, response, call.admitted?.session) ?? refuseWith('upstream-protocol');
   passCancellation(call);
-  awaitLateResponse(call, authorized.admitted);
+  awaitStreamResponse(call, authorized.admitted);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
   call.outgoing.send(202, {}, '');
@@ -80,7 +80,7 @@ function acknowledge(
 }
 
 /** The upstream has received the cancellation; whatever it still streams for that request is discarded. */
-function passCancellation({ admitted, incoming, ports }: Call): void {
+function passCancellation({ admitted, incoming, ports }: RequestContext): void {
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
   const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
@@ -89,7 +89,7 @@ function passCancellation({ admitted, incoming, ports }: Call): void {
 
 /** Refusals that follow from the status alone, whatever the body says. */
 export function refuseStatus(
-  call: Call,
+  call: RequestContext,
   response: UpstreamResponse,
   session: SessionFacts | undefined,
 ): Refusal | undefined {
@@ -116,7 +116,7 @@ export function mediaType(contentType: string | undefined): string {
 }
 
 async function relayBody(
-  call: Call,
+  call: RequestContext,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
@@ -133,7 +133,7 @@ async function relayBody(
     const outcome = responseCheck.checkBytes(bytes);
     loopScheduler.spend(startedMs);
     const verdict = outcome instanceof Promise ? await outcome : outcome;
-    return sendOwn(call, verdict, response.status, bytes);
+    return sendResponse(call, verdict, response.status, bytes);
   } finally {
     // Frees the bytes that were held for the body.
     response.release();
@@ -144,23 +144,26 @@ async function relayBody(
  * Whether the response must be sent alone, without the stream around it. That of `initialize` must, because the
  * session id is sent in a header, and so must any response to a client that accepts no event stream.
  */
-function isAlone({ incoming }: Call, { rule, era }: AuthorizedRequest['admitted']): boolean {
-  return rule.method === 'initialize' || (era !== '2024' && !takesStream(incoming));
+function mustSendResponseAlone(
+  { incoming }: RequestContext,
+  { rule, era }: AuthorizedRequest['admitted'],
+): boolean {
+  return rule.method === 'initialize' || (era !== '2024' && !acceptsEventStream(incoming));
 }
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
-async function relayAlone(
-  call: Call,
+async function relayResponseAlone(
+  call: RequestContext,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
-  let own: Verdict | undefined;
+  let own: MessageOutcome | undefined;
   let isLate = false;
   const late = setTimeout(() => {
     isLate = true;
     response.abort();
   }, timeLeftMs(call));
-  const end = await pumpEvents(response, termsOfResponse(call), async (event) => {
+  const end = await pumpEvents(response, responseStreamLimits(call), async (event) => {
     if (event.kind !== 'message' || event.data === '') return undefined;
     const verdict = await responseCheck.checkText(event.data);
     if (verdict.kind !== 'own' && verdict.kind !== 'refused') return undefined;
@@ -171,14 +174,14 @@ async function relayAlone(
     return 'stop';
   });
   clearTimeout(late);
-  if (own !== undefined) return sendOwn(call, own, 200, '');
+  if (own !== undefined) return sendResponse(call, own, 200, '');
   return refuseWith(isLate ? 'upstream-timeout' : reasonOfEnd(end));
 }
 
 /** Sends a complete response that was checked, or returns the refusal to send instead. */
-export function sendOwn(
-  call: Call,
-  verdict: Verdict,
+export function sendResponse(
+  call: RequestContext,
+  verdict: MessageOutcome,
   status: number,
   unchanged: Body,
 ): Refusal | undefined {
@@ -193,7 +196,7 @@ export function sendOwn(
 }
 
 async function relayEvents(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
@@ -223,9 +226,9 @@ async function relayEvents(
 
 /** Writes the last event of a stream that ended without its response, if there is one to write. */
 function writeEnd(
-  call: Call,
+  call: RequestContext,
   end: StreamEnd,
-  gone: Gone | undefined,
+  gone: StreamEndReason | undefined,
   writes: GatheredWrites,
 ): void {
   // A cancelled request gets no response (MCP 2025-11-25, cancellation).

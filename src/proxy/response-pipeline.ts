@@ -20,16 +20,16 @@ import { createResponseGate, createTaskGate } from './features/progress.js';
 import { checkUrlError, URL_ELICITATION_REQUIRED } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
 import type { ResponsePlan } from './originating-request.js';
-import { type Call, nameOf, readMessage, refuseUnread } from './request-context.js';
+import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
 import {
+  type CheckContext,
   type Inspection,
   inspect,
+  type MessageOutcome,
   type Read,
-  type Subject,
-  type Verdict,
 } from './response-context.js';
-import { type Filtering, filterResponse, recallList } from './response-filter.js';
-import { checkUnowned } from './unsolicited-messages.js';
+import { type FilterInput, filterResponse, recallList } from './response-filter.js';
+import { checkOtherMessage } from './unsolicited-messages.js';
 
 /** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
 type AppContent = 'approved' | 'changed' | 'none';
@@ -41,7 +41,7 @@ type AppContent = 'approved' | 'changed' | 'none';
  * Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
  */
 function reviewAppContent(
-  call: Call,
+  call: RequestContext,
   { admitted }: ResponsePlan,
   { text }: Read,
   result: JsonObject,
@@ -68,7 +68,7 @@ function reviewAppContent(
  * versions that the gateway supports. Everything else passes byte for byte.
  * Source: MCP 2026-07-28, error codes and versioning.
  */
-function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
+function repairError(verdict: MessageOutcome, text: string, error: RpcError): MessageOutcome {
   if (verdict.kind !== 'own') return verdict;
   const repair = repairOf(error);
   let repaired = verdict.text ?? text;
@@ -80,13 +80,13 @@ function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
 
 export type ResponseCheck = {
   /** Checks one message. Synchronous unless the text waits for inspection or the upstream must be listed again. */
-  checkBytes(bytes: Bytes): Verdict | Promise<Verdict>;
-  checkText(text: string): Verdict | Promise<Verdict>;
+  checkBytes(bytes: Bytes): MessageOutcome | Promise<MessageOutcome>;
+  checkText(text: string): MessageOutcome | Promise<MessageOutcome>;
   /** Replaces the obligations, after a new decision, for all further messages. */
   setObligations(responseObligations: ResponseObligations): void;
 };
 
-type Waiting = Pick<Filtering, 'responsePlan' | 'issued' | 'bytes'>;
+type ResultContext = Pick<FilterInput, 'responsePlan' | 'issued' | 'bytes'>;
 
 const NO_HEADERS = {};
 /** Methods whose response is a task if it has the form of one. */
@@ -97,12 +97,12 @@ const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** Creates the check of every message that answers a request. `issued` is the response's session id, if any. */
 export function createResponseCheck(
-  call: Call,
+  call: RequestContext,
   responsePlan: ResponsePlan,
   issued: string | undefined,
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
-  const subject: Subject = {
+  const subject: CheckContext = {
     call,
     responseObligations: responsePlan.responseObligations,
     principal,
@@ -119,7 +119,7 @@ export function createResponseCheck(
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
-  function checkSource(source: Uint8Array | string): Verdict | Promise<Verdict> {
+  function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
     const bytes = typeof source === 'string' ? undefined : source;
     const reading = readMessage(call, source);
     return reading instanceof Promise
@@ -127,8 +127,11 @@ export function createResponseCheck(
       : checkReading(reading, bytes);
   }
 
-  function checkReading(reading: ReadOutcome, bytes?: Uint8Array): Verdict | Promise<Verdict> {
-    if (!reading.ok) return { kind: 'refused', refusal: refuseUnread(reading.error) };
+  function checkReading(
+    reading: ReadOutcome,
+    bytes?: Uint8Array,
+  ): MessageOutcome | Promise<MessageOutcome> {
+    if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error) };
     const { era, version, rule } = admitted;
     const mayRequireInput = canRequireInput(rule.method);
     const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
@@ -162,7 +165,7 @@ export function createResponseCheck(
       case 'server-request':
       case 'foreign':
       case 'malformed':
-        return checkUnowned(subject, reading, message);
+        return checkOtherMessage(subject, reading, message);
     }
   }
 
@@ -178,11 +181,11 @@ export function createResponseCheck(
 }
 
 function checkResult(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   result: JsonObject,
-  waiting: Waiting,
-): Verdict | Promise<Verdict> {
+  waiting: ResultContext,
+): MessageOutcome | Promise<MessageOutcome> {
   const { responsePlan } = waiting;
   const { rule } = responsePlan.admitted;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
@@ -196,17 +199,17 @@ function checkResult(
   const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   const inspection = inspect(subject, reading, output, reviewed);
   return inspection instanceof Promise
-    ? inspection.then((late) => keepPrivate(subject, responsePlan, reading, own(late, facts)))
-    : keepPrivate(subject, responsePlan, reading, own(inspection, facts));
+    ? inspection.then((late) => markPrivate(subject, responsePlan, reading, own(late, facts)))
+    : markPrivate(subject, responsePlan, reading, own(inspection, facts));
 }
 
 /** Marks a result that may be cached as private to its caller, and bounds its lifetime. */
-function keepPrivate(
-  subject: Subject,
+function markPrivate(
+  subject: CheckContext,
   { admitted }: ResponsePlan,
   reading: Read,
-  verdict: Verdict,
-): Verdict {
+  verdict: MessageOutcome,
+): MessageOutcome {
   const { rule } = admitted;
   const result = isObject(reading.value) ? reading.value['result'] : undefined;
   if (!isObject(result)) return verdict;
@@ -228,7 +231,12 @@ function isCacheable(method: string, result: JsonObject): boolean {
 }
 
 /** Applies the rules for errors of each era to an error that was inspected. */
-function checkError(subject: Subject, verdict: Verdict, text: string, error: RpcError): Verdict {
+function checkError(
+  subject: CheckContext,
+  verdict: MessageOutcome,
+  text: string,
+  error: RpcError,
+): MessageOutcome {
   if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(subject, verdict, text, error);
   return subject.era === '2026' ? repairError(verdict, text, error) : verdict;
 }
@@ -238,13 +246,13 @@ type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined }
 function ownOf(
   outcome: Inspection | Promise<Inspection>,
   facts: Facts,
-): Verdict | Promise<Verdict> {
+): MessageOutcome | Promise<MessageOutcome> {
   return outcome instanceof Promise
     ? outcome.then((late) => own(late, facts))
     : own(outcome, facts);
 }
 
-function own(outcome: Inspection, facts: Facts): Verdict {
+function own(outcome: Inspection, facts: Facts): MessageOutcome {
   switch (outcome.kind) {
     case 'clean':
       return { kind: 'own', text: undefined, headers: NO_HEADERS, ...facts };
@@ -255,7 +263,7 @@ function own(outcome: Inspection, facts: Facts): Verdict {
   }
 }
 
-function outputOf(call: Call, { admitted }: ResponsePlan): CompiledSchema | undefined {
+function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSchema | undefined {
   const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;

@@ -5,16 +5,16 @@
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { createSseFramer, type SseEvent, type SseFramer } from '../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../protocol/transport.js';
-import type { Call } from './request-context.js';
+import type { RequestContext } from './request-context.js';
 
 /**
  * `ended`: the upstream closed the stream. `stopped`: the handler wants no more. `too-large`: an event, or the
  * sum of all, exceeds its limit. `rate-limited`: a long-lived stream brought more than it may in a minute.
  */
-export type PumpEnd = 'ended' | 'stopped' | 'too-large' | 'rate-limited' | ForwardError;
+export type ReadEnd = 'ended' | 'stopped' | 'too-large' | 'rate-limited' | ForwardError;
 
 /** The limits of a stream, and the scheduler through which it shares the event loop. */
-export type PumpTerms = {
+export type StreamLimits = {
   readonly maxEventBytes: number;
   /** Counts received bytes; returns why no more may be read, if a limit is exceeded. */
   readonly count: (bytes: number) => 'too-large' | 'rate-limited' | undefined;
@@ -23,7 +23,7 @@ export type PumpTerms = {
 };
 
 /** Limits for the response to one request: the sum of its bytes is bounded, as for a body. */
-export function termsOfResponse({ snapshot, incoming, ports }: Call): PumpTerms {
+export function responseStreamLimits({ snapshot, incoming, ports }: RequestContext): StreamLimits {
   const { maxResponseBytes } = snapshot.limits;
   let sum = 0;
   return {
@@ -40,7 +40,7 @@ export function termsOfResponse({ snapshot, incoming, ports }: Call): PumpTerms 
 const MINUTE_MS = 60_000;
 
 /** Limits for a long-lived stream: its bytes are bounded per minute, because its lifetime is not. */
-export function termsOfStream({ snapshot, incoming, ports }: Call): PumpTerms {
+export function openStreamLimits({ snapshot, incoming, ports }: RequestContext): StreamLimits {
   const { maxResponseBytes, maxStreamBytesPerMinute } = snapshot.limits;
   let sinceMs = performance.now();
   let sum = 0;
@@ -61,14 +61,14 @@ export function termsOfStream({ snapshot, incoming, ports }: Call): PumpTerms {
 }
 
 /** Whether the gateway ended a stream because it exceeded a limit. */
-export function isExcess(end: PumpEnd): boolean {
+export function isExcess(end: ReadEnd): boolean {
   return end === 'too-large' || end === 'rate-limited' || end === 'overloaded';
 }
 
 const goOn = (): void => undefined;
 
 type TakeEvent = (event: SseEvent) => undefined | 'stop' | Promise<undefined | 'stop'>;
-type Rest = () => void | Promise<void>;
+type OnPause = () => void | Promise<void>;
 
 const END_REASONS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
 
@@ -79,16 +79,16 @@ const END_REASONS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protoc
  */
 export async function pumpEvents(
   response: UpstreamResponse,
-  terms: PumpTerms,
+  terms: StreamLimits,
   take: TakeEvent,
-  rest: Rest = goOn,
-): Promise<PumpEnd> {
+  rest: OnPause = goOn,
+): Promise<ReadEnd> {
   const framer = createSseFramer({ maxEventBytes: terms.maxEventBytes });
   for (;;) {
     const pulled = response.next();
     const chunk = pulled instanceof Promise ? await pulled : pulled;
     if (typeof chunk !== 'object') return end(response, chunk);
-    const taking = takeReading(response, framer, chunk, { terms, take, rest });
+    const taking = reserveAndTakeChunk(response, framer, chunk, { terms, take, rest });
     const taken = taking instanceof Promise ? await taking : taking;
     // Never waits, because this holds less than before. While a slow client is waited for, no chunk is held.
     void response.hold?.(framer.unfinishedBytes());
@@ -102,7 +102,7 @@ export async function pumpEvents(
  * Reserves memory for the unfinished event and this chunk, waiting for it if necessary; otherwise waits for a
  * time slice, if the upstream has used up its own.
  */
-function takeReading(
+function reserveAndTakeChunk(
   response: UpstreamResponse,
   framer: SseFramer,
   chunk: Uint8Array,
@@ -120,19 +120,19 @@ function takeReading(
 }
 
 /** The stream has ended by itself: its socket can be reused. */
-function end(response: UpstreamResponse, error: ForwardError | undefined): PumpEnd {
+function end(response: UpstreamResponse, error: ForwardError | undefined): ReadEnd {
   response.release();
   return error ?? 'ended';
 }
 
-function letGo(response: UpstreamResponse, end: PumpEnd): PumpEnd {
+function letGo(response: UpstreamResponse, end: ReadEnd): ReadEnd {
   if (end === 'stopped') response.release();
   else response.abort();
   return end;
 }
 
-type Taken = PumpEnd | undefined;
-type Taking = { readonly terms: PumpTerms; readonly take: TakeEvent; readonly rest: Rest };
+type Taken = ReadEnd | undefined;
+type Taking = { readonly terms: StreamLimits; readonly take: TakeEvent; readonly rest: OnPause };
 
 /** If the handler throws, the socket is closed, since nothing else would read from it again. */
 function takeChunk(
@@ -171,11 +171,11 @@ function takeAll(
     if (!isCarried(event)) continue;
     const outcome = take(event);
     sinceMs = loopScheduler.spend(sinceMs);
-    if (outcome instanceof Promise) return takeBehind(outcome, events, next, taking);
+    if (outcome instanceof Promise) return takeRemainingEvents(outcome, events, next, taking);
     if (outcome === 'stop') return 'stopped';
     if (next === events.length) break;
     const turn = loopScheduler.take(upstream);
-    if (turn !== undefined) return takeBehind(inTurn(turn, taking), events, next, taking);
+    if (turn !== undefined) return takeRemainingEvents(inTurn(turn, taking), events, next, taking);
   }
   return undefined;
 }
@@ -190,7 +190,7 @@ async function inTurn(turn: Promise<void>, { rest }: Taking): Promise<undefined>
  * Handles the remaining events of a chunk. A loop, because a chain of promises would keep each of them in memory
  * until the last event was handled.
  */
-async function takeBehind(
+async function takeRemainingEvents(
   late: ReturnType<TakeEvent>,
   events: readonly SseEvent[],
   from: number,

@@ -22,10 +22,15 @@ import {
 } from '../protocol/transport.js';
 import { tokenOf } from './features/progress.js';
 import type { ResponsePlan } from './originating-request.js';
-import { type Call, isLeft, noteRefusal, refusalContext } from './request-context.js';
-import type { Verdict } from './response-context.js';
+import {
+  noteRefusal,
+  type RequestContext,
+  refusalContext,
+  wasCancelledByDisconnect,
+} from './request-context.js';
+import type { MessageOutcome } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
-import { type PumpEnd, pumpEvents, termsOfResponse } from './sse-reader.js';
+import { pumpEvents, type ReadEnd, responseStreamLimits } from './sse-reader.js';
 
 /** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
 type EventIds = (upstreamId: string | undefined) => string | undefined;
@@ -37,7 +42,7 @@ const NO_IDS: EventIds = () => undefined;
 
 /** The event ids of a stream that answers a request of a session. */
 export function responseEventIds(
-  call: Call,
+  call: RequestContext,
   { admitted, principal, responseObligations }: ResponsePlan,
 ): EventIds {
   const { session, message, rule, target, mayDefer, task } = admitted;
@@ -50,17 +55,21 @@ export function responseEventIds(
 }
 
 /** When the original request was made, in epoch milliseconds: resuming a stream does not restart its time limit. */
-function requestedAt({ incoming, requestedAt: before }: Call): number {
+function requestedAt({ incoming, requestedAt: before }: RequestContext): number {
   return before ?? incoming.receivedAt;
 }
 
 /** The event ids of the stream of a session itself. */
-export function sessionEventIds(call: Call, principal: Principal, session: SessionFacts): EventIds {
+export function sessionEventIds(
+  call: RequestContext,
+  principal: Principal,
+  session: SessionFacts,
+): EventIds {
   return eventIds(call, principal, session, undefined);
 }
 
 function eventIds(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   session: SessionFacts,
   request: EventFacts['request'],
@@ -105,14 +114,14 @@ export const STREAM_HEADERS = {
 } as const;
 
 /** `resumable`: the connection broke after a resumable event, so no final event is written. */
-export type StreamEnd = PumpEnd | 'resumable';
+export type StreamEnd = ReadEnd | 'resumable';
 
 /** Ends of a connection after which the response can still be resumed. */
-const BREAKS: ReadonlySet<PumpEnd> = new Set(['ended', 'upstream-unavailable']);
+const BREAKS: ReadonlySet<ReadEnd> = new Set(['ended', 'upstream-unavailable']);
 
 /** What writing the stream of one response needs. */
 type Writing = {
-  readonly call: Call;
+  readonly call: RequestContext;
   readonly responseCheck: ResponseCheck;
   readonly idOf: EventIds;
   readonly writes: GatheredWrites;
@@ -138,7 +147,7 @@ export async function writeEvents(
   signal.addEventListener('abort', release);
   const end = await pumpEvents(
     response,
-    termsOfResponse(call),
+    responseStreamLimits(call),
     (event) => writeEvent(writing, event),
     writes.flush,
   );
@@ -153,7 +162,7 @@ function writeEvent(
   const { writes, responseCheck, idOf } = writing;
   if (writing.isGone()) return 'stop';
   if (event.kind !== 'message') {
-    writes.add(upkeepOf(event));
+    writes.add(encodeKeepAlive(event));
     return undefined;
   }
   const id = idOf(event.id);
@@ -173,7 +182,7 @@ function writeEvent(
 /** Flushes the events that passed before this one, and writes it only if the stream is still allowed. */
 async function writeLate(
   writing: Writing,
-  verdict: Promise<Verdict>,
+  verdict: Promise<MessageOutcome>,
   data: string,
   id: string | undefined,
 ): Promise<undefined | 'stop'> {
@@ -182,7 +191,7 @@ async function writeLate(
 }
 
 /** Re-encodes a comment or a retry delay instead of forwarding its bytes. */
-export function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>): string {
+export function encodeKeepAlive(event: Exclude<SseEvent, { readonly kind: 'message' }>): string {
   switch (event.kind) {
     case 'comment':
       // Its text is dropped, since it is no message; the comment itself keeps the stream alive.
@@ -195,7 +204,7 @@ export function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>)
 /** Writes what passed. The response ends the stream, and so does a refusal in its place. */
 export function writeVerdict(
   { call, writes }: Pick<Writing, 'call' | 'writes'>,
-  verdict: Verdict,
+  verdict: MessageOutcome,
   data: string,
   id: string | undefined,
 ): undefined | 'stop' {
@@ -218,8 +227,8 @@ export function writeVerdict(
 }
 
 /** Once a stream has begun, a refusal is its last event (docs/contract.md §6). The caller must flush. */
-export function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrites): void {
-  if (isLeft(call, refusal)) return;
+export function writeFailure(call: RequestContext, refusal: Refusal, writes: GatheredWrites): void {
+  if (wasCancelledByDisconnect(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   call.record.result.rpcCode = rendered.rpcCode;
@@ -228,8 +237,8 @@ export function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrite
 
 /** Notes a response that passed. */
 export function noteResult(
-  call: Call,
-  verdict: Extract<Verdict, { kind: 'own' }>,
+  call: RequestContext,
+  verdict: Extract<MessageOutcome, { kind: 'own' }>,
   http: number,
   body: Body,
 ): void {
@@ -245,7 +254,7 @@ export function noteResult(
 }
 
 /** The reason for a stream that ended without its response. */
-export function reasonOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
+export function reasonOfEnd(end: ReadEnd): Parameters<typeof refuseWith>[0] {
   switch (end) {
     case 'ended':
     case 'stopped':
@@ -264,14 +273,14 @@ export function reasonOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
 }
 
 /** Writes one event of an unsolicited stream, if its check passes it and the stream is still open then. */
-export async function writeUnasked(
-  call: Call,
+export async function writeUnsolicited(
+  call: RequestContext,
   event: SseEvent,
   checkUnsolicited: (data: string) => Promise<string | undefined>,
   { idOf, leave }: { readonly idOf: EventIds; readonly leave: AbortSignal },
 ): Promise<void> {
   const { outgoing } = call;
-  if (event.kind !== 'message') return outgoing.write(upkeepOf(event));
+  if (event.kind !== 'message') return outgoing.write(encodeKeepAlive(event));
   const id = idOf(event.id);
   if (event.data === '') {
     if (id !== undefined) await outgoing.write(encodeSsePriming(id));

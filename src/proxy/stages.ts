@@ -18,21 +18,21 @@ import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { checkCarried, checkParamHeaders, versionsOffered } from '../protocol/negotiation.js';
 import { type Grants, NO_GRANTS } from '../protocol/server-requests.js';
 import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
-import { withoutStream } from './accept.js';
+import { adaptToAcceptHeader } from './accept.js';
 import { openRetry, paramsOf } from './features/input-required.js';
-import { narrowListen } from './features/subscriptions/filter.js';
-import { addressTask, checkTaskUse, noteTaskParam } from './features/tasks/request.js';
-import { addressRequest, findLegacyStream, isBridged } from './legacy-sse/request.js';
+import { narrowSubscription } from './features/subscriptions/filter.js';
+import { checkTaskUse, noteTaskParam, restoreTaskIds } from './features/tasks/request.js';
+import { findLegacyStream, isBridged, sealRequestId } from './legacy-sse/request.js';
 import type { LoginError, Snapshot } from './ports.js';
 import {
-  type Call,
   claimReply,
   isRead,
   noteAdmitted,
   noteDecision,
   presentedToken,
+  type RequestContext,
   readMessage,
-  refuseUnread,
+  refuseReadError,
 } from './request-context.js';
 
 /**
@@ -62,7 +62,9 @@ function omit(object: JsonObject, name: string): JsonObject {
 }
 
 /** Verifies the caller's token: a principal, or a 401 or 503 refusal. Synchronous if the token is cached. */
-export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
+export function authenticate(
+  call: RequestContext,
+): Principal | Refusal | Promise<Principal | Refusal> {
   const outcome = call.ports.authenticate(call.incoming, call.outgoing);
   if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
   return outcome.then((late) => {
@@ -71,7 +73,7 @@ export function authenticate(call: Call): Principal | Refusal | Promise<Principa
   });
 }
 
-function noteCaller(call: Call, principal: Principal | LoginError): Principal | Refusal {
+function noteCaller(call: RequestContext, principal: Principal | LoginError): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   call.record.principal = principal;
@@ -84,14 +86,14 @@ export function proofOf({ proof }: LoginError): Pick<Deny, 'proof'> {
 }
 
 /** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
-function refreshSnapshot(call: Call): void {
+function refreshSnapshot(call: RequestContext): void {
   call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   call.record.versions = call.snapshot.versions;
 }
 
 /** Parses and validates the message by the rules of its era: one message, a batch, or a 400 or 404. */
 export function admit(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
 ): Admitted | AdmittedArray | Refusal | Promise<Admitted | AdmittedArray | Refusal> {
   const reading = readMessage(call, call.incoming.body);
@@ -104,11 +106,11 @@ export function admit(
 }
 
 function admitRead(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   reading: ReadOutcome,
 ): Admitted | AdmittedArray | Refusal {
-  if (!isRead(reading)) return refuseUnread(reading.error);
+  if (!isRead(reading)) return refuseReadError(reading.error);
   const { incoming, ports, snapshot } = call;
   const { upstream } = incoming;
   const outcome = admitPost({
@@ -121,33 +123,36 @@ function admitRead(
     openServerRequest: (id, session) =>
       ports.openServerRequest(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
-    grants: () => grantsHere(snapshot, principal),
+    grants: () => grantsForCaller(snapshot, principal),
     mayShowApps: () => snapshot.mayShowApps(principal),
     supportedVersions: versionsOffered(snapshot.carried),
   });
   if (outcome.kind === 'fault') return refuseProtocolError(outcome);
   if (outcome.kind === 'array') return outcome;
-  const admitted = withoutStream(call, outcome);
+  const admitted = adaptToAcceptHeader(call, outcome);
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
   noteAdmitted(call, outcome);
   return admitted;
 }
 
 /** Which server requests policy allows this caller. A server of legacy SSE gets no elicitation, which is newer. */
-function grantsHere({ policies, upstream, legacySse }: Snapshot, principal: Principal): Grants {
+function grantsForCaller(
+  { policies, upstream, legacySse }: Snapshot,
+  principal: Principal,
+): Grants {
   const grants = grantsFor(policies, principal, upstream);
   return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
 
 /** Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. */
 export function decide(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   admitted: Admitted,
 ): Allow | Refusal | Promise<Allow | Refusal> {
   const startedMs = performance.now();
   const { isFresh, carried } = call.snapshot;
-  const isDue = !isFresh && (asksForThing(admitted) || carried === undefined);
+  const isDue = !isFresh && (needsFreshListing(admitted) || carried === undefined);
   if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
   return call.ports.freshen(call.incoming.upstream).then(() => {
     refreshSnapshot(call);
@@ -156,12 +161,12 @@ export function decide(
 }
 
 /** False for a reply to a server request: it belongs to a request that was allowed earlier. */
-function asksForThing({ rule }: Admitted): boolean {
+function needsFreshListing({ rule }: Admitted): boolean {
   return rule.subject !== 'none' && rule.subject !== 'question';
 }
 
 function decideNow(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   admitted: Admitted,
   { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
@@ -181,7 +186,7 @@ function decideNow(
   call.record.latency.policy = performance.now() - startedMs;
   noteDecision(call, decision, admitted.args);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
-  if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
+  if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
   const protocolError =
     checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.snapshot, catalogue);
   if (protocolError !== undefined) return refuseProtocolError(protocolError);
@@ -193,27 +198,27 @@ function decideNow(
  * Opens what the client carries for the gateway (task ids, request state), removes what it may not subscribe to,
  * and seals the ids of requests on legacy SSE.
  */
-export function restore(
-  call: Call,
+export function openSealedValues(
+  call: RequestContext,
   principal: Principal,
   admitted: Admitted,
   allow: Allow,
 ): Admitted | Refusal {
-  const addressed = addressTask(call, principal, admitted);
+  const addressed = restoreTaskIds(call, principal, admitted);
   if (isBridged(call, admitted)) return findLegacyStream(call, addressed) ?? addressed;
-  if (admitted.era === '2024') return addressRequest(call, principal, addressed, allow);
+  if (admitted.era === '2024') return sealRequestId(call, principal, addressed, allow);
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasStreamQuota(call.incoming.upstream, principal))
     return refuseWith('overloaded');
   const restored = isStream
-    ? narrowListen(call, principal, addressed)
+    ? narrowSubscription(call, principal, addressed)
     : openRetry(call, principal, addressed);
   if (restored.kind === 'admitted') call.admitted = restored;
   return restored;
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
-type Standing = {
+type DecidedRequest = {
   readonly principal: Principal;
   readonly allow: Allow;
   readonly restored: Admitted;
@@ -224,26 +229,28 @@ type Standing = {
  * inspection thread, so the result is what is valid afterwards, and only that may be authorized. `admitted` is
  * the message that was decided on, `standing.restored` the one to forward.
  */
-export function guard(
-  call: Call,
+export function inspectArguments(
+  call: RequestContext,
   admitted: Admitted,
-  standing: Standing,
-): Standing | Refusal | Promise<Standing | Refusal> {
+  standing: DecidedRequest,
+): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
   const startedMs = performance.now();
   const { restored } = standing;
   const input = guardInput(call, contentOf(restored), restored.text);
   const outcome = call.ports.inspection.request(input, call.incoming.upstream);
   if (outcome instanceof Promise)
     return outcome.then(
-      (late) => endGuard(call, restored, late, startedMs) ?? revalidate(call, admitted, standing),
+      (late) =>
+        finishArgumentInspection(call, restored, late, startedMs) ??
+        revalidate(call, admitted, standing),
     );
-  const refusal = endGuard(call, restored, outcome, startedMs);
+  const refusal = finishArgumentInspection(call, restored, outcome, startedMs);
   if (refusal !== undefined) return refusal;
   return call.hasWaited === true ? revalidate(call, admitted, standing) : standing;
 }
 
-function endGuard(
-  call: Call,
+function finishArgumentInspection(
+  call: RequestContext,
   admitted: Admitted,
   body: GuardOutcome,
   startedMs: number,
@@ -259,10 +266,10 @@ function endGuard(
  * also in the record.
  */
 async function revalidate(
-  call: Call,
+  call: RequestContext,
   admitted: Admitted,
-  standing: Standing,
-): Promise<Standing | Refusal> {
+  standing: DecidedRequest,
+): Promise<DecidedRequest | Refusal> {
   const { incoming, outgoing, ports } = call;
   // The end of a session is no new version, so it is asked about first.
   if (isSessionOver(call, admitted, standing.principal)) return refuseWith('unknown-session');
@@ -283,12 +290,12 @@ async function revalidate(
   // again.
   return call.snapshot.profile.request.secrets === secrets
     ? revalidated
-    : guard(call, admitted, revalidated);
+    : inspectArguments(call, admitted, revalidated);
 }
 
 /** Whether the session of a request ended, or is not this caller's, while the request waited. */
 function isSessionOver(
-  { incoming, ports }: Call,
+  { incoming, ports }: RequestContext,
   { session }: Admitted,
   principal: Principal,
 ): boolean {
@@ -302,34 +309,34 @@ function isSessionOver(
  * again with the obligations now in force.
  */
 function restoreRevalidated(
-  call: Call,
+  call: RequestContext,
   admitted: Admitted,
-  { principal, allow, restored }: Standing,
+  { principal, allow, restored }: DecidedRequest,
 ): Admitted | Refusal {
-  return admitted.era === '2024' ? restore(call, principal, admitted, allow) : restored;
+  return admitted.era === '2024' ? openSealedValues(call, principal, admitted, allow) : restored;
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
-function guardHeaders(call: Call, admitted: Admitted): Refusal | undefined {
+function guardHeaders(call: RequestContext, admitted: Admitted): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
   if (headers === undefined) return undefined;
   return noteGuarded(call, guardArguments(guardInput(call, headers, JSON.stringify(headers))));
 }
 
-function guardInput(call: Call, value: JsonObject, text: string): GuardInput {
+function guardInput(call: RequestContext, value: JsonObject, text: string): GuardInput {
   const { profile } = call.snapshot;
   return { value, text, profile, presentedToken: presentedToken(call.incoming) };
 }
 
-function noteGuarded(call: Call, outcome: GuardOutcome): Refusal | undefined {
+function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | undefined {
   call.record.findings.push(...outcome.findings);
   return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
 }
 
 /** Enforces the decision's limits, and that a server request is answered only once. */
 export function enforceObligations(
-  call: Call,
-  { principal, allow, restored }: Standing,
+  call: RequestContext,
+  { principal, allow, restored }: DecidedRequest,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
   const outcome = enforce(allow, restored, principal, { limits: call.ports.limits });
   if (outcome instanceof Promise) return outcome.then(authorizedOr);
@@ -340,7 +347,7 @@ export function enforceObligations(
 
 /** A reply has no limits of its own, so `enforce` never had to wait for one. */
 async function authorizeReply(
-  call: Call,
+  call: RequestContext,
   outcome: AuthorizedRequest | Deny,
 ): Promise<AuthorizedRequest | Refusal> {
   const isFirst = await claimReply(call);
@@ -353,7 +360,7 @@ function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Re
 }
 
 /** Writes the decision to the audit log. A request that cannot be recorded is refused. */
-export async function putOnRecord(call: Call): Promise<Refusal | undefined> {
+export async function putOnRecord(call: RequestContext): Promise<Refusal | undefined> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return undefined;
   call.record.decision.action = 'refused';

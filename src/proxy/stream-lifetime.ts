@@ -11,7 +11,7 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { encodeSseComment } from '../protocol/sse.js';
 import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import type { ResponsePlan } from './originating-request.js';
-import { type Call, callerOf } from './request-context.js';
+import { callerOf, type RequestContext } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
@@ -29,8 +29,8 @@ type StreamRegistration = {
  * Keeps an open stream alive and registered while `run` lasts, then ends it. The signal is aborted when the
  * client disconnects, the token expires, or the registry ends the stream.
  */
-export async function holdStream(
-  call: Call,
+export async function keepStreamOpen(
+  call: RequestContext,
   principal: Principal,
   { session, announce }: StreamRegistration,
   run: (leave: AbortSignal, end: () => void) => Promise<void>,
@@ -62,7 +62,7 @@ export async function holdStream(
 
 /** Whether the caller, session or upstream was removed while the stream was being opened and not yet registered. */
 async function isSessionEnded(
-  { incoming, outgoing, ports }: Call,
+  { incoming, outgoing, ports }: RequestContext,
   session: string | undefined,
 ): Promise<boolean> {
   const { upstream } = incoming;
@@ -72,13 +72,13 @@ async function isSessionEnded(
 }
 
 /** A stream that writes a comment whenever nothing else was written for a while. */
-type LivingStream = Pick<Outgoing, 'write'> & { stop(): void };
+type KeepAliveStream = Pick<Outgoing, 'write'> & { stop(): void };
 
 /**
  * Keeps intermediaries from closing an idle stream. A comment has no id, so no client resumes after it. What is
  * written through the returned stream counts as activity.
  */
-export function keepAlive(outgoing: Outgoing, everyMs: number): LivingStream {
+export function keepAlive(outgoing: Outgoing, everyMs: number): KeepAliveStream {
   let isSilent = true;
   const timer = setInterval(() => {
     if (isSilent) void outgoing.write(encodeSseComment(''));
@@ -110,28 +110,28 @@ function timerMs(ms: number): number {
 const TIMERS_AFTER_MS = 1_000;
 
 /** Why a stream ended before its response was complete. */
-export type Gone = 'cancelled' | Refusal;
+export type StreamEndReason = 'cancelled' | Refusal;
 
-type OpenResponse = {
-  gone(): Gone | undefined;
+type ResponseWatch = {
+  gone(): StreamEndReason | undefined;
   /** Stops watching, once the stream has ended. */
   close(): void;
 };
 
 /** Watches the stream of a response until `close`, and aborts it when it may no longer continue. */
 export function watchResponse(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   {
     response,
     responseCheck,
   }: { readonly response: UpstreamResponse; readonly responseCheck: ResponseCheck },
-): OpenResponse {
+): ResponseWatch {
   const { ports, incoming, outgoing } = call;
-  let gone: Gone | undefined;
+  let gone: StreamEndReason | undefined;
   let cutting: NodeJS.Timeout | undefined;
 
-  function end(why: Gone): void {
+  function end(why: StreamEndReason): void {
     if (gone !== undefined) return;
     gone = why;
     response.abort();
@@ -180,14 +180,14 @@ export function watchResponse(
 }
 
 /** The milliseconds left of the time that a request may take in total; progress does not extend it. */
-export function timeLeftMs({ incoming, snapshot, requestedAt }: Call): number {
+export function timeLeftMs({ incoming, snapshot, requestedAt }: RequestContext): number {
   const spentMs =
     requestedAt === undefined ? performance.now() - incoming.startedMs : Date.now() - requestedAt;
   return timerMs(snapshot.limits.exchangeMaxMs - spentMs);
 }
 
 /** Sends a cancellation: closing a connection cancels nothing in a session (MCP 2025-11-25, cancellation). */
-export function notifyCancelled(call: Call, { admitted }: ResponsePlan): void {
+export function notifyCancelled(call: RequestContext, { admitted }: ResponsePlan): void {
   const { incoming, ports } = call;
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return;
@@ -196,7 +196,7 @@ export function notifyCancelled(call: Call, { admitted }: ResponsePlan): void {
 
 /** Repeats authentication and decision under the version now in force; returns the refusal if access has ended. */
 async function revalidate(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
@@ -224,7 +224,7 @@ async function revalidate(
 }
 
 function isSessionClosed(
-  { incoming, ports }: Call,
+  { incoming, ports }: RequestContext,
   { admitted }: AuthorizedRequest,
   principal: Principal,
 ): boolean {
@@ -233,7 +233,10 @@ function isSessionClosed(
   return ports.openSession(sealed, incoming.upstream, principal) === undefined;
 }
 
-function registerOpenResponse({ admitted, incoming, ports }: Call, end: () => void): () => void {
+function registerOpenResponse(
+  { admitted, incoming, ports }: RequestContext,
+  end: () => void,
+): () => void {
   const session = incoming.headers['mcp-session-id'];
   if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
   return ports.registerResponse(session, admitted.message.id, end);

@@ -14,16 +14,16 @@ import { sessionEra } from '../protocol/versions/revisions.js';
 import { createSessionGate, type NotificationGate } from './features/progress.js';
 import { checkServerRequest } from './features/server-requests.js';
 import { checkSessionTaskNotification } from './features/tasks/status.js';
-import type { Call } from './request-context.js';
+import type { RequestContext } from './request-context.js';
 import { readMessage } from './request-context.js';
 import {
+  type CheckContext,
   DROP,
   drop,
   type Inspection,
   inspect,
+  type MessageOutcome,
   type Read,
-  type Subject,
-  type Verdict,
 } from './response-context.js';
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
@@ -39,14 +39,14 @@ function isOwn(message: UpstreamMessage): message is OwnMessage {
 
 /** Creates the check for the messages of an unsolicited stream. It returns the text to send, or `undefined`. */
 export function createUnsolicitedCheck(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   session: SessionFacts,
   gate: NotificationGate = createSessionGate(call, session),
 ): (data: string) => Promise<string | undefined> {
   const { version } = session;
   const era = sessionEra(version);
-  const subject: Subject = {
+  const subject: CheckContext = {
     call,
     responseObligations: undefined,
     principal,
@@ -65,17 +65,17 @@ export function createUnsolicitedCheck(
     if (isOwn(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
     subject.carry = NO_CARRY;
-    const verdict = await checkUnowned(subject, reading, message);
+    const verdict = await checkOtherMessage(subject, reading, message);
     return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
   };
 }
 
 /** Checks one message that is not the response itself. */
-export function checkUnowned(
-  subject: Subject,
+export function checkOtherMessage(
+  subject: CheckContext,
   reading: Read,
   message: Exclude<UpstreamMessage, OwnMessage>,
-): Verdict | Promise<Verdict> {
+): MessageOutcome | Promise<MessageOutcome> {
   const { call } = subject;
   switch (message.kind) {
     case 'notification':
@@ -92,14 +92,14 @@ export function checkUnowned(
 }
 
 function checkNotification(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   message: Extract<UpstreamMessage, { kind: 'notification' }>,
-): Verdict | Promise<Verdict> {
+): MessageOutcome | Promise<MessageOutcome> {
   const { call } = subject;
   if (LIST_CHANGED.test(message.method)) return passListChanged(call, message.method);
   if (message.method === 'notifications/cancelled')
-    return takeBack(subject, reading, message.params);
+    return checkCancellation(subject, reading, message.params);
   if (message.method === 'notifications/tasks/status')
     return checkSessionTaskNotification(subject, reading, message.params);
   if (!concernsClient(subject, message)) {
@@ -115,12 +115,12 @@ function checkNotification(
   return outcome instanceof Promise ? outcome.then(passInspected) : passInspected(outcome);
 }
 
-function passInspected(outcome: Inspection): Verdict {
+function passInspected(outcome: Inspection): MessageOutcome {
   if (outcome.kind === 'withhold') return DROP;
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
 }
 
-async function passListChanged(call: Call, method: string): Promise<Verdict> {
+async function passListChanged(call: RequestContext, method: string): Promise<MessageOutcome> {
   // The upstream is listed again first, because a client that lists at once must not be shown unverified
   // definitions.
   await call.ports.noteListChanged(call.incoming.upstream);
@@ -129,7 +129,7 @@ async function passListChanged(call: Call, method: string): Promise<Verdict> {
 }
 
 function concernsClient(
-  subject: Subject,
+  subject: CheckContext,
   { method, params }: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): boolean {
   switch (method) {
@@ -145,11 +145,11 @@ function concernsClient(
 }
 
 /** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
-async function takeBack(
-  subject: Subject,
+async function checkCancellation(
+  subject: CheckContext,
   reading: Read,
   params: JsonObject | undefined,
-): Promise<Verdict> {
+): Promise<MessageOutcome> {
   const { call, session } = subject;
   const id = params?.['requestId'];
   const isId = typeof id === 'string' || typeof id === 'number';
@@ -167,7 +167,7 @@ async function takeBack(
 }
 
 /** In 2026-07-28 a server may log only if the request asked for it (MCP 2026-07-28, logging). */
-function mayLog({ call, era }: Subject): boolean {
+function mayLog({ call, era }: CheckContext): boolean {
   if (era !== '2026') return true;
   const message = call.admitted?.message;
   const meta = message !== undefined && 'params' in message ? message.params?.['_meta'] : undefined;
@@ -175,7 +175,7 @@ function mayLog({ call, era }: Subject): boolean {
 }
 
 function mayKnowResource(
-  { call, principal, era, apps }: Subject,
+  { call, principal, era, apps }: CheckContext,
   params: JsonObject | undefined,
 ): boolean {
   const uri = params?.['uri'];

@@ -29,7 +29,7 @@ type ListedResources = {
   recall(key: string, uri: string, backends: readonly string[]): readonly string[];
 };
 
-type Shown = {
+type ListedEntry = {
   readonly listers: Map<string, Set<string>>;
   /** Backends whose list was shown from its first page to its last. */
   readonly complete: Set<string>;
@@ -47,7 +47,7 @@ export function createListedResources({
   maxUrisACaller = MAX_URIS_A_CALLER,
 } = {}): ListedResources {
   // In the order of use.
-  const known = new Map<string, Shown>();
+  const known = new Map<string, ListedEntry>();
   let count = 0;
 
   function forget(key: string): void {
@@ -62,7 +62,7 @@ export function createListedResources({
     return uris.filter((uri) => listers?.has(uri) !== true).length;
   }
 
-  function shownTo(key: string): Shown {
+  function entryFor(key: string): ListedEntry {
     const shown = known.get(key) ?? emptyShown();
     if (!known.delete(key)) count += 1;
     known.set(key, shown);
@@ -73,10 +73,10 @@ export function createListedResources({
    * Returns the caller's entry with capacity for a page. A caller over its bound loses only its own entries; the total
    * bound drops the least recently used callers.
    */
-  function capacityFor(key: string, uris: readonly string[]): Shown {
+  function entryWithCapacity(key: string, uris: readonly string[]): ListedEntry {
     const own = known.get(key)?.listers.size ?? 0;
     if (own + countNew(key, uris) > maxUrisACaller) forget(key);
-    const shown = shownTo(key);
+    const shown = entryFor(key);
     const needed = countNew(key, uris);
     for (const other of known.keys()) {
       // The caller's own entry is the last.
@@ -86,7 +86,7 @@ export function createListedResources({
     return shown;
   }
 
-  function add({ listers }: Shown, uri: string, upstream: string): void {
+  function add({ listers }: ListedEntry, uri: string, upstream: string): void {
     const listed = listers.get(uri) ?? new Set();
     if (listed.size === 0) count += 1;
     listers.set(uri, listed.add(upstream));
@@ -95,7 +95,7 @@ export function createListedResources({
   return {
     note(key, { upstream, uris, cursor, nextCursor }) {
       const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUrisACaller);
-      const shown = capacityFor(key, kept);
+      const shown = entryWithCapacity(key, kept);
       for (const uri of kept) add(shown, uri, upstream);
       const isNext = cursor === undefined || shown.begun.get(upstream) === digestOf(cursor);
       shown.begun.delete(upstream);
@@ -113,7 +113,7 @@ export function createListedResources({
   };
 }
 
-function emptyShown(): Shown {
+function emptyShown(): ListedEntry {
   return { listers: new Map(), complete: new Set(), begun: new Map() };
 }
 
@@ -123,7 +123,7 @@ function digestOf(cursor: string): string {
 }
 
 /** Counts the caller too: most lists are empty, and the number of callers is not bounded. */
-function sizeOf({ listers }: Shown): number {
+function sizeOf({ listers }: ListedEntry): number {
   return listers.size + 1;
 }
 

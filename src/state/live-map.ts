@@ -3,7 +3,7 @@
 // collection. So the Map holds numbers and an array holds the values; only keys may live longer.
 
 /** Values by key. Setting a key again replaces its value. */
-export class LiveTable<K extends string | number, V extends object> {
+export class LiveMap<K extends string | number, V extends object> {
   readonly #places = new Map<K, number>();
   readonly #values: (V | undefined)[] = [];
   readonly #free: number[] = [];

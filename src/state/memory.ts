@@ -173,7 +173,7 @@ function waitFor(usage: Usage, count: number, now: number): number {
 /** Uses kept at once; each takes about 150 bytes. */
 const DEFAULT_MAX_USES = 200_000;
 /** The fraction of all uses that one owner may hold. */
-const OWNER_PART = 0.25;
+const OWNER_FRACTION = 0.25;
 /** Uses swept on each call, so that the table shrinks by itself. */
 const SWEEP_PER_USE = 4;
 /** Time between two sweeps of the whole table when it is full. */
@@ -197,7 +197,7 @@ export function createMemoryReplays(
 ): MemoryReplays {
   const uses = new Map<string, Use>();
   const usageByOwner = new Map<string, number>();
-  const maxOwnUses = Math.max(1, Math.floor(maxUses * OWNER_PART));
+  const maxOwnUses = Math.max(1, Math.floor(maxUses * OWNER_FRACTION));
   let sweptAtMs = Number.NEGATIVE_INFINITY;
 
   /** Oldest first: lifetimes are about equal, so those are the ones that have expired. */

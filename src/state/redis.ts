@@ -219,12 +219,12 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   const redis = new Redis(settings.url, { ...options, socketTimeout: SILENT_CONNECTION_MS });
   const listener = new Redis(settings.url, options);
   // Without these listeners an unreachable store would end the process; every command reports the error anyway.
-  let refused: unknown;
+  let connectionError: unknown;
   redis.on('error', (error) => {
-    refused = error;
+    connectionError = error;
   });
   redis.on('ready', () => {
-    refused = undefined;
+    connectionError = undefined;
   });
   listener.on('error', () => undefined);
 
@@ -260,7 +260,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     isPrivate: isPrivate(settings.url),
     opened: () => firstTry(redis),
     // The error of a command without a connection has no cause; the connection error before it has.
-    describe: (error) => describeError(refused ?? error),
+    describe: (error) => describeError(connectionError ?? error),
     async poll(replica, { mark, readTo, maxMessages }) {
       const keys = [version, replicas, ended, queueKeyOf(replica)];
       const reply = await run(SCRIPTS.poll, keys, [

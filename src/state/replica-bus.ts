@@ -12,7 +12,7 @@ const PURPOSE = 'replica-word';
 /** A replica polls far more often; a message that was not read by then has no reader. */
 const MESSAGE_TTL_MS = 60_000;
 /** Twice as long, because it is checked by the clocks of two replicas, which may differ by a minute. */
-export const MESSAGE_OPENS_MS = 2 * MESSAGE_TTL_MS;
+export const SEALED_MESSAGE_TTL_MS = 2 * MESSAGE_TTL_MS;
 /** Messages remembered as read; beyond it the oldest are forgotten first. */
 const MAX_READ = 100_000;
 /** Messages that may wait for one replica; it reads them as they arrive. */
@@ -83,8 +83,8 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   const read = new Map<string, number>();
   /** Score of the newest message of the last poll; with the next one the store deletes what was read. */
   let readTo = 0;
-  let asked = MAX_MESSAGES_PER_POLL;
-  let isAnswered = true;
+  let requestedMessages = MAX_MESSAGES_PER_POLL;
+  let wasLastPollAnswered = true;
   let mayBeMore = false;
 
   /** A message counts once, even if the store returned it twice. */
@@ -94,21 +94,24 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
       read.delete(known);
     }
     if (read.has(markOf(text))) return false;
-    read.set(markOf(text), now() + 2 * MESSAGE_OPENS_MS);
+    read.set(markOf(text), now() + 2 * SEALED_MESSAGE_TTL_MS);
     return true;
   }
 
   function sealFor(replica: string, message: string): SealedMessage {
-    return { replica, text: seal(ring, PURPOSE, [replica], message, now() + MESSAGE_OPENS_MS) };
+    return {
+      replica,
+      text: seal(ring, PURPOSE, [replica], message, now() + SEALED_MESSAGE_TTL_MS),
+    };
   }
 
-  async function leave(replica: string, message: string): Promise<DeliveryResult> {
+  async function enqueue(replica: string, message: string): Promise<DeliveryResult> {
     const left = await link.enqueueMessages([sealFor(replica, message)], MESSAGE_TTL_MS);
     if (left === 'full') return 'unavailable';
     return left === 'gone' ? 'nobody' : 'told';
   }
 
-  async function leaveForAll(message: string): Promise<'told' | 'unavailable'> {
+  async function enqueueForAll(message: string): Promise<'told' | 'unavailable'> {
     const sealed = (await link.replicas()).map((replica) => sealFor(replica, message));
     const own = sealed.find(({ replica }) => replica === self)?.text;
     if (own === undefined) return 'unavailable';
@@ -118,7 +121,7 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
     return isReceived() ? 'told' : 'unavailable';
   }
 
-  async function unlessDown<T>(ask: () => Promise<T>): Promise<T | 'unavailable'> {
+  async function ifReachable<T>(ask: () => Promise<T>): Promise<T | 'unavailable'> {
     if (!isReachable()) return 'unavailable';
     try {
       return await ask();
@@ -132,22 +135,26 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
     self,
     async send(replica, message) {
       const text = JSON.stringify(message);
-      return text.length > MAX_MESSAGE_CHARS ? 'nobody' : unlessDown(() => leave(replica, text));
+      return text.length > MAX_MESSAGE_CHARS ? 'nobody' : ifReachable(() => enqueue(replica, text));
     },
     async publish(message) {
       const text = JSON.stringify(message);
-      return text.length > MAX_MESSAGE_CHARS ? 'unavailable' : unlessDown(() => leaveForAll(text));
+      return text.length > MAX_MESSAGE_CHARS
+        ? 'unavailable'
+        : ifReachable(() => enqueueForAll(text));
     },
     onMessage: (listener) => void listeners.push(listener),
     ask() {
-      asked = isAnswered ? Math.min(Math.max(1, 2 * asked), MAX_MESSAGES_PER_POLL) : 0;
-      isAnswered = false;
-      return { readTo, maxMessages: asked };
+      requestedMessages = wasLastPollAnswered
+        ? Math.min(Math.max(1, 2 * requestedMessages), MAX_MESSAGES_PER_POLL)
+        : 0;
+      wasLastPollAnswered = false;
+      return { readTo, maxMessages: requestedMessages };
     },
     mayBeMore: () => mayBeMore,
     note(found) {
-      isAnswered = true;
-      mayBeMore = found.length === asked;
+      wasLastPollAnswered = true;
+      mayBeMore = found.length === requestedMessages;
       readTo = found.at(-1)?.at ?? 0;
       for (const { text } of found) {
         const payload = open(ring, PURPOSE, [self], text, now(), MAX_SEALED_CHARS);

@@ -6,7 +6,7 @@
 import type { Principal } from '../policy/principal.js';
 import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
-import { LiveTable } from './live-map.js';
+import { LiveMap } from './live-map.js';
 
 /** Beyond this number the oldest are forgotten first. */
 const MAX_REMEMBERED = 4096;
@@ -40,12 +40,12 @@ function keyOf(session: string, id: RequestId): string {
 }
 
 /** Tasks of one caller, and in total, beyond which the oldest are forgotten first. */
-export const MAX_TASKS_A_CALLER = 256;
+export const MAX_TASKS_PER_CALLER = 256;
 const MAX_TASKS = 10_000;
 /** Input requests of one task that are remembered as sent. */
-const MAX_ASKED_A_TASK = 64;
+const MAX_INPUT_REQUESTS_PER_TASK = 64;
 
-type Given = { readonly task: OpenedTask; readonly asked: Set<string> };
+type TaskEntry = { readonly task: OpenedTask; readonly asked: Set<string> };
 
 type GivenTasks = {
   /** Enters a task that has just begun; an earlier one with its id has ended. */
@@ -57,7 +57,7 @@ type GivenTasks = {
   inputRequestsOf(
     caller: string,
     id: string,
-  ): { has(requestHash: string): boolean; add(question: string): void };
+  ): { has(requestHash: string): boolean; add(requestHash: string): void };
 };
 
 /**
@@ -65,22 +65,22 @@ type GivenTasks = {
  * about one can be passed on under the id that its client knows.
  */
 export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
-  const callers = new Map<string, Map<string, Given>>();
+  const callers = new Map<string, Map<string, TaskEntry>>();
   let size = 0;
 
-  function forgetOldest(caller: string, tasks: Map<string, Given>): void {
+  function forgetOldest(caller: string, tasks: Map<string, TaskEntry>): void {
     const [oldest] = tasks.keys();
     if (oldest !== undefined && tasks.delete(oldest)) size -= 1;
     if (tasks.size === 0) callers.delete(caller);
   }
 
-  function enter(caller: string, given: Given): void {
+  function enter(caller: string, given: TaskEntry): void {
     const before = callers.get(caller);
     if (before?.delete(given.task.id) === true) size -= 1;
-    if (before !== undefined && before.size >= MAX_TASKS_A_CALLER) forgetOldest(caller, before);
+    if (before !== undefined && before.size >= MAX_TASKS_PER_CALLER) forgetOldest(caller, before);
     const [oldest] = callers;
     if (size >= maxTasks && oldest !== undefined) forgetOldest(...oldest);
-    const tasks = callers.get(caller) ?? new Map<string, Given>();
+    const tasks = callers.get(caller) ?? new Map<string, TaskEntry>();
     callers.set(caller, tasks);
     tasks.set(given.task.id, given);
     size += 1;
@@ -99,7 +99,8 @@ export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
       return {
         has: (requestHash) => asked?.has(requestHash) === true,
         add(requestHash) {
-          if (asked !== undefined && asked.size < MAX_ASKED_A_TASK) asked.add(requestHash);
+          if (asked !== undefined && asked.size < MAX_INPUT_REQUESTS_PER_TASK)
+            asked.add(requestHash);
         },
       };
     },
@@ -127,7 +128,7 @@ type LiveProgress = {
  * ones displace it.
  */
 export function createLiveProgress(): LiveProgress {
-  const live = new LiveTable<string, LiveCount>();
+  const live = new LiveMap<string, LiveCount>();
   const kept = new Set<string>();
   return {
     enter(session, token, count) {
@@ -198,7 +199,7 @@ type OpenedSession = SessionFacts & {
 };
 
 const REMEMBERED_MS = 60_000;
-const MAX_A_CALLER = 32;
+const MAX_SESSIONS_PER_CALLER = 32;
 
 type Entry = { readonly opened: OpenedSession; readonly untilMs: number };
 
@@ -222,7 +223,7 @@ export function createOpenedSessions(
       own.delete(key);
       return undefined;
     }
-    if (own.size >= MAX_A_CALLER) own.clear();
+    if (own.size >= MAX_SESSIONS_PER_CALLER) own.clear();
     own.set(key, { opened, untilMs: now() + REMEMBERED_MS });
     known.set(principal, own);
     return opened;
@@ -247,7 +248,7 @@ type RunningStreams = {
  * reaches its own sessions only. A stream that another replica holds ends at the idle limit.
  */
 export function createRunningStreams(): RunningStreams {
-  const running = new LiveTable<string, { readonly session: string; readonly end: () => void }>();
+  const running = new LiveMap<string, { readonly session: string; readonly end: () => void }>();
   return {
     enter(session, id, end) {
       const key = keyOf(session, id);

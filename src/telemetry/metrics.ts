@@ -119,7 +119,7 @@ const MISNAMED = [
 const SEPARATOR = '\u0000';
 
 /** Collects written values and publishes them at the scrape, because each publication costs a lookup. */
-function createLate(): {
+function createDeferredWriter(): {
   /** Sums up what is written. */
   sum(publish: (sum: number) => void): Write;
   /** Keeps what was written last. */
@@ -155,7 +155,7 @@ function createLate(): {
   };
 }
 
-function childMaker(
+function createSeriesFactory(
   name: string,
   row: MetricRow,
   registry: Registry,
@@ -163,7 +163,7 @@ function childMaker(
   const options = { name, help: row.help, labelNames: row.labels, registers: [registry] };
   switch (row.kind) {
     case 'counter': {
-      const late = createLate();
+      const late = createDeferredWriter();
       const metric = new Counter({ ...options, collect: late.flush });
       return {
         child(labels) {
@@ -179,7 +179,7 @@ function childMaker(
       };
     }
     case 'gauge': {
-      const late = createLate();
+      const late = createDeferredWriter();
       const metric = new Gauge({ ...options, collect: late.flush });
       return {
         child(labels) {
@@ -205,7 +205,7 @@ function childMaker(
  * Beyond `maxSeries` everything counts under `_OTHER`. Values are not checked here.
  */
 function createFamily(name: string, row: MetricRow, registry: Registry, maxSeries: number): Family {
-  const { child, clear } = childMaker(name, row, registry);
+  const { child, clear } = createSeriesFactory(name, row, registry);
   const children = new Map<string, Write>();
   const other = row.labels.map(() => OTHER);
 
@@ -323,7 +323,7 @@ function upstreamErrorType({ decision, result }: RequestRecord): string {
     : 'tool_error';
 }
 
-function isCarried(record: RequestRecord, method: string): boolean {
+function isKnownMethod(record: RequestRecord, method: string): boolean {
   const era = record.client.era;
   return era !== undefined && findMethod(era, 'client', method) !== undefined;
 }
@@ -425,7 +425,7 @@ export function createMetrics(
   return {
     recordRequest(record, totalMs) {
       const { method: named } = record.target;
-      const method = named !== undefined && isCarried(record, named) ? named : OTHER;
+      const method = named !== undefined && isKnownMethod(record, named) ? named : OTHER;
       const tool = toolLabel ? [toolName(record)] : NO_TOOL;
       const labels = { upstream: upstreamLabel(record.upstream), method, tool };
       // A stream is open for as long as its client likes, so its duration means nothing.

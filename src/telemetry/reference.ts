@@ -2,7 +2,7 @@
 // page cannot deviate from them. Pure: it returns text, and the caller writes the files.
 
 import { AUTH_FAILURES_PER_SECOND } from '../audit/audit.js';
-import { INTERVALS_ALLOWED, MAX_LINES_BETWEEN_CHECKPOINTS } from '../audit/chain.js';
+import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../audit/chain.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../audit/sink.js';
 import { LEASE_TIMES } from '../audit/writer-lease.js';
 import { REASON_NAMES, REASONS, type Rendering } from '../policy/reasons.js';
@@ -187,7 +187,7 @@ A restart goes on with the chain that it finds. When a write was interrupted, th
 
 A checkpoint signs, with Ed25519 under the gateway key, the text \`sallyport.checkpoint/2\`, the epoch, the number and hash of the line before it, the time, \`every_ms\` and \`every_lines\`, each ended by a line feed. The next one is due after that time (\`audit.checkpoint.every\`) or that many lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each one also keeps the checkpoints of the others.
 
-\`audit verify\` says first how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or cut off those without a trace. What may stand there is bounded, not how much was cut off: more lines, or more of their own time, than ${INTERVALS_ALLOWED} intervals allow behind a checkpoint of form 2 is a fault, as is a run that ended (\`stopped\`) without a checkpoint behind its end. A pause without lines counts as one interval, and is a note. After a checkpoint of form 1 all this is a note; one of form 1 behind one of form 2 is a fault.
+\`audit verify\` says first how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or cut off those without a trace. What may stand there is bounded, not how much was cut off: more lines, or more of their own time, than ${VERIFIER_MAX_INTERVALS} intervals allow behind a checkpoint of form 2 is a fault, as is a run that ended (\`stopped\`) without a checkpoint behind its end. A pause without lines counts as one interval, and is a note. After a checkpoint of form 1 all this is a note; one of form 1 behind one of form 2 is a fault.
 
 | Exit | Meaning |
 | --- | --- |

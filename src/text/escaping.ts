@@ -31,19 +31,21 @@ const SECRETS =
 /** Masks secrets in foreign text. Linear, never throws, and lengthens the text by a small factor at most. */
 export type MaskText = (text: string) => string;
 
-function unit(character: string): string {
+function escapeUnit(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-function ascii(text: string): string {
+function toAsciiJson(text: string): string {
   const json = JSON.stringify(text);
-  return json.replace(NOT_PRINTABLE_ASCII, unit);
+  return json.replace(NOT_PRINTABLE_ASCII, escapeUnit);
 }
 
 /** A JSON string whose value is exactly `text`, for verified text and the gateway's own. */
 export function quoteVerified(text: string): string {
   if (UNESCAPED.test(text)) return `"${text}"`;
-  return ascii(text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text);
+  return toAsciiJson(
+    text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text,
+  );
 }
 
 /** A JSON string of an id or digest made here from letters, digits, `-`, `_`, `+`, `/`, `:` and `=`. */
@@ -82,7 +84,7 @@ export function cleanForeign(
 
 /** `cleanForeign` as a JSON string. */
 export function quoteForeign(text: string, mask?: MaskText): string {
-  return PLAIN.test(text) ? `"${text}"` : ascii(cleanForeign(text, mask));
+  return PLAIN.test(text) ? `"${text}"` : toAsciiJson(cleanForeign(text, mask));
 }
 
 /** A JSON string, or `null` for undefined. */

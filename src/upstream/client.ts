@@ -15,7 +15,7 @@ import type { ForwardOutcome, LeaveSignal, LegacySseOutcome } from '../protocol/
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import { awaitEndpoint } from './adapters/legacy-sse/endpoint-event.js';
 import type { TranslatedForm } from './adapters/message-translation.js';
-import type { OnBehalf, Presenter, Shown } from './credentials/presenter.js';
+import type { OnBehalf, Presenter, PresentOutcome } from './credentials/presenter.js';
 import { createResponseReader, forwardErrorOf, type OpenReservation } from './response-reader.js';
 
 /** Headers as undici takes them: alternating names and values. */
@@ -124,7 +124,7 @@ export type UpstreamClient = {
     by: Caller,
     form: TranslatedForm,
     signal: LeaveSignal | undefined,
-    mayRest: boolean,
+    mayWaitForInput: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream with a request of the gateway's own; it carries no text of a principal. */
   subscribe(form: TranslatedForm, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
@@ -150,7 +150,7 @@ export type UpstreamClient = {
 /** A client of an upstream that appears to speak Streamable HTTP, with sessions or without. */
 export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream'>;
 
-type Sent = {
+type OutboundRequest = {
   readonly by: OnBehalf;
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly target?: string | undefined;
@@ -174,7 +174,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const own = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
 
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
-  function dispatch(pool: Pool, sent: Sent, signal?: LeaveSignal): Promise<ForwardOutcome> {
+  function dispatch(
+    pool: Pool,
+    sent: OutboundRequest,
+    signal?: LeaveSignal,
+  ): Promise<ForwardOutcome> {
     const shown = presenter.present(sent.by);
     return shown instanceof Promise
       ? shown.then((late) => send(pool, sent, late, signal))
@@ -183,8 +187,8 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 
   function send(
     pool: Pool,
-    { by, method, target = path, headers, body = null }: Sent,
-    shown: Shown,
+    { by, method, target = path, headers, body = null }: OutboundRequest,
+    shown: PresentOutcome,
     signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome> {
     if (typeof shown === 'string') return Promise.resolve({ kind: 'fault', reason: shown });
@@ -193,7 +197,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       if (signal?.aborted === true)
         return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
-        if (isRefused(outcome)) presenter.refused(by, shown);
+        if (isCredentialRejected(outcome)) presenter.refused(by, shown);
         resolve(checkResponse(outcome));
       };
       const reader = createResponseReader(settleOnce, signal, settings.openReservation);
@@ -213,11 +217,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       // A long-lived response must not occupy a connection for calls.
       const pool = admitted.rule.response === 'subscription' ? streams : calls;
       const headers = messageHeaders(admitted);
-      const target = addressOf(admitted.session);
+      const target = messageEndpointOf(admitted.session);
       return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
     },
-    forwardAs(_authorized, by, form, signal, mayRest) {
-      const pool = mayRest ? streams : calls;
+    forwardAs(_authorized, by, form, signal, mayWaitForInput) {
+      const pool = mayWaitForInput ? streams : calls;
       const headers = formHeaders(form.headers);
       const { body, target } = form;
       return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
@@ -253,12 +257,12 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 }
 
 /** The message endpoint of a legacy SSE session; undefined, for the configured URL, elsewhere. */
-export function addressOf(session: SessionRef | undefined): string | undefined {
+export function messageEndpointOf(session: SessionRef | undefined): string | undefined {
   return session?.version === LEGACY_SSE_VERSION ? session.upstreamSession : undefined;
 }
 
 /** True if the upstream rejected the credential (RFC 6750 §3.1). */
-function isRefused(outcome: ForwardOutcome): boolean {
+function isCredentialRejected(outcome: ForwardOutcome): boolean {
   return outcome.kind === 'answer' && (outcome.status === 401 || outcome.status === 403);
 }
 

@@ -146,8 +146,8 @@ async function* framed(
     const startedMs = performance.now();
     const inbound = inboundOf(event, messageReader);
     messageReader.spend(performance.now() - startedMs);
-    const late = inbound instanceof Promise ? await inbound : inbound;
-    if (late !== undefined) yield late;
+    const delayedItem = inbound instanceof Promise ? await inbound : inbound;
+    if (delayedItem !== undefined) yield delayedItem;
   }
 }
 

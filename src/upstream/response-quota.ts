@@ -71,7 +71,7 @@ export function createResponseBufferQuota({
   /** Reservations that hold bytes, oldest first. */
   const holders = new Set<Holder>();
   /** Waiting reservations by upstream, in the order in which the upstreams are served. */
-  const lines = new Map<string, Set<Holder>>();
+  const queues = new Map<string, Set<Holder>>();
   const heldBy = new Map<string, number>();
   let heldBytes = 0;
 
@@ -119,17 +119,17 @@ export function createResponseBufferQuota({
   function serve(): void {
     for (let next = nextThatFits(); next !== undefined; next = nextThatFits()) {
       const { upstream, waiting } = next;
-      const line = lines.get(upstream);
+      const line = queues.get(upstream);
       set(next, waiting?.wanted ?? 0);
       leave(next);
       waiting?.resolve('held');
       // This upstream is served last from now on.
-      if (lines.delete(upstream) && line !== undefined) lines.set(upstream, line);
+      if (queues.delete(upstream) && line !== undefined) queues.set(upstream, line);
     }
   }
 
   function nextThatFits(): Holder | undefined {
-    for (const line of lines.values())
+    for (const line of queues.values())
       for (const holder of line)
         if (holder.waiting !== undefined && fits(holder, holder.waiting.wanted)) return holder;
     return undefined;
@@ -142,15 +142,15 @@ export function createResponseBufferQuota({
     setTimeout(() => {
       isPacing = false;
       serve();
-      if (lines.size > 0) pace();
+      if (queues.size > 0) pace();
     }, PACE_MS);
   }
 
   function leave(holder: Holder): void {
     holder.waiting = undefined;
-    const line = lines.get(holder.upstream);
+    const line = queues.get(holder.upstream);
     line?.delete(holder);
-    if (line?.size === 0) lines.delete(holder.upstream);
+    if (line?.size === 0) queues.delete(holder.upstream);
   }
 
   function wait(holder: Holder, wanted: number): Promise<ReservationOutcome> {
@@ -166,8 +166,8 @@ export function createResponseBufferQuota({
           resolve(outcome);
         },
       };
-      const line = lines.get(holder.upstream);
-      if (line === undefined) lines.set(holder.upstream, new Set([holder]));
+      const line = queues.get(holder.upstream);
+      if (line === undefined) queues.set(holder.upstream, new Set([holder]));
       else line.add(holder);
       pace();
     });
@@ -181,7 +181,7 @@ export function createResponseBufferQuota({
           const isMore = bytes > holder.bytes;
           if (isMore && !fits(holder, bytes)) return wait(holder, bytes);
           set(holder, bytes);
-          if (!isMore && lines.size > 0) serve();
+          if (!isMore && queues.size > 0) serve();
           return undefined;
         },
         release() {
@@ -189,7 +189,7 @@ export function createResponseBufferQuota({
           leave(holder);
           set(holder, 0);
           waiting?.resolve('overloaded');
-          if (lines.size > 0) serve();
+          if (queues.size > 0) serve();
         },
       };
     },

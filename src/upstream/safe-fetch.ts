@@ -95,7 +95,7 @@ type LookupCallback = (
   family?: number,
 ) => void;
 
-function refusal(network: Network): Error {
+function refusedAddressError(network: Network): Error {
   const error = new Error(`the address lies outside the allowed network (${network})`);
   return Object.assign(error, { code: REFUSED_ADDRESS });
 }
@@ -112,7 +112,7 @@ function guardLookup(network: Network, lookup: LookupAll) {
       if (error !== null) return callback(error, []);
       const first = addresses[0];
       const isAllowed = addresses.every(({ address }) => isAddressAllowed(address, network));
-      if (first === undefined || !isAllowed) return callback(refusal(network), []);
+      if (first === undefined || !isAllowed) return callback(refusedAddressError(network), []);
       if (options.all === true) return callback(null, addresses);
       callback(null, first.address, first.family);
     });
@@ -129,7 +129,7 @@ function hasPinnedKey(socket: Socket, pins: readonly string[]): boolean {
 
 /** Undefined if the peer has an allowed address and, where keys are pinned, a pinned key. */
 function peerErrorOf(socket: Socket, network: Network, pins: readonly string[]): Error | undefined {
-  if (!isPeerAllowed(socket, network)) return refusal(network);
+  if (!isPeerAllowed(socket, network)) return refusedAddressError(network);
   if (hasPinnedKey(socket, pins)) return undefined;
   const error = new Error("the server's key is none of those that are pinned");
   return Object.assign(error, { code: UNPINNED_KEY });
@@ -175,7 +175,8 @@ export function connectOptionsFor(
       callback(error, null);
     }
     const host = bareHost(options.hostname);
-    if (isIP(host) !== 0 && !isAddressAllowed(host, network)) return fail(refusal(network));
+    if (isIP(host) !== 0 && !isAddressAllowed(host, network))
+      return fail(refusedAddressError(network));
     const named = serverName === undefined ? options : { ...options, servername: serverName };
     connect(named, (...[error, socket]) => {
       if (error !== null) return fail(error);
@@ -235,7 +236,7 @@ export type FormOutcome =
       readonly contentType: string;
       readonly bytes: Uint8Array;
     }
-  | Refused;
+  | FailedFetch;
 
 export type PostForm = (url: URL, form: FormRequest, rule: FetchRule) => Promise<FormOutcome>;
 
@@ -256,9 +257,9 @@ const MAX_TARGET_LENGTH = 200;
 const MAX_CONNECTIONS = 64;
 const REQUEST_HEADERS = { accept: 'application/json', 'accept-encoding': 'identity' };
 
-type Refused = Extract<FetchOutcome, { readonly ok: false }>;
+type FailedFetch = Extract<FetchOutcome, { readonly ok: false }>;
 
-function refuse(why: FetchError, detail: string): Refused {
+function failedFetch(why: FetchError, detail: string): FailedFetch {
   return { ok: false, why, detail };
 }
 
@@ -267,13 +268,13 @@ function networkFor(url: URL, rule: FetchRule): Network {
   return rule.origins === undefined || rule.origins.includes(url.origin) ? rule.network : 'public';
 }
 
-function findUrlError(url: URL, network: Network): Refused | undefined {
+function findUrlError(url: URL, network: Network): FailedFetch | undefined {
   if (url.username !== '' || url.password !== '') {
-    return refuse('invalid', 'the URL carries credentials');
+    return failedFetch('invalid', 'the URL carries credentials');
   }
   const isPlainAllowed = network === 'loopback' && url.protocol === 'http:';
   if (url.protocol === 'https:' || isPlainAllowed) return undefined;
-  return refuse('refused-address', 'the URL must be https');
+  return failedFetch('refused-address', 'the URL must be https');
 }
 
 /**
@@ -290,16 +291,16 @@ function findHeadError(
   response: Dispatcher.ResponseData,
   url: URL,
   takesErrors: boolean,
-): Refused | undefined {
+): FailedFetch | undefined {
   const { statusCode, headers } = response;
   if (statusCode >= 300 && statusCode < 400) {
-    return refuse('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
+    return failedFetch('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
   }
   const isResponse = statusCode === 200 || (takesErrors && statusCode >= 400);
-  if (!isResponse) return refuse('status', `answered with status ${statusCode}`);
+  if (!isResponse) return failedFetch('status', `answered with status ${statusCode}`);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return undefined;
-  return refuse('invalid', 'answered with a content encoding that was not asked for');
+  return failedFetch('invalid', 'answered with a content encoding that was not asked for');
 }
 
 /**
@@ -338,7 +339,7 @@ async function requestOnce(
   url: URL,
   form: FormRequest | undefined,
   { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
-): Promise<Received | Refused> {
+): Promise<Received | FailedFetch> {
   const response = await agent.request({
     origin: url.origin,
     path: url.pathname + url.search,
@@ -356,31 +357,32 @@ async function requestOnce(
   }
   const bytes = await readBody(response.body, maxBytes);
   return bytes === undefined
-    ? refuse('too-large', `answered with more than ${maxBytes} bytes`)
+    ? failedFetch('too-large', `answered with more than ${maxBytes} bytes`)
     : { response, bytes };
 }
 
-function readDocument(received: Received | Refused): FetchOutcome {
+function readDocument(received: Received | FailedFetch): FetchOutcome {
   if ('ok' in received) return received;
   const parsed = parseBody(received.bytes);
-  if (parsed === undefined) return refuse('invalid', 'answered with something that is not JSON');
+  if (parsed === undefined)
+    return failedFetch('invalid', 'answered with something that is not JSON');
   return { ok: true, value: parsed.value, headers: received.response.headers };
 }
 
-function readResponse(received: Received | Refused): FormOutcome {
+function readResponse(received: Received | FailedFetch): FormOutcome {
   if ('ok' in received) return received;
   const { statusCode: status, headers } = received.response;
   const contentType = String(headers['content-type'] ?? '');
   return { ok: true, status, contentType, bytes: received.bytes };
 }
 
-function describeFailure(error: unknown, hasTimedOut: boolean, network: Network): Refused {
-  if (hasTimedOut) return refuse('timeout', 'did not answer in time');
+function describeFailure(error: unknown, hasTimedOut: boolean, network: Network): FailedFetch {
+  if (hasTimedOut) return failedFetch('timeout', 'did not answer in time');
   if (isRefusedAddress(error)) {
-    return refuse('refused-address', `resolves outside the allowed network (${network})`);
+    return failedFetch('refused-address', `resolves outside the allowed network (${network})`);
   }
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
-  return refuse('unreachable', `could not be reached (${code})`);
+  return failedFetch('unreachable', `could not be reached (${code})`);
 }
 
 /**
@@ -396,7 +398,11 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
     loopback: agentFor('loopback'),
   };
 
-  async function run(url: URL, rule: FetchRule, form?: FormRequest): Promise<Received | Refused> {
+  async function run(
+    url: URL,
+    rule: FetchRule,
+    form?: FormRequest,
+  ): Promise<Received | FailedFetch> {
     const network = networkFor(url, rule);
     const refused = findUrlError(url, network);
     if (refused !== undefined) return refused;

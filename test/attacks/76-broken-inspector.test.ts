@@ -35,11 +35,11 @@ vi.mock('../../src/inspection/prefilter/prefilter.js', async (load) => {
 });
 vi.mock('../../src/inspection/requests.js', async (load) => {
   const real = await load<typeof import('../../src/inspection/requests.js')>();
-  const guardClosely: typeof real.guardClosely = (input) => {
+  const guardFully: typeof real.guardFully = (input) => {
     if (broken.guard) throw new Error('the guard is broken');
-    return real.guardClosely(input);
+    return real.guardFully(input);
   };
-  return { ...real, guardClosely };
+  return { ...real, guardFully };
 });
 vi.mock('../../src/inspection/lists.js', async (load) => {
   const real = await load<typeof import('../../src/inspection/lists.js')>();

@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { doJob } from '../../src/inspection/jobs.js';
+import { runJob } from '../../src/inspection/jobs.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { listenOn } from '../support/listening.js';
@@ -20,10 +20,10 @@ const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
 
 vi.mock('../../src/gateway/worker/worker.js', () => ({
   createInspectionWorker: () => ({
-    async run(job: Parameters<typeof doJob>[0]) {
+    async run(job: Parameters<typeof runJob>[0]) {
       jobs.begun += 1;
       await jobs.held;
-      return doJob(job);
+      return runJob(job);
     },
     close: async () => undefined,
   }),

@@ -9,7 +9,7 @@ import {
   type Classified,
   classifyPost,
   respondToRequest,
-  type Story,
+  type ServerContent,
 } from '../../src/dev/demo-protocol.js';
 import type { Json, JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
 import { isObject } from '../../src/protocol/jsonrpc.js';
@@ -86,7 +86,7 @@ export type HostileUpstream = {
   /** What tools/list shows, per request. */
   offer(tools: (request: HostileRequest) => readonly JsonObject[]): void;
   /** What it calls itself. */
-  introduce(serverInfo: Story['serverInfo']): void;
+  introduce(serverInfo: ServerContent['serverInfo']): void;
   /** What tools/call answers. */
   answerCalls(answer: (name: string, args: JsonObject) => JsonObject | undefined): void;
   seen(): readonly HostileRequest[];
@@ -135,7 +135,7 @@ type Hostile = {
   order: Order;
   once: Order[];
   tools: (request: HostileRequest) => readonly JsonObject[];
-  serverInfo: Story['serverInfo'];
+  serverInfo: ServerContent['serverInfo'];
   call: (name: string, args: JsonObject) => JsonObject | undefined;
   readonly seen: HostileRequest[];
   readonly sessions: Set<string>;
@@ -144,7 +144,7 @@ type Hostile = {
   closedBytes: number;
 };
 
-function storyFor(hostile: Hostile, request: HostileRequest): Story {
+function storyFor(hostile: Hostile, request: HostileRequest): ServerContent {
   return {
     serverInfo: hostile.serverInfo,
     instructions: undefined,

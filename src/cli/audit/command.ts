@@ -53,7 +53,7 @@ export function runAuditExport(_: object, io: CliIo): Promise<number> {
 
 type Parsed = { readonly [name: string]: string | boolean | readonly string[] | undefined };
 
-function withChoice(command: Commander): Commander {
+function withFileOptions(command: Commander): Commander {
   return command.option('-c, --config <file>', 'the gateway file, for the place of its audit file');
 }
 
@@ -62,13 +62,13 @@ function text(options: Parsed, name: string): Record<string, string> {
   return typeof value === 'string' ? { [name]: value } : {};
 }
 
-function configureReading(
+function configureReadCommands(
   command: Commander,
   io: CliIo,
   ports: AuditPorts,
   finish: (code: number) => void,
 ): void {
-  withChoice(command.command('tail').description('show the last events'))
+  withFileOptions(command.command('tail').description('show the last events'))
     .argument('[files...]', 'audit files')
     .option('-f, --follow', 'go on with those to come')
     .option('--json', 'print the lines as they are')
@@ -86,7 +86,7 @@ function configureReading(
         ),
       ),
     );
-  withChoice(command.command('query').description('print the events that match'))
+  withFileOptions(command.command('query').description('print the events that match'))
     .argument('[files...]', 'audit files')
     .option('--type <type>', 'type of event, such as mcp.decision')
     .option('--subject <subject>', 'subject of the caller, exactly')
@@ -99,7 +99,7 @@ function configureReading(
       const given = Object.assign({}, ...named.map((name) => text(options, name)));
       finish(await runAuditQuery({ files, ...given, json: options['json'] === true }, io, ports));
     });
-  withChoice(command.command('show').description('print all of one event or decision'))
+  withFileOptions(command.command('show').description('print all of one event or decision'))
     .argument('<id>', 'id of a decision or an event')
     .argument('[files...]', 'audit files')
     .option('--json', 'print the lines as they are')
@@ -114,7 +114,7 @@ function configureReading(
     );
 }
 
-function configureChecking(
+function configureVerifyCommands(
   command: Commander,
   io: CliIo,
   ports: AuditPorts,
@@ -141,7 +141,7 @@ function configureChecking(
         ),
       );
     });
-  withChoice(command.command('hash').description('print the keyed digests of a value'))
+  withFileOptions(command.command('hash').description('print the keyed digests of a value'))
     .argument('<value>', 'the value to find')
     .option('--json', 'print JSON')
     .action(async (value: string, options: Parsed) =>
@@ -172,8 +172,8 @@ export function auditCommand(io: CliIo, ports: AuditPorts): Command {
       'sallyport audit verify audit.jsonl.1 audit.jsonl --key sallyport-public-1:…',
     ],
     configure(command, finish) {
-      configureReading(command, io, ports, finish);
-      configureChecking(command, io, ports, finish);
+      configureReadCommands(command, io, ports, finish);
+      configureVerifyCommands(command, io, ports, finish);
     },
   };
 }

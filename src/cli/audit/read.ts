@@ -32,11 +32,11 @@ export type AuditFilePorts = {
   readonly wait: (ms: number) => Promise<boolean>;
 };
 
-type FileChoice = { readonly files: readonly string[]; readonly config?: string };
+type FileSelection = { readonly files: readonly string[]; readonly config?: string };
 
 /** The audit files to read, as absolute paths, or an error sentence if there are none. */
 async function chooseFiles(
-  choice: FileChoice,
+  choice: FileSelection,
   io: CliIo,
   ports: AuditFilePorts,
 ): Promise<readonly string[] | string> {
@@ -103,9 +103,9 @@ async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGe
 /** Lines that `tail` shows before it follows the file. */
 const TAIL_LINES = 20;
 
-type AuditTailOptions = FileChoice & { readonly follow?: boolean; readonly json?: boolean };
+type AuditTailOptions = FileSelection & { readonly follow?: boolean; readonly json?: boolean };
 
-type AuditQueryOptions = FileChoice & {
+type AuditQueryOptions = FileSelection & {
   readonly type?: string;
   readonly subject?: string;
   readonly upstream?: string;
@@ -115,7 +115,7 @@ type AuditQueryOptions = FileChoice & {
   readonly json?: boolean;
 };
 
-type AuditShowOptions = FileChoice & { readonly id: string; readonly json?: boolean };
+type AuditShowOptions = FileSelection & { readonly id: string; readonly json?: boolean };
 
 const UNIT_MS = new Map([
   ['s', 1_000],
@@ -132,20 +132,20 @@ function readSince(text: string, nowMs: number): number | undefined {
   return Number.isNaN(at) ? undefined : at;
 }
 
-type Found = { readonly line: string; readonly record: AuditRecord };
+type FoundEvent = { readonly line: string; readonly record: AuditRecord };
 
-function print({ line, record }: Found, io: CliIo, isJson: boolean | undefined): void {
+function print({ line, record }: FoundEvent, io: CliIo, isJson: boolean | undefined): void {
   // The gateway writes printable ASCII; a modified line may contain anything.
   io.stdout(`${isJson ? makeVisible(line) : renderAuditRow(record)}\n`);
 }
 
-function complain(error: unknown, io: CliIo): number {
+function printError(error: unknown, io: CliIo): number {
   io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
   return EXIT_UNCHECKED;
 }
 
 async function withFiles(
-  choice: FileChoice,
+  choice: FileSelection,
   io: CliIo,
   ports: AuditFilePorts,
   run: (files: readonly string[]) => Promise<number>,
@@ -158,12 +158,12 @@ async function withFiles(
   try {
     return await run(files);
   } catch (error) {
-    return complain(error, io);
+    return printError(error, io);
   }
 }
 
 /** Every event of the files, oldest first, with its line. Lines that are not events are skipped. */
-async function* readRecords(files: readonly string[]): AsyncGenerator<Found> {
+async function* readRecords(files: readonly string[]): AsyncGenerator<FoundEvent> {
   for (const file of files) {
     for await (const line of readLines(file)) {
       const record = readAuditLine(line);
@@ -172,8 +172,8 @@ async function* readRecords(files: readonly string[]): AsyncGenerator<Found> {
   }
 }
 
-async function lastRecords(files: readonly string[]): Promise<readonly Found[]> {
-  let last: Found[] = [];
+async function lastRecords(files: readonly string[]): Promise<readonly FoundEvent[]> {
+  let last: FoundEvent[] = [];
   for await (const found of readRecords(files)) {
     last.push(found);
     if (last.length > TAIL_LINES * 2) last = last.slice(-TAIL_LINES);

@@ -48,11 +48,11 @@ async function readHead(text: string, cwd: string): Promise<ChainHead | undefine
 
 /** The raw public keys in a text: lines of `keys public`, a JWK or JWK Set, or PEM. */
 function publicKeysOf(text: string): readonly string[] {
-  const ours = text
+  const gatewayKeys = text
     .trim()
     .split('\n')
     .map((line) => PUBLIC_TEXT.exec(line.trim())?.[1]);
-  const known = ours.filter((key): key is string => key !== undefined);
+  const known = gatewayKeys.filter((key): key is string => key !== undefined);
   if (known.length > 0) return known;
   try {
     if (text.includes('-----BEGIN'))
@@ -111,15 +111,15 @@ async function verifyFiles(options: AuditVerifyOptions, cwd: string): Promise<Ch
 /** The lines that could have been rewritten undetected: printed first, whatever the result. */
 function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): string {
   const { lines: count, fromSeq } = unsigned;
-  const some = `${count} line${count === 1 ? '' : 's'}`;
+  const lineCount = `${count} line${count === 1 ? '' : 's'}`;
   const from = fromSeq === undefined ? '' : `, from sequence number ${fromSeq} on,`;
-  const those =
+  const consequence =
     count === 0
       ? 'unsigned: 0 lines'
-      : `unsigned: ${some}${from} could have been rewritten or cut off`;
+      : `unsigned: ${lineCount}${from} could have been rewritten or cut off`;
   return hasKey || count === lines
-    ? those
-    : `${those}; without --key, all ${lines} could have been rewritten`;
+    ? consequence
+    : `${consequence}; without --key, all ${lines} could have been rewritten`;
 }
 
 function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {

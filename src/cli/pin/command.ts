@@ -28,13 +28,15 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
 }
 
 function addFetch(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
-  shared(command.command('fetch').argument('[upstream]', 'all of them unless one is named'))
+  withSharedOptions(
+    command.command('fetch').argument('[upstream]', 'all of them unless one is named'),
+  )
     .description('Write what upstreams offer into their lock files, pending until approved.')
     .option('--approve', 'approve exactly what is offered now')
     .option('--by <name>', 'who approves')
     .option('--note <text>', 'why')
     .action(async (upstream: string | undefined, options: PinFetchOptions) =>
-      finish(await runPinFetch({ ...options, ...named(upstream) }, io, ports)),
+      finish(await runPinFetch({ ...options, ...withNameOptions(upstream) }, io, ports)),
     );
 }
 
@@ -44,16 +46,18 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
     { name: 'verify', text: 'Check that upstreams offer what is pinned.', run: runPinVerify },
   ];
   for (const { name, text, run } of checks) {
-    shared(command.command(name).argument('[upstream]', 'all strict ones unless one is named'))
+    withSharedOptions(
+      command.command(name).argument('[upstream]', 'all strict ones unless one is named'),
+    )
       .description(text)
       .action(async (upstream: string | undefined, options: PinFetchOptions) =>
-        finish(await run({ ...options, ...named(upstream) }, io, ports)),
+        finish(await run({ ...options, ...withNameOptions(upstream) }, io, ports)),
       );
   }
 }
 
 function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
-  decided(command, 'approve')
+  decisionCommand(command, 'approve')
     .description('Approve the definition with this digest.')
     .requiredOption('--digest <sha256:hex>', 'digest of the definition that was reviewed')
     .requiredOption('--by <name>', 'who approves')
@@ -61,31 +65,31 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
     .action(async (upstream: string, name: string, options: PinApproveOptions) =>
       finish(await runPinApprove({ ...options, upstream, name }, io, ports)),
     );
-  decided(command, 'block')
+  decisionCommand(command, 'block')
     .description('Block a name, whatever it offers, until a digest of it is approved.')
     .action(async (upstream: string, name: string, options: PinApproveOptions) =>
       finish(await runPinBlock({ ...options, upstream, name }, io, ports)),
     );
 }
 
-function decided(command: Commander, word: string): Commander {
+function decisionCommand(command: Commander, word: string): Commander {
   const added = command
     .command(word)
     .argument('<upstream>', 'name of the upstream')
     .argument('<tool>', 'name of the tool; of a template, its uriTemplate');
-  return shared(added).addOption(
+  return withSharedOptions(added).addOption(
     new Option('--kind <kind>', 'what the name is of')
       .choices(['tool', 'prompt', 'template', 'resource', 'instructions'])
       .default('tool'),
   );
 }
 
-function shared(command: Commander): Commander {
+function withSharedOptions(command: Commander): Commander {
   return command
     .requiredOption('-c, --config <file>', 'the gateway file')
     .option('--json', 'print JSON');
 }
 
-function named(upstream: string | undefined): { readonly upstream?: string } {
+function withNameOptions(upstream: string | undefined): { readonly upstream?: string } {
   return upstream === undefined ? {} : { upstream };
 }

@@ -76,8 +76,8 @@ export function readFolder(config: string, io: CliIo, ports: PinPorts): PinFolde
 /** True if the gateway file has the upstream; otherwise prints an error with a suggestion. */
 export function checkUpstream(name: string, known: readonly string[], io: CliIo): boolean {
   if (known.includes(name)) return true;
-  const near = nearestCandidate(name, known);
-  const suggestionText = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+  const nearest = nearestCandidate(name, known);
+  const suggestionText = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`;
   io.stderr(`error: no upstream has this name${suggestionText}\n`);
   return false;
 }
@@ -202,7 +202,7 @@ export function readTargets(
   options: PinOptions,
   io: CliIo,
   ports: PinPorts,
-  isMeant: (upstream: UpstreamSettings) => boolean,
+  isSelected: (upstream: UpstreamSettings) => boolean,
 ): readonly PinTarget[] | undefined {
   const settings = readSettings(options.config, io, ports);
   if (settings === undefined) return undefined;
@@ -210,18 +210,20 @@ export function readTargets(
   const all = [...settings.upstreams.values()];
   const names = all.map(({ name }) => name);
   if (named !== undefined && !checkUpstream(named, names, io)) return undefined;
-  const meant = all.filter((one) => (named === undefined ? isMeant(one) : one.name === named));
+  const selected = all.filter((one) =>
+    named === undefined ? isSelected(one) : one.name === named,
+  );
   // Reads all lock files before it gives up, so that one run prints every mistake.
-  const targets = meant.map((one) => ({
+  const targets = selected.map((one) => ({
     settings: one,
     gateway: settings,
     locked: readLockFile(settings.pinsDir, one.name, io, ports),
   }));
-  const read = targets.filter(isRead);
+  const read = targets.filter(hasLockFile);
   return read.length === targets.length ? read : undefined;
 }
 
-function isRead<Read extends Omit<PinTarget, 'locked'>>(
+function hasLockFile<Read extends Omit<PinTarget, 'locked'>>(
   target: Read & { readonly locked: LockFile | 'invalid' },
 ): target is Read & PinTarget {
   return target.locked !== 'invalid';

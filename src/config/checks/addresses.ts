@@ -4,14 +4,14 @@
 // addresses within their network. WHATWG URL; special-purpose ranges of RFC 6890, as ipaddr.js classes them.
 
 import ipaddr from 'ipaddr.js';
-import type { FilePath, Report } from '../diagnostics.js';
+import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { Network } from '../settings.js';
 import { readDurationMs } from '../units.js';
 import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
 
 /** True for localhost, names under it (RFC 6761 §6.3), 127.0.0.0/8 and ::1. */
 export function isLoopbackHost(host: string): boolean {
-  const bare = bareHost(host).toLowerCase();
+  const bare = withoutBrackets(host).toLowerCase();
   if (bare === 'localhost' || bare.endsWith('.localhost')) return true;
   return rangeOf(bare) === 'loopback';
 }
@@ -37,7 +37,7 @@ function isAddressOrRange(value: string): boolean {
  */
 function networkOfHost(host: string): Network | 'none' | undefined {
   if (isLoopbackHost(host)) return 'loopback';
-  const range = rangeOf(bareHost(host));
+  const range = rangeOf(withoutBrackets(host));
   if (range === undefined) return undefined;
   if (range === 'unicast') return 'public';
   return range === 'private' || range === 'uniqueLocal' ? 'private' : 'none';
@@ -72,7 +72,7 @@ export function suggestPath(path: string): string | undefined {
   return plain !== path && findPathError(plain) === undefined ? plain : undefined;
 }
 
-function bareHost(host: string): string {
+function withoutBrackets(host: string): string {
   return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
 }
 
@@ -88,7 +88,7 @@ export function isLoopbackGateway(root: unknown): boolean {
 }
 
 /** Checks `publicUrl`: https unless on loopback, in normal form, with nothing a resource identifier excludes. */
-export function checkPublicUrl(root: unknown, report: Report): void {
+export function checkPublicUrl(root: unknown, report: ReportDiagnostic): void {
   const written = textAt(root, ['publicUrl']);
   if (written === undefined) return;
   const url = checkUrl(['publicUrl'], written, report);
@@ -103,7 +103,11 @@ export function checkPublicUrl(root: unknown, report: Report): void {
 }
 
 /** Reports what is invalid in any configured URL. Returns `undefined` if the URL cannot be checked further. */
-export function checkUrl(path: FilePath, written: string, report: Report): URL | undefined {
+export function checkUrl(
+  path: FilePath,
+  written: string,
+  report: ReportDiagnostic,
+): URL | undefined {
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     report(path, 'expected an http or https URL');
@@ -117,7 +121,12 @@ export function checkUrl(path: FilePath, written: string, report: Report): URL |
   return url;
 }
 
-function checkNormalForm(path: FilePath, written: string, url: URL, report: Report): void {
+function checkNormalForm(
+  path: FilePath,
+  written: string,
+  url: URL,
+  report: ReportDiagnostic,
+): void {
   if (written.includes('#')) {
     report(path, 'a URL here has no fragment');
     return;
@@ -129,7 +138,7 @@ function checkNormalForm(path: FilePath, written: string, url: URL, report: Repo
   });
 }
 
-function refusePlainHttp(path: FilePath, url: URL, report: Report): void {
+function refusePlainHttp(path: FilePath, url: URL, report: ReportDiagnostic): void {
   report(path, 'plain http is possible only on loopback', {
     rule: 'unsafe',
     suggestion: `https://${url.host}${url.pathname.replace(/\/$/, '')}`,
@@ -137,12 +146,17 @@ function refusePlainHttp(path: FilePath, url: URL, report: Report): void {
 }
 
 /** Checks the URL of one upstream and its network. */
-export function checkUpstreamUrl(root: unknown, name: string, report: Report): void {
+export function checkUpstreamUrl(root: unknown, name: string, report: ReportDiagnostic): void {
   checkOriginAt(root, ['upstreams', name], 'url', report);
 }
 
 /** Checks the URL under `key` against the network beside it: https unless on loopback, in normal form. */
-export function checkOriginAt(root: unknown, owner: FilePath, key: string, report: Report): void {
+export function checkOriginAt(
+  root: unknown,
+  owner: FilePath,
+  key: string,
+  report: ReportDiagnostic,
+): void {
   const path = [...owner, key];
   const written = textAt(root, path);
   const url = written === undefined ? undefined : checkUrl(path, written, report);
@@ -155,14 +169,14 @@ export function checkNetwork(
   owner: FilePath,
   urlPath: FilePath,
   url: URL,
-  report: Report,
+  report: ReportDiagnostic,
 ): void {
   const network = textAt(root, [...owner, 'network']);
   const actual = networkOfHost(url.hostname);
   const networkPath = [...owner, 'network'];
   if (actual === 'none') {
     report(urlPath, 'no network admits this address', { rule: 'unsafe' });
-  } else if (actual !== undefined && network !== undefined && !mayHold(network, actual)) {
+  } else if (actual !== undefined && network !== undefined && !admitsNetwork(network, actual)) {
     report(urlPath, `this address is not in the network "${network}"`, {
       rule: 'unsafe',
       suggestion: `network: ${actual}`,
@@ -176,13 +190,13 @@ export function checkNetwork(
   }
 }
 
-function mayHold(network: string, actual: string): boolean {
+function admitsNetwork(network: string, actual: string): boolean {
   return network === actual || (network === 'private' && actual === 'public');
 }
 
 /** Checks the listeners: bindable addresses without duplicates, TLS, origins, proxies, age of DPoP proofs. */
-export function checkListeners(root: unknown, report: Report): void {
-  const bound: Bound[] = [];
+export function checkListeners(root: unknown, report: ReportDiagnostic): void {
+  const bound: BoundAddress[] = [];
   const names = valueAt(root, ['admin']) === undefined ? ['data', 'ops'] : ['data', 'ops', 'admin'];
   for (const name of names) checkListener(root, name, bound, report);
   checkOrigins(root, report);
@@ -198,7 +212,7 @@ export function checkListeners(root: unknown, report: Report): void {
 }
 
 /** Checks that TLS fits `publicUrl`, and that with `mtls` bindings the listener itself requests certificates. */
-function checkTls(root: unknown, report: Report): void {
+function checkTls(root: unknown, report: ReportDiagnostic): void {
   const tls = ['listeners', 'data', 'tls'];
   const isTls = valueAt(root, tls) !== undefined;
   if (isTls && textAt(root, ['publicUrl'])?.startsWith('http:') === true) {
@@ -220,16 +234,21 @@ function checkTls(root: unknown, report: Report): void {
 /** Bounds the replay memory: each proof's id is remembered for as long as the proof is valid. */
 const MAX_PROOF_AGE_MS = 5 * 60_000;
 
-function checkProofAge(root: unknown, report: Report): void {
+function checkProofAge(root: unknown, report: ReportDiagnostic): void {
   const path = ['listeners', 'data', 'dpop', 'maxAge'];
   const ageMs = readDurationMs(textAt(root, path) ?? '');
   if (ageMs !== undefined && ageMs > MAX_PROOF_AGE_MS)
     report(path, 'a proof is good for 5m at most');
 }
 
-type Bound = { readonly name: string; readonly host: string; readonly port: unknown };
+type BoundAddress = { readonly name: string; readonly host: string; readonly port: unknown };
 
-function checkListener(root: unknown, name: string, bound: Bound[], report: Report): void {
+function checkListener(
+  root: unknown,
+  name: string,
+  bound: BoundAddress[],
+  report: ReportDiagnostic,
+): void {
   const path = ['listeners', name];
   const host = textAt(root, [...path, 'host']);
   if (host === undefined) return;
@@ -251,7 +270,7 @@ function overlap(a: string, b: string): boolean {
   return a === b || isWildcardHost(a) || isWildcardHost(b);
 }
 
-function checkOrigins(root: unknown, report: Report): void {
+function checkOrigins(root: unknown, report: ReportDiagnostic): void {
   for (const [index, written] of textsAt(root, ['listeners', 'data', 'allowedOrigins'])) {
     const path = ['listeners', 'data', 'allowedOrigins', index];
     const origin = parseUrl(written)?.origin;

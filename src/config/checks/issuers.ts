@@ -2,7 +2,7 @@
 // which scopes include which. Reports diagnostics and changes nothing.
 // docs/contract.md §3; RFC 7662 §4, RFC 9068 §2.1.
 
-import type { FilePath, Report } from '../diagnostics.js';
+import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';
 import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
 import { checkNetwork, checkUrl } from './addresses.js';
@@ -11,7 +11,7 @@ import { checkNetwork, checkUrl } from './addresses.js';
  * Every scope that `scope` includes, directly or indirectly; `scope` itself only if it is part of a cycle.
  * Terminates on cyclic input. MCP 2026-07-28, scope challenge handling (hierarchies).
  */
-export function impliedBy(
+export function includedScopes(
   scope: string,
   hierarchy: ReadonlyMap<string, readonly string[]>,
 ): readonly string[] {
@@ -26,13 +26,13 @@ export function impliedBy(
 }
 
 /** JWT types that are never access tokens, whatever an issuer calls them. */
-const NO_ACCESS_TOKENS: ReadonlySet<string> = new Set([
+const NON_ACCESS_TOKEN_TYPES: ReadonlySet<string> = new Set([
   ...['dpop+jwt', 'id_token', 'id+jwt', 'logout+jwt', 'oauth-id-jag+jwt', 'secevent+jwt'],
   ...['oauth-authz-req+jwt', 'token-introspection+jwt', 'client-authentication+jwt', 'refresh+jwt'],
 ]);
 
 /** Checks each issuer, and that no two issuers have the same identifier. */
-export function checkIssuers(root: unknown, report: Report): void {
+export function checkIssuers(root: unknown, report: ReportDiagnostic): void {
   const seen = new Map<string, string>();
   for (const name of Object.keys(mapAt(root, ['issuers']))) {
     checkIdentifier(root, name, seen, report);
@@ -47,7 +47,7 @@ function checkIdentifier(
   root: unknown,
   name: string,
   seen: Map<string, string>,
-  report: Report,
+  report: ReportDiagnostic,
 ): void {
   const path = ['issuers', name, 'issuer'];
   const written = textAt(root, path);
@@ -63,17 +63,17 @@ function checkIdentifier(
 }
 
 /** An issuer's tokens are verified either by signature or by introspection. */
-function checkVerification(root: unknown, name: string, report: Report): void {
+function checkVerification(root: unknown, name: string, report: ReportDiagnostic): void {
   const path = ['issuers', name];
   const hasAlgorithms = valueAt(root, [...path, 'algorithms']) !== undefined;
-  const isAsked = valueAt(root, [...path, 'introspection']) !== undefined;
-  if (!hasAlgorithms && !isAsked) {
+  const usesIntrospection = valueAt(root, [...path, 'introspection']) !== undefined;
+  if (!hasAlgorithms && !usesIntrospection) {
     report(path, 'the key "algorithms" is missing, or "introspection" in its place', {
       at: 'key',
       rule: 'missing-key',
     });
   }
-  if (hasAlgorithms && isAsked) {
+  if (hasAlgorithms && usesIntrospection) {
     report([...path, 'algorithms'], 'tokens are verified by signature or introspected, not both', {
       at: 'key',
       rule: 'conflict',
@@ -85,17 +85,17 @@ function checkVerification(root: unknown, name: string, report: Report): void {
   if (url !== undefined) checkNetwork(root, path, endpoint, url, report);
 }
 
-function checkTokenType(root: unknown, name: string, report: Report): void {
+function checkTokenType(root: unknown, name: string, report: ReportDiagnostic): void {
   const path = ['issuers', name, 'tokenType'];
   const type = textAt(root, path)
     ?.toLowerCase()
     .replace(/^application\//, '');
-  if (type === undefined || !NO_ACCESS_TOKENS.has(type)) return;
+  if (type === undefined || !NON_ACCESS_TOKEN_TYPES.has(type)) return;
   report(path, 'tokens of this type are no access tokens', { rule: 'unsafe' });
 }
 
 /** Checks claims written as JSON Pointers: `~` is followed by 0 or 1 (RFC 6901 §3). */
-function checkPointers(root: unknown, name: string, report: Report): void {
+function checkPointers(root: unknown, name: string, report: ReportDiagnostic): void {
   for (const claim of ['client', 'scope', 'groups']) {
     const path = ['issuers', name, 'claims', claim];
     const single = textAt(root, path);
@@ -110,7 +110,7 @@ function checkPointers(root: unknown, name: string, report: Report): void {
   }
 }
 
-function checkHierarchy(root: unknown, name: string, report: Report): void {
+function checkHierarchy(root: unknown, name: string, report: ReportDiagnostic): void {
   const path = ['issuers', name, 'scopeHierarchy'];
   const hierarchy = new Map(
     Object.keys(mapAt(root, path)).map((scope) => [
@@ -119,7 +119,7 @@ function checkHierarchy(root: unknown, name: string, report: Report): void {
     ]),
   );
   for (const scope of hierarchy.keys()) {
-    if (!impliedBy(scope, hierarchy).includes(scope)) continue;
+    if (!includedScopes(scope, hierarchy).includes(scope)) continue;
     report([...path, scope], `the scope ${quote(scope)} includes itself`, {
       at: 'key',
       rule: 'conflict',

@@ -3,14 +3,14 @@
 
 import { normalize } from 'node:path';
 import { nearestCandidate } from '../../text/edit-distance.js';
-import type { Report } from '../diagnostics.js';
+import type { ReportDiagnostic } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';
 import { readDurationMs } from '../units.js';
 import { mapAt, textAt, valueAt } from '../yaml.js';
 import { isLoopbackGateway } from './addresses.js';
 
 /** Without a configured key, sealed values do not outlive the process, which is acceptable only on loopback. */
-export function checkKeys(root: unknown, report: Report): void {
+export function checkKeys(root: unknown, report: ReportDiagnostic): void {
   if (valueAt(root, ['keys']) !== undefined || isLoopbackGateway(root)) return;
   report([], 'the key "keys" is missing: outside loopback the gateway needs a key of its own', {
     at: 'key',
@@ -19,7 +19,7 @@ export function checkKeys(root: unknown, report: Report): void {
 }
 
 /** Standard output as the only sink counts as durable only with `durability: handed-over`. */
-export function checkAudit(root: unknown, report: Report): void {
+export function checkAudit(root: unknown, report: ReportDiagnostic): void {
   const sinks = valueAt(root, ['audit', 'sinks']);
   if (!Array.isArray(sinks) || sinks.length === 0) return;
   const files = new Set<string>();
@@ -48,7 +48,7 @@ export function checkAudit(root: unknown, report: Report): void {
 export const MIN_STORE_AGE_MS = 2000;
 
 /** Checks the shared store: two commands must fit into the age that its data may have. */
-export function checkState(root: unknown, report: Report): void {
+export function checkState(root: unknown, report: ReportDiagnostic): void {
   if (textAt(root, ['state', 'type']) !== 'redis') return;
   if (valueAt(root, ['keys']) === undefined && isLoopbackGateway(root)) {
     report(
@@ -73,7 +73,7 @@ export function checkState(root: unknown, report: Report): void {
 }
 
 /** The console needs a credential, and the issuers it names must exist. */
-export function checkAdmin(root: unknown, report: Report): void {
+export function checkAdmin(root: unknown, report: ReportDiagnostic): void {
   if (valueAt(root, ['admin']) === undefined) return;
   const admin = mapAt(root, ['admin']);
   if (admin['issuers'] === undefined && admin['breakGlass'] === undefined) {

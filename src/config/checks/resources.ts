@@ -1,34 +1,34 @@
 // Checks that upstreams and aggregates of a gateway file have paths and audiences of their own.
 // Reports diagnostics and changes nothing. docs/contract.md §3, "serve refuses to start when".
 
-import type { FilePath, Report } from '../diagnostics.js';
+import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';
 import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
 
 /** Checks upstreams and aggregates against each other. */
-export function checkResources(root: unknown, report: Report): void {
+export function checkResources(root: unknown, report: ReportDiagnostic): void {
   checkPathsDiffer(root, report);
   checkAudiencesDiffer(root, report);
 }
 
 /** Suffixes that legacy SSE clients use below an upstream's path (docs/contract.md §2). */
-const TAKEN_SUFFIXES = ['', '/sse', '/message'];
+const RESERVED_SUFFIXES = ['', '/sse', '/message'];
 
-function checkPathsDiffer(root: unknown, report: Report): void {
+function checkPathsDiffer(root: unknown, report: ReportDiagnostic): void {
   const taken = new Map<string, string>();
   const publicPath = publicPathOf(root);
   for (const resource of resourcesOf(root)) {
     const path = pathOf(root, resource);
-    const own = new Set([
-      ...TAKEN_SUFFIXES.map((suffix) => path + suffix),
+    const ownPaths = new Set([
+      ...RESERVED_SUFFIXES.map((suffix) => path + suffix),
       // The protected resource metadata is also served with the path of publicUrl inserted.
       publicPath + path,
     ]);
-    const clash = [...own].map((one) => taken.get(one)).find((other) => other !== undefined);
+    const clash = [...ownPaths].map((one) => taken.get(one)).find((other) => other !== undefined);
     if (clash !== undefined) {
       report([...resource, 'path'], `this path belongs to ${clash}`, { rule: 'conflict' });
     }
-    for (const one of own) taken.set(one, nounOf(resource));
+    for (const one of ownPaths) taken.set(one, nounOf(resource));
   }
 }
 
@@ -42,7 +42,7 @@ function publicPathOf(root: unknown): string {
  * INVARIANT: a token is valid for one resource only. No audience of an issuer may be accepted by two of
  * the upstreams, the aggregates and the console.
  */
-function checkAudiencesDiffer(root: unknown, report: Report): void {
+function checkAudiencesDiffer(root: unknown, report: ReportDiagnostic): void {
   const owners = new Map<string, string>();
   for (const resource of resourcesOf(root)) {
     const name = nounOf(resource);
@@ -75,10 +75,10 @@ export function ownAudiences(root: unknown): ReadonlySet<string> {
     resourceOf(root, resource),
     ...audiencesOf(root, resource).map(({ audience }) => audience),
   ]);
-  const ofAdmins = Object.values(mapAt(root, ['admin', 'issuers'])).flatMap(
+  const adminAudiences = Object.values(mapAt(root, ['admin', 'issuers'])).flatMap(
     (value) => textAt(value, ['audience']) ?? [],
   );
-  return new Set([...accepted, ...ofAdmins]);
+  return new Set([...accepted, ...adminAudiences]);
 }
 
 function resourceOf(root: unknown, resource: FilePath): string {
@@ -89,12 +89,12 @@ function audiencesOf(
   root: unknown,
   resource: FilePath,
 ): readonly { issuer: string; audience: string; path: FilePath }[] {
-  const own = resourceOf(root, resource);
+  const resourceId = resourceOf(root, resource);
   return textsAt(root, [...resource, 'issuers']).flatMap(([, issuer]) => {
     const path = [...resource, 'audiences', issuer];
     const mapped = textsAt(root, path);
     if (valueAt(root, path) === undefined) {
-      return [{ issuer, audience: own, path: [...resource, 'path'] }];
+      return [{ issuer, audience: resourceId, path: [...resource, 'path'] }];
     }
     return mapped.map(([index, audience]) => ({ issuer, audience, path: [...path, index] }));
   });

@@ -4,7 +4,7 @@
 // MCP security best practices (token passthrough).
 
 import { nearestCandidate } from '../../text/edit-distance.js';
-import type { FilePath, Report } from '../diagnostics.js';
+import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';
 import type { BackendSettings } from '../settings.js';
 import { readDurationMs } from '../units.js';
@@ -20,13 +20,13 @@ import {
 import { ownAudiences } from './resources.js';
 
 /** Headers that the gateway or the connection sets: configured headers must not replace them. */
-const OWNED_HEADERS: ReadonlySet<string> = new Set([
+const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   ...['host', 'connection', 'content-length', 'content-type', 'content-encoding', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade', 'keep-alive', 'accept', 'accept-encoding', 'origin'],
   ...['expect', 'last-event-id', 'forwarded', 'via', 'traceparent', 'tracestate', 'baggage'],
   'user-agent',
 ]);
-const OWNED_PREFIXES = ['mcp-', 'proxy-', 'sec-', 'x-forwarded-'];
+const RESERVED_PREFIXES = ['mcp-', 'proxy-', 'sec-', 'x-forwarded-'];
 const OWN_PREFIX = 'sallyport-';
 /** Headers that carry credentials; an assertion must not be sent in one of them. */
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'cookie', 'dpop']);
@@ -35,11 +35,11 @@ const MAX_ASSERTION_MS = 10 * 60 * 1000;
 const MIN_ASSERTION_MS = 1_000;
 
 /** Checks how the gateway authenticates to one upstream, its TLS and its identity assertion. */
-function checkPresented(root: unknown, name: string, report: Report): void {
+function checkUpstreamAuthentication(root: unknown, name: string, report: ReportDiagnostic): void {
   const at: FilePath = ['upstreams', name];
   const callers = [...at, 'credentials'];
   const own = [...at, 'pinning', 'credentials'];
-  for (const place of [callers, own]) checkStaticHeader(root, place, report);
+  for (const credentialsPath of [callers, own]) checkStaticHeader(root, credentialsPath, report);
   checkTokenRequest(root, callers, ['client-credentials', 'token-exchange'], report);
   checkTokenRequest(root, own, ['client-credentials'], report);
   checkExchange(root, at, report);
@@ -47,15 +47,23 @@ function checkPresented(root: unknown, name: string, report: Report): void {
   checkIdentity(root, at, report);
 }
 
-function isOwned(header: string): boolean {
-  return OWNED_HEADERS.has(header) || OWNED_PREFIXES.some((prefix) => header.startsWith(prefix));
+function isReserved(header: string): boolean {
+  return (
+    RESERVED_HEADERS.has(header) || RESERVED_PREFIXES.some((prefix) => header.startsWith(prefix))
+  );
 }
 
-function checkStaticHeader(root: unknown, place: FilePath, report: Report): void {
-  const header = textAt(root, [...place, 'header'])?.toLowerCase();
+function checkStaticHeader(
+  root: unknown,
+  credentialsPath: FilePath,
+  report: ReportDiagnostic,
+): void {
+  const header = textAt(root, [...credentialsPath, 'header'])?.toLowerCase();
   if (header === undefined) return;
-  if (isOwned(header) || header.startsWith(OWN_PREFIX)) {
-    report([...place, 'header'], 'the gateway sets this header itself', { rule: 'conflict' });
+  if (isReserved(header) || header.startsWith(OWN_PREFIX)) {
+    report([...credentialsPath, 'header'], 'the gateway sets this header itself', {
+      rule: 'conflict',
+    });
   }
 }
 
@@ -65,43 +73,55 @@ function checkStaticHeader(root: unknown, place: FilePath, report: Report): void
  */
 function checkTokenRequest(
   root: unknown,
-  place: FilePath,
+  credentialsPath: FilePath,
   types: readonly string[],
-  report: Report,
+  report: ReportDiagnostic,
 ): void {
-  if (!types.includes(textAt(root, [...place, 'type']) ?? '')) return;
-  checkOneOf(root, place, ['issuer', 'tokenEndpoint'], report);
-  checkOneOf(root, place, ['clientSecret', 'privateKey'], report);
-  for (const key of ['issuer', 'tokenEndpoint']) checkOriginAt(root, place, key, report);
+  if (!types.includes(textAt(root, [...credentialsPath, 'type']) ?? '')) return;
+  checkOneOf(root, credentialsPath, ['issuer', 'tokenEndpoint'], report);
+  checkOneOf(root, credentialsPath, ['clientSecret', 'privateKey'], report);
+  for (const key of ['issuer', 'tokenEndpoint']) checkOriginAt(root, credentialsPath, key, report);
   const own = ownAudiences(root);
   for (const key of ['resource', 'audience']) {
-    const written = textAt(root, [...place, key]);
+    const written = textAt(root, [...credentialsPath, key]);
     if (written !== undefined && own.has(written)) {
-      report([...place, key], 'this is an audience of the gateway itself', { rule: 'unsafe' });
+      report([...credentialsPath, key], 'this is an audience of the gateway itself', {
+        rule: 'unsafe',
+      });
     }
   }
-  const resource = textAt(root, [...place, 'resource']);
+  const resource = textAt(root, [...credentialsPath, 'resource']);
   if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#'))) {
-    report([...place, 'resource'], 'a resource indicator is an absolute URI without fragment');
+    report(
+      [...credentialsPath, 'resource'],
+      'a resource indicator is an absolute URI without fragment',
+    );
   }
 }
 
 function checkOneOf(
   root: unknown,
-  place: FilePath,
+  credentialsPath: FilePath,
   [one, other]: readonly [string, string],
-  report: Report,
+  report: ReportDiagnostic,
 ): void {
-  const found = [one, other].filter((key) => valueAt(root, [...place, key]) !== undefined);
+  const found = [one, other].filter(
+    (key) => valueAt(root, [...credentialsPath, key]) !== undefined,
+  );
   if (found.length === 1) return;
   if (found.length === 0) {
-    report(place, `one of the keys "${one}" and "${other}" is missing`, { rule: 'missing-key' });
+    report(credentialsPath, `one of the keys "${one}" and "${other}" is missing`, {
+      rule: 'missing-key',
+    });
     return;
   }
-  report([...place, other], `"${one}" or "${other}", not both`, { at: 'key', rule: 'conflict' });
+  report([...credentialsPath, other], `"${one}" or "${other}", not both`, {
+    at: 'key',
+    rule: 'conflict',
+  });
 }
 
-function checkExchange(root: unknown, at: FilePath, report: Report): void {
+function checkExchange(root: unknown, at: FilePath, report: ReportDiagnostic): void {
   if (textAt(root, [...at, 'credentials', 'type']) !== 'token-exchange') return;
   if (valueAt(root, [...at, 'pinning', 'credentials']) === undefined) {
     report(
@@ -116,7 +136,7 @@ function checkExchange(root: unknown, at: FilePath, report: Report): void {
   }
 }
 
-function checkTls(root: unknown, at: FilePath, report: Report): void {
+function checkTls(root: unknown, at: FilePath, report: ReportDiagnostic): void {
   const tls = mapAt(root, [...at, 'tls']);
   if (Object.keys(tls).length === 0) return;
   if (textAt(root, [...at, 'url'])?.startsWith('http:') === true) {
@@ -134,16 +154,16 @@ function checkTls(root: unknown, at: FilePath, report: Report): void {
   }
 }
 
-function checkIdentity(root: unknown, at: FilePath, report: Report): void {
+function checkIdentity(root: unknown, at: FilePath, report: ReportDiagnostic): void {
   const path = [...at, 'identity'];
   const header = textAt(root, [...path, 'header'])?.toLowerCase();
-  if (header !== undefined && (isOwned(header) || CREDENTIAL_HEADERS.has(header))) {
+  if (header !== undefined && (isReserved(header) || CREDENTIAL_HEADERS.has(header))) {
     report([...path, 'header'], 'the gateway sets this header itself', { rule: 'conflict' });
   }
-  for (const place of ['credentials', 'pinning.credentials']) {
-    const taken = textAt(root, [...at, ...place.split('.'), 'header'])?.toLowerCase();
+  for (const credentialsKey of ['credentials', 'pinning.credentials']) {
+    const taken = textAt(root, [...at, ...credentialsKey.split('.'), 'header'])?.toLowerCase();
     if (taken === undefined || taken !== header) continue;
-    report([...path, 'header'], `"${place}" has this header too`, { rule: 'conflict' });
+    report([...path, 'header'], `"${credentialsKey}" has this header too`, { rule: 'conflict' });
   }
   const ttlMs = readDurationMs(textAt(root, [...path, 'ttl']) ?? '60s');
   if (ttlMs !== undefined && (ttlMs < MIN_ASSERTION_MS || ttlMs > MAX_ASSERTION_MS)) {
@@ -152,19 +172,19 @@ function checkIdentity(root: unknown, at: FilePath, report: Report): void {
 }
 
 /** Checks each upstream by itself. */
-export function checkUpstreams(root: unknown, report: Report): void {
+export function checkUpstreams(root: unknown, report: ReportDiagnostic): void {
   for (const name of Object.keys(mapAt(root, ['upstreams']))) {
     checkUpstreamUrl(root, name, report);
     checkPath(root, ['upstreams', name], report);
-    checkVouchers(root, ['upstreams', name], report);
+    checkCallerAuthentication(root, ['upstreams', name], report);
     checkProfileName(root, name, report);
     checkTimes(root, name, report);
-    checkPresented(root, name, report);
+    checkUpstreamAuthentication(root, name, report);
   }
 }
 
 /** Checks the path of an upstream or aggregate, if one is configured. */
-function checkPath(root: unknown, owner: FilePath, report: Report): void {
+function checkPath(root: unknown, owner: FilePath, report: ReportDiagnostic): void {
   const path = [...owner, 'path'];
   const written = textAt(root, path);
   const error = written === undefined ? undefined : findPathError(written);
@@ -174,10 +194,10 @@ function checkPath(root: unknown, owner: FilePath, report: Report): void {
 }
 
 /** Checks who authenticates the callers of an upstream or aggregate: known issuers, or explicitly none. */
-function checkVouchers(root: unknown, path: FilePath, report: Report): void {
-  const isOpen = textAt(root, [...path, 'authentication']) === 'none';
+function checkCallerAuthentication(root: unknown, path: FilePath, report: ReportDiagnostic): void {
+  const isUnauthenticated = textAt(root, [...path, 'authentication']) === 'none';
   const hasIssuers = valueAt(root, [...path, 'issuers']) !== undefined;
-  if (isOpen) checkOpen(root, path, hasIssuers, report);
+  if (isUnauthenticated) checkUnauthenticated(root, path, hasIssuers, report);
   else if (!hasIssuers) {
     report(path, 'the key "issuers" is missing: somebody must vouch for callers', {
       at: 'key',
@@ -196,12 +216,12 @@ function checkVouchers(root: unknown, path: FilePath, report: Report): void {
  * At most one issuer of a resource may use introspection: an opaque token does not name its issuer, and
  * offering it to several issuers would disclose it (RFC 7662 §4).
  */
-function checkIntrospected(root: unknown, owner: FilePath, report: Report): void {
+function checkIntrospected(root: unknown, owner: FilePath, report: ReportDiagnostic): void {
   const path = [...owner, 'issuers'];
-  const asked = textsAt(root, path).filter(
+  const introspected = textsAt(root, path).filter(
     ([, issuer]) => valueAt(root, ['issuers', issuer, 'introspection']) !== undefined,
   );
-  for (const [index] of asked.slice(1)) {
+  for (const [index] of introspected.slice(1)) {
     const noun = owner[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
     report([...path, index], `one issuer of ${noun} may be introspected, not several`, {
       rule: 'conflict',
@@ -209,7 +229,12 @@ function checkIntrospected(root: unknown, owner: FilePath, report: Report): void
   }
 }
 
-function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: Report): void {
+function checkUnauthenticated(
+  root: unknown,
+  path: FilePath,
+  hasIssuers: boolean,
+  report: ReportDiagnostic,
+): void {
   const at = [...path, 'authentication'];
   if (hasIssuers) {
     const owner = path[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
@@ -229,7 +254,7 @@ function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: R
   }
 }
 
-function checkAudienceNames(root: unknown, path: FilePath, report: Report): void {
+function checkAudienceNames(root: unknown, path: FilePath, report: ReportDiagnostic): void {
   const accepted = textsAt(root, [...path, 'issuers']).map(([, issuer]) => issuer);
   for (const issuer of Object.keys(mapAt(root, [...path, 'audiences']))) {
     if (accepted.includes(issuer)) continue;
@@ -242,7 +267,7 @@ function checkAudienceNames(root: unknown, path: FilePath, report: Report): void
   }
 }
 
-function checkProfileName(root: unknown, name: string, report: Report): void {
+function checkProfileName(root: unknown, name: string, report: ReportDiagnostic): void {
   const profile = textAt(root, ['upstreams', name, 'inspect']);
   if (profile === undefined) return;
   const known = ['default', ...Object.keys(mapAt(root, ['inspection', 'profiles']))];
@@ -250,7 +275,7 @@ function checkProfileName(root: unknown, name: string, report: Report): void {
 }
 
 /** With `exchangeMax` shorter than `requestTimeout`, an exchange would end before its first byte may arrive. */
-function checkTimes(root: unknown, name: string, report: Report): void {
+function checkTimes(root: unknown, name: string, report: ReportDiagnostic): void {
   const limits = ['upstreams', name, 'limits'];
   const [first, total] = ['requestTimeout', 'exchangeMax'].map((key) =>
     readDurationMs(textAt(root, [...limits, key]) ?? ''),
@@ -267,7 +292,7 @@ function checkName(
   kind: string,
   name: string,
   known: readonly string[],
-  report: Report,
+  report: ReportDiagnostic,
   at: 'key' | 'value' = 'value',
 ): void {
   if (known.includes(name)) return;
@@ -294,14 +319,14 @@ export function backendsOf(root: unknown, aggregate: string): readonly BackendSe
 }
 
 /** Checks each aggregate by itself. checks/resources.ts compares its path and audiences with the others. */
-export function checkAggregates(root: unknown, report: Report): void {
+export function checkAggregates(root: unknown, report: ReportDiagnostic): void {
   const upstreams = Object.keys(mapAt(root, ['upstreams']));
   for (const name of Object.keys(mapAt(root, ['endpoints']))) {
     if (upstreams.includes(name)) {
       report(['endpoints', name], 'an upstream has this name too', { at: 'key', rule: 'conflict' });
     }
     checkPath(root, ['endpoints', name], report);
-    checkVouchers(root, ['endpoints', name], report);
+    checkCallerAuthentication(root, ['endpoints', name], report);
     for (const { upstream } of backendsOf(root, name)) {
       const path = ['endpoints', name, 'upstreams', upstream];
       checkName(path, 'upstream', upstream, upstreams, report, 'key');
@@ -316,11 +341,16 @@ export function checkAggregates(root: unknown, report: Report): void {
  * INVARIANT: who may call an aggregate may call each of its backends. A backend that lacks one of the
  * issuers would otherwise be open to callers that it does not accept.
  */
-function checkBackend(root: unknown, name: string, upstream: string, report: Report): void {
+function checkBackend(
+  root: unknown,
+  name: string,
+  upstream: string,
+  report: ReportDiagnostic,
+): void {
   const path = ['endpoints', name];
   const backend = ['upstreams', upstream];
-  const isOpen = textAt(root, [...path, 'authentication']) === 'none';
-  if (isOpen && textAt(root, [...backend, 'authentication']) !== 'none') {
+  const isUnauthenticated = textAt(root, [...path, 'authentication']) === 'none';
+  if (isUnauthenticated && textAt(root, [...backend, 'authentication']) !== 'none') {
     report([...path, 'authentication'], `the member ${quote(upstream)} asks for a token`, {
       rule: 'unsafe',
     });
@@ -339,7 +369,7 @@ function checkBackend(root: unknown, name: string, upstream: string, report: Rep
 }
 
 /** No token can satisfy both a backend that requires DPoP and one that requires mTLS. */
-function checkBinding(root: unknown, name: string, report: Report): void {
+function checkBinding(root: unknown, name: string, report: ReportDiagnostic): void {
   const bindings = backendsOf(root, name).map(({ upstream }) =>
     textAt(root, ['upstreams', upstream, 'binding']),
   );
@@ -349,13 +379,13 @@ function checkBinding(root: unknown, name: string, report: Report): void {
 }
 
 /** No prefix may begin with another, ignoring case, so that a name belongs to at most one backend. */
-function checkPrefixes(root: unknown, name: string, report: Report): void {
+function checkPrefixes(root: unknown, name: string, report: ReportDiagnostic): void {
   const backends = backendsOf(root, name);
   for (const [index, { upstream, prefix }] of backends.entries()) {
     const folded = prefix.toLowerCase();
     const other = backends
       .slice(0, index)
-      .find((one) => areNested(folded, one.prefix.toLowerCase()));
+      .find((one) => isEitherPrefix(folded, one.prefix.toLowerCase()));
     if (other === undefined) continue;
     report(
       ['endpoints', name, 'upstreams', upstream, 'prefix'],
@@ -365,6 +395,6 @@ function checkPrefixes(root: unknown, name: string, report: Report): void {
   }
 }
 
-function areNested(one: string, other: string): boolean {
+function isEitherPrefix(one: string, other: string): boolean {
   return one.startsWith(other) || other.startsWith(one);
 }

@@ -86,7 +86,7 @@ const INSPECTION_SCHEMA: Schema = record(
   { default: {} },
 );
 
-const MAX_ASKED_PER_SECOND = 10_000;
+const MAX_INTROSPECTIONS_PER_SECOND = 10_000;
 
 function claimNames(description: string, fallback: string | readonly string[]): Schema {
   return {
@@ -114,7 +114,7 @@ const INTROSPECTION = record(
     cacheTtl: duration('How long an answer counts; never past the end of the token.', '30s'),
     maxPerSecond: count(
       'Questions a second; tokens never seen before get at most half of them.',
-      { min: 2, max: MAX_ASKED_PER_SECOND },
+      { min: 2, max: MAX_INTROSPECTIONS_PER_SECOND },
       100,
     ),
   },

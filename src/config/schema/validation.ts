@@ -271,7 +271,7 @@ export function validateShape(schema: Schema, value: unknown): readonly PathDiag
     compiled.set(schema, validate);
   }
   if (validate(value)) return [];
-  return onePerPlace((validate.errors ?? []).flatMap(describeAjvError));
+  return onePerPath((validate.errors ?? []).flatMap(describeAjvError));
 }
 
 function describeAjvError(error: ErrorObject): readonly PathDiagnostic[] {
@@ -280,13 +280,13 @@ function describeAjvError(error: ErrorObject): readonly PathDiagnostic[] {
 }
 
 /** Reports a value that is wrong in several ways once, by the first error. */
-function onePerPlace(diagnostics: readonly PathDiagnostic[]): readonly PathDiagnostic[] {
+function onePerPath(diagnostics: readonly PathDiagnostic[]): readonly PathDiagnostic[] {
   const seen = new Set<string>();
   return diagnostics.filter((diagnostic) => {
     const isOfChild = diagnostic.rule === 'unknown-key' || diagnostic.rule === 'missing-key';
-    const place = JSON.stringify([diagnostic.path, isOfChild ? diagnostic.message : '']);
-    if (seen.has(place)) return false;
-    seen.add(place);
+    const pathKey = JSON.stringify([diagnostic.path, isOfChild ? diagnostic.message : '']);
+    if (seen.has(pathKey)) return false;
+    seen.add(pathKey);
     return true;
   });
 }

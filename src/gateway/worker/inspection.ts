@@ -14,15 +14,15 @@ import {
   type GuardOutcome,
   guardArguments,
   guardClean,
-  guardClosely,
+  guardFully,
 } from '../../inspection/requests.js';
 import {
-  beginMessage,
   checkOutput,
-  endMessage,
+  completeInspection,
   type InspectionInput,
   type InspectionOutcome,
   inspectFully,
+  inspectWithPrefilter,
   passIfClean,
   withheld,
 } from '../../inspection/responses.js';
@@ -30,7 +30,7 @@ import type { LoopScheduler, ReadJson } from '../../protocol/json/incremental.js
 import type { Json } from '../../protocol/jsonrpc.js';
 import type { Log } from '../../telemetry/log.js';
 import { buildInSlices, createJsonReading } from './json-reader.js';
-import { createInspectionWorker, type InspectionWorker, type JobEnd } from './worker.js';
+import { createInspectionWorker, type InspectionWorker, type JobOutcome } from './worker.js';
 
 /**
  * The time that inspection may take on the event loop, per upstream and in total, refilled every second. An upstream
@@ -52,40 +52,40 @@ type Options = {
   readonly now?: () => number;
 };
 
-const EACH: Rate = { burstMs: 30, msASecond: 50 };
-const ALL: Rate = { burstMs: 50, msASecond: 150 };
+const RATE_PER_UPSTREAM: Rate = { burstMs: 30, msASecond: 50 };
+const TOTAL_RATE: Rate = { burstMs: 50, msASecond: 150 };
 
-type Left = { ms: number; atMs: number };
+type Budget = { ms: number; atMs: number };
 
 export function createWorkBudget({
-  each = EACH,
-  all = ALL,
+  each = RATE_PER_UPSTREAM,
+  all = TOTAL_RATE,
   now = () => performance.now(),
 }: Options = {}): WorkBudget {
-  const total: Left = { ms: all.burstMs, atMs: now() };
-  const ofEach = new Map<string, Left>();
+  const total: Budget = { ms: all.burstMs, atMs: now() };
+  const budgets = new Map<string, Budget>();
 
-  function leftOf(upstream: string): Left {
-    const known = ofEach.get(upstream);
+  function budgetOf(upstream: string): Budget {
+    const known = budgets.get(upstream);
     if (known !== undefined) return known;
     const left = { ms: each.burstMs, atMs: now() };
-    ofEach.set(upstream, left);
+    budgets.set(upstream, left);
     return left;
   }
 
   return {
     hasLeft(upstream) {
       const atMs = now();
-      return refill(total, all, atMs) > 0 && refill(leftOf(upstream), each, atMs) > 0;
+      return refill(total, all, atMs) > 0 && refill(budgetOf(upstream), each, atMs) > 0;
     },
     spend(upstream, ms) {
       total.ms -= ms;
-      leftOf(upstream).ms -= ms;
+      budgetOf(upstream).ms -= ms;
     },
   };
 }
 
-function refill(left: Left, { burstMs, msASecond }: Rate, atMs: number): number {
+function refill(left: Budget, { burstMs, msASecond }: Rate, atMs: number): number {
   left.ms = Math.min(burstMs, left.ms + ((atMs - left.atMs) * msASecond) / 1000);
   left.atMs = atMs;
   return left.ms;
@@ -102,7 +102,7 @@ export type Inspection = InspectionPort & {
 export function startInspection(
   log: Log,
   loopScheduler: LoopScheduler,
-  ownOf: OwnOf = NOTHING_OWN,
+  ownOf: OwnCredentialsOf = NOTHING_OWN,
 ): Inspection {
   const worker = createInspectionWorker({
     onThread(isThere) {
@@ -118,9 +118,9 @@ export function startInspection(
 }
 
 /** The credentials of the gateway that an upstream received and may echo. */
-export type OwnOf = (upstream: string) => OwnCredentials | undefined;
+export type OwnCredentialsOf = (upstream: string) => OwnCredentials | undefined;
 
-const NOTHING_OWN: OwnOf = () => undefined;
+const NOTHING_OWN: OwnCredentialsOf = () => undefined;
 
 /** After a thread could not be started, texts that are not long stay on the loop for this time. */
 const NO_THREAD_MS = 1_000;
@@ -130,7 +130,7 @@ const SHORT_TEXT_CHARS = 2_048;
 /** Several times what the prefilter needs for a character of ordinary text: this much is not charged to the budget. */
 const FREE_MS_A_CHAR = 20 / 1_000_000;
 
-type InspectionOptions = { readonly ownOf?: OwnOf; readonly budget?: WorkBudget };
+type InspectionOptions = { readonly ownOf?: OwnCredentialsOf; readonly budget?: WorkBudget };
 
 /** Creates inspection over a worker. A schema is code and is validated here, before and after the inspection. */
 export function createInspection(
@@ -139,11 +139,11 @@ export function createInspection(
   { ownOf = NOTHING_OWN, budget = createWorkBudget() }: InspectionOptions = {},
 ): Inspection {
   const readJson = createJsonReading(worker, loopScheduler);
-  let lastMissedMs = Number.NEGATIVE_INFINITY;
+  let threadUnavailableAtMs = Number.NEGATIVE_INFINITY;
 
-  async function run(job: InspectionJob, upstream: string): Promise<JobEnd> {
+  async function run(job: InspectionJob, upstream: string): Promise<JobOutcome> {
     const end = await worker.run(job, upstream);
-    if (end.kind === 'unavailable') lastMissedMs = performance.now();
+    if (end.kind === 'unavailable') threadUnavailableAtMs = performance.now();
     return end;
   }
 
@@ -157,9 +157,9 @@ export function createInspection(
     const end = await run({ kind: 'message', input: job, needsPrefilter }, upstream);
     switch (end.kind) {
       case 'message':
-        return endMessage(input, end.outcome, await changedValue(end, upstream));
+        return completeInspection(input, end.outcome, await changedValue(end, upstream));
       case 'unavailable':
-        return endMessage(
+        return completeInspection(
           input,
           (needsPrefilter ? passIfClean(input) : undefined) ?? inspectFully(input),
         );
@@ -174,7 +174,7 @@ export function createInspection(
 
   /** Builds the value of a large text that was changed, in slices, like that of any large text. */
   function changedValue(
-    { outcome, parts }: Extract<JobEnd, { readonly kind: 'message' }>,
+    { outcome, parts }: Extract<JobOutcome, { readonly kind: 'message' }>,
     upstream: string,
   ): Promise<Json> | undefined {
     if (outcome.kind !== 'changed' || parts === undefined) return undefined;
@@ -203,17 +203,17 @@ export function createInspection(
 
   /** Whether work on a text stays on the loop: while the budget lasts, or while no thread can be started. */
   function runsOnLoop(upstream: string): boolean {
-    return budget.hasLeft(upstream) || performance.now() - lastMissedMs < NO_THREAD_MS;
+    return budget.hasLeft(upstream) || performance.now() - threadUnavailableAtMs < NO_THREAD_MS;
   }
 
   /** Whether the prefilter also runs on the worker thread, because a hostile text may be made to slow it down. */
-  function isPrefilteredApart(text: string, upstream: string): boolean {
+  function isPrefilteredOnWorker(text: string, upstream: string): boolean {
     if (text.length > LARGE_TEXT_CHARS) return true;
     return text.length > SHORT_TEXT_CHARS && !runsOnLoop(upstream);
   }
 
   /** Runs work on a text and charges its time beyond `freeMs` to the budget. */
-  function account<T>(upstream: string, freeMs: number, work: () => T): T {
+  function chargeToBudget<T>(upstream: string, freeMs: number, work: () => T): T {
     const startedMs = performance.now();
     const outcome = work();
     budget.spend(upstream, Math.max(0, performance.now() - startedMs - freeMs));
@@ -221,9 +221,9 @@ export function createInspection(
   }
 
   /** Runs the prefilter. A short text is not measured, because measuring it costs more than it is worth. */
-  function begin<T>(text: string, upstream: string, work: () => T): T {
+  function runPrefilter<T>(text: string, upstream: string, work: () => T): T {
     if (text.length <= SHORT_TEXT_CHARS) return work();
-    return account(upstream, text.length * FREE_MS_A_CHAR, work);
+    return chargeToBudget(upstream, text.length * FREE_MS_A_CHAR, work);
   }
 
   return {
@@ -231,30 +231,30 @@ export function createInspection(
     readJson,
     message(given, upstream) {
       const own = ownOf(upstream);
-      const input = own === undefined ? given : withOwn(given, own);
+      const input = own === undefined ? given : withOwnCredentials(given, own);
       const { text } = input;
-      if (isPrefilteredApart(text, upstream))
+      if (isPrefilteredOnWorker(text, upstream))
         return checkOutput(input) ?? message(input, upstream, true);
-      const begun = begin(text, upstream, () => beginMessage(input));
+      const begun = runPrefilter(text, upstream, () => inspectWithPrefilter(input));
       if (begun !== undefined) return begun;
       if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
         return message(input, upstream, false);
-      return account(upstream, 0, () => endMessage(input, inspectFully(input)));
+      return chargeToBudget(upstream, 0, () => completeInspection(input, inspectFully(input)));
     },
     request(input, upstream) {
       const { text } = input;
-      if (isPrefilteredApart(text, upstream)) return request(input, upstream, true);
-      const begun = begin(text, upstream, () => guardClean(input));
+      if (isPrefilteredOnWorker(text, upstream)) return request(input, upstream, true);
+      const begun = runPrefilter(text, upstream, () => guardClean(input));
       if (begun !== undefined) return begun;
       if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
         return request(input, upstream, false);
-      return account(upstream, 0, () => guardClosely(input));
+      return chargeToBudget(upstream, 0, () => guardFully(input));
     },
   };
 }
 
 /** Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses it. */
-function withOwn(input: InspectionInput, own: OwnCredentials): InspectionInput {
+function withOwnCredentials(input: InspectionInput, own: OwnCredentials): InspectionInput {
   if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
   const { text, profile, output, carry, caps, approved, requestMethod } = input;
   return {

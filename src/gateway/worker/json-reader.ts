@@ -30,7 +30,10 @@ export function createJsonReading(
   worker: InspectionWorker,
   loopScheduler: LoopScheduler,
 ): ReadJson {
-  async function readApart(text: string, { upstream, maxValues }: ReadTerms): Promise<ReadOutcome> {
+  async function readOnWorker(
+    text: string,
+    { upstream, maxValues }: ReadTerms,
+  ): Promise<ReadOutcome> {
     const end = await worker.run({ kind: 'read', input: { text, maxValues } }, upstream);
     switch (end.kind) {
       case 'read': {
@@ -41,7 +44,7 @@ export function createJsonReading(
         return { ok: true, text, suspectNumbers, values, value };
       }
       case 'unavailable':
-        return readAtOnce(text, maxValues);
+        return readOnLoop(text, maxValues);
       case 'full':
         return { ok: false, error: 'overloaded' };
       case 'died':
@@ -54,12 +57,12 @@ export function createJsonReading(
   return (source, terms) => {
     const text = typeof source === 'string' ? source : decodeUtf8(source);
     if (text === undefined) return { ok: false, error: 'malformed-json' };
-    if (text.length > LARGE_TEXT_CHARS) return readApart(text, terms);
+    if (text.length > LARGE_TEXT_CHARS) return readOnWorker(text, terms);
     const { maxValues } = terms;
-    if (text.length <= MAX_VALUES_AT_ONCE) return readAtOnce(text, maxValues);
+    if (text.length <= MAX_VALUES_AT_ONCE) return readOnLoop(text, maxValues);
     const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
     if (scanned.error !== undefined) return { ok: false, error: scanned.error };
-    if (scanned.values > MAX_VALUES_AT_ONCE) return readApart(text, terms);
+    if (scanned.values > MAX_VALUES_AT_ONCE) return readOnWorker(text, terms);
     return parseScanned(text, scanned);
   };
 }
@@ -80,14 +83,14 @@ export async function buildInSlices(
   }
 }
 
-function readAtOnce(text: string, maxValues: number): JsonReading {
+function readOnLoop(text: string, maxValues: number): JsonReading {
   return readJsonText(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
 }
 
 /** Time spent on the loop, in milliseconds, after which further work has to wait. */
 const SLICE_MS = 10;
 /** The fraction of elapsed time that such work may use without waiting. */
-const FREE_PART = 0.5;
+const UNTHROTTLED_FRACTION = 0.5;
 
 type Options = {
   readonly sliceMs?: number;
@@ -101,7 +104,7 @@ type Options = {
  */
 export function createLoopScheduler({
   sliceMs = SLICE_MS,
-  later = soon,
+  later = afterPendingEvents,
 }: Options = {}): LoopScheduler {
   /** In round-robin order; no entry is empty. */
   const waiting = new Map<string, (() => void)[]>();
@@ -109,7 +112,7 @@ export function createLoopScheduler({
   let spentAtMs = 0;
   let isDue = false;
 
-  function begin(): void {
+  function scheduleNext(): void {
     if (isDue) return;
     isDue = true;
     later(() => {
@@ -121,7 +124,7 @@ export function createLoopScheduler({
       waiting.delete(upstream);
       const [next, ...others] = line;
       if (others.length > 0) waiting.set(upstream, others);
-      if (waiting.size > 0) begin();
+      if (waiting.size > 0) scheduleNext();
       next?.();
     });
   }
@@ -130,7 +133,7 @@ export function createLoopScheduler({
     spend(sinceMs) {
       const nowMs = performance.now();
       // Work done a while ago delays nothing any more.
-      usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * FREE_PART) + nowMs - sinceMs;
+      usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * UNTHROTTLED_FRACTION) + nowMs - sinceMs;
       spentAtMs = nowMs;
       return nowMs;
     },
@@ -141,12 +144,12 @@ export function createLoopScheduler({
         const line = waiting.get(upstream);
         if (line === undefined) waiting.set(upstream, [resolve]);
         else line.push(resolve);
-        begin();
+        scheduleNext();
       });
     },
   };
 }
 
-function soon(run: () => void): void {
+function afterPendingEvents(run: () => void): void {
   setImmediate(run);
 }

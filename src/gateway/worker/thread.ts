@@ -5,10 +5,10 @@ import { readlinkSync } from 'node:fs';
 import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { parentPort } from 'node:worker_threads';
-import { type DoneJob, doJob, type InspectionJob } from '../../inspection/jobs.js';
+import { type InspectionJob, type JobResult, runJob } from '../../inspection/jobs.js';
 
 /** What the thread posts: once that it is ready, then each finished job. */
-export type ThreadMessage = 'ready' | DoneJob;
+export type ThreadMessage = 'ready' | JobResult;
 
 /** With a nice value this much higher, the thread gets a third of the event loop's weight on a shared core. */
 const NICER_BY = 5;
@@ -31,5 +31,5 @@ function post(message: ThreadMessage): void {
 }
 
 lowerPriority();
-parentPort?.on('message', (job: InspectionJob) => post(doJob(job)));
+parentPort?.on('message', (job: InspectionJob) => post(runJob(job)));
 post('ready');

@@ -4,7 +4,7 @@
 // Source: docs/reference/performance.md rule 10.
 
 import { Worker } from 'node:worker_threads';
-import type { DoneJob, InspectionJob } from '../../inspection/jobs.js';
+import type { InspectionJob, JobResult } from '../../inspection/jobs.js';
 import type { ThreadMessage } from './thread.js';
 
 /** How many jobs may wait, and how many characters they may have in total. */
@@ -21,7 +21,7 @@ type FairQueue<T> = {
 const QUOTA_DIVISOR = 4;
 
 type Entry<T> = { readonly waiting: T; readonly chars: number };
-type Line<T> = { readonly entries: Entry<T>[]; chars: number };
+type UpstreamQueue<T> = { readonly entries: Entry<T>[]; chars: number };
 
 /**
  * A queue that keeps the order within each upstream and serves upstreams round-robin, so that one that sends much
@@ -29,11 +29,11 @@ type Line<T> = { readonly entries: Entry<T>[]; chars: number };
  */
 function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
   /** In round-robin order; no line is empty. */
-  const lines = new Map<string, Line<T>>();
+  const lines = new Map<string, UpstreamQueue<T>>();
   let jobs = 0;
   let chars = 0;
 
-  function hasCapacity({ entries, chars: own }: Line<T>, more: number): boolean {
+  function hasCapacity({ entries, chars: own }: UpstreamQueue<T>, more: number): boolean {
     if (jobs >= bounds.jobs || chars + more > bounds.chars) return false;
     if (entries.length === 0) return true;
     return (
@@ -72,11 +72,11 @@ function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
  * `died`: the thread ended or exceeded the time limit. `full`: too many jobs wait, or this one waited too long.
  * `unavailable`: no thread can be started.
  */
-export type JobEnd = DoneJob | { readonly kind: 'died' | 'full' | 'unavailable' };
+export type JobOutcome = JobResult | { readonly kind: 'died' | 'full' | 'unavailable' };
 
 export type InspectionWorker = {
   /** Jobs of one upstream run in order. Never rejects. */
-  run(job: InspectionJob, upstream: string): Promise<JobEnd>;
+  run(job: InspectionJob, upstream: string): Promise<JobOutcome>;
   /** Ends the thread; running and waiting jobs end as `died`. */
   close(): Promise<void>;
 };
@@ -103,10 +103,10 @@ const MAX_CHARS = 128 * 1024 * 1024;
 /** Inspecting a text that needs more memory than this ends the thread, not the gateway. */
 const MAX_HEAP_MB = 512;
 
-type Waiting = {
+type PendingJob = {
   readonly job: InspectionJob;
   readonly sinceMs: number;
-  readonly settle: (end: JobEnd) => void;
+  readonly settle: (end: JobOutcome) => void;
 };
 
 type Thread = { readonly worker: Worker; isReady: boolean };
@@ -115,20 +115,20 @@ type Thread = { readonly worker: Worker; isReady: boolean };
 export function createInspectionWorker(options: WorkerOptions = {}): InspectionWorker {
   const { entry = ENTRY, maxJobMs = MAX_JOB_MS, maxWaitMs = MAX_WAIT_MS } = options;
   const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS, onThread } = options;
-  const queue = createFairQueue<Waiting>({ jobs: maxJobs, chars: maxChars });
+  const queue = createFairQueue<PendingJob>({ jobs: maxJobs, chars: maxChars });
   let thread: Thread | undefined;
-  let running: { readonly waiting: Waiting; readonly late: NodeJS.Timeout } | undefined;
+  let running: { readonly waiting: PendingJob; readonly late: NodeJS.Timeout } | undefined;
   let isClosed = false;
-  let isThere = true;
+  let isAvailable = true;
 
   function setAvailable(isThereNow: boolean): void {
-    if (isThere === isThereNow) return;
-    isThere = isThereNow;
-    onThread?.(isThere);
+    if (isAvailable === isThereNow) return;
+    isAvailable = isThereNow;
+    onThread?.(isAvailable);
   }
 
   /** The running thread, or a new one. Throws where none can be started. */
-  function threadNow(): Thread {
+  function ensureThread(): Thread {
     if (thread !== undefined) return thread;
     const worker = new Worker(entry, {
       env: {},
@@ -142,7 +142,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
         setAvailable(true);
       } else if (thread === started) finish(posted);
     });
-    const gone = (): void => lose(started);
+    const gone = (): void => handleThreadEnd(started);
     worker.on('error', gone);
     worker.on('messageerror', gone);
     worker.on('exit', gone);
@@ -153,7 +153,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
   }
 
   /** Only the running job is lost: waiting jobs get a new thread. */
-  function lose(lost: Thread): void {
+  function handleThreadEnd(lost: Thread): void {
     if (thread !== lost) return;
     thread = undefined;
     void lost.worker.terminate();
@@ -161,16 +161,16 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     finish({ kind: lost.isReady || isClosed ? 'died' : 'unavailable' });
   }
 
-  function finish(end: JobEnd): void {
+  function finish(end: JobOutcome): void {
     if (running === undefined) return;
     const { waiting, late } = running;
     clearTimeout(late);
     running = undefined;
     waiting.settle(end);
-    begin();
+    startNext();
   }
 
-  function begin(): void {
+  function startNext(): void {
     while (running === undefined) {
       const waiting = queue.next();
       if (waiting === undefined) return;
@@ -179,16 +179,16 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     }
   }
 
-  function start(waiting: Waiting): void {
+  function start(waiting: PendingJob): void {
     try {
-      const on = threadNow();
+      const on = ensureThread();
       on.worker.postMessage(waiting.job);
       const late = setTimeout(() => {
         // Also where the thread never became ready: a thread that hangs at its start must not block jobs, and must be
         // reported.
         if (!on.isReady) setAvailable(false);
         on.isReady = true;
-        lose(on);
+        handleThreadEnd(on);
       }, maxJobMs);
       running = { waiting, late };
     } catch {
@@ -202,7 +202,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       if (isClosed) return Promise.resolve({ kind: 'died' });
       return new Promise((settle) => {
         const waiting = { job, sinceMs: performance.now(), settle };
-        if (queue.add(waiting, upstream, job.input.text.length)) begin();
+        if (queue.add(waiting, upstream, job.input.text.length)) startNext();
         else settle({ kind: 'full' });
       });
     },
@@ -212,7 +212,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
         left.settle({ kind: 'died' });
       const standing = thread;
       if (standing === undefined) return;
-      lose(standing);
+      handleThreadEnd(standing);
       await standing.worker.terminate();
     },
   };

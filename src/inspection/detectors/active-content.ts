@@ -5,11 +5,11 @@
 // Source: CommonMark 0.31 §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
 
 import {
+  createTagReading,
   defangTarget,
   findHtml,
   isQuietTarget,
   MAX_TARGET_CHARS,
-  startTags,
   type TagReading,
 } from './html.js';
 
@@ -24,7 +24,7 @@ export type Replacement = {
 };
 
 /** A stretch of code, which is kept. Lists of stretches are in order and do not overlap. */
-export type Kept = { readonly start: number; readonly end: number };
+export type CodeStretch = { readonly start: number; readonly end: number };
 
 /** `markdown`: code is kept. `value`: a string of structured content, whose rendering is unknown. */
 export type Reading = 'markdown' | 'value';
@@ -69,7 +69,7 @@ const MAX_TARGET_NESTING = 8;
 export function findActiveContent(
   text: string,
   reading: Reading,
-  code: readonly Kept[],
+  code: readonly CodeStretch[],
 ): Replacement[] {
   if (!MAY_BE_ACTIVE.test(text)) return [];
   const scan: Scan = {
@@ -77,7 +77,7 @@ export function findActiveContent(
     reading,
     found: [],
     openers: [],
-    tags: startTags(text),
+    tags: createTagReading(text),
     hasNoCommentEnd: false,
     label: undefined,
     targetsEnd: 0,
@@ -104,13 +104,13 @@ export function findActiveContent(
 const MAX_ROUNDS = 16;
 
 /** Finds the code of a text, which is kept. */
-export type FindKept = (text: string) => readonly Kept[];
+export type FindCode = (text: string) => readonly CodeStretch[];
 
 /** Replaces all active content. Returns the text and the replacements made. */
 export function neutralize(
   text: string,
   reading: Reading,
-  findKept: FindKept,
+  findKept: FindCode,
 ): { readonly text: string; readonly found: readonly Replacement[] } {
   const all: Replacement[] = [];
   let inert = text;

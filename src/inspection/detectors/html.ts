@@ -132,7 +132,7 @@ type HtmlBlock = { readonly start: number; readonly end: number };
 const READS_A_CHAR = 8;
 
 /** Prepares the reading of a text's tags, with a budget that keeps it linear in the text. */
-export function startTags(text: string): TagReading {
+export function createTagReading(text: string): TagReading {
   const budget = READS_A_CHAR * text.length + MAX_TAG_CHARS;
   return { text, lastClose: text.lastIndexOf('>'), budget, blocks: undefined };
 }
@@ -153,7 +153,7 @@ export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml |
     name.length > MAX_NAME_CHARS ||
     tags.budget <= 0 ||
     tag.isActive ||
-    isOpen(at, tag, tags) ||
+    mayContinue(at, tag, tags) ||
     hidesAttribute(behindName, tag, tags)
   ) {
     return { end, shown: '(removed html)' };
@@ -164,7 +164,7 @@ export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml |
 
 // Whether a tag without an end, or with a blank line in it, may still act. It is text, unless it is in an HTML
 // block, where it continues into whatever the renderer writes next.
-function isOpen(at: number, tag: Tag, tags: TagReading): boolean {
+function mayContinue(at: number, tag: Tag, tags: TagReading): boolean {
   if (tag.end !== undefined && !tag.hasBlankLine) return false;
   return tag.isTooLong || mayBeInBlock(at, tags);
 }
@@ -211,12 +211,12 @@ function readTag(from: number, tags: TagReading, isUnmarked: boolean): Tag {
   const slice = tags.text.slice(from, from + MAX_TAG_CHARS);
   const text = isUnmarked ? slice.replace(LINE_MARKS, '$1') : slice;
   let isActive = false;
-  let at = behind(SPACES, text, 0);
+  let at = matchEnd(SPACES, text, 0);
   while (at < text.length && text[at] !== '>') {
     const attribute = readAttribute(text, at);
     isActive ||=
       attribute.value !== undefined && isActiveAttribute(attribute.name, attribute.value);
-    at = behind(SPACES, text, attribute.end);
+    at = matchEnd(SPACES, text, attribute.end);
   }
   const end = text[at] === '>' ? at + 1 : undefined;
   tags.budget -= end ?? text.length;
@@ -236,14 +236,14 @@ type Attribute = {
 };
 
 function readAttribute(text: string, at: number): Attribute {
-  const nameEnd = behind(ATTRIBUTE_NAME, text, at);
+  const nameEnd = matchEnd(ATTRIBUTE_NAME, text, at);
   const name = text.slice(at, nameEnd).toLowerCase();
-  const sign = behind(BLANKS, text, nameEnd);
+  const sign = matchEnd(BLANKS, text, nameEnd);
   if (text[sign] !== '=') return { name, value: undefined, end: sign };
-  const start = behind(BLANKS, text, sign + 1);
+  const start = matchEnd(BLANKS, text, sign + 1);
   const quote = text[start];
   if (quote !== '"' && quote !== "'") {
-    const end = behind(UNQUOTED, text, start);
+    const end = matchEnd(UNQUOTED, text, start);
     return { name, value: text.slice(start, end), end };
   }
   const close = text.indexOf(quote, start + 1);
@@ -251,7 +251,7 @@ function readAttribute(text: string, at: number): Attribute {
   return { name, value: text.slice(start + 1, valueEnd), end: Math.min(valueEnd + 1, text.length) };
 }
 
-function behind(pattern: RegExp, text: string, at: number): number {
+function matchEnd(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;
 }
@@ -286,7 +286,7 @@ function findBlocks(text: string): readonly HtmlBlock[] {
   const blocks: HtmlBlock[] = [];
   let start: number | undefined;
   for (let at = 0; at < text.length; ) {
-    const next = Math.max(at + 1, behind(LINE, text, at));
+    const next = Math.max(at + 1, matchEnd(LINE, text, at));
     const line = text.slice(at, next);
     if (LONG_BLOCK.test(line)) {
       start ??= at;

@@ -29,7 +29,7 @@ export type SecretFormat = {
   readonly behindLetters?: RegExp;
 };
 
-type More = Partial<Omit<SecretFormat, 'kind' | 'anchors' | 'pattern'>>;
+type FormatOptions = Partial<Omit<SecretFormat, 'kind' | 'anchors' | 'pattern'>>;
 
 const LOOK_AROUND = /\(\?<?[=!](?:\[(?:[^\]\\]|\\.)*\]|\\.|[^)[\\])*\)/g;
 const CLASS = /\[(?:[^\]\\]|\\.)+\]/g;
@@ -48,7 +48,7 @@ function row(
   kind: string,
   anchors: readonly string[],
   source: string,
-  more: More = {},
+  more: FormatOptions = {},
   flags = 'g',
 ): SecretFormat {
   return {
@@ -66,7 +66,7 @@ function anyCase(
   kind: string,
   anchors: readonly string[],
   source: string,
-  more: More = {},
+  more: FormatOptions = {},
 ): SecretFormat {
   return row(kind, anchors, source, more, 'gi');
 }

@@ -98,7 +98,7 @@ export function findFormats(
       // The whole candidate is checked once, so the search continues after it.
       pattern.lastIndex = Math.max(end, matched);
       const value = text.slice(start, end);
-      if (mayBegin(text, start, value, format) && isReal(value, format)) {
+      if (mayBegin(text, start, value, format) && isSecretMatch(value, format)) {
         hits.push({ kind, start, end });
       }
     }
@@ -155,7 +155,7 @@ function keyEnd(text: string, from: number, tail: RegExp): number {
 }
 
 /** The value without its anchor, which is the same in samples and in secrets. */
-function behindPrefix(value: string, { anchors }: SecretFormat): string {
+function withoutPrefix(value: string, { anchors }: SecretFormat): string {
   const start = value.slice(0, MAX_ANCHOR_CHARS).toLowerCase();
   return value.slice(anchors.find((anchor) => start.startsWith(anchor))?.length ?? 0);
 }
@@ -168,13 +168,13 @@ const RANDOM_SHARE = 1 / 3;
 const SHORT_WINDOW = 24;
 const SHORT_SHARE = 0.125;
 
-function isReal(value: string, format: SecretFormat): boolean {
+function isSecretMatch(value: string, format: SecretFormat): boolean {
   const { check, window, hasNoDictionaryTerms } = format;
   if (check === 'password') return isRealPassword(value);
   const vocabulary = hasNoDictionaryTerms === true ? 'sample' : 'strict';
   const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_SHARE : RANDOM_SHARE));
   if (check === 'random') {
-    const isRandom = hasRandomWindow(behindPrefix(value, format), window, {
+    const isRandom = hasRandomWindow(withoutPrefix(value, format), window, {
       vocabulary,
       unexplained,
     });

@@ -4,7 +4,7 @@
 import type { InspectionProfile, PiiKind } from '../../config/settings.js';
 import { formatsIn } from '../prefilter/anchors.js';
 import { isSurelyClean } from '../prefilter/prefilter.js';
-import { findActiveContent, type Kept, neutralize, type Reading } from './active-content.js';
+import { type CodeStretch, findActiveContent, neutralize, type Reading } from './active-content.js';
 import { findEncodedRuns } from './encoded-runs.js';
 import { findCode } from './markdown-code.js';
 import { decodeView, foldView, originalSpan, type View } from './normalized-text.js';
@@ -180,7 +180,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   }
   const seen = stripUnseen(text, rules, notes);
   const redacted = redactText(seen, rules, notes, name);
-  const inert = calm(redacted, rules, context.reading, notes);
+  const inert = applyActiveContentRule(redacted, rules, context.reading, notes);
   return { text: inert, notes, isBlocked: notes.some((note) => note.action === 'withhold') };
 }
 
@@ -189,21 +189,21 @@ function flagOr(rule: 'flag' | 'block'): 'flag' | 'withhold' {
 }
 
 function stripUnseen(text: string, rules: ResultRules, notes: Note[]): string {
-  const calmed = stripTerminalSequences(text);
-  if (calmed.count > 0) {
+  const withoutSequences = stripTerminalSequences(text);
+  if (withoutSequences.count > 0) {
     const action = rules.activeContent === 'block' ? 'withhold' : 'strip';
-    notes.push({ detector: 'terminal-escape', action, count: calmed.count });
+    notes.push({ detector: 'terminal-escape', action, count: withoutSequences.count });
   }
-  if (rules.invisible === 'off') return calmed.text;
-  const stripped = stripInvisible(calmed.text);
-  if (stripped.count === 0) return calmed.text;
+  if (rules.invisible === 'off') return withoutSequences.text;
+  const stripped = stripInvisible(withoutSequences.text);
+  if (stripped.count === 0) return withoutSequences.text;
   const isStripped = rules.invisible === 'strip';
   notes.push({
     detector: 'invisible',
     action: isStripped ? 'strip' : flagOr(rules.invisible === 'block' ? 'block' : 'flag'),
     count: stripped.count,
   });
-  return isStripped ? stripped.text : calmed.text;
+  return isStripped ? stripped.text : withoutSequences.text;
 }
 
 /** A removal may reveal something that the next round finds. The second pass checks what remains. */
@@ -261,23 +261,28 @@ export function detectorOf(kind: string): string {
   return PERSONAL_KINDS.has(kind) ? `pii:${kind}` : `secret:${kind}`;
 }
 
-function calm(text: string, rules: ResultRules, reading: Reading, notes: Note[]): string {
+function applyActiveContentRule(
+  text: string,
+  rules: ResultRules,
+  reading: Reading,
+  notes: Note[],
+): string {
   const { activeContent } = rules;
   if (activeContent === 'off') return text;
   if (activeContent === 'neutralize') {
-    const inert = neutralize(text, reading, keptBy(reading));
+    const inert = neutralize(text, reading, codeFinderFor(reading));
     for (const { kind } of inert.found) {
       notes.push({ detector: `active:${kind}`, action: 'neutralize', count: 1 });
     }
     return inert.text;
   }
-  for (const { kind } of findActiveContent(text, reading, keptBy(reading)(text))) {
+  for (const { kind } of findActiveContent(text, reading, codeFinderFor(reading)(text))) {
     notes.push({ detector: `active:${kind}`, action: flagOr(activeContent), count: 1 });
   }
   return text;
 }
 
 /** Only Markdown has code; how a client renders a string of structured content is unknown. */
-function keptBy(reading: Reading): (text: string) => readonly Kept[] {
+function codeFinderFor(reading: Reading): (text: string) => readonly CodeStretch[] {
   return reading === 'markdown' ? findCode : () => [];
 }

@@ -45,7 +45,7 @@ const MAX_SLOTS = 1 << 18;
 const USED = 1;
 /** The characters at both edges also hold bits of the credential. */
 const HAS_EDGES = 2;
-const GOES_ON = 4;
+const CONTINUES = 4;
 
 type Table = { cells: Int32Array<SharedArrayBuffer>; count: number };
 
@@ -57,7 +57,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
   let sinceMs = now();
   const known = new Set<string>();
   const exposed = new Set<string>();
-  let shown: OwnCredentials | undefined;
+  let credentials: OwnCredentials | undefined;
 
   function rebuild(): void {
     const isFull = fresh.count * 2 >= MAX_SLOTS;
@@ -65,7 +65,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
     stale = fresh;
     fresh = createTable();
     sinceMs = now();
-    shown = undefined;
+    credentials = undefined;
   }
 
   function add(table: Table, value: string, more: number): void {
@@ -73,7 +73,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
       insert(table, text, flags | more);
       for (const form of exposedForms(text)) exposed.add(form);
     }
-    shown = undefined;
+    credentials = undefined;
   }
 
   return {
@@ -83,15 +83,15 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
       if (kind === 'issued') return add(fresh, value, 0);
       if (known.has(value)) return;
       known.add(value);
-      add(kept, value, kind === 'beginning' ? GOES_ON : 0);
+      add(kept, value, kind === 'beginning' ? CONTINUES : 0);
     },
     current() {
       rebuild();
-      if (shown === undefined) {
+      if (credentials === undefined) {
         const tables = [kept, fresh, stale].filter(({ count }) => count > 0);
-        shown = { tables: tables.map(({ cells }) => cells), exposed: [...exposed] };
+        credentials = { tables: tables.map(({ cells }) => cells), exposed: [...exposed] };
       }
-      return shown.tables.length === 0 ? undefined : shown;
+      return credentials.tables.length === 0 ? undefined : credentials;
     },
   };
 }
@@ -296,7 +296,7 @@ function compare(search: Search, cells: Int32Array, entry: number, end: number):
   if (hashBetween(sums, start, end, cells[entry + 3] ?? 0) !== cells[entry + 1]) return;
   const flags = cells[entry + FLAGS] ?? 0;
   let to = end;
-  if ((flags & GOES_ON) !== 0) {
+  if ((flags & CONTINUES) !== 0) {
     to = tokenEnd(text, Math.max(end, search.readTo));
     search.readTo = to;
   }
@@ -304,7 +304,7 @@ function compare(search: Search, cells: Int32Array, entry: number, end: number):
   hits.push({
     kind: OWN_CREDENTIAL,
     start: hasEdges ? edgeBefore(text, start) : start,
-    end: hasEdges ? edgeBehind(text, to) : to,
+    end: hasEdges ? edgeAfter(text, to) : to,
   });
 }
 
@@ -315,7 +315,7 @@ function edgeBefore(text: string, start: number): number {
   return start > 0 && EDGE.test(text.charAt(start - 1)) ? start - 1 : start;
 }
 
-function edgeBehind(text: string, end: number): number {
+function edgeAfter(text: string, end: number): number {
   return EDGE.test(text.charAt(end)) ? end + 1 : end;
 }
 

@@ -5,15 +5,13 @@
 
 import { decodeView, foldView } from '../detectors/normalized-text.js';
 import { skeletonOf } from '../detectors/unicode.js';
-import type { KindMatch, Kinds } from './vocabulary.js';
+import type { SecretTerms, TermMatch } from './vocabulary.js';
 import {
   ACTION,
   CHOICE,
   CHOSEN,
   CLAUSE_WORD,
   DENIAL_EN,
-  DONE_UNPARTED,
-  ELSEWHERE,
   ENDS_WEAK,
   ENDS_WEAK_ELSEWHERE,
   ENGLISH_KINDS,
@@ -33,15 +31,17 @@ import {
   NONE_EN,
   OF_A_LOGIN,
   OF_A_PERSON,
+  OTHER_LANGUAGES,
   PLURAL,
   REQUEST,
   STATEMENT,
   TO_ACT,
   UNNEEDED_EN,
-  UNPARTED,
-  UNPARTED_GRAMMARS,
-  UNPARTED_NAMED,
-  UNPARTED_WEAK,
+  UNSPACED_DONE,
+  UNSPACED_GRAMMARS,
+  UNSPACED_NAMED,
+  UNSPACED_TERMS,
+  UNSPACED_WEAK,
   VOIDS_EN,
   WEAK,
   WHICH_ONE,
@@ -164,7 +164,7 @@ const STRONG_KINDS = [ENGLISH_KINDS, ...KINDS.map(({ kinds }) => kinds)];
 const ALL_KINDS = [...STRONG_KINDS, WEAK];
 
 function asksInReading(reading: string, role: TextRole): boolean {
-  if (ELSEWHERE.test(reading.toLowerCase())) return true;
+  if (OTHER_LANGUAGES.test(reading.toLowerCase())) return true;
   let hasNamed = false;
   for (const sentence of reading.split(SENTENCE)) {
     const phrase = normalizePhrase(sentence);
@@ -188,7 +188,7 @@ function asksInSentence(sentence: string, role: TextRole): boolean {
     const phrase = normalizePhrase(clause);
     if (isDenied && !isQuestion && !isAnnounced && isRestOfList(phrase)) continue;
     if (asksInClause(phrase, at, isQuestion)) return true;
-    isDenied ||= deniesInEnglish(phrase) || deniesElsewhere(phrase);
+    isDenied ||= deniesInEnglish(phrase) || deniesInOtherLanguages(phrase);
   }
   return false;
 }
@@ -217,7 +217,7 @@ function isNamedIn(text: string): boolean {
     const phrase = normalizePhrase(reading);
     return (
       STRONG_KINDS.some((kinds) => kinds.isIn(phrase)) ||
-      UNPARTED.some(({ kinds }) => phrase.search(kinds) >= 0)
+      UNSPACED_TERMS.some(({ kinds }) => phrase.search(kinds) >= 0)
     );
   });
 }
@@ -240,12 +240,12 @@ function asksInClause(phrase: string, role: TextRole, isQuestion: boolean): bool
   return (
     asksInEnglish(phrase, role, isQuestion) ||
     asksWeakly(phrase, role) ||
-    asksElsewhere(phrase, role) ||
-    asksUnparted(phrase, role)
+    asksInOtherLanguages(phrase, role) ||
+    asksInUnspacedScript(phrase, role)
   );
 }
 
-function hasMany(phrase: string, kinds: Kinds): boolean {
+function hasMany(phrase: string, kinds: SecretTerms): boolean {
   const matches = kinds.matches(phrase);
   for (let count = 0; count < MAX_MENTIONS; count++) if (matches.next().done === true) return false;
   return true;
@@ -270,7 +270,7 @@ function asksInEnglish(phrase: string, role: TextRole, isQuestion: boolean): boo
 }
 
 /** Whether a secret's word names something else: `password reset link`, but not `password name`. */
-function names(kind: string, after: string): boolean {
+function isOtherName(kind: string, after: string): boolean {
   if (/^ (?:a|an|its) (?:new )?(?:name|label|title|description|alias) /.test(after)) return true;
   return NAMING_AFTER.test(after) && !(CHOSEN.test(kind) && NAMED_AFTER.test(after));
 }
@@ -287,7 +287,7 @@ type Mention = {
 
 function isSecretAsked(mention: Mention): boolean {
   const { kind, before, after, phrase, isQuestion, isDenied } = mention;
-  if (isDenied || isUnneeded(before, after) || names(kind, after)) return false;
+  if (isDenied || isUnneeded(before, after) || isOtherName(kind, after)) return false;
   if (LOGIN.test(before)) return mention.role === 'label' || / (?:your|my) /.test(before);
   const governor = governorOf(before, kind);
   switch (governor) {
@@ -301,10 +301,10 @@ function isSecretAsked(mention: Mention): boolean {
       return false;
     case 'none':
   }
-  if (acts(after)) return false;
+  if (isFollowedByAction(after)) return false;
   const isStatement =
     STATEMENT.test(after) || /^ be [a-z]+ed /.test(after) || (isQuestion && YES_OR_NO.test(phrase));
-  if (isStatement) return NEEDED.test(after) || asksBehind(after);
+  if (isStatement) return NEEDED.test(after) || asksAfter(after);
   return mention.role === 'label' || isLabelled(mention);
 }
 
@@ -342,7 +342,7 @@ function isNaming(noun: string, kind: string): boolean {
 }
 
 /** `token to revoke`, `key do you want to rotate`. */
-function acts(after: string): boolean {
+function isFollowedByAction(after: string): boolean {
   const [, verb = ''] = TO_ACT.exec(after) ?? [];
   if (ACTION.test(verb)) return true;
   const [which] = WHICH_ONE.exec(after) ?? [];
@@ -355,7 +355,7 @@ function acts(after: string): boolean {
 }
 
 /** `your password is what you must enter`, but not `your password was changed enter your name`. */
-function asksBehind(after: string): boolean {
+function asksAfter(after: string): boolean {
   const followingTerms = after.trim().split(' ');
   return followingTerms.some((word, at) => {
     const object = followingTerms[at + 1];
@@ -400,7 +400,7 @@ const ASKS_AGAIN =
 
 function asksWeakly(phrase: string, role: TextRole): boolean {
   if (!WEAK.isIn(phrase)) return false;
-  const isDenied = deniesInEnglish(phrase) || deniesElsewhere(phrase);
+  const isDenied = deniesInEnglish(phrase) || deniesInOtherLanguages(phrase);
   for (const match of WEAK.matches(phrase)) {
     const end = match.index + match[0].length;
     const before = phrase.slice(Math.max(0, match.index - WINDOW), match.index);
@@ -452,7 +452,7 @@ function isWeakAskedElsewhere(before: string, after: string): boolean {
   });
 }
 
-function asksElsewhere(phrase: string, role: TextRole): boolean {
+function asksInOtherLanguages(phrase: string, role: TextRole): boolean {
   return KINDS.some(({ language, kinds }) => {
     const mentions = [...kinds.matches(phrase)];
     if (mentions.length === 0) return false;
@@ -485,7 +485,7 @@ function mayDeny(phrase: string, { denial, request, voids }: Grammar): boolean {
 /** `niemals Ihr Passwort`, `Passwort wird nicht benötigt`: nothing else stands between denial and secret. */
 function isDeniedNear(
   phrase: string,
-  { 0: kind, index }: KindMatch,
+  { 0: kind, index }: TermMatch,
   { denial, between, request }: Grammar,
 ): boolean {
   const before = phrase
@@ -507,12 +507,12 @@ function isDeniedNear(
   );
 }
 
-function asksUnparted(phrase: string, role: TextRole): boolean {
-  const text = phrase.replaceAll(' ', '').replace(DONE_UNPARTED, '').replace(UNPARTED_NAMED, '');
-  if (UNPARTED_WEAK.test(text) && asksUnpartedWeakly(text)) return true;
-  return UNPARTED.some(({ language, kinds }) => {
+function asksInUnspacedScript(phrase: string, role: TextRole): boolean {
+  const text = phrase.replaceAll(' ', '').replace(UNSPACED_DONE, '').replace(UNSPACED_NAMED, '');
+  if (UNSPACED_WEAK.test(text) && asksWeaklyInUnspacedScript(text)) return true;
+  return UNSPACED_TERMS.some(({ language, kinds }) => {
     if (text.search(kinds) < 0) return false;
-    const { request, denied, voids, other } = UNPARTED_GRAMMARS[language];
+    const { request, denied, voids, other } = UNSPACED_GRAMMARS[language];
     const requestCount = text.match(request)?.length ?? 0;
     if (requestCount <= 1 && denied.test(text) && !voids.test(text)) return false;
     if (requestCount > 0) return true;
@@ -522,14 +522,14 @@ function asksUnparted(phrase: string, role: TextRole): boolean {
 }
 
 /** `请输入PIN`, but not `PIN已更改`. */
-function asksUnpartedWeakly(text: string): boolean {
-  return UNPARTED.some(({ language }) => {
-    const { request, denied, other } = UNPARTED_GRAMMARS[language];
+function asksWeaklyInUnspacedScript(text: string): boolean {
+  return UNSPACED_TERMS.some(({ language }) => {
+    const { request, denied, other } = UNSPACED_GRAMMARS[language];
     return text.search(request) >= 0 && !denied.test(text) && !other.test(text);
   });
 }
 
-function deniesElsewhere(phrase: string): boolean {
+function deniesInOtherLanguages(phrase: string): boolean {
   return KINDS.some(({ language }) => {
     const grammar = GRAMMARS[language];
     return (

@@ -64,10 +64,10 @@ export function resetAnchorChecks(): void {
 
 /** Whether an anchor whose first three characters end at `at` occurs there and passes its check. */
 export function isAnchored(text: string, at: number, key: number, isJson: boolean): boolean {
-  if (at < 2 || !mayGoOn(text, at, key)) return false;
+  if (at < 2 || !mayContinue(text, at, key)) return false;
   const start = at - 2;
   for (const { text: anchor, check } of buckets[key] ?? NO_ANCHORS) {
-    if (!standsAt(text, start, anchor)) continue;
+    if (!matchesAt(text, start, anchor)) continue;
     if (++anchorChecks > MAX_ANCHOR_CHECKS || check(text, start, anchor.length, isJson))
       return true;
   }
@@ -75,12 +75,12 @@ export function isAnchored(text: string, at: number, key: number, isJson: boolea
 }
 
 // After the last character of a text charCodeAt returns NaN, whose class is 0, with which no anchor continues.
-function mayGoOn(text: string, at: number, key: number): boolean {
+function mayContinue(text: string, at: number, key: number): boolean {
   return (((fourths[key] ?? 0) >>> (text.charCodeAt(at + 1) & CLASS_MASK)) & 1) === 1;
 }
 
 /** Compares case-insensitively. The anchor is in lower case. */
-function standsAt(text: string, at: number, anchor: string): boolean {
+function matchesAt(text: string, at: number, anchor: string): boolean {
   for (let offset = anchor.length - 1; offset >= 0; offset--) {
     const code = text.charCodeAt(at + offset);
     const lower = code >= 0x41 && code <= 0x5a ? code + 0x20 : code;
@@ -118,7 +118,7 @@ const WITHOUT_ANCHOR = SECRET_FORMATS.filter((format) => format.anchors.length =
 function addOwners(text: string, at: number, key: number, owners: Set<SecretFormat | Cue>): void {
   for (const { text: anchor, of } of buckets[key] ?? NO_ANCHORS) {
     if (of === undefined || owners.has(of) || at < 0) continue;
-    if (standsAt(text, at, anchor)) owners.add(of);
+    if (matchesAt(text, at, anchor)) owners.add(of);
   }
 }
 
@@ -155,7 +155,7 @@ const CREDENTIALS_END = unitsIn('/?#@"\'<>');
 function hasCredentialsAhead(text: string, at: number): boolean {
   if (!text.startsWith('://', at)) return false;
   const from = at + 3;
-  const end = crossTo(text, from, from + MAX_CREDENTIALS, CREDENTIALS_END);
+  const end = skipTo(text, from, from + MAX_CREDENTIALS, CREDENTIALS_END);
   return text[end] === '@';
 }
 
@@ -170,7 +170,7 @@ function hasUserNameAhead(text: string, at: number, length: number, isJson: bool
   const from = at + length;
   const reach = from + MAX_USER_NAME;
   const ends = isJson ? JSON_USER_NAME_END : USER_NAME_END;
-  const end = crossTo(text, from, reach, ends, isJson);
+  const end = skipTo(text, from, reach, ends, isJson);
   return end >= reach || text[end] === '@';
 }
 
@@ -181,7 +181,7 @@ function unitsIn(signs: string): Uint8Array {
 }
 
 /** The first position from `from` with white space or one of the units, or the end. It may lie beyond `to`. */
-function crossTo(
+function skipTo(
   text: string,
   from: number,
   to: number,
@@ -261,7 +261,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** A quote without a preceding backslash is not part of a JSON string. */
-function isBorder(text: string, at: number): boolean {
+function isStringBoundary(text: string, at: number): boolean {
   return text.charCodeAt(at) === QUOTE && text.charCodeAt(at - 1) !== BACKSLASH;
 }
 
@@ -271,9 +271,9 @@ function reachOf(text: string, at: number, length: number, isJson: boolean): str
   let end = Math.min(text.length, at + length + CUE_REACH);
   if (isJson) {
     let from = at;
-    while (from > start && !isBorder(text, from - 1)) from--;
+    while (from > start && !isStringBoundary(text, from - 1)) from--;
     let to = at + length;
-    while (to < end && !isBorder(text, to)) to++;
+    while (to < end && !isStringBoundary(text, to)) to++;
     start = from;
     end = to;
   }

@@ -7,7 +7,7 @@ import { MAX_QUIET_QUERY_CHARS } from '../detectors/html.js';
 import { IBAN_LENGTHS } from '../detectors/pii.js';
 import { isConfusable, isPlainBeyondAscii } from '../detectors/unicode.js';
 import { ANCHOR_STARTS, isAnchored, nextAnchorKey, resetAnchorChecks } from './anchors.js';
-import { BEYOND, createGateScan, type GateScan, layOut, RUN_FLAG } from './simd.js';
+import { BEYOND, createSimdScan, RUN_FLAG, type SimdScan, writeUnits } from './simd.js';
 
 const MAX_ASCII = 0x7e;
 const BACKSLASH = 0x5c;
@@ -72,7 +72,7 @@ function isBlankRun(text: string, from: number): boolean {
   let lines = 0;
   for (let at = 0; at < ahead.length && lines < MIN_BLANK_LINES; at++) {
     const isEscape = ahead.charCodeAt(at) === BACKSLASH;
-    if (isEscape) at = behindSlashes(ahead, at);
+    if (isEscape) at = afterSlashes(ahead, at);
     const unit = ahead.charAt(at);
     if (!(isEscape ? BLANK_ESCAPE : BLANK).test(unit)) return false;
     if (unit === 'n' || unit === '\n') lines++;
@@ -81,7 +81,7 @@ function isBlankRun(text: string, from: number): boolean {
 }
 
 /** The position after up to four backslashes. */
-function behindSlashes(text: string, at: number): number {
+function afterSlashes(text: string, at: number): number {
   let end = at + 1;
   while (end - at < MAX_SLASHES && text.charCodeAt(end) === BACKSLASH) end++;
   return end;
@@ -159,7 +159,7 @@ for (let two = 0; two < PAIRS; two++) {
 /** A run of this many token characters may be a secret. `run` keeps one bit for each of them. */
 const MIN_RUN = 16;
 
-const fast = createGateScan();
+const simdScan = createSimdScan();
 
 /** Whether no detector finds anything in the text, or in any string of a JSON text. */
 export function isSurelyClean(text: string): boolean {
@@ -179,30 +179,30 @@ const SLICE = 4096;
 
 function isClean(text: string, isJson: boolean): boolean {
   resetAnchorChecks();
-  if (fast?.take(text) !== true) return isCleanBySteps(text, isJson);
+  if (simdScan?.take(text) !== true) return isCleanWithoutSimd(text, isJson);
   for (let from = 0; from < text.length; from += SLICE) {
     // A run may cross the boundary between two slices.
-    const count = fast.scan(Math.max(0, from - MIN_RUN), Math.min(text.length, from + SLICE));
-    if (count < 0) return isCleanBySteps(text, isJson);
-    if (isSuspiciousSlice(fast, count, text, isJson)) return false;
+    const count = simdScan.scan(Math.max(0, from - MIN_RUN), Math.min(text.length, from + SLICE));
+    if (count < 0) return isCleanWithoutSimd(text, isJson);
+    if (isSuspiciousSlice(simdScan, count, text, isJson)) return false;
   }
   return true;
 }
 
 function isSuspiciousSlice(
-  { places, units }: GateScan,
+  { places, units }: SimdScan,
   count: number,
   text: string,
   isJson: boolean,
 ): boolean {
   const { length } = text;
   for (let index = 0; index < count; index++) {
-    const place = places[index] ?? 0;
-    const at = place & ~RUN_FLAG;
+    const flaggedPosition = places[index] ?? 0;
+    const at = flaggedPosition & ~RUN_FLAG;
     if (at >= length) continue;
     const isSuspicious =
-      at === place
-        ? isSuspiciousPlace(text, at, units[at] ?? 0, isJson)
+      at === flaggedPosition
+        ? isSuspiciousPosition(text, at, units[at] ?? 0, isJson)
         : isSuspiciousRun(units, runStart(units, at), runEnd(units, at, length));
     if (isSuspicious) return true;
   }
@@ -210,7 +210,7 @@ function isSuspiciousSlice(
 }
 
 /** The same check without SIMD, one character at a time: the reference, and the fallback for long texts. */
-export function isCleanBySteps(text: string, isJson: boolean): boolean {
+export function isCleanWithoutSimd(text: string, isJson: boolean): boolean {
   resetAnchorChecks();
   // Local tables and literal numbers stay in registers, which makes this loop faster.
   const units = unitsOf(text);
@@ -224,7 +224,7 @@ export function isCleanBySteps(text: string, isJson: boolean): boolean {
     const mark = marks[(two << 7) | unit] ?? 2;
     two = ((two << 5) | (unit & 0x1f)) & 0x3ff;
     run = ((run << 1) | (mark & 1)) & 0xffff;
-    if (mark > 1 && isSuspiciousPlace(text, at, unit, isJson)) return false;
+    if (mark > 1 && isSuspiciousPosition(text, at, unit, isJson)) return false;
     if (run !== 0xffff || at < checkedRun) continue;
     checkedRun = runEnd(units, at, length);
     if (isSuspiciousRun(units, at - MIN_RUN + 1, checkedRun)) return false;
@@ -232,7 +232,7 @@ export function isCleanBySteps(text: string, isJson: boolean): boolean {
   return true;
 }
 
-function isSuspiciousPlace(text: string, at: number, unit: number, isJson: boolean): boolean {
+function isSuspiciousPosition(text: string, at: number, unit: number, isJson: boolean): boolean {
   let key = 0;
   for (let before = Math.max(0, at - 2); before <= at; before++) {
     key = nextAnchorKey(key, text.charCodeAt(before));
@@ -250,7 +250,7 @@ const kept = new Uint8Array(MAX_KEPT_UNITS);
 // call.
 function unitsOf(text: string): Uint8Array {
   const units = text.length <= MAX_KEPT_UNITS ? kept : new Uint8Array(text.length);
-  layOut(text, units);
+  writeUnits(text, units);
   return units;
 }
 

@@ -31,10 +31,10 @@ export const ENTRIES_AT = LISTS_AT + 1024;
 export const ENTRY_BYTES = 16;
 
 /** Maximum number of positions recorded by one pass. */
-const MAX_PLACES = 16_384;
+const MAX_RECORDED = 16_384;
 export const OUT_AT = 128 * 1024;
 /** The text follows a gap, because bytes before its first character are read too. */
-export const TEXT_AT = OUT_AT + 4 * MAX_PLACES + 64;
+export const TEXT_AT = OUT_AT + 4 * MAX_RECORDED + 64;
 export const MAX_TEXT_UNITS = 256 * 1024;
 export const MEMORY_BYTES = TEXT_AT + MAX_TEXT_UNITS + 4 * VECTOR_BYTES;
 
@@ -178,7 +178,7 @@ const BEFORE = 3;
 const AHEAD = 4;
 /** The positions of this step that are still to be checked, and the current one. */
 const MASK = 5;
-const PLACE = 6;
+const POSITION = 6;
 const TEMP = 7;
 const ENTRY = 8;
 const UNITS = 9;
@@ -193,7 +193,7 @@ const TOKENS = 16;
 const ANCHOR_MASK = 17;
 const NOTHING = 18;
 /** The buckets that match so far, one vector for each group of eight. */
-const FITS = 19;
+const MATCHES = 19;
 
 export const LOCALS = { parameters: 2, numbers: 7, vectors: 10 + GROUPS } as const;
 
@@ -219,22 +219,22 @@ const table = (address: number): readonly Code[] => [op.i32(0), op.loadVector(ad
 const splat = (value: number): readonly Code[] => [op.i32(value), op.splat];
 
 /** The character `offset` after the current position. */
-const unitAt = (offset: number): readonly Code[] => [op.get(PLACE), op.load8(TEXT_AT + offset)];
+const unitAt = (offset: number): readonly Code[] => [op.get(POSITION), op.load8(TEXT_AT + offset)];
 
 /** Records a position. Too many positions end the pass with -1. */
-function note(place: readonly Code[]): readonly Code[] {
+function recordPosition(place: readonly Code[]): readonly Code[] {
   return [
     ...[op.get(OUT), ...place, op.store32(OUT_AT)],
     ...[op.get(OUT), op.i32(4), op.add, op.tee(OUT)],
-    ...[op.i32(MAX_PLACES * 4), op.less, op.eqz, op.if, op.i32(-1), op.return, op.end],
+    ...[op.i32(MAX_RECORDED * 4), op.less, op.eqz, op.if, op.i32(-1), op.return, op.end],
   ];
 }
 
 /** Iterates over the bits of `MASK` from the lowest, setting `PLACE` to each position. */
-function forEachPlace(body: readonly Code[]): readonly Code[] {
+function forEachPosition(body: readonly Code[]): readonly Code[] {
   return [
     ...[op.block, op.loop, op.get(MASK), op.eqz, op.branchIf(1)],
-    ...[op.get(AT), op.get(MASK), op.ctz, op.add, op.set(PLACE)],
+    ...[op.get(AT), op.get(MASK), op.ctz, op.add, op.set(POSITION)],
     ...[op.get(MASK), op.get(MASK), op.i32(1), op.subtract, op.and, op.set(MASK)],
     ...both([op.block], body, [op.end, op.branch(0), op.end, op.end]),
   ];
@@ -265,7 +265,7 @@ const followRuns: readonly Code[] = [
   ...[op.get(TEMP), op.i32(0x1ffff), op.xor, op.ctz, op.set(AHEAD)],
   ...[op.get(BEFORE), op.i32(VECTOR_BYTES), op.less],
   ...[op.get(BEFORE), op.get(AHEAD), op.add, op.i32(VECTOR_BYTES), op.less, op.eqz],
-  ...both([op.and, op.if], note([op.get(AT), op.i32(RUN_FLAG), op.or]), [op.end]),
+  ...both([op.and, op.if], recordPosition([op.get(AT), op.i32(RUN_FLAG), op.or]), [op.end]),
   ...[op.get(TEMP), op.i32(ALL), op.eq, op.if],
   ...[op.get(BEFORE), op.i32(VECTOR_BYTES), op.add, op.set(BEFORE), op.else],
   ...[op.get(TEMP), op.i32(16), op.shiftLeft, op.i32(-0x10000), op.xor, op.clz],
@@ -282,7 +282,7 @@ const isAccountStart: readonly Code[] = [
 
 /** At the last digit of a group: eleven characters that are all digits or separators. */
 const isLongNumber: readonly Code[] = [
-  ...[op.get(PLACE), op.loadVector(TEXT_AT - VECTOR_BYTES + 1), op.set(CLASS)],
+  ...[op.get(POSITION), op.loadVector(TEXT_AT - VECTOR_BYTES + 1), op.set(CLASS)],
   ...both(local(CLASS), splat(ZERO), [op.bytesSubtract], splat(10), [op.bytesLess]),
   ...[SPACE, DASH, DOT].flatMap((unit) => [
     ...both(local(CLASS), splat(unit), [op.bytesEqual]),
@@ -300,21 +300,21 @@ const isBlankAhead: readonly Code[] = [
 /** Applies PAIRS to a sign or digit and the next character. */
 const checkSigns: readonly Code[] = [
   ...both(maskOf(ANCHOR_MASK), [op.set(MASK)]),
-  ...forEachPlace([
+  ...forEachPosition([
     ...both(unitAt(0), number(7), [op.shiftLeft], unitAt(1), [op.or]),
     ...[op.load8(PAIRS_AT), op.tee(TEMP), op.eqz, op.branchIf(0)],
-    ...[op.get(TEMP), op.i32(1), op.eq, op.if, ...note(local(PLACE)), op.else],
+    ...[op.get(TEMP), op.i32(1), op.eq, op.if, ...recordPosition(local(POSITION)), op.else],
     ...[op.get(TEMP), op.i32(4), op.eq, op.if],
-    ...both(isBlankAhead, [op.if], note(local(PLACE)), [op.end, op.else]),
-    ...both(isAccountStart, [op.if], note(local(PLACE)), [op.else]),
+    ...both(isBlankAhead, [op.if], recordPosition(local(POSITION)), [op.end, op.else]),
+    ...both(isAccountStart, [op.if], recordPosition(local(POSITION)), [op.else]),
     ...[op.get(TEMP), op.i32(2), op.eq, op.if],
-    ...both(isLongNumber, [op.if], note(local(PLACE)), [op.end]),
+    ...both(isLongNumber, [op.if], recordPosition(local(POSITION)), [op.end]),
     ...[op.end, op.end, op.end, op.end],
   ]),
 ];
 
 /** The buckets that accept the four characters from two before each position to one after it. */
-const fitBuckets: readonly Code[] = Array.from({ length: POSITIONS }, (_, position) => [
+const matchBuckets: readonly Code[] = Array.from({ length: POSITIONS }, (_, position) => [
   ...[op.get(AT), op.loadVector(TEXT_AT - 2 + position), op.get(FIVE_BITS), op.vectorAnd],
   ...[op.tee(CLASS), op.get(FIFTH_BIT), op.vectorXor, op.set(OTHER_HALF)],
   ...Array.from({ length: GROUPS }, (_, group) => {
@@ -322,18 +322,18 @@ const fitBuckets: readonly Code[] = Array.from({ length: POSITIONS }, (_, positi
     return [
       ...both(table(address), local(CLASS), [op.swizzle]),
       ...both(table(address + VECTOR_BYTES), local(OTHER_HALF), [op.swizzle, op.vectorOr]),
-      ...(position === 0 ? [] : [op.get(FITS + group), op.vectorAnd]),
-      op.set(FITS + group),
+      ...(position === 0 ? [] : [op.get(MATCHES + group), op.vectorAnd]),
+      op.set(MATCHES + group),
     ];
   }).flat(),
 ]).flat();
 
-const fitsAnywhere: readonly Code[] = Array.from({ length: GROUPS }, (_, group) =>
-  group === 0 ? [op.get(FITS)] : [op.get(FITS + group), op.vectorOr],
+const matchesAnywhere: readonly Code[] = Array.from({ length: GROUPS }, (_, group) =>
+  group === 0 ? [op.get(MATCHES)] : [op.get(MATCHES + group), op.vectorOr],
 ).flat();
 
 /** The key (see anchors.ts) of the three characters that end at the position. */
-const keyOfPlace: readonly Code[] = [
+const keyOfPosition: readonly Code[] = [
   ...both(unitAt(-2), number(0x1f), [op.and], number(10), [op.shiftLeft]),
   ...both(unitAt(-1), number(0x1f), [op.and], number(5), [op.shiftLeft, op.or]),
   ...both(unitAt(0), number(0x1f), [op.and, op.or]),
@@ -341,14 +341,19 @@ const keyOfPlace: readonly Code[] = [
 
 /** Compares eight characters, from two before the position, with each anchor that has their key. */
 const checkAnchors: readonly Code[] = [
-  ...both(fitBuckets, fitsAnywhere, [op.get(NOTHING), op.bytesNotEqual, op.bitmask, op.set(MASK)]),
-  ...forEachPlace([
-    ...both(keyOfPlace, [op.load8(KEYS_AT), op.tee(TEMP), op.eqz, op.branchIf(0)]),
+  ...both(matchBuckets, matchesAnywhere, [
+    op.get(NOTHING),
+    op.bytesNotEqual,
+    op.bitmask,
+    op.set(MASK),
+  ]),
+  ...forEachPosition([
+    ...both(keyOfPosition, [op.load8(KEYS_AT), op.tee(TEMP), op.eqz, op.branchIf(0)]),
     ...[op.get(TEMP), op.i32(2), op.shiftLeft, op.load32(LISTS_AT), op.set(ENTRY)],
     ...[op.loop, op.get(ENTRY), op.load64(0), op.longEqz, op.branchIf(1)],
-    ...[op.get(PLACE), op.load64(TEXT_AT - 2), op.i32(0), op.load64(FOLD_AT), op.longOr],
+    ...[op.get(POSITION), op.load64(TEXT_AT - 2), op.i32(0), op.load64(FOLD_AT), op.longOr],
     ...[op.get(ENTRY), op.load64(0), op.longAnd, op.get(ENTRY), op.load64(8), op.longEq],
-    ...both([op.if], note(local(PLACE)), [op.branch(2), op.end]),
+    ...both([op.if], recordPosition(local(POSITION)), [op.branch(2), op.end]),
     ...[op.get(ENTRY), op.i32(16), op.add, op.set(ENTRY), op.branch(0), op.end],
   ]),
 ];

@@ -43,7 +43,7 @@ const FREQUENCY = [
   12, 14, 8, 18, 10, 14, 7,
 ];
 
-function share(classes: number): number {
+function frequencyOf(classes: number): number {
   let sum = 0;
   for (let one = 0; one < CLASSES; one++) {
     if (((classes >>> one) & 1) === 1) sum += FREQUENCY[one] ?? 0;
@@ -53,7 +53,7 @@ function share(classes: number): number {
 
 /** Estimated frequency with which a position of ordinary text matches this bucket. */
 function costOf([first, second, third, fourth]: Bucket): number {
-  return share(first) * share(second) * share(third) * share(fourth);
+  return frequencyOf(first) * frequencyOf(second) * frequencyOf(third) * frequencyOf(fourth);
 }
 
 function union(one: Bucket, other: Bucket): Bucket {
@@ -66,7 +66,7 @@ function groupOf(bucket: Bucket): Group {
   return { bucket, cost: costOf(bucket) };
 }
 
-function joined(one: Group, other: Group): number {
+function joinCost(one: Group, other: Group): number {
   return costOf(union(one.bucket, other.bucket)) - one.cost - other.cost;
 }
 
@@ -74,7 +74,7 @@ function joined(one: Group, other: Group): number {
 // fewest false matches.
 function sortIntoBuckets(starts: readonly AnchorStart[], maxBuckets: number): readonly Bucket[] {
   const groups = groupByTwo(starts);
-  const extra = groups.map((one) => groups.map((other) => joined(one, other)));
+  const extra = groups.map((one) => groups.map((other) => joinCost(one, other)));
   while (groups.length > maxBuckets) {
     const [low, high] = cheapest(extra);
     const [one, other] = [groups[low], groups[high]];
@@ -97,7 +97,7 @@ function recompute(extra: Costs, groups: readonly Group[], changed: number): voi
   const row = extra[changed];
   if (made === undefined || row === undefined) return;
   for (const [at, group] of groups.entries()) {
-    row[at] = joined(made, group);
+    row[at] = joinCost(made, group);
     const other = extra[at];
     if (other !== undefined) other[changed] = row[at];
   }
@@ -167,7 +167,7 @@ function fillKinds(memory: Uint8Array): void {
 }
 
 /** The characters that must follow a sign for it to need a check. Any other sign or control always needs one. */
-const BEHIND: { readonly [sign: string]: RegExp } = {
+const REQUIRED_NEXT: { readonly [sign: string]: RegExp } = {
   '<': /[A-Za-z!/?|<]/,
   '\\': /[ubfxX/]/,
   '%': /[0-9A-Fa-f]/,
@@ -188,7 +188,7 @@ function pairKind(unit: number, next: number): number {
   const behind = String.fromCharCode(next);
   if (/\d/.test(sign)) return /\d/.test(behind) ? 3 : 2;
   if (unit !== BEYOND && HARMLESS.test(sign)) return 0;
-  const wanted = BEHIND[sign];
+  const wanted = REQUIRED_NEXT[sign];
   if (unit === BEYOND || wanted === undefined || wanted.test(behind)) return 1;
   return sign === '\\' && LINE_ESCAPE.test(behind) ? 4 : 0;
 }
@@ -286,7 +286,7 @@ type Engine = {
   };
 };
 
-export type GateScan = {
+export type SimdScan = {
   /** Copies a text into memory for `scan`. Returns false where it is too long. */
   take(text: string): boolean;
   /**
@@ -305,7 +305,7 @@ export { RUN_FLAG };
 const encoder = new TextEncoder();
 
 /** Creates the SIMD pass; undefined where the engine cannot run it. */
-export function createGateScan(): GateScan | undefined {
+export function createSimdScan(): SimdScan | undefined {
   const { WebAssembly: engine } = globalThis as { readonly WebAssembly?: Engine };
   if (engine === undefined) return undefined;
   try {
@@ -321,7 +321,7 @@ export function createGateScan(): GateScan | undefined {
       take(text) {
         const { length } = text;
         if (length > MAX_TEXT_UNITS) return false;
-        layOut(text, units);
+        writeUnits(text, units);
         // The last step reads past the end of the text. Blanks there add no positions.
         all.fill(BLANK, TEXT_AT + length, TEXT_AT + length + 2 * VECTOR_BYTES);
         return true;
@@ -333,7 +333,7 @@ export function createGateScan(): GateScan | undefined {
 }
 
 /** Writes the characters of a text as bytes. ASCII text is its own UTF-8 encoding. */
-export function layOut(text: string, units: Uint8Array): void {
+export function writeUnits(text: string, units: Uint8Array): void {
   const { length } = text;
   const { read, written } = encoder.encodeInto(text, units);
   if (read === length && written === length) return;

@@ -13,7 +13,7 @@ import {
   refuseAggregate,
   renderAggregateRefusal,
   runBackendRequest,
-  type Verified,
+  type VerifiedRequest,
 } from './requests.js';
 
 /** A bound for the framer only; each event was already bounded when it was read from its upstream. */
@@ -25,7 +25,9 @@ const encoder = new TextEncoder();
  * Creates the `write` of an `Outgoing` that passes each event to `take`. The events were checked by the
  * backend's own pipeline and are parsed only to be joined with those of others. Back-pressure is that of `take`.
  */
-export function readWritten(take: (event: SseEvent) => void | Promise<void>): Outgoing['write'] {
+export function createEventWriter(
+  take: (event: SseEvent) => void | Promise<void>,
+): Outgoing['write'] {
   const framer = createSseFramer({ maxEventBytes: MAX_EVENT_BYTES });
   return (bytes) => {
     const events = framer.push(typeof bytes === 'string' ? encoder.encode(bytes) : bytes);
@@ -85,7 +87,7 @@ export function collectResponse(
         settle({ status, headers, body: text, text: isMessage ? text : undefined });
       },
       open: () => undefined,
-      write: readWritten((event) => {
+      write: createEventWriter((event) => {
         if (event.kind !== 'message' || event.data === '') return undefined;
         if (!isResponseTo(id, event.data)) return others(event.data);
         return settle({ status: 200, headers: {}, body: event.data, text: event.data });
@@ -127,7 +129,7 @@ export type FanOut = {
 
 /** Runs all backend requests, for at most `PATIENCE_MS` (see `awaitBackends`) after the first success. */
 export async function requestBackends(
-  verified: Verified,
+  verified: VerifiedRequest,
   backendRequests: readonly BackendRequest[],
 ): Promise<FanOut> {
   const { context } = verified;
@@ -215,7 +217,7 @@ function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
  * with this backend is lost, which only a new session can repair.
  */
 export function findFatal(
-  { context: { aggregate, ports }, principal }: Verified,
+  { context: { aggregate, ports }, principal }: VerifiedRequest,
   outcomes: readonly BackendOutcome[],
   hasSession: boolean,
 ): BackendOutcome | undefined {

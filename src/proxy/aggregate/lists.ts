@@ -19,14 +19,14 @@ import {
   resultOf,
   withText,
 } from './merge.js';
-import type { BackendRequest, Verified } from './requests.js';
-import { backendRequestsOf, sealTogether } from './sessions.js';
+import type { BackendRequest, VerifiedRequest } from './requests.js';
+import { backendRequestsOf, sealSessions } from './sessions.js';
 
 type Handshakes = ReturnType<typeof handshakesIn>;
 
 /** Opens a session with all backends (`initialize`), or discovers them, and joins their results. */
 export async function joinHandshakes(
-  verified: Verified,
+  verified: VerifiedRequest,
   { rule, message }: Admitted,
 ): Promise<Refusal | undefined> {
   const { context } = verified;
@@ -47,14 +47,14 @@ export async function joinHandshakes(
 }
 
 function openTogether(
-  verified: Verified,
+  verified: VerifiedRequest,
   id: RequestId,
   handshakes: Handshakes,
   fan: FanOut,
 ): Refusal | undefined {
   const { server } = verified.context.aggregate;
   const version = oldestVersion(handshakes);
-  const sealed = version && sealTogether(verified, version, handshakes);
+  const sealed = version && sealSessions(verified, version, handshakes);
   if (version === undefined || sealed === undefined) return refuseWith('upstream-protocol');
   const text = joinInitialize(handshakes, { id, version, server });
   fan.send(text, { 'mcp-session-id': sealed ?? '' });
@@ -78,7 +78,7 @@ type Page = BackendPage & { readonly upstream: string };
 
 /** Responds to a list request with the joined pages of the backends. */
 export async function joinLists(
-  verified: Verified,
+  verified: VerifiedRequest,
   admitted: Admitted,
 ): Promise<Refusal | undefined> {
   const { era, rule, message } = admitted;
@@ -106,7 +106,7 @@ type Cursors = ReadonlyMap<string, string>;
 
 /** Opens the client's cursor: `undefined` on the first page, `foreign` for a cursor that was not issued here. */
 function openCursors(
-  { context, principal }: Verified,
+  { context, principal }: VerifiedRequest,
   admitted: Admitted,
 ): Cursors | 'foreign' | undefined {
   const cursor = paramsOf(admitted)['cursor'];
@@ -117,7 +117,7 @@ function openCursors(
 
 /** The requests for all backends, or for those whose lists continue. */
 function backendRequestsToSend(
-  verified: Verified,
+  verified: VerifiedRequest,
   admitted: Admitted,
   cursors: Cursors | undefined,
 ): readonly BackendRequest[] {
@@ -141,7 +141,7 @@ function goOn(
 
 /** Remembers which backend listed which resource, to route later reads by URI. */
 function noteResources(
-  { context: { aggregate, ports }, principal }: Verified,
+  { context: { aggregate, ports }, principal }: VerifiedRequest,
   pages: readonly Page[],
   without: readonly BackendOutcome[],
   cursors: Cursors | undefined,
@@ -164,7 +164,7 @@ function pageOf({ backendRequest, response }: BackendOutcome, method: string): r
 }
 
 function cursorOf(
-  { context, principal }: Verified,
+  { context, principal }: VerifiedRequest,
   method: string,
   pages: readonly Page[],
 ): string | undefined {

@@ -12,22 +12,22 @@ import type { AdmittedArray } from '../../protocol/batch.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import type { JsonReading } from '../../protocol/json/json.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
-import { relayArray } from '../features/batch.js';
+import { runBatch } from '../features/batch.js';
 import type { Ports } from '../ports.js';
-import { isRead, refuseUnread } from '../request-context.js';
+import { isRead, refuseReadError } from '../request-context.js';
 import { proofOf } from '../stages.js';
 import {
   type AggregateContext,
   type HandleRequest,
   refuseAggregate,
-  type Verified,
+  type VerifiedRequest,
 } from './requests.js';
 import { findTask, route } from './router.js';
-import { backendSessionsIn, findBackend, openLive } from './sessions.js';
+import { backendSessionsIn, findBackend, openAggregateSession } from './sessions.js';
 import { endSessions, openStreams } from './streams.js';
 
 /** Handles one request to an aggregate. Never rejects; responds once. `run` is the pipeline for backend requests. */
-export async function runMerged(
+export async function handleAggregateRequest(
   incoming: Incoming,
   outgoing: Outgoing,
   ports: Ports,
@@ -58,18 +58,18 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   const { incoming, outgoing, ports, record, run } = context;
   const principal = await authenticate(context);
   if ('kind' in principal) return principal;
-  const verified: Verified = { context, principal };
+  const verified: VerifiedRequest = { context, principal };
   if (incoming.httpMethod === 'GET') return openStreams(verified);
   if (incoming.httpMethod === 'DELETE') return endSessions(verified);
 
   const reading = await readBody(context);
-  if (!isRead(reading)) return refuseUnread(reading.error);
+  if (!isRead(reading)) return refuseReadError(reading.error);
   const admitted = admit(verified, reading);
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array')
-    return relayArray({ incoming, outgoing, ports, record }, admitted, (one, element) =>
+    return runBatch({ incoming, outgoing, ports, record }, admitted, (one, element) =>
       // The batch itself holds no concurrency slot; its elements take those of their backends.
-      runMerged({ ...one, enter: incoming.enter }, element, ports, run),
+      handleAggregateRequest({ ...one, enter: incoming.enter }, element, ports, run),
     );
   return route(verified, admitted);
 }
@@ -90,7 +90,10 @@ function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<
 }
 
 /** Admits the message only to find its backends. The backend's own pipeline run admits what is forwarded. */
-function admit(verified: Verified, reading: JsonReading): Admitted | AdmittedArray | Refusal {
+function admit(
+  verified: VerifiedRequest,
+  reading: JsonReading,
+): Admitted | AdmittedArray | Refusal {
   const { context, principal } = verified;
   const { incoming, ports } = context;
   const outcome = admitPost({
@@ -98,7 +101,7 @@ function admit(verified: Verified, reading: JsonReading): Admitted | AdmittedArr
     repeated: incoming.repeated,
     body: incoming.body,
     reading,
-    openSession: (sealed) => openLive(verified, sealed),
+    openSession: (sealed) => openAggregateSession(verified, sealed),
     openServerRequest: (id, session) =>
       findBackend(
         backendSessionsIn(context, principal, session),

@@ -31,7 +31,7 @@ export type BackendRequest = {
 
 /** Runs one backend request through the pipeline. Never rejects; the response goes to `outgoing`. */
 export async function runBackendRequest(
-  verified: Verified,
+  verified: VerifiedRequest,
   backendRequest: BackendRequest,
   outgoing: Outgoing,
 ): Promise<void> {
@@ -83,7 +83,7 @@ function headersOf(
 }
 
 /** The ports of a backend request: those of the gateway, but with the aggregate's caller and its snapshots. */
-function portsOf({ context, principal }: Verified): Ports {
+function portsOf({ context, principal }: VerifiedRequest): Ports {
   const { incoming: asked, ports } = context;
   const { name } = context.aggregate;
   // On DELETE the aggregate's session is ended before those of its backends, so it is not checked here.
@@ -129,7 +129,7 @@ export type AggregateContext = {
 };
 
 /** A request whose caller is verified. */
-export type Verified = { readonly context: AggregateContext; readonly principal: Principal };
+export type VerifiedRequest = { readonly context: AggregateContext; readonly principal: Principal };
 
 const NO_TARGET = { kind: 'none' } as const;
 

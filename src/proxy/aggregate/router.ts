@@ -15,10 +15,10 @@ import {
   type BackendRequest,
   refuseUnknown,
   runBackendRequest,
-  type Verified,
+  type VerifiedRequest,
 } from './requests.js';
 import { backendRequestIn, backendRequestsOf, backendSessionsIn, findBackend } from './sessions.js';
-import { listenTogether } from './streams.js';
+import { subscribeToAll } from './streams.js';
 
 const EXPRESSION = /\{[^{}]*\}/;
 
@@ -27,7 +27,7 @@ const EXPRESSION = /\{[^{}]*\}/;
  * at its ends. Deliberately lenient, since it only chooses between backends that may both be read. Runs in
  * linear time.
  */
-export function fitsTemplate(uriTemplate: string, uri: string): boolean {
+export function matchesTemplate(uriTemplate: string, uri: string): boolean {
   const literals = uriTemplate.split(EXPRESSION);
   const [first = '', ...rest] = literals;
   if (rest.length === 0) return uri === uriTemplate;
@@ -45,7 +45,7 @@ export function fitsTemplate(uriTemplate: string, uri: string): boolean {
 
 /** Opens a sealed task id at the one backend that issued it to this caller; `undefined` for any other id. */
 export function findTask(
-  { context, principal }: Verified,
+  { context, principal }: VerifiedRequest,
   sealed: string,
 ): { readonly backend: Backend; readonly task: TaskFacts } | undefined {
   for (const backend of context.aggregate.backends) {
@@ -61,8 +61,8 @@ export function findTask(
  * template for it. An ambiguous URI is never guessed, because another server could then answer in place of the
  * right one.
  */
-function findServing(
-  verified: Verified,
+function findBackendOfUri(
+  verified: VerifiedRequest,
   { target, era, apps }: Pick<Admitted, 'target' | 'era' | 'apps'>,
 ): Backend | 'nobody' | 'several' {
   const { context, principal } = verified;
@@ -89,7 +89,7 @@ function findServing(
 type Client = Pick<Admitted, 'era' | 'apps'>;
 
 function maySee(
-  { context, principal }: Verified,
+  { context, principal }: VerifiedRequest,
   { upstream }: Backend,
   target: Target,
   client: Client,
@@ -100,7 +100,7 @@ function maySee(
 }
 
 function hasTemplateFor(
-  verified: Verified,
+  verified: VerifiedRequest,
   backend: Backend,
   uri: string,
   client: Client,
@@ -109,7 +109,7 @@ function hasTemplateFor(
   const templates = catalogue?.names('template') ?? [];
   return templates.some(
     (uriTemplate) =>
-      fitsTemplate(uriTemplate, uri) &&
+      matchesTemplate(uriTemplate, uri) &&
       maySee(verified, backend, { kind: 'template', uriTemplate }, client),
   );
 }
@@ -119,7 +119,7 @@ function onlyOne(backends: readonly Backend[]): Backend | undefined {
 }
 
 type Route = (
-  verified: Verified,
+  verified: VerifiedRequest,
   admitted: Admitted,
 ) => Promise<Refusal | undefined> | Refusal | undefined;
 
@@ -132,7 +132,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['resources/read', callByUri],
   ['resources/subscribe', callByUri],
   ['resources/unsubscribe', callByUri],
-  ['subscriptions/listen', listenTogether],
+  ['subscriptions/listen', subscribeToAll],
   ['tasks/get', callByTask],
   ['tasks/result', callByTask],
   ['tasks/cancel', callByTask],
@@ -145,7 +145,10 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 ]);
 
 /** Sends an admitted message to the backend or backends that it concerns. */
-export async function route(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
+export async function route(
+  verified: VerifiedRequest,
+  admitted: Admitted,
+): Promise<Refusal | undefined> {
   const { message, rule } = admitted;
   if (message.kind === 'result' || message.kind === 'error') return reply(verified, admitted);
   if (isList(rule.method)) return joinLists(verified, admitted);
@@ -154,7 +157,7 @@ export async function route(verified: Verified, admitted: Admitted): Promise<Ref
 }
 
 async function callByName(
-  verified: Verified,
+  verified: VerifiedRequest,
   admitted: Admitted,
   path: readonly string[],
 ): Promise<Refusal | undefined> {
@@ -164,31 +167,37 @@ async function callByName(
   if (found === undefined) return refuseUnknown();
   const own = { ...target, name: found.name } as Target;
   const edited = { text: withText(text, path, found.name), name: found.name };
-  return passOn(verified, admitted, found.backend, own, edited);
+  return forwardToBackend(verified, admitted, found.backend, own, edited);
 }
 
-async function callByUri(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
-  const serving = findServing(verified, admitted);
+async function callByUri(
+  verified: VerifiedRequest,
+  admitted: Admitted,
+): Promise<Refusal | undefined> {
+  const serving = findBackendOfUri(verified, admitted);
   if (serving === 'nobody') return refuseUnknown();
   if (serving === 'several') return refuseAmbiguous(admitted);
-  return passOn(verified, admitted, serving, admitted.target, {});
+  return forwardToBackend(verified, admitted, serving, admitted.target, {});
 }
 
-async function callByTask(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
+async function callByTask(
+  verified: VerifiedRequest,
+  admitted: Admitted,
+): Promise<Refusal | undefined> {
   const found = admitted.task && findTask(verified, admitted.task.sealed);
   if (found === undefined) return refuseWith('unknown-task', { listed: false });
-  return passOn(verified, admitted, found.backend, admitted.target, {});
+  return forwardToBackend(verified, admitted, found.backend, admitted.target, {});
 }
 
-function complete(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
+function complete(verified: VerifiedRequest, admitted: Admitted): Promise<Refusal | undefined> {
   return admitted.target.kind === 'prompt'
     ? callByName(verified, admitted, ['params', 'ref', 'name'])
     : callByUri(verified, admitted);
 }
 
 /** Forwards a message to one backend, whose pipeline run responds to the client directly. */
-async function passOn(
-  verified: Verified,
+async function forwardToBackend(
+  verified: VerifiedRequest,
   admitted: Admitted,
   backend: Backend,
   target: Target,
@@ -211,7 +220,7 @@ async function passOn(
  * the target learns nothing of that.
  */
 function refuseAbsent(
-  { context, principal }: Verified,
+  { context, principal }: VerifiedRequest,
   admitted: Admitted,
   { upstream }: Backend,
   target: Target,
@@ -224,7 +233,7 @@ function refuseAbsent(
 }
 
 /** Forwards a reply to a server request to the backend whose sealed id it carries. */
-async function reply(verified: Verified, admitted: Admitted): Promise<undefined> {
+async function reply(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
   const { context, principal } = verified;
   const { incoming, ports, outgoing } = context;
   const backends =
@@ -242,7 +251,7 @@ function sealedIdOf(body: Uint8Array): string {
 }
 
 /** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
-async function requestAll(verified: Verified, admitted: Admitted): Promise<undefined> {
+async function requestAll(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
   const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
   const good = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
@@ -252,7 +261,7 @@ async function requestAll(verified: Verified, admitted: Admitted): Promise<undef
 }
 
 /** Sends a notification to every backend of the session; accepted if one accepts it. */
-function notifyAll(verified: Verified, admitted: Admitted): Promise<undefined> {
+function notifyAll(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
   return notifyBackends(verified, backendRequestsOf(verified, admitted));
 }
 
@@ -261,7 +270,7 @@ function notifyAll(verified: Verified, admitted: Admitted): Promise<undefined> {
  * answered, or runs on another replica) it goes to all, since one of them may be; then with the request id
  * alone, because any other member could reveal to one backend what was requested of another.
  */
-function cancel(verified: Verified, admitted: Admitted): Promise<undefined> {
+function cancel(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
   const { incoming, ports } = verified.context;
   const { message, text } = admitted;
   const backendRequests = backendRequestsOf(verified, admitted);
@@ -283,7 +292,7 @@ const NO_BACKENDS: readonly string[] = [];
 const NO_PARAMS: JsonObject = {};
 
 async function notifyBackends(
-  verified: Verified,
+  verified: VerifiedRequest,
   backendRequests: readonly BackendRequest[],
 ): Promise<undefined> {
   const { context } = verified;

@@ -6,7 +6,7 @@ import type { Principal } from '../../policy/principal.js';
 import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
 import type { Ports } from '../ports.js';
 import type { Backend } from './merge.js';
-import type { AggregateContext, BackendRequest, Verified } from './requests.js';
+import type { AggregateContext, BackendRequest, VerifiedRequest } from './requests.js';
 
 /** A backend and its session within the aggregate's session. */
 export type BackendSession = {
@@ -19,8 +19,8 @@ export type BackendSession = {
 const MAX_SEALED_CHARS = 8192;
 
 /** Seals the backends' sessions into one id; `undefined` if that would be too long. */
-export function sealTogether(
-  { context, principal }: Verified,
+export function sealSessions(
+  { context, principal }: VerifiedRequest,
   version: string,
   sessions: readonly { readonly backend: Backend; readonly sealed: string }[],
 ): string | undefined {
@@ -48,8 +48,8 @@ export function sealTogether(
  * has lost its session, the whole session counts as lost, so that the client opens a new one with all backends.
  * A backend that loses it repeatedly is left out instead.
  */
-export function openLive(
-  { context, principal }: Verified,
+export function openAggregateSession(
+  { context, principal }: VerifiedRequest,
   sealed: string,
 ): SessionFacts | undefined {
   const { aggregate, ports } = context;
@@ -90,7 +90,7 @@ export function backendRequestIn(session: BackendSession): BackendRequest {
 
 /** Requests for all backends: those of the session, or every backend if there is no session. */
 export function backendRequestsOf(
-  { context, principal }: Verified,
+  { context, principal }: VerifiedRequest,
   { session }: Admitted,
 ): readonly BackendRequest[] {
   return session === undefined

@@ -21,12 +21,12 @@ import {
 import type { Body, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-import { collectResponse, readWritten } from './fan-out.js';
+import { collectResponse, createEventWriter } from './fan-out.js';
 import {
   type BackendRequest,
   refuseUnknown,
   runBackendRequest,
-  type Verified,
+  type VerifiedRequest,
 } from './requests.js';
 import {
   type BackendSession,
@@ -34,14 +34,14 @@ import {
   backendRequestsOf,
   backendSessionsIn,
   findBackend,
-  openLive,
+  openAggregateSession,
 } from './sessions.js';
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** How long backends are waited for once one has acknowledged. Messages of later ones are still relayed. */
 const PATIENCE_MS = 10_000;
 /** The client's stream, and the state of the backends' streams. */
-type Joined = {
+type JoinedSubscription = {
   readonly outgoing: Outgoing;
   readonly id: RequestId;
   /** The filters that backends have acknowledged so far. */
@@ -61,14 +61,14 @@ type Joined = {
  * Subscribes to every backend that allows it. The client gets one acknowledgement, with everything that any
  * backend agreed to, and the stream ends when the last backend's does.
  */
-export async function listenTogether(
-  verified: Verified,
+export async function subscribeToAll(
+  verified: VerifiedRequest,
   admitted: Admitted,
 ): Promise<Refusal | undefined> {
   const { context } = verified;
   if (admitted.message.kind !== 'request') return refuseWith('invalid-message');
   const backendRequests = backendRequestsOf(verified, admitted);
-  const joined: Joined = {
+  const joined: JoinedSubscription = {
     outgoing: context.outgoing,
     id: admitted.message.id,
     agreed: [],
@@ -81,7 +81,7 @@ export async function listenTogether(
   };
   await Promise.all(
     backendRequests.map((backendRequest) => {
-      const end = backendRequestOf(joined);
+      const end = createBackendOutput(joined);
       return runBackendRequest(
         verified,
         { ...backendRequest, isOneOfMany: true },
@@ -94,7 +94,10 @@ export async function listenTogether(
 }
 
 /** One backend's output. `decide` records that it will no longer acknowledge. */
-function backendRequestOf(joined: Joined): { readonly outgoing: Outgoing; decide(): void } {
+function createBackendOutput(joined: JoinedSubscription): {
+  readonly outgoing: Outgoing;
+  decide(): void;
+} {
   let isDecided = false;
   function decide(): void {
     if (isDecided) return;
@@ -113,7 +116,7 @@ function backendRequestOf(joined: Joined): { readonly outgoing: Outgoing; decide
       decide();
     },
     open: () => undefined,
-    write: readWritten((event) => {
+    write: createEventWriter((event) => {
       if (event.kind === 'message') return take(joined, event.data, decide);
       const isKeptAlive = event.kind === 'comment' && joined.isOpen;
       return isKeptAlive ? joined.outgoing.write(encodeSseComment('')) : undefined;
@@ -124,7 +127,7 @@ function backendRequestOf(joined: Joined): { readonly outgoing: Outgoing; decide
   return { outgoing, decide };
 }
 
-function take(joined: Joined, text: string, decide: () => void): void | Promise<void> {
+function take(joined: JoinedSubscription, text: string, decide: () => void): void | Promise<void> {
   const message: Json = JSON.parse(text);
   if (!isObject(message)) return;
   if (message['method'] === ACKNOWLEDGED) {
@@ -153,7 +156,7 @@ function filterOf(message: JsonObject): ListenFilter {
 }
 
 /** Writes the first message of the stream: what any backend agreed to. Does nothing if none has. */
-function acknowledge(joined: Joined): void {
+function acknowledge(joined: JoinedSubscription): void {
   const { agreed, early, id, outgoing } = joined;
   if (joined.isOpen || agreed.length === 0) return;
   joined.isOpen = true;
@@ -167,7 +170,13 @@ function acknowledge(joined: Joined): void {
   for (const text of early.splice(0)) void outgoing.write(encodeSseMessage(text));
 }
 
-function finish({ isComplete, isOpen, failure, id, outgoing }: Joined): Refusal | undefined {
+function finish({
+  isComplete,
+  isOpen,
+  failure,
+  id,
+  outgoing,
+}: JoinedSubscription): Refusal | undefined {
   if (!isOpen) {
     if (failure === undefined) return refuseWith('upstream-protocol');
     outgoing.send(failure.status, failure.headers, failure.body);
@@ -179,7 +188,7 @@ function finish({ isComplete, isOpen, failure, id, outgoing }: Joined): Refusal 
 }
 
 /** Opens the stream of a session, or resumes one after an event. */
-export async function openStreams(verified: Verified): Promise<Refusal | undefined> {
+export async function openStreams(verified: VerifiedRequest): Promise<Refusal | undefined> {
   const { context } = verified;
   const { incoming, outgoing } = context;
   if (probesForLegacySse(incoming.headers))
@@ -195,7 +204,7 @@ export async function openStreams(verified: Verified): Promise<Refusal | undefin
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,
-    openSession: (sealed) => openLive(verified, sealed),
+    openSession: (sealed) => openAggregateSession(verified, sealed),
     openEvent: (id, session) => findEvent(verified, session, id)?.opened,
   });
   if (admitted.kind === 'fault') return refuseProtocolError(admitted);
@@ -216,7 +225,7 @@ export async function openStreams(verified: Verified): Promise<Refusal | undefin
 }
 
 function findEvent(
-  { context, principal }: Verified,
+  { context, principal }: VerifiedRequest,
   session: SessionFacts,
   id: string,
 ): { readonly session: BackendSession; readonly opened: EventFacts } | undefined {
@@ -228,7 +237,10 @@ function findEvent(
  * The backend streams to open. With a last event id, the stream it came from is resumed there; if that stream
  * carried a response, it is opened alone, because it belongs to its request.
  */
-function streamsToOpen(verified: Verified, session: SessionFacts): readonly BackendRequest[] {
+function streamsToOpen(
+  verified: VerifiedRequest,
+  session: SessionFacts,
+): readonly BackendRequest[] {
   const { context, principal } = verified;
   const lastEventId = context.incoming.headers['last-event-id'];
   const resumed = lastEventId === undefined ? undefined : findEvent(verified, session, lastEventId);
@@ -273,13 +285,13 @@ function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end():
 }
 
 /** Ends the aggregate's session, which is unknown from then on, and that of every backend. */
-export async function endSessions(verified: Verified): Promise<Refusal | undefined> {
+export async function endSessions(verified: VerifiedRequest): Promise<Refusal | undefined> {
   const { context, principal } = verified;
   const { aggregate, incoming, outgoing, ports } = context;
   const admitted = admitSessionEnd({
     headers: incoming.headers,
     repeated: incoming.repeated,
-    openSession: (sealed) => openLive(verified, sealed),
+    openSession: (sealed) => openAggregateSession(verified, sealed),
   });
   if (admitted.kind === 'fault') return refuseProtocolError(admitted);
   const sealed = incoming.headers['mcp-session-id'];

@@ -8,10 +8,10 @@ import type { AdmittedArray } from '../../protocol/batch.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
-import { notAcceptable, takesStream } from '../accept.js';
-import { messageIn } from '../legacy-sse/request.js';
+import { acceptsEventStream, notAcceptable } from '../accept.js';
+import { toJsonRpcMessage } from '../legacy-sse/request.js';
 import type { Ports } from '../ports.js';
-import type { Call } from '../request-context.js';
+import type { RequestContext } from '../request-context.js';
 import { STREAM_HEADERS } from '../sse-response.js';
 
 type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
@@ -20,13 +20,13 @@ const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
 
 /** Runs the elements. The batch itself is recorded too: that it was admitted, and its status. */
-export async function relayArray(
-  call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,
+export async function runBatch(
+  call: Pick<RequestContext, 'incoming' | 'outgoing' | 'ports' | 'record'>,
   array: AdmittedArray,
   run: HandleRequest,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
-  if (array.hasRequests && !takesStream(incoming))
+  if (array.hasRequests && !acceptsEventStream(incoming))
     return refuseProtocolError(notAcceptable({ era: '2025' }));
   record.client.era = '2025';
   record.client.version = array.session.version;
@@ -91,7 +91,7 @@ function createElementOutgoing(
     send(sent: number, headers: ResponseHeaders, body) {
       status = sent;
       if (id === undefined) return;
-      void write(messageIn(id, sent, headers, body));
+      void write(toJsonRpcMessage(id, sent, headers, body));
     },
     open(opened) {
       status = opened;

@@ -43,11 +43,15 @@ import {
 } from '../../protocol/server-requests.js';
 import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
 import type { RememberedInputRequests, StateSubject } from '../ports.js';
-import { type Call, nameOf } from '../request-context.js';
-import type { Read, Verdict } from '../response-context.js';
+import { nameOf, type RequestContext } from '../request-context.js';
+import type { MessageOutcome, Read } from '../response-context.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
-const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
+const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
+  '_meta',
+  'inputResponses',
+  'requestState',
+]);
 const NO_PARAMS: JsonObject = {};
 
 /** The params of an admitted message; empty if it has none. */
@@ -65,7 +69,7 @@ export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
 function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject {
   const kept: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
-    if (!CHANGING.has(name)) kept[name] = value;
+    if (!PARAMS_THAT_CHANGE.has(name)) kept[name] = value;
   }
   const form = canonicalForm(kept);
   if (!form.ok) throw new Error(`params without a canonical form: ${form.why}`);
@@ -83,7 +87,7 @@ function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject 
  * under the gateway's reserved keys.
  */
 export function openRetry(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   admitted: Admitted,
 ): Admitted | Refusal {
@@ -100,7 +104,7 @@ export function openRetry(
   return amendAdmitted(admitted, edits);
 }
 
-function ownInputResponses(call: Call, admitted: Admitted): readonly TextEdit[] {
+function ownInputResponses(call: RequestContext, admitted: Admitted): readonly TextEdit[] {
   const inputResponses = paramsOf(admitted)['inputResponses'];
   if (!isObject(inputResponses)) return [];
   const count = Object.keys(inputResponses).filter(isOwnKey).length;
@@ -124,7 +128,7 @@ function refuseState({ message, era }: Admitted): Refusal {
 }
 
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */
-type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
+type Inspect = (reading: Read) => MessageOutcome | Promise<MessageOutcome>;
 
 /** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const CUT: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
@@ -138,11 +142,11 @@ const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
 
 /** Checks a result of type `input_required`. */
 export async function checkInputRequired(
-  call: Call,
+  call: RequestContext,
   responsePlan: ResponsePlan,
   { text, result }: { readonly text: string; readonly result: JsonObject },
   inspect: Inspect,
-): Promise<Verdict> {
+): Promise<MessageOutcome> {
   const inputRequired = readInputRequiredResult(result);
   if (inputRequired === undefined) return withhold('upstream-protocol');
   const { principal } = responsePlan;
@@ -159,7 +163,7 @@ export async function checkInputRequired(
   if (!reading.ok) return withhold('upstream-protocol');
   const verdict = await inspect(reading);
   if (verdict.kind !== 'own') return verdict;
-  const inspected = showLinks(verdict.text ?? reading.text, inputRequired, ['result']);
+  const inspected = normalizeUrls(verdict.text ?? reading.text, inputRequired, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
   if (inputRequired.state === undefined) return { ...verdict, text: inspected };
   const subject = stateSubject(call.incoming.upstream, responsePlan.admitted);
@@ -171,7 +175,7 @@ export async function checkInputRequired(
 const NO_INPUT_REQUESTS_SEEN: RememberedInputRequests = { has: () => false, add: () => undefined };
 
 /** Identifies an input request by its whole content, because a server may reuse a key for a different one. */
-function hashOf({ ports }: Call, inputRequest: InputRequest): string {
+function hashOf({ ports }: RequestContext, inputRequest: InputRequest): string {
   return ports.keyedHash('arguments', JSON.stringify(inputRequest));
 }
 
@@ -179,7 +183,7 @@ type InputRequestError = { readonly reason: Reason; readonly inputRequest: Input
 
 /** The caller, and the server requests that it declared and was granted. */
 type ServerRequestTarget = Pick<ResponsePlan, 'principal'> &
-  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & { readonly call: Call };
+  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & { readonly call: RequestContext };
 
 function findInputRequestError(
   { inputRequests }: InputRequiredResult,
@@ -242,7 +246,7 @@ function checkContent(name: ServerRequestName, params: JsonObject): Reason | und
  * Writes every URL in its normalized form. Returns `undefined` if the content inspection changed one, since it
  * then contained something that must not pass.
  */
-export function showLinks(
+export function normalizeUrls(
   text: string,
   { inputRequests }: InputRequiredResult,
   holder: readonly string[],
@@ -270,7 +274,7 @@ function cutMembers(text: string): string {
 }
 
 /** Notes the input request that caused a result to be withheld. */
-export function noteWithheld(call: Call, { name }: InputRequest): void {
+export function noteWithheld(call: RequestContext, { name }: InputRequest): void {
   addFinding(call.record.findings, {
     detector: `question:${name}`,
     direction: 'to-client',
@@ -280,6 +284,6 @@ export function noteWithheld(call: Call, { name }: InputRequest): void {
   });
 }
 
-function withhold(reason: Reason): Verdict {
+function withhold(reason: Reason): MessageOutcome {
   return { kind: 'refused', refusal: refuseWith(reason) };
 }

@@ -4,7 +4,7 @@
 
 import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
 import { isObject, type JsonObject, type Message, type RequestId } from '../../protocol/jsonrpc.js';
-import type { Call, FollowedProgress, ProgressCount } from '../request-context.js';
+import type { FollowedProgress, ProgressCount, RequestContext } from '../request-context.js';
 
 /** Progress and log messages of one response or one stream, per second. */
 export const MAX_NOTIFICATIONS_PER_SECOND = 100;
@@ -31,7 +31,10 @@ export function createCount(): ProgressCount {
 }
 
 /** Registers a request that asked for progress while it runs; `undefined` for any other message. */
-export function followProgress({ ports }: Call, admitted: Admitted): FollowedProgress | undefined {
+export function followProgress(
+  { ports }: RequestContext,
+  admitted: Admitted,
+): FollowedProgress | undefined {
   const token = tokenOf(admitted.message);
   if (token === undefined || admitted.message.kind !== 'request') return undefined;
   const { last } = createCount();
@@ -52,7 +55,7 @@ export function createResponseGate(message: Message, count = createCount()): Not
 
 /** The gate for messages that accompany a task's result: the token of the call that created it is active too. */
 export function createTaskGate(
-  { ports }: Call,
+  { ports }: RequestContext,
   { message, session }: Pick<Admitted, 'message' | 'session'>,
   count = createCount(),
 ): NotificationGate {
@@ -65,7 +68,10 @@ export function createTaskGate(
 }
 
 /** The gate for an unsolicited stream: the tokens of its session's running requests are active. */
-export function createSessionGate({ ports }: Call, { hash = '' }: SessionFacts): NotificationGate {
+export function createSessionGate(
+  { ports }: RequestContext,
+  { hash = '' }: SessionFacts,
+): NotificationGate {
   return createGate((token) => ports.findProgress(hash, token));
 }
 

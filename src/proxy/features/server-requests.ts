@@ -26,19 +26,19 @@ import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
 import { callerOf, noteRule, profileOf } from '../request-context.js';
 import {
+  type CheckContext,
   DROP,
   drop,
+  type MessageOutcome,
   type Read,
   relatedOf,
-  type Subject,
-  type Verdict,
 } from '../response-context.js';
 
 type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' }>;
 
 /** One server request being checked. Its record is separate from that of the request it came with. */
 type ServerRequestContext = {
-  readonly subject: Subject;
+  readonly subject: CheckContext;
   readonly session: SessionFacts;
   readonly reading: Read;
   readonly request: ServerRequest;
@@ -69,10 +69,10 @@ const CODES: { readonly [reason in Reason]?: number } = {
 
 /** Checks one server request. If it passes, its id is sealed so that only this client can reply to it. */
 export async function checkServerRequest(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   request: ServerRequest,
-): Promise<Verdict> {
+): Promise<MessageOutcome> {
   const { call, session } = subject;
   const name = serverRequestNameOf(request.method, request.params);
   if (session === undefined || name === undefined) {
@@ -88,7 +88,7 @@ export async function checkServerRequest(
   let outcome: string | Reason;
   let isPassed = false;
   try {
-    const examined = await examine(context);
+    const examined = await runControls(context);
     isPassed = typeof examined !== 'string';
     outcome = typeof examined === 'string' ? examined : examined.text;
   } catch (error) {
@@ -105,7 +105,7 @@ export async function checkServerRequest(
 
 /** Answers a ping; any other method that no server may call does not exist. */
 function respondPlain(
-  { call }: Subject,
+  { call }: CheckContext,
   session: SessionFacts,
   { id, method }: ServerRequest,
 ): void {
@@ -115,7 +115,9 @@ function respondPlain(
 }
 
 /** Runs the controls in the same order as for client requests: decide, inspect, limits, record. */
-async function examine(context: ServerRequestContext): Promise<Reason | { readonly text: string }> {
+async function runControls(
+  context: ServerRequestContext,
+): Promise<Reason | { readonly text: string }> {
   const allow = decide(context);
   if (typeof allow === 'string') return allow;
   const text = await inspectServerRequest(context, allow);
@@ -209,12 +211,12 @@ function showLink(
 
 /** Drops the server request: the server gets an error, and the record the reason. */
 function refuseServerRequest(
-  subject: Subject,
+  subject: CheckContext,
   session: SessionFacts,
   request: ServerRequest,
   reason: Reason,
   opened?: RequestRecord,
-): Verdict {
+): MessageOutcome {
   const { call } = subject;
   drop(call, 'server-request');
   const code = CODES[reason] ?? INTERNAL_ERROR;
@@ -234,7 +236,7 @@ function refuseServerRequest(
 }
 
 function openServerRequestRecord(
-  { call, principal }: Subject,
+  { call, principal }: CheckContext,
   session: SessionFacts,
   { id, method }: ServerRequest,
   name: ServerRequestName | undefined,
@@ -273,11 +275,11 @@ export const URL_ELICITATION_REQUIRED = -32042;
  * Source: MCP 2025-11-25, elicitation, URL elicitation required error.
  */
 export function checkUrlError(
-  subject: Subject,
-  inspected: Verdict,
+  subject: CheckContext,
+  inspected: MessageOutcome,
   text: string,
   error: RpcError,
-): Verdict {
+): MessageOutcome {
   if (inspected.kind !== 'own') return inspected;
   const links = linksOf(error.data);
   if (!mayElicitUrl(subject) || links === undefined) {
@@ -306,7 +308,7 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
   return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
 }
 
-function mayElicitUrl({ call, principal, era, session }: Subject): boolean {
+function mayElicitUrl({ call, principal, era, session }: CheckContext): boolean {
   if (era !== '2025' || session?.allowedServerRequests?.includes('elicitation/url') !== true)
     return false;
   const { policies, upstream } = call.snapshot;

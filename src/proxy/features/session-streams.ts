@@ -10,11 +10,11 @@ import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
-import { notAcceptable, takesStream } from '../accept.js';
+import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
-import { type Call, callerOf, nameOf, noteRefusal } from '../request-context.js';
+import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
-import { isExcess, pumpEvents, termsOfStream } from '../sse-reader.js';
+import { isExcess, openStreamLimits, pumpEvents } from '../sse-reader.js';
 import {
   gatherWrites,
   reasonOfEnd,
@@ -23,17 +23,20 @@ import {
   sessionEventIds,
   writeEvents,
   writeFailure,
-  writeUnasked,
+  writeUnsolicited,
 } from '../sse-response.js';
-import { aborted, holdStream, notifyCancelled, timeLeftMs } from '../stream-lifetime.js';
+import { aborted, keepStreamOpen, notifyCancelled, timeLeftMs } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
-function openOf(call: Call, principal: Principal): (sealed: string) => SessionFacts | undefined {
+function sessionOpener(
+  call: RequestContext,
+  principal: Principal,
+): (sealed: string) => SessionFacts | undefined {
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
 }
 
 /** Notes a stream, or the end of a session. */
-export function noteSession(call: Call, session: SessionFacts, method: string): void {
+export function noteSession(call: RequestContext, session: SessionFacts, method: string): void {
   call.record.client.era = sessionEra(session.version);
   call.record.client.version = session.version;
   call.record.target.receivedMethod = method;
@@ -46,17 +49,20 @@ export function noteSession(call: Call, session: SessionFacts, method: string): 
  * Opens a stream of a session, its own or one that is resumed after an event, and keeps it open until either
  * side leaves, the awaited response has passed, or the token expires.
  */
-export async function listen(call: Call, principal: Principal): Promise<Refusal | undefined> {
+export async function openSessionStream(
+  call: RequestContext,
+  principal: Principal,
+): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,
-    openSession: openOf(call, principal),
+    openSession: sessionOpener(call, principal),
     openEvent: (id, session) =>
       ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'fault') return refuseProtocolError(admitted);
-  if (!takesStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2025' }));
+  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2025' }));
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
   const responsePlan =
@@ -95,11 +101,11 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
     },
   };
-  await holdStream(call, principal, registration, async (leave, end) => {
+  await keepStreamOpen(call, principal, registration, async (leave, end) => {
     const forget = endWithSession(call, principal, end);
     try {
       if (outcome.kind === 'answer' && outcome.status === 200)
-        await relayUntil(stream, outcome, leave);
+        await relaySessionStream(stream, outcome, leave);
       else await aborted(leave);
     } finally {
       forget();
@@ -109,18 +115,20 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
 }
 
 /** Ends the stream once its session is unknown, also if it belongs to a session of an aggregate that was revoked. */
-function endWithSession(call: Call, principal: Principal, end: () => void): () => void {
+function endWithSession(call: RequestContext, principal: Principal, end: () => void): () => void {
   return call.ports.onVersion(() => {
     if (!isOpen(call, principal)) end();
   });
 }
 
-function isOpen(call: Call, principal: Principal): boolean {
-  return openOf(call, principal)(call.incoming.headers['mcp-session-id'] ?? '') !== undefined;
+function isOpen(call: RequestContext, principal: Principal): boolean {
+  return (
+    sessionOpener(call, principal)(call.incoming.headers['mcp-session-id'] ?? '') !== undefined
+  );
 }
 
 type Stream = {
-  readonly call: Call;
+  readonly call: RequestContext;
   readonly principal: Principal;
   readonly session: SessionFacts;
   /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
@@ -129,7 +137,7 @@ type Stream = {
 
 /** Notes the original request, whose response the resumed stream carries. */
 function noteResumed(
-  call: Call,
+  call: RequestContext,
   { admitted }: ResponsePlan,
   requestedAt: number | undefined,
 ): void {
@@ -156,7 +164,7 @@ function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | unde
   return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
 }
 
-async function relayUntil(
+async function relaySessionStream(
   { call, principal, session, responsePlan }: Stream,
   response: UpstreamResponse,
   leave: AbortSignal,
@@ -165,10 +173,10 @@ async function relayUntil(
   if (responsePlan !== undefined) return relayResumed(call, responsePlan, response, leave);
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
-  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
+  const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
-    await writeUnasked(call, event, checkUnsolicited, { idOf, leave });
+    await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave });
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
@@ -176,7 +184,7 @@ async function relayUntil(
 
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
 async function relayResumed(
-  call: Call,
+  call: RequestContext,
   responsePlan: ResponsePlan,
   response: UpstreamResponse,
   leave: AbortSignal,
@@ -214,7 +222,7 @@ async function relayResumed(
 }
 
 /** Writes the decision to the audit log; false if that failed. */
-export async function putOnRecord(call: Call): Promise<boolean> {
+export async function putOnRecord(call: RequestContext): Promise<boolean> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return true;
   call.record.decision.action = 'refused';
@@ -222,12 +230,15 @@ export async function putOnRecord(call: Call): Promise<boolean> {
 }
 
 /** Ends a session for its owner. For any other caller the id is unknown. */
-export async function endSession(call: Call, principal: Principal): Promise<Refusal | undefined> {
+export async function endSession(
+  call: RequestContext,
+  principal: Principal,
+): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
   const admitted = admitSessionEnd({
     headers: incoming.headers,
     repeated: incoming.repeated,
-    openSession: openOf(call, principal),
+    openSession: sessionOpener(call, principal),
   });
   if (admitted.kind === 'fault') return refuseProtocolError(admitted);
   noteSession(call, admitted.session, 'DELETE');

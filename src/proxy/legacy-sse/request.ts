@@ -23,7 +23,7 @@ import {
   type ResponseHeaders,
 } from '../../protocol/transport.js';
 import { tokenOf } from '../features/progress.js';
-import type { Call } from '../request-context.js';
+import type { RequestContext } from '../request-context.js';
 import { timeLeftMs } from '../stream-lifetime.js';
 
 /** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
@@ -32,7 +32,7 @@ const ACCEPTED = 202;
 
 /** True for a legacy SSE message to an upstream that does not speak legacy SSE. */
 export function isBridged(
-  { snapshot }: Pick<Call, 'snapshot'>,
+  { snapshot }: Pick<RequestContext, 'snapshot'>,
   { era }: Pick<Admitted, 'era'>,
 ): boolean {
   return era === '2024' && !snapshot.legacySse.isDirect;
@@ -43,7 +43,7 @@ export function isBridged(
  * request whose client does not read its stream, because its response would have to be held here.
  */
 export function findLegacyStream(
-  call: Call,
+  call: RequestContext,
   { session, message }: Pick<Admitted, 'session' | 'message'>,
 ): Refusal | undefined {
   const end = session === undefined ? undefined : call.ports.legacySse.find(session);
@@ -55,18 +55,21 @@ export function findLegacyStream(
  * From here on the response goes to the client's stream. Returns the signal that aborts when the stream ends,
  * which cancels the request; `undefined` for a message that is not answered there.
  */
-export function moveToLegacyStream(call: Call, admitted: Admitted): LeaveSignal | undefined {
+export function moveToLegacyStream(
+  call: RequestContext,
+  admitted: Admitted,
+): LeaveSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request' || !isBridged(call, admitted))
     return undefined;
   const end = call.ports.legacySse.find(session);
   if (end === undefined) return AbortSignal.abort();
   call.outgoing.send(ACCEPTED, {}, '');
-  call.outgoing = onLegacyStream(end, message.id);
+  call.outgoing = createStreamOutgoing(end, message.id);
   return end.signal;
 }
 
-function onLegacyStream(end: ClientEnd, id: RequestId): Outgoing {
+function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
   let isCut = false;
   let cut: () => void = () => undefined;
   const whenCut = new Promise<void>((resolve) => {
@@ -85,7 +88,8 @@ function onLegacyStream(end: ClientEnd, id: RequestId): Outgoing {
     also: () => undefined,
     send(status, headers, body) {
       // A 202 means that a refusal was already written to the stream; the POST itself has ended.
-      if (status !== ACCEPTED) void write(encodeSseMessage(messageIn(id, status, headers, body)));
+      if (status !== ACCEPTED)
+        void write(encodeSseMessage(toJsonRpcMessage(id, status, headers, body)));
     },
     open: () => undefined,
     write,
@@ -99,7 +103,7 @@ function onLegacyStream(end: ClientEnd, id: RequestId): Outgoing {
 }
 
 /** A JSON body as the message that it is; any other body, such as a plain-text refusal, as a JSON-RPC error. */
-export function messageIn(
+export function toJsonRpcMessage(
   id: RequestId,
   status: number,
   headers: ResponseHeaders,
@@ -112,14 +116,14 @@ export function messageIn(
 }
 
 /** The message under the sealed id by which the server is to know it. */
-export function addressRequest(
-  call: Call,
+export function sealRequestId(
+  call: RequestContext,
   principal: Principal,
   admitted: Admitted,
   allow: Allow,
 ): Admitted | Refusal {
   const { message } = admitted;
-  if (message.kind === 'notification') return addressCancellation(call, admitted);
+  if (message.kind === 'notification') return sealCancelledId(call, admitted);
   if (message.kind !== 'request') return admitted;
   if (awaitedOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
   const { maxResultBytes, profiles } = responseObligationsOf(allow);
@@ -134,7 +138,7 @@ export function addressRequest(
       admitted.rule.method === 'initialize' ? admitted.allowedServerRequests : [],
     sentAt: Date.now(),
   });
-  if (sealed !== undefined) return underSealed(admitted, sealed);
+  if (sealed !== undefined) return withSealedId(admitted, sealed);
   const errorContext = { era: admitted.era, id: message.id };
   return refuseProtocolError(
     invalidParams(errorContext, 'The id and the name of what it asks for are too long.'),
@@ -145,7 +149,7 @@ export function addressRequest(
  * After the server has accepted a message, waits for its response if this replica holds the stream. A cancelled
  * request is no longer waited for.
  */
-export function awaitLateResponse(call: Call, admitted: Admitted): void {
+export function awaitStreamResponse(call: RequestContext, admitted: Admitted): void {
   const { message, rule } = admitted;
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
@@ -164,14 +168,17 @@ function sealedAt({ text, edits }: Admitted, path: readonly string[]): string | 
 }
 
 /** The responses that the stream still waits for, if this replica holds it. */
-function awaitedOf({ ports }: Call, { era, session }: Admitted): AwaitedResponses | undefined {
+function awaitedOf(
+  { ports }: RequestContext,
+  { era, session }: Admitted,
+): AwaitedResponses | undefined {
   return era === '2024' && session !== undefined
     ? ports.legacySse.find(session)?.awaited
     : undefined;
 }
 
 /** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */
-function underSealed(admitted: Admitted, sealed: string): Admitted {
+function withSealedId(admitted: Admitted, sealed: string): Admitted {
   const addressed = replace(admitted, ['id'], sealed);
   return tokenOf(admitted.message) === undefined
     ? addressed
@@ -179,17 +186,17 @@ function underSealed(admitted: Admitted, sealed: string): Admitted {
 }
 
 function seal(
-  { ports, incoming }: Call,
+  { ports, incoming }: RequestContext,
   principal: Principal,
   { session }: Admitted,
-  sent: Parameters<Call['ports']['legacySse']['sealRequest']>[0],
+  sent: Parameters<RequestContext['ports']['legacySse']['sealRequest']>[0],
 ): string | undefined {
   if (session === undefined) throw new Error('a message of HTTP+SSE has a session');
   return ports.legacySse.sealRequest(sent, { upstream: incoming.upstream, principal, session });
 }
 
 /** The id of a request that this replica did not send stays unchanged; no server knows the client's id. */
-function addressCancellation(call: Call, admitted: Admitted): Admitted {
+function sealCancelledId(call: RequestContext, admitted: Admitted): Admitted {
   const { message, session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = 'params' in message ? message.params?.['requestId'] : undefined;

@@ -16,8 +16,8 @@ import type { AwaitedResponses } from '../../protocol/transport.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import { maySee, planOf, type ResponsePlan } from '../originating-request.js';
 import type { ProgressCount } from '../request-context.js';
-import { type Call, callerOf, nameOf, readMessage } from '../request-context.js';
-import { DROP, drop, type Verdict } from '../response-context.js';
+import { callerOf, nameOf, type RequestContext, readMessage } from '../request-context.js';
+import { DROP, drop, type MessageOutcome } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { gatherWrites, writeFailure, writeVerdict } from '../sse-response.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
@@ -66,7 +66,7 @@ const MAX_ANSWERED = 1024;
 const PROGRESS = 'notifications/progress';
 
 type LegacyStream = {
-  readonly call: Call;
+  readonly call: RequestContext;
   readonly principal: Principal;
   session: SessionFacts;
   checkUnsolicited: (data: string) => Promise<string | undefined>;
@@ -87,7 +87,7 @@ export type LegacySseWriter = {
 
 /** Creates the writer for one stream. The caller must close `awaited` when the stream ends. */
 export function createLegacySseWriter(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   session: SessionFacts,
 ): LegacySseWriter {
@@ -100,7 +100,9 @@ export function createLegacySseWriter(
     awaited: createAwaitedResponses({
       hasCome: (id) => stream.answered.has(id),
       onLate(id) {
-        endLate(stream, id).catch((error: unknown) => call.ports.report(error, call.incoming.id));
+        refuseLate(stream, id).catch((error: unknown) =>
+          call.ports.report(error, call.incoming.id),
+        );
       },
     }),
     counts: new Map(),
@@ -110,9 +112,9 @@ export function createLegacySseWriter(
   const write: LegacySseWriter['write'] = async (data, leave) => {
     const reading = await readMessage(call, data);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
-    const sent = findSent(stream, envelope);
+    const sent = findAnsweredRequest(stream, envelope);
     if (sent !== undefined) return writeResponse(stream, sent, data, leave);
-    const text = await stream.checkUnsolicited(underOwnToken(stream, envelope, data));
+    const text = await stream.checkUnsolicited(restoreProgressToken(stream, envelope, data));
     if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
   };
   return { write, awaited: stream.awaited };
@@ -121,18 +123,18 @@ export function createLegacySseWriter(
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
 /** The request that a message answers, if it was sent in this session and has not been answered yet. */
-function findSent(stream: LegacyStream, envelope: Envelope): SentFacts | undefined {
+function findAnsweredRequest(stream: LegacyStream, envelope: Envelope): SentFacts | undefined {
   const { answered } = stream;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
   const { id } = envelope;
   if (typeof id !== 'string' || answered.has(id)) return undefined;
   const sent = openSent(stream, id);
-  if (sent !== undefined) noteResponded(stream, id);
+  if (sent !== undefined) markAnswered(stream, id);
   return sent;
 }
 
 /** Any further response under this id is ignored. */
-function noteResponded({ answered, awaited, counts }: LegacyStream, id: string): void {
+function markAnswered({ answered, awaited, counts }: LegacyStream, id: string): void {
   const [oldest] = answered;
   if (answered.size >= MAX_ANSWERED && oldest !== undefined) answered.delete(oldest);
   answered.add(id);
@@ -149,7 +151,7 @@ function openSent({ call, principal, session }: LegacyStream, id: string): SentF
 }
 
 /** Restores the client's progress token. Progress of no running request stays as it is, and is dropped. */
-function underOwnToken(stream: LegacyStream, envelope: Envelope, data: string): string {
+function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: string): string {
   if (envelope?.kind !== 'notification' || envelope.method !== PROGRESS) return data;
   const sealed = envelope.params?.['progressToken'];
   stream.liveProgress = undefined;
@@ -186,24 +188,24 @@ async function writeResponse(
   const span = spanOf(data, ['id']);
   if (plan === undefined || span === undefined) return drop(call, 'foreign-message');
   const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
-  await record(openResponding(call, plan, sent), text, async (responding) => {
+  await record(openResponseContext(call, plan, sent), text, async (responding) => {
     const verdict = isLate(call, sent) ? LATE : await checkAwaited(responding, plan, text);
     // The stream ended during the check, so there is no client to respond to.
     if (leave.aborted) return DROP;
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
-      learnAllowedServerRequests(stream, sent);
+      applyAllowedServerRequests(stream, sent);
     return verdict;
   });
 }
 
 /** Refuses a request whose response never arrived, on the stream and in the record, and cancels it at the server. */
-async function endLate(stream: LegacyStream, id: string): Promise<void> {
+async function refuseLate(stream: LegacyStream, id: string): Promise<void> {
   const { call, principal, session } = stream;
   const sent = openSent(stream, id);
   const plan = sent && planOf(sent, session, principal);
   if (sent === undefined || plan === undefined) return;
-  noteResponded(stream, id);
-  await record(openResponding(call, plan, sent), '', async () => LATE);
+  markAnswered(stream, id);
+  await record(openResponseContext(call, plan, sent), '', async () => LATE);
   // A handshake cannot be cancelled (MCP 2024-11-05, cancellation).
   if (sent.method !== 'initialize')
     call.ports.giveUp(call.incoming.upstream, { session, id, by: callerOf(call) });
@@ -211,9 +213,9 @@ async function endLate(stream: LegacyStream, id: string): Promise<void> {
 
 /** Writes the outcome of one response and closes its record, whatever happens. */
 async function record(
-  responding: Call,
+  responding: RequestContext,
   text: string,
-  check: (responding: Call) => Promise<Verdict>,
+  check: (responding: RequestContext) => Promise<MessageOutcome>,
 ): Promise<void> {
   const { ports } = responding;
   const writes = gatherWrites(responding.outgoing);
@@ -229,30 +231,34 @@ async function record(
 }
 
 /** The time limit of a request also applies if its response arrives on the stream. */
-function isLate({ snapshot }: Call, { sentAt }: SentFacts): boolean {
+function isLate({ snapshot }: RequestContext, { sentAt }: SentFacts): boolean {
   return Date.now() - sentAt > snapshot.limits.exchangeMaxMs;
 }
 
-const LATE: Verdict = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
+const LATE: MessageOutcome = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
 
 /**
  * Checks a response under the version now in force, and again under the one in force after the check: a caller
  * who may no longer see the target gets no more of it.
  */
-async function checkAwaited(call: Call, plan: ResponsePlan, text: string): Promise<Verdict> {
+async function checkAwaited(
+  call: RequestContext,
+  plan: ResponsePlan,
+  text: string,
+): Promise<MessageOutcome> {
   if (!maySee(plan.admitted.target, plan.principal, call.snapshot)) return UNSEEN;
   const verdict = await createResponseCheck(call, plan, undefined).checkText(text);
   const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   return maySee(plan.admitted.target, plan.principal, snapshot) ? verdict : UNSEEN;
 }
 
-const UNSEEN: Verdict = {
+const UNSEEN: MessageOutcome = {
   kind: 'refused',
   refusal: refuseWith('no-matching-allow', { listed: false }),
 };
 
 /** Applies the server requests that the client declared in `initialize`, as granted when it was sent. */
-function learnAllowedServerRequests(
+function applyAllowedServerRequests(
   stream: LegacyStream,
   { allowedServerRequests }: SentFacts,
 ): void {
@@ -262,7 +268,11 @@ function learnAllowedServerRequests(
 }
 
 /** The context of a response. It was allowed when it was requested, and its record begins at that time. */
-function openResponding(call: Call, { admitted, principal }: ResponsePlan, sent: SentFacts): Call {
+function openResponseContext(
+  call: RequestContext,
+  { admitted, principal }: ResponsePlan,
+  sent: SentFacts,
+): RequestContext {
   const waitedMs = Math.max(0, Date.now() - sent.sentAt);
   const incoming = {
     ...call.incoming,

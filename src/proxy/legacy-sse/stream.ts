@@ -24,27 +24,27 @@ import {
   probesForLegacySse,
 } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
-import { notAcceptable, takesStream } from '../accept.js';
-import { listen, noteSession, putOnRecord } from '../features/session-streams.js';
-import { type Call, callerOf, noteRefusal } from '../request-context.js';
+import { acceptsEventStream, notAcceptable } from '../accept.js';
+import { noteSession, openSessionStream, putOnRecord } from '../features/session-streams.js';
+import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { mediaType } from '../response-forwarding.js';
-import { isExcess, type PumpTerms, pumpEvents, termsOfStream } from '../sse-reader.js';
-import { reasonOfEnd, STREAM_HEADERS, upkeepOf } from '../sse-response.js';
-import { aborted, holdStream } from '../stream-lifetime.js';
+import { isExcess, openStreamLimits, pumpEvents, type StreamLimits } from '../sse-reader.js';
+import { encodeKeepAlive, reasonOfEnd, STREAM_HEADERS } from '../sse-response.js';
+import { aborted, keepStreamOpen } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
 /** The delay before the upstream's stream is reopened, which a legacy SSE client cannot do itself. */
-const AGAIN_AFTER_MS = 1_000;
+const REOPEN_DELAY_MS = 1_000;
 /** Upper bound of that delay, which doubles with each failure. */
-const MAX_AGAIN_AFTER_MS = 30_000;
+const MAX_REOPEN_DELAY_MS = 30_000;
 /** Statuses of a server without such a stream. The client's stays open for what the gateway itself announces. */
 const NO_STREAM: ReadonlySet<number> = new Set([405]);
 const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
 
 /** What a bridged stream needs. */
 type Bridged = {
-  readonly call: Call;
+  readonly call: RequestContext;
   readonly principal: Principal;
   /** The session in its current form: the allowed server requests are known only after `initialize`. */
   readonly session: () => SessionFacts | undefined;
@@ -52,8 +52,8 @@ type Bridged = {
 
 /** Relays until either side leaves. If the upstream loses the session, the client's stream ends too. */
 async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void> {
-  const terms = termsOfStream(bridged.call);
-  const at: Position = { lastEventId: undefined, waitMs: AGAIN_AFTER_MS, terms };
+  const terms = openStreamLimits(bridged.call);
+  const at: Position = { lastEventId: undefined, waitMs: REOPEN_DELAY_MS, terms };
   while (!leave.aborted && (await relayNext(bridged, leave, at))) {
     await sleep(at.waitMs, undefined, { signal: leave, ref: false }).catch(() => undefined);
   }
@@ -64,18 +64,18 @@ type Position = {
   lastEventId: string | undefined;
   waitMs: number;
   /** The limits that the successive upstream streams share. */
-  readonly terms: PumpTerms;
+  readonly terms: StreamLimits;
 };
 
 /** Relays one stream of the upstream, if it offers one. False if no other is to be opened. */
 async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Promise<boolean> {
   const outcome = await open(bridged, leave, at.lastEventId);
   if (outcome === undefined) return false;
-  at.waitMs = Math.min(2 * at.waitMs, MAX_AGAIN_AFTER_MS);
+  at.waitMs = Math.min(2 * at.waitMs, MAX_REOPEN_DELAY_MS);
   if (outcome.kind === 'fault') return true;
   if (NO_STREAM.has(outcome.status)) await aborted(leave);
   if (isStream(outcome)) {
-    at.waitMs = AGAIN_AFTER_MS;
+    at.waitMs = REOPEN_DELAY_MS;
     if (!(await relayOne(bridged, outcome, leave, at))) return false;
   }
   return !SESSION_LOST.has(outcome.status);
@@ -133,41 +133,49 @@ async function relayOne(
 }
 
 /** Opens the stream that a GET requests: a legacy SSE stream, or one of a session. */
-export function openStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
-  return opensLegacyStream(call) ? openLegacyStream(call, principal) : listen(call, principal);
+export function openStream(
+  call: RequestContext,
+  principal: Principal,
+): Promise<Refusal | undefined> {
+  return opensLegacyStream(call)
+    ? openLegacyStream(call, principal)
+    : openSessionStream(call, principal);
 }
 
 /** True on the path for legacy SSE, and on the upstream's own path for a client that probes for this transport. */
-function opensLegacyStream({ incoming: { legacySsePath, headers } }: Call): boolean {
+function opensLegacyStream({ incoming: { legacySsePath, headers } }: RequestContext): boolean {
   return legacySsePath === 'events' || probesForLegacySse(headers);
 }
 
 /** The upstream side of a stream: where messages are posted, and how its messages are relayed. */
 type LegacySseUpstream = {
   readonly messageEndpoint: string;
-  begin(stream: OpenedLegacyStream): Begun;
+  begin(stream: OpenedLegacyStream): StartedRelay;
   abort(): void;
 };
 
 /** A stream with both sides open: the responses it waits for, and the relay of its messages. */
-type Begun = {
+type StartedRelay = {
   readonly awaited: AwaitedResponses | undefined;
   relay(leave: AbortSignal): Promise<void>;
 };
 
 type OpenedLegacyStream = {
-  readonly call: Call;
+  readonly call: RequestContext;
   readonly principal: Principal;
   readonly sealed: string;
   readonly session: SessionFacts;
 };
 
 /** Opens the stream on both sides and keeps it until one of them leaves. */
-async function openLegacyStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
+async function openLegacyStream(
+  call: RequestContext,
+  principal: Principal,
+): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
   noteSession(call, { version: LEGACY_SSE_VERSION, upstreamSession: undefined }, 'GET');
-  if (!takesStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
+  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
   if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
@@ -183,7 +191,7 @@ async function openLegacyStream(call: Call, principal: Principal): Promise<Refus
   return undefined;
 }
 
-async function openDirect(call: Call): Promise<LegacySseUpstream | Refusal> {
+async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
   const outcome = await ports.legacySse.open(incoming.upstream, callerOf(call), incoming.signal);
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
@@ -233,7 +241,7 @@ async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream
   const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
   void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
   try {
-    await holdStream(call, principal, { session: sealed, announce }, relay);
+    await keepStreamOpen(call, principal, { session: sealed, announce }, relay);
   } finally {
     leave();
     awaited?.close();
@@ -246,7 +254,7 @@ async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream
 
 /** Many requests write to the stream without waiting for each other, so the characters not yet read are counted. */
 function clientEnd(
-  { outgoing, snapshot }: Call,
+  { outgoing, snapshot }: RequestContext,
   signal: AbortSignal,
   awaited: AwaitedResponses | undefined,
 ): ClientEnd {
@@ -279,17 +287,17 @@ async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<voi
 }
 
 async function relayLegacyStream(
-  call: Call,
+  call: RequestContext,
   { response, writer }: { readonly response: UpstreamResponse; readonly writer: LegacySseWriter },
   leave: AbortSignal,
 ): Promise<void> {
   const abort = (): void => response.abort();
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted) abort();
-  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
+  const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
-    if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));
+    if (event.kind !== 'message') await call.outgoing.write(encodeKeepAlive(event));
     else if (event.data !== '') await writer.write(event.data, leave);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });

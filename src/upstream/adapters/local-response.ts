@@ -15,7 +15,7 @@ export type OutboundItem =
   | { readonly kind: 'fault'; readonly reason: ForwardError };
 
 /** The items of one response, in order. */
-export type Conversation = AsyncGenerator<OutboundItem, void>;
+export type OutboundItems = AsyncGenerator<OutboundItem, void>;
 
 const encoder = new TextEncoder();
 const NO_BYTES = new Uint8Array();
@@ -51,11 +51,11 @@ export function acceptedResponse(): UpstreamResponse {
 
 /** An event stream that is produced as fast as it is read. `source` is released or aborted with it. */
 export function streamResponse(
-  conversation: Conversation,
+  conversation: OutboundItems,
   source: Pick<UpstreamResponse, 'release' | 'abort'>,
 ): UpstreamResponse {
   let isOver = false;
-  const gathered = gather(conversation);
+  const gathered = createBatchReader(conversation);
   const leave = (give: 'release' | 'abort'): void => {
     if (give === 'release' && isOver) return;
     isOver = true;
@@ -85,7 +85,9 @@ type ErrorItem = Extract<OutboundItem, { readonly kind: 'fault' }>;
  * Combines all items that are available within one turn of the event loop into one chunk. A later read
  * returns how the conversation ends: undefined or an error.
  */
-function gather(conversation: Conversation): () => Promise<string | ErrorItem | undefined> {
+function createBatchReader(
+  conversation: OutboundItems,
+): () => Promise<string | ErrorItem | undefined> {
   let pending: Promise<OutboundItem | undefined> | undefined;
 
   /** The next item; it stays pending until it is consumed. */

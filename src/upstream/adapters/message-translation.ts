@@ -24,7 +24,7 @@ import { declaresTasks } from '../../protocol/tasks.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 
 /** How a request is sent within an upstream session, and which ids its client gave it. */
-export type SentAs = {
+export type TranslatedRequest = {
   readonly method: string;
   /** The id of the client's request, and the id it was sent with. */
   readonly id: RequestId;
@@ -52,10 +52,10 @@ const CACHEABLE: ReadonlySet<string> = new Set([
 ]);
 const COMPLETE = { resultType: 'complete' } as const;
 const UNCACHED = { ...COMPLETE, ttlMs: 0, cacheScope: 'private' } as const;
-const LINK_REQUIRED = -32042;
+const URL_ELICITATION_REQUIRED = -32042;
 
 /** The ids for an admitted request; its id and token belong to the upstream session, not to the client. */
-export function sentAs(admitted: Admitted, sentId: number): SentAs {
+export function translatedRequestOf(admitted: Admitted, sentId: number): TranslatedRequest {
   const { message, rule } = admitted;
   if (message.kind !== 'request') throw new Error('only requests are answered');
   const meta = message.params?.['_meta'];
@@ -65,7 +65,10 @@ export function sentAs(admitted: Admitted, sentId: number): SentAs {
 }
 
 /** The body of an admitted stateless request, as one of a session. */
-export function sessionBody(admitted: Admitted, { sentId, progressToken }: SentAs): string {
+export function sessionBody(
+  admitted: Admitted,
+  { sentId, progressToken }: TranslatedRequest,
+): string {
   const text = applyEdits(admitted.text, admitted.edits);
   const id = spanOf(text, ['id']);
   const edits: TextEdit[] = id === undefined ? [] : [{ ...id, text: String(sentId) }];
@@ -79,12 +82,17 @@ export function sessionBody(admitted: Admitted, { sentId, progressToken }: SentA
 }
 
 /** Translates a session-era server's message for a stateless client; `undefined` if it is not forwarded. */
-export function toStatelessMessage(text: string, value: Json, sent: SentAs): string | undefined {
+export function toStatelessMessage(
+  text: string,
+  value: Json,
+  sent: TranslatedRequest,
+): string | undefined {
   if (!isObject(value)) return text;
   if (value['method'] === 'notifications/progress') return toStatelessProgress(text, value, sent);
   if (value['id'] !== sent.sentId || 'method' in value) return text;
   const { error, result } = value;
-  if (isObject(error) && error['code'] === LINK_REQUIRED) return toUrlElicitation(error, sent);
+  if (isObject(error) && error['code'] === URL_ELICITATION_REQUIRED)
+    return toUrlElicitation(error, sent);
   const id = spanOf(text, ['id']);
   const edits: TextEdit[] = id === undefined ? [] : [{ ...id, text: JSON.stringify(sent.id) }];
   if (isObject(result)) {
@@ -100,7 +108,7 @@ export function toStatelessMessage(text: string, value: Json, sent: SentAs): str
 function toStatelessProgress(
   text: string,
   { params }: JsonObject,
-  { sentId, progressToken }: SentAs,
+  { sentId, progressToken }: TranslatedRequest,
 ): string | undefined {
   const isOurs = isObject(params) && params['progressToken'] === sentId;
   if (!isOurs || progressToken === undefined) return undefined;
@@ -108,7 +116,7 @@ function toStatelessProgress(
 }
 
 /** Translates the session era's error that demands visits to URLs into an input-required result. */
-function toUrlElicitation({ data }: JsonObject, { id }: SentAs): string {
+function toUrlElicitation({ data }: JsonObject, { id }: TranslatedRequest): string {
   const asked = isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
   const inputRequests: Record<string, Json> = {};
   for (const [index, one] of asked.entries()) {
@@ -179,8 +187,15 @@ export type InputRetry = {
 const NO_PARAMS: JsonObject = {};
 const [VERSION = ''] = STATELESS_VERSIONS;
 /** Members of a result that the session era does not have. */
-const CUT: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
-const CUT_WITH_STRUCTURE: ReadonlySet<string> = new Set([...CUT, 'structuredContent']);
+const STATELESS_RESULT_MEMBERS: ReadonlySet<string> = new Set([
+  'resultType',
+  'ttlMs',
+  'cacheScope',
+]);
+const STATELESS_AND_STRUCTURED_MEMBERS: ReadonlySet<string> = new Set([
+  ...STATELESS_RESULT_MEMBERS,
+  'structuredContent',
+]);
 const INVALID_REQUEST = -32600;
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
@@ -214,11 +229,11 @@ export function capabilitiesFor({
 
 /** The server/discover request sent in place of an `initialize`. */
 export function discoverForm(id: RequestId, envelope: RequestEnvelope): TranslatedForm {
-  return ownForm('server/discover', id, {}, envelope);
+  return gatewayForm('server/discover', id, {}, envelope);
 }
 
 /** A request of the gateway's own, or one that the gateway writes itself. */
-export function ownForm(
+export function gatewayForm(
   method: string,
   id: RequestId,
   params: JsonObject,
@@ -270,7 +285,7 @@ function envelopeOf({ capabilities, clientInfo, logLevel }: RequestEnvelope): Js
 }
 
 /** What is needed to translate a response for a session-era client. */
-export type SessionReader = {
+export type SessionResponseContext = {
   readonly method: string;
   readonly version: string;
   /** The id of the client's request, and the id it was sent with. */
@@ -279,17 +294,24 @@ export type SessionReader = {
 };
 
 /** Translates a message of a stateless server for its session-era client. `text` is valid JSON of `value`. */
-export function toSessionMessage(text: string, value: Json, reader: SessionReader): string {
+export function toSessionMessage(
+  text: string,
+  value: Json,
+  reader: SessionResponseContext,
+): string {
   if (!isObject(value) || value['id'] !== reader.sentId) return text;
   if (isObject(value['error'])) return toSessionError(text, value['error'], reader);
   const result = value['result'];
   if (!isObject(result)) return text;
   const type = result['resultType'] ?? 'complete';
-  if (type === 'input_required') return refusal(reader.id, INPUT_REQUIRED);
-  if (type !== 'complete') return refusal(reader.id, UNKNOWN_RESULT);
+  if (type === 'input_required') return errorResponseText(reader.id, INPUT_REQUIRED);
+  if (type !== 'complete') return errorResponseText(reader.id, UNKNOWN_RESULT);
   if (reader.method === 'initialize') return initializeResult(result, reader);
   const structured = result['structuredContent'];
-  const cut = structured === undefined || isObject(structured) ? CUT : CUT_WITH_STRUCTURE;
+  const cut =
+    structured === undefined || isObject(structured)
+      ? STATELESS_RESULT_MEMBERS
+      : STATELESS_AND_STRUCTURED_MEMBERS;
   return withId(applyEdits(text, memberEdits(text, { path: ['result'], cut })), reader);
 }
 
@@ -298,13 +320,13 @@ const INPUT_REQUIRED =
 const UNKNOWN_RESULT = 'This server answered with a kind of result that sessions do not have.';
 
 /** An error of the gateway's own in place of a response that cannot be translated. */
-export function refusal(id: RequestId, message: string, code = INTERNAL): string {
+export function errorResponseText(id: RequestId, message: string, code = INTERNAL): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 }
 
-function toSessionError(text: string, error: JsonObject, reader: SessionReader): string {
+function toSessionError(text: string, error: JsonObject, reader: SessionResponseContext): string {
   const { code } = error as { readonly code?: Json };
-  if (demandsTask(error)) return refusal(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
+  if (demandsTask(error)) return errorResponseText(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
   const sessionCode =
     code === INVALID_PARAMS && reader.method === 'resources/read'
       ? RESOURCE_NOT_FOUND
@@ -329,11 +351,11 @@ function demandsTask({ code, data }: JsonObject): boolean {
   );
 }
 
-function withId(text: string, { id, sentId }: SessionReader): string {
+function withId(text: string, { id, sentId }: SessionResponseContext): string {
   return id === sentId ? text : changeMembers(text, { path: [], set: { id } });
 }
 
-function initializeResult(result: JsonObject, { id, version }: SessionReader): string {
+function initializeResult(result: JsonObject, { id, version }: SessionResponseContext): string {
   const meta = result['_meta'];
   const server = isObject(meta) ? meta[`${META}serverInfo`] : undefined;
   const { capabilities, instructions } = result as { readonly [name: string]: Json | undefined };

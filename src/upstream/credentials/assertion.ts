@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { UpstreamIdentity } from '../../config/settings.js';
 import type { Actor, Caller } from '../../policy/principal.js';
-import type { NoteCredential, OnBehalf } from './presenter.js';
+import type { OnBehalf, RegisterCredential } from './presenter.js';
 
 /** Signs with a gateway key that is used for nothing else. */
 export type AssertionSigner = {
@@ -22,7 +22,7 @@ export type AssertionPorts = {
   readonly signer: AssertionSigner;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  readonly onCredential: NoteCredential;
+  readonly onCredential: RegisterCredential;
 };
 
 const TYPE = 'sallyport-assertion+jwt';
@@ -38,7 +38,7 @@ export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readon
   // these prefixes is enough to find any assertion in a response.
   onCredential(head, 'beginning');
   const claims = JSON.stringify({ iss: issuer, aud: identity.audience, iat: 0 });
-  onCredential(beginningOf(claims.slice(0, claims.lastIndexOf('0'))), 'beginning');
+  onCredential(stableBase64urlPrefix(claims.slice(0, claims.lastIndexOf('0'))), 'beginning');
   const ttl = Math.max(1, Math.floor(identity.ttlMs / MS_PER_SECOND));
   return (by) => {
     const iat = Math.floor(now() / MS_PER_SECOND);
@@ -50,7 +50,7 @@ export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readon
 }
 
 /** The base64url characters that this text determines regardless of what follows it. */
-function beginningOf(text: string): string {
+function stableBase64urlPrefix(text: string): string {
   const bytes = Buffer.from(text);
   return bytes.subarray(0, bytes.length - (bytes.length % 3)).toString('base64url');
 }

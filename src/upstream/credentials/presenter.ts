@@ -14,7 +14,7 @@ export type CredentialState = {
 /** Supplies the credential header of one upstream: none, a static secret, or an issued token. */
 export type CredentialSource = {
   /** The header; synchronous if it is at hand. Never rejects. */
-  header(by: OnBehalf): Shown | Promise<Shown>;
+  header(by: OnBehalf): PresentOutcome | Promise<PresentOutcome>;
   /** Reports that the upstream rejected this value of the header. */
   refused(by: OnBehalf, value: string | undefined): void;
   state(): CredentialState;
@@ -24,7 +24,7 @@ export type CredentialSource = {
  * Called with each credential before it is presented, so that it is recognized in the upstream's responses.
  * `kept`: configured. `issued`: a token that expires. `beginning`: the common prefix of a series.
  */
-export type NoteCredential = (value: string, kind: 'kept' | 'issued' | 'beginning') => void;
+export type RegisterCredential = (value: string, kind: 'kept' | 'issued' | 'beginning') => void;
 
 const SCHEME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ +/;
 
@@ -68,11 +68,11 @@ export function createStaticCredential(name: string, value: string): CredentialS
 export type OnBehalf = Caller | 'gateway';
 
 /** Alternating header names and values, or the reason why nothing may be sent. */
-export type Shown = readonly string[] | 'upstream-credentials';
+export type PresentOutcome = readonly string[] | 'upstream-credentials';
 
 export type Presenter = {
   /** The headers to add. Never rejects. */
-  present(by: OnBehalf): Shown | Promise<Shown>;
+  present(by: OnBehalf): PresentOutcome | Promise<PresentOutcome>;
   /** Reports that the upstream rejected these headers, so that they are not presented again. */
   refused(by: OnBehalf, shown: readonly string[]): void;
   /** The states of the credential for callers and of the one for the gateway's own requests. */
@@ -89,7 +89,7 @@ type PresenterParts = {
 /** Combines the credential sources and the assertion. */
 export function createPresenter({ callers, own, assert }: PresenterParts): Presenter {
   const sourceOf = (by: OnBehalf): CredentialSource => (by === 'gateway' ? own : callers);
-  function withAssertion(shown: Shown, by: OnBehalf): Shown {
+  function withAssertion(shown: PresentOutcome, by: OnBehalf): PresentOutcome {
     return assert === undefined || typeof shown === 'string' ? shown : [...shown, ...assert(by)];
   }
   return {

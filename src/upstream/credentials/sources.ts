@@ -9,7 +9,7 @@ import {
   createNoCredential,
   createStaticCredential,
   encodedFormsOf,
-  type NoteCredential,
+  type RegisterCredential,
 } from './presenter.js';
 import { createTokenCache } from './token-cache.js';
 import { createTokenEndpoint } from './token-endpoint.js';
@@ -22,7 +22,7 @@ export type CredentialPorts = {
   readonly requestTimeoutMs: number;
   /** Called with the reason why a token could not be obtained, in text that is safe to log. */
   readonly onError: (detail: string) => void;
-  readonly onCredential: NoteCredential;
+  readonly onCredential: RegisterCredential;
 };
 
 /** The longest wait for an authorization server. */
@@ -61,7 +61,7 @@ export function createCredentialSource(
 }
 
 /** Registers every configured secret except private keys, which are used only to sign. */
-function noteConfigured(credentials: UpstreamCredentials, note: NoteCredential): void {
+function noteConfigured(credentials: UpstreamCredentials, note: RegisterCredential): void {
   switch (credentials.type) {
     case 'none':
       return;
@@ -79,6 +79,6 @@ function noteConfigured(credentials: UpstreamCredentials, note: NoteCredential):
   }
 }
 
-function noteClient(authentication: ClientAuthentication, note: NoteCredential): void {
+function noteClient(authentication: ClientAuthentication, note: RegisterCredential): void {
   if (authentication.method !== 'private_key_jwt') note(authentication.secret, 'kept');
 }

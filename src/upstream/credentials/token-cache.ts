@@ -6,13 +6,13 @@
 import type {
   CredentialSource,
   CredentialState,
-  NoteCredential,
   OnBehalf,
-  Shown,
+  PresentOutcome,
+  RegisterCredential,
 } from './presenter.js';
 
 /** A token that may be presented. */
-export type Obtained = {
+export type IssuedToken = {
   readonly kind: 'obtained';
   readonly value: string;
   /** Milliseconds since the epoch. */
@@ -32,10 +32,10 @@ export type TokenCachePorts = {
   /** False if no token can be requested on this behalf. */
   mayRequest(by: OnBehalf): boolean;
   /** Requests a token from the authorization server. Never rejects. */
-  ask(by: OnBehalf): Promise<Obtained | TokenError>;
+  ask(by: OnBehalf): Promise<IssuedToken | TokenError>;
   readonly now: () => number;
   readonly onError: (detail: string) => void;
-  readonly onCredential: NoteCredential;
+  readonly onCredential: RegisterCredential;
   readonly maxEntries?: number;
 };
 
@@ -58,12 +58,12 @@ const PAUSE_MS = 1_000;
 export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   const { now, maxEntries = MAX_ENTRIES } = ports;
   const entries = new Map<string, Entry>();
-  const pending = new Map<string, Promise<Shown>>();
+  const pending = new Map<string, Promise<PresentOutcome>>();
   const failedUntilMs = new Map<string, number>();
   const droppedUntilMs = new Map<string, number>();
   let state: CredentialState = { state: 'armed', detail: '' };
 
-  function keep(key: string, { value, untilMs }: Obtained): readonly string[] {
+  function keep(key: string, { value, untilMs }: IssuedToken): readonly string[] {
     ports.onCredential(value, 'issued');
     const shown: readonly string[] = Object.freeze(['authorization', `Bearer ${value}`]);
     const nowMs = now();
@@ -75,14 +75,14 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     return shown;
   }
 
-  function fail(key: string, { detail, isOfCaller }: TokenError): Shown {
+  function fail(key: string, { detail, isOfCaller }: TokenError): PresentOutcome {
     setBounded(failedUntilMs, key, now() + PAUSE_MS, maxEntries);
     if (!isOfCaller) state = { state: 'degraded', detail };
     ports.onError(detail);
     return 'upstream-credentials';
   }
 
-  async function askOnce(key: string, by: OnBehalf): Promise<Shown> {
+  async function askOnce(key: string, by: OnBehalf): Promise<PresentOutcome> {
     const response = await ports.ask(by).finally(() => pending.delete(key));
     if (response.kind === 'fault') return fail(key, response);
     failedUntilMs.delete(key);
@@ -90,7 +90,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     return keep(key, response);
   }
 
-  function ask(key: string, by: OnBehalf): Promise<Shown> {
+  function requestShared(key: string, by: OnBehalf): Promise<PresentOutcome> {
     const known = pending.get(key);
     if (known !== undefined) return known;
     const asked = askOnce(key, by);
@@ -108,10 +108,10 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
       const nowMs = now();
       const entry = entries.get(key);
       if (entry !== undefined && nowMs < entry.untilMs) {
-        if (nowMs >= entry.refreshAtMs && mayRequest(key, by, nowMs)) void ask(key, by);
+        if (nowMs >= entry.refreshAtMs && mayRequest(key, by, nowMs)) void requestShared(key, by);
         return entry.shown;
       }
-      return mayRequest(key, by, nowMs) ? ask(key, by) : 'upstream-credentials';
+      return mayRequest(key, by, nowMs) ? requestShared(key, by) : 'upstream-credentials';
     },
     refused(by, value) {
       const key = ports.keyOf(by);

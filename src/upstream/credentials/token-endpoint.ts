@@ -22,7 +22,7 @@ import {
 import type { ClientAuthentication, TokenRequestSettings } from '../../config/settings.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { FetchRule, GuardedFetch } from '../safe-fetch.js';
-import type { Obtained, TokenError } from './token-cache.js';
+import type { IssuedToken, TokenError } from './token-cache.js';
 
 type Algorithm =
   | { readonly name: 'RSA-PSS' | 'RSASSA-PKCS1-v1_5'; readonly hash: 'SHA-256' }
@@ -163,7 +163,7 @@ function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): st
   const audiences = textsOf(claims['aud']);
   const wanted = [request.resource, request.audience].filter((one) => one !== undefined);
   if (!wanted.every((one) => audiences.includes(one))) return 'the token has another audience';
-  if (audiences.some((one) => isOwn(one, wanted, request.own))) {
+  if (audiences.some((one) => isGatewayAudience(one, wanted, request.own))) {
     return 'the token is one for the gateway itself';
   }
   const scopes = [claims['scope'], claims['scp']].flatMap(textsOf).join(' ');
@@ -173,7 +173,7 @@ function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): st
 }
 
 /** With such an audience the upstream could call the gateway with the token. */
-function isOwn(
+function isGatewayAudience(
   audience: string,
   wanted: readonly string[],
   { audiences, base }: TokenRequestSettings['own'],
@@ -215,7 +215,7 @@ type TokenGrant = {
 
 export type TokenEndpoint = {
   /** Requests a token. Never rejects. */
-  ask(grant: TokenGrant): Promise<Obtained | TokenError>;
+  ask(grant: TokenGrant): Promise<IssuedToken | TokenError>;
 };
 
 const MAX_RESPONSE_BYTES = 64 * 1024;
@@ -256,7 +256,7 @@ export function createTokenEndpoint(
     return server;
   }
 
-  async function request({ type, parameters, subjectToken }: TokenGrant): Promise<Obtained> {
+  async function request({ type, parameters, subjectToken }: TokenGrant): Promise<IssuedToken> {
     const server = await findServer();
     authentication ??= clientAuthOf(settings.authentication);
     const response = await genericTokenEndpointRequest(
@@ -264,13 +264,13 @@ export function createTokenEndpoint(
       client,
       await authentication,
       type,
-      { ...askedFor(settings), ...parameters },
+      { ...requestedParameters(settings), ...parameters },
       options,
     );
     const tokenResponse = await processGenericTokenEndpointResponse(server, client, response);
     const asked = { request: settings, subjectToken, nowMs: ports.now() };
     const checked = checkIssued({ ...tokenResponse }, asked);
-    if (checked.kind === 'bad') throw refusal(checked.why);
+    if (checked.kind === 'bad') throw loggableError(checked.why);
     return { kind: 'obtained', value: checked.token, untilMs: checked.untilMs };
   }
 
@@ -286,7 +286,11 @@ export function createTokenEndpoint(
 }
 
 /** RFC 6749 §3.3; RFC 8707 §2; RFC 8693 §2.1 (`audience`). */
-function askedFor({ scopes, resource, audience }: TokenRequestSettings): Record<string, string> {
+function requestedParameters({
+  scopes,
+  resource,
+  audience,
+}: TokenRequestSettings): Record<string, string> {
   return {
     ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
     ...(resource === undefined ? {} : { resource }),
@@ -328,11 +332,11 @@ function fetchThrough(
   return async (url, { method, headers, body }) => {
     if (method === 'GET') {
       const document = await guarded.fetchJson(new URL(url), rule);
-      if (!document.ok) throw refusal(`the metadata ${document.detail}`);
+      if (!document.ok) throw loggableError(`the metadata ${document.detail}`);
       return Response.json(document.value);
     }
     const response = await guarded.postForm(new URL(url), { headers, body: String(body) }, rule);
-    if (!response.ok) throw refusal(`the token endpoint ${response.detail}`);
+    if (!response.ok) throw loggableError(`the token endpoint ${response.detail}`);
     const { status, contentType, bytes } = response;
     return new Response(Buffer.from(bytes), { status, headers: { 'content-type': contentType } });
   };
@@ -341,7 +345,7 @@ function fetchThrough(
 const refusals = new WeakMap<Error, string>();
 
 /** An error with a text of the gateway's own, which is therefore safe to log. */
-function refusal(detail: string): Error {
+function loggableError(detail: string): Error {
   const error = new Error(detail);
   refusals.set(error, detail);
   return error;

@@ -29,10 +29,10 @@ import {
   areVerified,
   createSpokenEras,
   dueEras,
-  enterOutcome,
   failureOf,
   isAnyKnown,
   isKnown,
+  recordOutcome,
   type SpokenVersions,
   spokenVersions,
 } from './supported-versions.js';
@@ -213,7 +213,7 @@ class UpstreamLister implements Lister {
   }
 
   #enter(era: ListedEra, outcome: EraOutcome): void {
-    const isGone = enterOutcome(this.#eras, era, outcome, this.#ports.now());
+    const isGone = recordOutcome(this.#eras, era, outcome, this.#ports.now());
     if (isGone) this.#ports.onEraGone?.(era);
     if (outcome.kind === 'listed') this.#ports.onListing(outcome.listing);
   }

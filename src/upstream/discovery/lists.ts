@@ -15,7 +15,7 @@ import {
   STATELESS_VERSIONS,
 } from '../../protocol/versions/revisions.js';
 import type { ListingQuery } from './pages.js';
-import { type ListingCaps, type WalkError, walkLists } from './pages.js';
+import { type ListingCaps, type ListReadError, readLists } from './pages.js';
 import {
   type Budget,
   type CallOutcome,
@@ -93,14 +93,14 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const ask = (method: string, params: JsonObject): Promise<CallOutcome> =>
     callUpstream(ports, statelessCall(ports, version, method, params), budget);
   const discovered = await ask('server/discover', {});
-  if (discovered.kind !== 'result') return unspoken(discovered, isKnown);
+  if (discovered.kind !== 'result') return probeFailureOf(discovered, isKnown);
   const { result } = discovered;
-  const versions = carriedVersions(result['supportedVersions']);
+  const versions = supportedVersionsIn(result['supportedVersions']);
   const capabilities = result['capabilities'];
   if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
   const instructions = readInstructions(result);
   if (instructions === 'malformed') return PROTOCOL;
-  const walk = await walkLists(capabilities, ports.caps, ask, ports.messageReader);
+  const walk = await readLists(capabilities, ports.caps, ask, ports.messageReader);
   if (walk.kind !== 'lists') return walkFailure(walk);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
@@ -118,7 +118,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   return { kind: 'listed', listing };
 }
 
-function carriedVersions(offered: Json | undefined): readonly string[] {
+function supportedVersionsIn(offered: Json | undefined): readonly string[] {
   if (!Array.isArray(offered)) return [];
   return STATELESS_VERSIONS.filter((version) => offered.includes(version));
 }
@@ -188,7 +188,7 @@ async function listInSession(
   const { version } = session;
   const ask: ListingQuery = (method, params) =>
     callUpstream(ports, { era: '2025', version, method, params, headers }, budget);
-  const walk = await walkLists(session.capabilities, ports.caps, ask, ports.messageReader);
+  const walk = await readLists(session.capabilities, ports.caps, ask, ports.messageReader);
   if (walk.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
     const handshake = { capabilities, serverInfo, instructions };
@@ -231,7 +231,7 @@ async function openSession(
   };
   const call = { era: '2025' as const, version, method: 'initialize', params, headers: {} };
   const response = await callUpstream(ports, call, budget);
-  if (response.kind !== 'result') return unspoken(response, isKnown);
+  if (response.kind !== 'result') return probeFailureOf(response, isKnown);
   const session = readSession(response, ports.sessionVersions, openedAtMs);
   if (session === undefined) return { kind: 'not-spoken' };
   if (session === 'malformed') return PROTOCOL;
@@ -285,7 +285,7 @@ function readInstructions(result: JsonObject): string | 'malformed' | undefined 
  * Interprets a failed probe. An era that was never spoken counts as not spoken, whatever the refusal. One
  * that was spoken is gone only if the upstream says so, not if it has a server problem.
  */
-function unspoken(
+function probeFailureOf(
   response: Exclude<CallOutcome, { readonly kind: 'result' }>,
   isKnown: boolean,
 ): Exclude<EraOutcome, { readonly kind: 'listed' }> {
@@ -299,6 +299,6 @@ function unspoken(
   return isTrouble && isKnown ? PROTOCOL : { kind: 'not-spoken' };
 }
 
-function walkFailure(error: WalkError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
+function walkFailure(error: ListReadError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
   return error.kind === 'failed' ? { ...error, isSpoken: true } : PROTOCOL;
 }

@@ -14,7 +14,7 @@ import type { CallOutcome, ListingError } from './request.js';
 /** Sends one request of the listing. */
 export type ListingQuery = (method: string, params: JsonObject) => Promise<CallOutcome>;
 
-type AppsRead = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | WalkError;
+type AppsRead = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | ListReadError;
 
 /** Resources read per listing. Those beyond it are not read and therefore not pinned. */
 const MAX_APP_RESOURCES = 200;
@@ -93,27 +93,27 @@ type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
 };
 
 /** Why reading ended early. `refused` has the HTTP status of the response. */
-export type WalkError =
+export type ListReadError =
   | { readonly kind: 'failed'; readonly why: ListingError }
   | { readonly kind: 'refused'; readonly status: number };
 
-type Walk = { readonly kind: 'lists'; readonly lists: Lists } | WalkError;
+type ListsOutcome = { readonly kind: 'lists'; readonly lists: Lists } | ListReadError;
 
 /** JSON-RPC 2.0 §5.1. */
 const METHOD_NOT_FOUND = -32601;
 
 /** Reads every page of every list whose capability the upstream declares, and the resources of its tools. */
-export async function walkLists(
+export async function readLists(
   capabilities: JsonObject,
   caps: ListingCaps,
   ask: ListingQuery,
   messageReader: MessageReader = DIRECT_MESSAGE_READER,
-): Promise<Walk> {
+): Promise<ListsOutcome> {
   const left = { pages: caps.maxPages, items: caps.maxItems };
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
   for (const name of ['tools', 'prompts', 'templates'] as const) {
     if (!isObject(capabilities[LISTS[name].capability])) continue;
-    const walked = await walkList(name, left, ask, messageReader);
+    const walked = await readList(name, left, ask, messageReader);
     if (walked.kind !== 'items') return walked;
     lists[name] = walked.items;
   }
@@ -123,25 +123,27 @@ export async function walkLists(
     : apps;
 }
 
-type ListWalk = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | WalkError;
+type ListOutcome =
+  | { readonly kind: 'items'; readonly items: readonly ListedItem[] }
+  | ListReadError;
 
-const PROTOCOL: WalkError = { kind: 'failed', why: 'protocol' };
+const PROTOCOL: ListReadError = { kind: 'failed', why: 'protocol' };
 
-async function walkList(
+async function readList(
   name: ListName,
   left: { pages: number; items: number },
   ask: ListingQuery,
   messageReader: MessageReader,
-): Promise<ListWalk> {
+): Promise<ListOutcome> {
   const items: ListedItem[] = [];
-  const asked = new Set<string | undefined>();
+  const seenCursors = new Set<string | undefined>();
   let cursor: string | undefined;
   do {
     left.pages -= 1;
-    if (left.pages < 0 || asked.has(cursor)) return PROTOCOL;
-    asked.add(cursor);
+    if (left.pages < 0 || seenCursors.has(cursor)) return PROTOCOL;
+    seenCursors.add(cursor);
     const response = await ask(LISTS[name].method, cursor === undefined ? {} : { cursor });
-    if (response.kind !== 'result') return walkErrorOf(name, response, cursor);
+    if (response.kind !== 'result') return listReadErrorOf(name, response, cursor);
     const page = await readPage(name, response, messageReader);
     left.items -= page?.items.length ?? 0;
     if (page === undefined || left.items < 0) return PROTOCOL;
@@ -152,11 +154,11 @@ async function walkList(
 }
 
 /** A server with resources may have no templates, and then need not know the method. */
-function walkErrorOf(
+function listReadErrorOf(
   name: ListName,
   response: Exclude<CallOutcome, { readonly kind: 'result' }>,
   cursor: string | undefined,
-): ListWalk {
+): ListOutcome {
   if (response.kind === 'failed') return response;
   const isUnknown = response.error?.code === METHOD_NOT_FOUND && cursor === undefined;
   if (name === 'templates' && isUnknown) return { kind: 'items', items: [] };

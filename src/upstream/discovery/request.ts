@@ -108,7 +108,7 @@ export type CallPorts = {
 };
 
 /** The bounds under which a response is read. */
-type Terms = {
+type ReadLimits = {
   readonly budget: Budget;
   readonly messageReader: MessageReader;
   readonly allowance: ListingAllowance | undefined;
@@ -127,8 +127,9 @@ export async function callUpstream(
   const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
   const { messageReader = DIRECT_MESSAGE_READER, allowance } = ports;
   if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };
-  const terms: Terms = { budget, messageReader, allowance };
-  const reading = (response: Reading): Promise<CallOutcome> => readOutcome(call, response, terms);
+  const terms: ReadLimits = { budget, messageReader, allowance };
+  const reading = (response: IncomingResponse): Promise<CallOutcome> =>
+    readOutcome(call, response, terms);
   return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
 }
 
@@ -147,7 +148,7 @@ export async function notifyUpstream(
   );
 }
 
-type Reading = {
+type IncomingResponse = {
   readonly status: number;
   readonly headers: { readonly [name: string]: string | undefined };
   /** The next bytes; `undefined` at the end, `late` after the time limit. */
@@ -159,7 +160,7 @@ async function sendRequest(
   headers: Call['headers'],
   body: string,
   budget: Budget,
-  read: (response: Reading) => Promise<CallOutcome>,
+  read: (response: IncomingResponse) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
   const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
   if (timeoutMs <= 0) return { kind: 'failed', why: 'timeout' };
@@ -199,7 +200,7 @@ type ReceivedResponse = Exclude<
 async function readBody(
   response: ReceivedResponse,
   late: Promise<'late'>,
-  read: (response: Reading) => Promise<CallOutcome>,
+  read: (response: IncomingResponse) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
   if (response.status === HTTP_UNAUTHORIZED || response.status === HTTP_FORBIDDEN) {
     endBody(response.body[Symbol.asyncIterator]());
@@ -228,7 +229,11 @@ function endBody(chunks: AsyncIterator<Uint8Array>): void {
   Promise.resolve(chunks.return?.()).catch(() => undefined);
 }
 
-async function readOutcome(call: Call, response: Reading, terms: Terms): Promise<CallOutcome> {
+async function readOutcome(
+  call: Call,
+  response: IncomingResponse,
+  terms: ReadLimits,
+): Promise<CallOutcome> {
   const { headers, status } = response;
   const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
   if (type === 'text/event-stream' && status < 300) return readStream(call, response, terms);
@@ -236,7 +241,7 @@ async function readOutcome(call: Call, response: Reading, terms: Terms): Promise
   if ('failed' in bytes) return { kind: 'failed', why: bytes.failed };
   const isJson = type === 'application/json';
   const json = isJson ? await terms.messageReader.read(bytes.bytes) : undefined;
-  const own = json?.ok === true ? readOwn(call, response, json) : undefined;
+  const own = json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
   if (own !== undefined) return own;
   if (json?.ok === false && isExcess(json)) return { kind: 'failed', why: 'too-large' };
   if (status >= 300) return { kind: 'refused', status, error: undefined };
@@ -250,9 +255,9 @@ function isExcess({ error }: Extract<ReadOutcome, { readonly ok: false }>): bool
 }
 
 /** The outcome if this is the expected response; `undefined` otherwise. */
-function readOwn(
+function readExpectedResponse(
   call: Call,
-  { headers, status }: Reading,
+  { headers, status }: IncomingResponse,
   json: OkReading,
 ): CallOutcome | undefined {
   const { era, version } = call;
@@ -281,8 +286,8 @@ function readOwn(
 }
 
 async function readEntireBody(
-  response: Reading,
-  terms: Terms,
+  response: IncomingResponse,
+  terms: ReadLimits,
 ): Promise<{ readonly bytes: Uint8Array } | { readonly failed: ListingError }> {
   const chunks: Uint8Array[] = [];
   for (;;) {
@@ -294,7 +299,11 @@ async function readEntireBody(
   }
 }
 
-async function readStream(call: Call, response: Reading, terms: Terms): Promise<CallOutcome> {
+async function readStream(
+  call: Call,
+  response: IncomingResponse,
+  terms: ReadLimits,
+): Promise<CallOutcome> {
   const framer = createSseFramer({ maxEventBytes: Math.max(terms.budget.bytesLeft, 1) });
   for (;;) {
     const chunk = await response.next();
@@ -308,7 +317,7 @@ async function readStream(call: Call, response: Reading, terms: Terms): Promise<
 
 async function readEvents(
   call: Call,
-  response: Reading,
+  response: IncomingResponse,
   events: readonly SseEvent[] | SseError,
   messageReader: MessageReader,
 ): Promise<CallOutcome | undefined> {
@@ -334,12 +343,16 @@ function readEvent(
   return read(event.data);
 }
 
-function outcomeOf(call: Call, response: Reading, json: ReadOutcome): CallOutcome | undefined {
-  if (json.ok) return readOwn(call, response, json);
+function outcomeOf(
+  call: Call,
+  response: IncomingResponse,
+  json: ReadOutcome,
+): CallOutcome | undefined {
+  if (json.ok) return readExpectedResponse(call, response, json);
   return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol' };
 }
 
-function spend({ budget, allowance }: Terms, chunk: Uint8Array): boolean {
+function spend({ budget, allowance }: ReadLimits, chunk: Uint8Array): boolean {
   budget.bytesLeft -= chunk.byteLength;
   allowance?.spend(chunk.byteLength);
   return budget.bytesLeft >= 0 && allowance?.isLeft !== false;

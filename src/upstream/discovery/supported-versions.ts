@@ -69,7 +69,7 @@ export function spokenVersions(eras: SpokenEras): SpokenVersions | undefined {
 }
 
 /** Records the outcome of a listing. Returns true if an era that was spoken is gone. */
-export function enterOutcome(
+export function recordOutcome(
   eras: SpokenEras,
   era: ListedEra,
   outcome: EraOutcome,

@@ -146,32 +146,32 @@ async function openOwn(
     lastId: 0,
     isOpen: true,
   };
-  void readOn(stream);
+  void readStream(stream);
   return stream;
 }
 
 /** Reads until the stream ends; requests still waiting then get no response. */
-async function readOn(stream: OwnLegacyStream): Promise<void> {
+async function readStream(stream: OwnLegacyStream): Promise<void> {
   const framer = createSseFramer({ maxEventBytes: LISTING_CAPS.maxBytes });
   for (;;) {
     const chunk = await stream.response.next();
     const events = chunk instanceof Uint8Array ? framer.push(chunk) : undefined;
     if (events === undefined || 'error' in events) break;
-    takeAll(stream, events);
+    handleEvents(stream, events);
   }
   stream.isOpen = false;
   stream.response.abort();
   for (const resolveWaiter of stream.waiting.values()) resolveWaiter(undefined);
 }
 
-function takeAll(stream: OwnLegacyStream, events: readonly SseEvent[]): void {
+function handleEvents(stream: OwnLegacyStream, events: readonly SseEvent[]): void {
   for (const event of events) {
-    if (event.kind === 'message' && event.event === 'message') take(stream, event.data);
+    if (event.kind === 'message' && event.event === 'message') handleResponse(stream, event.data);
   }
 }
 
 /** Messages that are not responses to the gateway's own requests are ignored. */
-function take({ waiting }: OwnLegacyStream, data: string): void {
+function handleResponse({ waiting }: OwnLegacyStream, data: string): void {
   const reading = readJsonText(data);
   const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return;
@@ -186,25 +186,28 @@ async function sendOwn(
 ): Promise<ListingResponse> {
   stream.lastId += 1;
   const id = stream.lastId;
-  const asked = spanOf(body, ['id']);
-  const answered = asked === undefined ? undefined : awaitResponse(stream, id, timeoutMs);
+  const idSpan = spanOf(body, ['id']);
+  const pendingResponse = idSpan === undefined ? undefined : awaitResponse(stream, id, timeoutMs);
   const posted = await client.request({
     by: 'gateway',
     method: 'POST',
     target: stream.messageEndpoint,
     headers: { 'content-type': 'application/json' },
-    body: asked === undefined ? body : applyEdits(body, [{ ...asked, text: String(id) }]),
+    body: idSpan === undefined ? body : applyEdits(body, [{ ...idSpan, text: String(id) }]),
     timeoutMs,
   });
   if (posted.kind === 'fault') return { failure: LISTING_ERRORS[posted.reason] };
   posted.release();
-  if (posted.status >= FIRST_REFUSAL || answered === undefined || asked === undefined)
+  if (posted.status >= FIRST_REFUSAL || pendingResponse === undefined || idSpan === undefined)
     return responseOf(posted.status);
-  const text = await answered;
+  const text = await pendingResponse;
   if (text === undefined) return { failure: stream.isOpen ? 'timeout' : 'unavailable' };
   const span = spanOf(text, ['id']);
   if (span === undefined) return { failure: 'protocol' };
-  return responseOf(OK, applyEdits(text, [{ ...span, text: body.slice(asked.start, asked.end) }]));
+  return responseOf(
+    OK,
+    applyEdits(text, [{ ...span, text: body.slice(idSpan.start, idSpan.end) }]),
+  );
 }
 
 function awaitResponse(

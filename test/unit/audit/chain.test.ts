@@ -10,7 +10,7 @@ import {
   startChain,
   tornDigest,
 } from '../../../src/audit/chain.js';
-import { plainEvent } from '../../../src/audit/event.js';
+import { buildEvent } from '../../../src/audit/event.js';
 import { type ChainErrorKind, verifyChain } from '../../../src/audit/verify.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { context, NOW, ring } from './samples.js';
@@ -21,13 +21,13 @@ const BOUNDS = { everyMs: 30_000, everyLines: 10_000 };
 const publicKey = ring.publicKeys()[0]?.publicKey ?? '';
 
 function lifecycle(event: string, detail: Record<string, string | number> = {}) {
-  return plainEvent({ type: 'lifecycle', event, detail }, context);
+  return buildEvent({ type: 'lifecycle', event, detail }, context);
 }
 
 function checkpointOf(head: ChainHead, signer = ring) {
   const point = { ...head, time: new Date(NOW).toISOString(), bounds: BOUNDS };
   const detail = checkpointDetail({ ...point, ...signer.sign(checkpointBytes(point)) });
-  return plainEvent({ type: 'checkpoint', detail }, context);
+  return buildEvent({ type: 'checkpoint', detail }, context);
 }
 
 /** A chain: its beginning, then what is asked for. */

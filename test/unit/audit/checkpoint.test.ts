@@ -8,7 +8,7 @@ import {
   readCheckpoint,
   startChain,
 } from '../../../src/audit/chain.js';
-import { type EventText, plainEvent } from '../../../src/audit/event.js';
+import { buildEvent, type EventText } from '../../../src/audit/event.js';
 import { verifyChain } from '../../../src/audit/verify.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { context, NOW, ring } from './samples.js';
@@ -24,7 +24,7 @@ type Made = { readonly lines: string[]; readonly heads: ChainHead[] };
 
 function lifecycleAt(seconds: number, event: string, detail: Record<string, string> = {}) {
   const nowMs = NOW + seconds * 1000;
-  return plainEvent({ type: 'lifecycle', event, detail }, { ...context, nowMs });
+  return buildEvent({ type: 'lifecycle', event, detail }, { ...context, nowMs });
 }
 
 function pointAt(
@@ -36,7 +36,7 @@ function pointAt(
   const nowMs = NOW + seconds * 1000;
   const point = { ...head, time: new Date(nowMs).toISOString(), bounds };
   const detail = checkpointDetail({ ...point, ...signer.sign(checkpointBytes(point)) });
-  return plainEvent({ type: 'checkpoint', detail }, { ...context, nowMs });
+  return buildEvent({ type: 'checkpoint', detail }, { ...context, nowMs });
 }
 
 /** A chain that is written line by line; `point` puts a checkpoint in. */
@@ -74,7 +74,7 @@ class Chain {
     const time = new Date(NOW + seconds * 1000).toISOString();
     const text = { ...head, time, bounds: undefined };
     const detail = checkpointDetail({ ...text, ...ring.sign(checkpointBytes(text)) });
-    return this.add(plainEvent({ type: 'checkpoint', detail }, { ...context, nowMs: NOW }));
+    return this.add(buildEvent({ type: 'checkpoint', detail }, { ...context, nowMs: NOW }));
   }
 }
 
@@ -168,7 +168,7 @@ describe('the interval between checkpoints', () => {
     for (const forged of [wide, none]) {
       expect(forged).not.toBe(lines[10]);
       const { detail } = JSON.parse(forged) as { detail: Record<string, string | number> };
-      const event = plainEvent({ type: 'checkpoint', detail }, context);
+      const event = buildEvent({ type: 'checkpoint', detail }, context);
       const chain = rewrite(real, 10, (tail) => tail.add(event).run(30, 10, 'lie'));
       expect(errorKinds(chain)).toContain('signature');
       expect(errorKinds(chain, 'none')).toContain('signature');
@@ -236,7 +236,7 @@ describe('keys and older files', () => {
     const { signature } = nextRing.sign(checkpointBytes(point));
     const keyId = ring.publicKeys()[0]?.keyId ?? '';
     const detail = checkpointDetail({ ...point, keyId, signature });
-    forged.add(plainEvent({ type: 'checkpoint', detail }, context));
+    forged.add(buildEvent({ type: 'checkpoint', detail }, context));
     expect(errorKinds(forged)).toEqual(['signature']);
     expect(errorKinds(forged, 'none')).toEqual(['signature']);
     // Written anew as a whole under a key of the attacker's own: nothing is signed by the one that is given.
@@ -264,7 +264,7 @@ describe('keys of the attacker', () => {
           detail: Record<string, string | number>;
         };
         const nowMs = NOW + seconds * 1000;
-        forged.add(plainEvent({ type: 'checkpoint', detail }, { ...context, nowMs }));
+        forged.add(buildEvent({ type: 'checkpoint', detail }, { ...context, nowMs }));
         for (const at of [100, 130, 160]) forged.add(lifecycleAt(at, 'lie'));
       });
     expect(errorKinds(tail(9))).toEqual(['unsigned']);
@@ -283,7 +283,7 @@ describe('keys of the attacker', () => {
     const point = { ...chain.head, time: new Date(NOW).toISOString(), bounds: BOUNDS };
     const { signature } = keys[7]?.sign(checkpointBytes(point)) ?? { signature: '' };
     const detail = checkpointDetail({ ...point, keyId, signature });
-    chain.add(plainEvent({ type: 'checkpoint', detail }, context));
+    chain.add(buildEvent({ type: 'checkpoint', detail }, context));
     expect(errorKinds(chain, 'none')).toEqual(['signature']);
   });
 });

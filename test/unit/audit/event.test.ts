@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type AuditEvent,
+  buildEvent,
   decisionEvent,
   type EventText,
   outcomeEvent,
-  plainEvent,
 } from '../../../src/audit/event.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { cleanForeign, MAX_FOREIGN_CHARACTERS } from '../../../src/text/escaping.js';
@@ -286,7 +286,7 @@ describe('plainEvent', () => {
   it.each(events.map((event) => [event.type, event] as const))(
     '[O-07] %s is one line with the gateway and the chain around it',
     (type, event) => {
-      const line = lineOf(plainEvent(event, context));
+      const line = lineOf(buildEvent(event, context));
       expect(line).toMatch(/^[\x20-\x7e]+$/);
       const value = JSON.parse(line) as Parsed;
       expect(value).toMatchObject({ type, gateway: { epoch: EPOCH, config: 'c0' } });

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createGroupPace, GROUP_EVERY_MS, MANY_WAITERS } from '../../../src/audit/group-commit.js';
+import {
+  BUSY_WAITERS,
+  createGroupPace,
+  MIN_GROUP_INTERVAL_MS,
+} from '../../../src/audit/group-commit.js';
 
 describe('createGroupPace', () => {
   it('lets groups begin at once while few wait', () => {
@@ -14,12 +18,12 @@ describe('createGroupPace', () => {
   it('holds the group behind a crowded one for a moment, and only that one', async () => {
     let now = 0;
     const pace = createGroupPace(() => now);
-    for (let waiter = 0; waiter < MANY_WAITERS; waiter += 1) pace.join();
+    for (let waiter = 0; waiter < BUSY_WAITERS; waiter += 1) pace.join();
     expect(pace.untilDue()).toBeUndefined();
     pace.begin();
     pace.join();
     await expect(pace.untilDue()).resolves.toBeUndefined();
-    now = GROUP_EVERY_MS;
+    now = MIN_GROUP_INTERVAL_MS;
     expect(pace.untilDue()).toBeUndefined();
     now = 0;
     pace.begin();

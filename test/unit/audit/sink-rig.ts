@@ -8,7 +8,7 @@ import {
   checkpointDetail,
   MAX_LINES_BETWEEN_CHECKPOINTS,
 } from '../../../src/audit/chain.js';
-import { type EventText, plainEvent } from '../../../src/audit/event.js';
+import { buildEvent, type EventText } from '../../../src/audit/event.js';
 import type { ChainWriter } from '../../../src/audit/sink.js';
 import { AuditSink } from '../../../src/audit/sink.js';
 import { type ChainVerdict, verifyChain } from '../../../src/audit/verify.js';
@@ -17,7 +17,7 @@ import { context, NOW, ring } from './samples.js';
 export function lifecycle(event: string, detail: Record<string, string | number> = {}): EventText {
   const key = ring.publicKeys()[0]?.publicKey ?? '';
   const all = event === 'started' ? { ...detail, public_key: key } : detail;
-  return plainEvent({ type: 'lifecycle', event, detail: all }, context);
+  return buildEvent({ type: 'lifecycle', event, detail: all }, context);
 }
 
 export type Rig = {
@@ -41,7 +41,7 @@ export function makeSink(writer: ChainWriter, bounds: CheckpointBounds = BOUNDS)
     checkpoint(head: ChainHead) {
       const point = { ...head, time: new Date(NOW).toISOString(), bounds };
       const detail = checkpointDetail({ ...point, ...ring.sign(checkpointBytes(point)) });
-      return plainEvent({ type: 'checkpoint', detail }, context);
+      return buildEvent({ type: 'checkpoint', detail }, context);
     },
     bounds,
     newEpoch() {

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAuditFile } from '../../../src/audit/file.js';
 import {
-  isGone,
+  hasProcessEnded,
   type ProcessIdentity,
   readOwnIdentity,
 } from '../../../src/audit/process-identity.js';
@@ -300,14 +300,14 @@ describe('who a process is', () => {
     const own = await readOwnIdentity();
     expect(own?.pid).toBe(process.pid);
     if (own === undefined) throw new Error('unknown');
-    expect(await isGone(own, own)).toBe(false);
+    expect(await hasProcessEnded(own, own)).toBe(false);
   });
 
   it('[O-39] ended: no such process, or another one under its number', async () => {
     const own = await readOwnIdentity();
     if (own === undefined) throw new Error('unknown');
-    expect(await isGone({ ...own, pid: 2 ** 30 }, own)).toBe(true);
-    expect(await isGone({ ...own, started: '1' }, own)).toBe(true);
+    expect(await hasProcessEnded({ ...own, pid: 2 ** 30 }, own)).toBe(true);
+    expect(await hasProcessEnded({ ...own, started: '1' }, own)).toBe(true);
   });
 
   it.each([
@@ -316,7 +316,7 @@ describe('who a process is', () => {
   ])('[O-39] nothing is known of a process of %s', async (_, other) => {
     const own = await readOwnIdentity();
     if (own === undefined) throw new Error('unknown');
-    expect(await isGone({ ...own, pid: 2 ** 30, ...other }, own)).toBe(false);
+    expect(await hasProcessEnded({ ...own, pid: 2 ** 30, ...other }, own)).toBe(false);
   });
 
   it('[O-39] a lease of a process that ended is taken over at once, one of a living process not', async () => {

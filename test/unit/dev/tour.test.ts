@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
-import { createPaint, printAudit, printCheck, quiet, runTour } from '../../../src/dev/tour.js';
+import {
+  createPaint,
+  printAudit,
+  printCheck,
+  runTour,
+  stripControls,
+} from '../../../src/dev/tour.js';
 import { SCENES } from '../../../src/dev/tour-scenes.js';
 
 let desk: DemoUpstream;
@@ -90,7 +96,7 @@ describe('the print of the tour', () => {
 
   it('[D-08] prints foreign text without control or format characters', () => {
     const hostile = `a${String.fromCodePoint(0x1b)}[2J\r\n${String.fromCodePoint(0x202e)}b`;
-    expect(quiet(hostile)).toBe('a·[2J···b');
+    expect(stripControls(hostile)).toBe('a·[2J···b');
   });
 
   it('[D-08] shows one row an exchange, its outcome over its decision, and other events', () => {

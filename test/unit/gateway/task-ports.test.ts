@@ -5,7 +5,7 @@ import { createTaskPorts, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/ga
 import type { Principal } from '../../../src/policy/principal.js';
 import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { createGivenTasks, MAX_TASKS_A_CALLER } from '../../../src/state/session-tables.js';
+import { createGivenTasks, MAX_TASKS_PER_CALLER } from '../../../src/state/session-tables.js';
 
 const key = readKeyText(writeKeyText(new Uint8Array(32).fill(7)));
 if (key === undefined) throw new Error('a key that was made can be read');
@@ -100,7 +100,7 @@ describe('what is remembered of tasks', () => {
 
   test('[TSK-08] is bounded: the oldest of a caller goes first', () => {
     const given = createGivenTasks();
-    for (let index = 0; index <= MAX_TASKS_A_CALLER; index += 1)
+    for (let index = 0; index <= MAX_TASKS_PER_CALLER; index += 1)
       given.add('ada', { ...TASK, id: `t${index}`, sealed: `s${index}` });
     expect(given.find('ada', 't0')).toBeUndefined();
     expect(given.find('ada', 't1')?.sealed).toBe('s1');

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { ClientLeave } from '../../../src/http/request.js';
+import { ClientDisconnect } from '../../../src/http/request.js';
 
 function response(state: { destroyed?: boolean; writableFinished?: boolean } = {}) {
   const emitter = Object.assign(new EventEmitter(), {
@@ -17,7 +17,7 @@ function response(state: { destroyed?: boolean; writableFinished?: boolean } = {
 describe('a client that leaves', () => {
   it('[PRF-04] is told once, to each listener that is still there', () => {
     const socket = response();
-    const leave = new ClientLeave(socket);
+    const leave = new ClientDisconnect(socket);
     const told: string[] = [];
     const first = (): void => void told.push('first');
     const second = (): void => void told.push('second');
@@ -36,18 +36,18 @@ describe('a client that leaves', () => {
 
   it('[PRF-04] has not left where its answer was written to the end', () => {
     const socket = response({ writableFinished: true });
-    const leave = new ClientLeave(socket);
+    const leave = new ClientDisconnect(socket);
     leave.addEventListener('abort', () => expect.unreachable());
     socket.emit('close');
     expect(leave.aborted).toBe(false);
   });
 
   it('[PRF-04] has left where the connection was gone before anyone asked', () => {
-    const leave = new ClientLeave(response({ destroyed: true }));
+    const leave = new ClientDisconnect(response({ destroyed: true }));
     expect(leave.aborted).toBe(true);
     leave.addEventListener('abort', () => expect.unreachable());
     const unheard = response();
-    const left = new ClientLeave(unheard);
+    const left = new ClientDisconnect(unheard);
     unheard.destroyed = true;
     expect(left.aborted).toBe(true);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
-  type CatalogueInput,
-  createCatalogue,
+  type CatalogInput,
+  createCatalog,
   createDefinitionCompiler,
   type SchemaTools,
 } from '../../../src/pins/catalog.js';
@@ -49,9 +49,9 @@ function toolsThat(compiled: string[] = []): SchemaTools {
 function catalogueOf(
   lock: Lock | undefined,
   observed: Observed | undefined,
-  more: Partial<CatalogueInput> = {},
+  more: Partial<CatalogInput> = {},
 ) {
-  return createCatalogue({
+  return createCatalog({
     upstream: 'github',
     lock,
     observed,

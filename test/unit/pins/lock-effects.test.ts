@@ -2,7 +2,7 @@
 // is listed and decided. config-effects/lock.ts names these tests.
 
 import { describe, expect, test } from 'vitest';
-import { createCatalogue, createDefinitionCompiler } from '../../../src/pins/catalog.js';
+import { createCatalog, createDefinitionCompiler } from '../../../src/pins/catalog.js';
 import { findDifferences } from '../../../src/pins/drift.js';
 import { mergeObserved, type Observed, observeListing } from '../../../src/pins/last-seen.js';
 import { readLock } from '../../../src/pins/lock-reader.js';
@@ -93,7 +93,7 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
   function stateOf(entry: Entry, offered: JsonObject = one): string {
     const { lock, messages } = reading(entry);
     expect(messages).toEqual([]);
-    const catalogue = createCatalogue({
+    const catalogue = createCatalog({
       ...{ upstream: 'github', lock, observed: offer(offered), mode: 'strict' },
       ...{ onDrift: 'hide-tool', compile },
     });
@@ -150,7 +150,7 @@ describe('[C-24] of instructions in a lock file', () => {
   const shown = (instructions: object, offered: string): string | undefined => {
     const { lock, messages } = read({ instructions });
     expect(messages).toEqual([]);
-    return createCatalogue({
+    return createCatalog({
       ...{ upstream: 'github', lock, observed: observed([], { instructions: offered }) },
       ...{ mode: 'strict', onDrift: 'hide-tool', compile },
     }).instructions;

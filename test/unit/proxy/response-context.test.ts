@@ -4,11 +4,11 @@
 import { describe, expect, it } from 'vitest';
 import type { InspectionInput } from '../../../src/inspection/responses.js';
 import { readJsonText } from '../../../src/protocol/json/json.js';
-import { inspect, type Subject } from '../../../src/proxy/response-context.js';
+import { type CheckContext, inspect } from '../../../src/proxy/response-context.js';
 import { profile } from '../inspection/samples.js';
 
 /** A subject whose inspection notes what it was given, and answers that a message is clean. */
-function subjectOf(requestMethod: string | undefined, given: InspectionInput[]): Subject {
+function subjectOf(requestMethod: string | undefined, given: InspectionInput[]): CheckContext {
   const subject = {
     call: {
       incoming: { upstream: 'github' },
@@ -27,7 +27,7 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
     responseObligations: undefined,
     carry: { tail: 'before' },
   };
-  return subject as unknown as Subject;
+  return subject as unknown as CheckContext;
 }
 
 function read(text: string) {

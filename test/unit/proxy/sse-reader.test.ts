@@ -4,10 +4,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { SseEvent } from '../../../src/protocol/sse.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
-import { type PumpTerms, pumpEvents } from '../../../src/proxy/sse-reader.js';
+import { pumpEvents, type StreamLimits } from '../../../src/proxy/sse-reader.js';
 import { eachInTurn, FREE_TURNS } from '../../support/turns.js';
 
-const TERMS: PumpTerms = {
+const TERMS: StreamLimits = {
   maxEventBytes: 1024,
   count: () => undefined,
   upstream: 'one',

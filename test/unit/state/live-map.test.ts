@@ -1,11 +1,11 @@
 // A table of what is under way finds what it was given under the newest value of a key, and only that.
 
 import { describe, expect, it } from 'vitest';
-import { LiveTable } from '../../../src/state/live-map.js';
+import { LiveMap } from '../../../src/state/live-map.js';
 
 describe('a table of what is under way', () => {
   it('finds each value by its key, and not after it was taken out', () => {
-    const table = new LiveTable<string, { readonly n: number }>();
+    const table = new LiveMap<string, { readonly n: number }>();
     table.set('a', { n: 1 });
     table.set('b', { n: 2 });
     table.delete('a');
@@ -25,7 +25,7 @@ describe('a table of what is under way', () => {
   });
 
   it('forgets the first value of a key that is given another', () => {
-    const table = new LiveTable<number, { readonly n: number }>();
+    const table = new LiveMap<number, { readonly n: number }>();
     table.set(1, { n: 1 });
     table.set(1, { n: 2 });
     expect([table.get(1), table.size, table.values().length]).toEqual([{ n: 2 }, 1, 1]);
@@ -35,7 +35,7 @@ describe('a table of what is under way', () => {
   });
 
   it('knows the keys 1 and "1" apart', () => {
-    const table = new LiveTable<string | number, { readonly n: number }>();
+    const table = new LiveMap<string | number, { readonly n: number }>();
     table.set(1, { n: 1 });
     table.set('1', { n: 2 });
     table.delete(1);
@@ -43,7 +43,7 @@ describe('a table of what is under way', () => {
   });
 
   it('agrees with a Map over many comings and goings', () => {
-    const table = new LiveTable<string, { readonly n: number }>();
+    const table = new LiveMap<string, { readonly n: number }>();
     const map = new Map<string, { readonly n: number }>();
     for (let n = 0; n < 5_000; n++) {
       const key = `k${(n * 7_919) % 97}`;

@@ -9,7 +9,7 @@ import { createMemoryState, type GatewayState } from '../../../src/state/memory.
 import {
   MAX_MESSAGE_CHARS,
   MAX_MESSAGES_PER_POLL,
-  MESSAGE_OPENS_MS,
+  SEALED_MESSAGE_TTL_MS,
 } from '../../../src/state/replica-bus.js';
 import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocations.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
@@ -393,7 +393,7 @@ describe('words between replicas', () => {
     await one.replicaBus.send(other.replicaBus.self, 'for this one');
     const stranger = await replica({ of: createKeyRing([NEXT_KEY]), link: keep });
     await stranger.replicaBus.send(other.replicaBus.self, 'by a stranger');
-    const early = await replica({ now: () => Date.now() - MESSAGE_OPENS_MS, link: keep });
+    const early = await replica({ now: () => Date.now() - SEALED_MESSAGE_TTL_MS, link: keep });
     await early.replicaBus.send(other.replicaBus.self, 'too late');
     expect(written).toHaveLength(4);
     expect(JSON.stringify(written)).not.toContain('this one');

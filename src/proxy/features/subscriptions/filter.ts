@@ -18,7 +18,7 @@ import {
   readFilter,
   writeFilter,
 } from '../../../protocol/subscriptions.js';
-import type { Call } from '../../request-context.js';
+import type { RequestContext } from '../../request-context.js';
 import { paramsOf } from '../input-required.js';
 import { mayKnowTask } from '../tasks/status.js';
 
@@ -31,10 +31,14 @@ const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
 };
 
 /** The message, with its filter reduced to what the caller may receive. */
-export function narrowListen(call: Call, principal: Principal, admitted: Admitted): Admitted {
+export function narrowSubscription(
+  call: RequestContext,
+  principal: Principal,
+  admitted: Admitted,
+): Admitted {
   const requested = paramsOf(admitted)['notifications'];
   const asked = readFilter(requested) ?? EMPTY_FILTER;
-  const listened = openListened(call, principal, asked.tasks);
+  const listened = openSubscribedTasks(call, principal, asked.tasks);
   const allowed = allowedFilter(call, principal, asked, listened);
   if (allowed.tasks.length === 0 && matchesExactly(requested, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
@@ -53,14 +57,14 @@ export function narrowListen(call: Call, principal: Principal, admitted: Admitte
 }
 
 /** The tasks in the filter, by the ids that the client knows. */
-export type ListenedTasks = ReadonlyMap<string, OpenedTask>;
+export type SubscribedTasks = ReadonlyMap<string, OpenedTask>;
 
 /** Those of the given ids that are tasks of this caller at this upstream. */
-export function openListened(
-  { incoming, ports, snapshot }: Call,
+export function openSubscribedTasks(
+  { incoming, ports, snapshot }: RequestContext,
   principal: Principal,
   ids: readonly string[],
-): ListenedTasks {
+): SubscribedTasks {
   const opened = new Map<string, OpenedTask>();
   // No tasks exist if the upstream speaks another era.
   if (eraTowards('2026', snapshot.carried) !== '2026') return opened;
@@ -73,10 +77,10 @@ export function openListened(
 
 /** The part of a filter that the current rules allow this caller. */
 export function allowedFilter(
-  call: Call,
+  call: RequestContext,
   principal: Principal,
   { lists, uris, tasks }: ListenFilter,
-  listened: ListenedTasks,
+  listened: SubscribedTasks,
 ): ListenFilter {
   const { snapshot } = call;
   const { policies } = snapshot;

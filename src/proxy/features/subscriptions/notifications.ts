@@ -28,26 +28,26 @@ import {
   writeFilter,
 } from '../../../protocol/subscriptions.js';
 import {
-  type Call,
   noteRefusal,
   profileOf,
+  type RequestContext,
   readMessage,
-  reasonUnread,
+  reasonOfReadError,
   refusalContext,
 } from '../../request-context.js';
-import { drop as noteDrop, type Subject } from '../../response-context.js';
+import { type CheckContext, drop as noteDrop } from '../../response-context.js';
 import { createResponseGate } from '../progress.js';
 import { checkTaskNotification } from '../tasks/status.js';
-import { allowedFilter, type ListenedTasks } from './filter.js';
+import { allowedFilter, type SubscribedTasks } from './filter.js';
 
 /** One open subscription. `agreed` is the acknowledged filter; nothing passes before the acknowledgement. */
 export type Subscription = {
-  readonly call: Call;
+  readonly call: RequestContext;
   readonly authorized: AuthorizedRequest;
   readonly id: RequestId;
   readonly requested: ListenFilter;
   /** The tasks that were requested; `agreed` says which of them were accepted. */
-  readonly listened: ListenedTasks;
+  readonly listened: SubscribedTasks;
   agreed: ListenFilter | undefined;
   /** The upstream sends nothing on this stream; only the gateway keeps it open. */
   isOurs: boolean;
@@ -74,7 +74,7 @@ export async function checkSubscriptionMessage(
 ): Promise<CheckedMessage> {
   const { id, authorized } = subscription;
   const reading = await readMessage(subscription.call, data);
-  if (!reading.ok) return fail(subscription, reasonUnread(reading.error));
+  if (!reading.ok) return fail(subscription, reasonOfReadError(reading.error));
   const { version } = authorized.admitted;
   const message = classifyUpstreamMessage(reading.value, {
     era: '2026',
@@ -186,7 +186,7 @@ async function checkTaskStatus(
   const task = sealed === undefined ? undefined : listened.get(sealed);
   if (task === undefined) return drop(subscription, 'unasked-notice');
   const { principal, admitted } = authorized;
-  const subject: Subject = {
+  const subject: CheckContext = {
     call,
     responseObligations: undefined,
     principal,

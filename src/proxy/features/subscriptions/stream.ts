@@ -19,14 +19,14 @@ import {
   renderListChanged,
 } from '../../../protocol/subscriptions.js';
 import type { Incoming, UpstreamResponse } from '../../../protocol/transport.js';
-import type { Call } from '../../request-context.js';
-import { mediaType, refuseStatus, sendOwn } from '../../response-forwarding.js';
+import type { RequestContext } from '../../request-context.js';
+import { mediaType, refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
-import { isExcess, pumpEvents, termsOfStream } from '../../sse-reader.js';
+import { isExcess, openStreamLimits, pumpEvents } from '../../sse-reader.js';
 import { gatherWrites, reasonOfEnd, STREAM_HEADERS, writeFailure } from '../../sse-response.js';
-import { aborted, holdStream } from '../../stream-lifetime.js';
+import { aborted, keepStreamOpen } from '../../stream-lifetime.js';
 import { paramsOf } from '../input-required.js';
-import { allowedFilter, openListened } from './filter.js';
+import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
 const LISTEN = 'subscriptions/listen';
@@ -44,7 +44,7 @@ export function requestsStream({ headers }: Incoming): boolean {
 
 /** Relays the stream of a subscription, or returns the refusal to send instead. */
 export async function relaySubscription(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -64,7 +64,7 @@ export async function relaySubscription(
 
 /** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
 async function relayRefused(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -77,12 +77,12 @@ async function relayRefused(
   if (verdict.kind === 'own' && verdict.rpcCode === METHOD_NOT_FOUND)
     return serve(call, authorized, undefined);
   if (verdict.kind === 'own' && !verdict.isError) return refuseWith('upstream-protocol');
-  return sendOwn(call, verdict, response.status, bytes);
+  return sendResponse(call, verdict, response.status, bytes);
 }
 
 /** Serves the stream until either side leaves, the token expires, or nothing in the filter is allowed any more. */
 async function serve(
-  call: Call,
+  call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse | undefined,
 ): Promise<undefined> {
@@ -94,7 +94,7 @@ async function serve(
     session: undefined,
     announce: (method: string) => announce(subscription, method),
   };
-  await holdStream(call, authorized.principal, registration, async (leave, end) => {
+  await keepStreamOpen(call, authorized.principal, registration, async (leave, end) => {
     const forget = ports.onVersion(() => {
       if (!hasPurpose(subscription)) end();
     });
@@ -132,10 +132,10 @@ async function sendFinalResponse(subscription: Subscription, leave: AbortSignal)
   await call.outgoing.write(encodeSseMessage(renderFinalResponse(id)));
 }
 
-function openSubscription(call: Call, authorized: AuthorizedRequest): Subscription {
+function openSubscription(call: RequestContext, authorized: AuthorizedRequest): Subscription {
   const { admitted, principal } = authorized;
   const asked = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
-  const listened = openListened(call, principal, asked.tasks);
+  const listened = openSubscribedTasks(call, principal, asked.tasks);
   return {
     call,
     authorized,
@@ -174,7 +174,7 @@ async function relayNotifications(
     isLate = subscription.agreed === undefined;
     if (isLate) response.abort();
   }, call.snapshot.limits.requestTimeoutMs);
-  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
+  const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
@@ -197,7 +197,7 @@ async function relayNotifications(
 }
 
 /** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
-async function fail(call: Call, reason: Reason): Promise<void> {
+async function fail(call: RequestContext, reason: Reason): Promise<void> {
   const writes = gatherWrites(call.outgoing);
   writeFailure(call, refuseWith(reason), writes);
   await writes.flush();

@@ -40,12 +40,12 @@ import { listedEra } from '../../../protocol/listings.js';
 import { eraTowards } from '../../../protocol/negotiation.js';
 import { RELATED_TASK_KEY, relatedTaskId, TASK_SESSION_VERSION } from '../../../protocol/tasks.js';
 import type { Snapshot, TaskPorts, TaskScope } from '../../ports.js';
-import type { Call } from '../../request-context.js';
+import type { RequestContext } from '../../request-context.js';
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
 /** A message without its related-task id, for inspection. `restore` inserts the id that the client knows. */
-export type Unrelated = { readonly reading: Read; restore(text: string): string };
+export type MessageWithoutTask = { readonly reading: Read; restore(text: string): string };
 
 type Known = {
   readonly tasks: TaskPorts;
@@ -74,7 +74,7 @@ export function namesTask(message: unknown): boolean {
 }
 
 /** Removes the related-task id from a server's message, if it has one. */
-export function takeRelated(reading: Read, { tasks, scope, own }: Known): Unrelated {
+export function removeRelatedTask(reading: Read, { tasks, scope, own }: Known): MessageWithoutTask {
   const related = findRelated(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
@@ -123,7 +123,7 @@ export function checkTaskUse(
 ): ProtocolError | undefined {
   const { era, rule, message } = admitted;
   const errorContext = { era, id: message.kind === 'request' ? message.id : undefined };
-  if (rule.subject === 'task' && isElsewhere(era, snapshot)) {
+  if (rule.subject === 'task' && isAcrossEras(era, snapshot)) {
     const status = era === '2026' ? 404 : 200;
     return protocolErrorOf(
       'method-forbidden',
@@ -157,7 +157,7 @@ function checkTaskCall(
 }
 
 /** True if client and upstream speak different eras; then no tasks are available. */
-function isElsewhere(
+function isAcrossEras(
   era: Era,
   { carried, legacySse }: Pick<Snapshot, 'carried' | 'legacySse'>,
 ): boolean {
@@ -179,13 +179,13 @@ function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean
  * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
  * client declares no support.
  */
-export function noteTaskParam(call: Call, { era, message, mayDefer }: Admitted): void {
+export function noteTaskParam(call: RequestContext, { era, message, mayDefer }: Admitted): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;
   if (taskParam !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
-  if (era === '2026' && mayDefer && isElsewhere(era, call.snapshot)) noteCut(call, EXTENSION_PATH);
+  if (era === '2026' && mayDefer && isAcrossEras(era, call.snapshot)) noteCut(call, EXTENSION_PATH);
 }
 
-function noteCut({ record }: Call, path: string): void {
+function noteCut({ record }: RequestContext, path: string): void {
   const direction = 'to-upstream';
   addFinding(record.findings, {
     detector: 'task-wish',
@@ -197,8 +197,8 @@ function noteCut({ record }: Call, path: string): void {
 }
 
 /** How a server's tasks are declared to the client; never between eras (docs/reference/protocol.md §2.3 and §2.4). */
-export function taskForm({ snapshot }: Call, era: Era, result: JsonObject): TaskForm {
-  if (isElsewhere(era, snapshot)) return 'none';
+export function taskForm({ snapshot }: RequestContext, era: Era, result: JsonObject): TaskForm {
+  if (isAcrossEras(era, snapshot)) return 'none';
   if (era === '2026') return 'extension';
   return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
@@ -217,7 +217,11 @@ function taskSupport(
 }
 
 /** The message with the task ids that its server knows. */
-export function addressTask(call: Call, principal: Principal, admitted: Admitted): Admitted {
+export function restoreTaskIds(
+  call: RequestContext,
+  principal: Principal,
+  admitted: Admitted,
+): Admitted {
   const { task, text, message } = admitted;
   if (task === undefined && !namesTask(message)) return admitted;
   const scope = { upstream: call.incoming.upstream, principal };

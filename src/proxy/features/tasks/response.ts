@@ -16,7 +16,12 @@ import {
 import type { Json, JsonObject } from '../../../protocol/jsonrpc.js';
 import { readCreatedTask, readPlainTask } from '../../../protocol/tasks.js';
 import type { ResponsePlan } from '../../originating-request.js';
-import { inspect, type Read, type Subject, type Verdict } from '../../response-context.js';
+import {
+  type CheckContext,
+  inspect,
+  type MessageOutcome,
+  type Read,
+} from '../../response-context.js';
 import { checkTaskState, mayKnowTask } from './status.js';
 
 const NO_HEADERS = {};
@@ -25,11 +30,11 @@ const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 
 /** Checks a response that creates a task. The client gets an id that is valid for it alone. */
 export async function checkCreatedTask(
-  subject: Subject,
+  subject: CheckContext,
   { admitted, responseObligations }: ResponsePlan,
   { text }: Read,
   result: JsonObject,
-): Promise<Verdict> {
+): Promise<MessageOutcome> {
   const { call, principal, era } = subject;
   const path = era === '2026' ? ['result'] : ['result', 'task'];
   const task = era === '2026' ? readCreatedTask(result) : readPlainTask(result['task']);
@@ -53,15 +58,15 @@ export async function checkCreatedTask(
   call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
   const withSealedId = setMember(inspected, path, 'taskId', sealed);
-  return own(result['cacheScope'] === undefined ? withSealedId : unshared(withSealedId), false);
+  return own(result['cacheScope'] === undefined ? withSealedId : markPrivate(withSealedId), false);
 }
 
 /** Checks the response to a request about a task. */
 export async function checkTaskResponse(
-  subject: Subject,
+  subject: CheckContext,
   { admitted }: ResponsePlan,
   reading: Read,
-): Promise<Verdict> {
+): Promise<MessageOutcome> {
   const { rule, task, allowedServerRequests } = admitted;
   if (task === undefined) return withhold('internal');
   if (subject.era === '2026' && rule.method !== 'tasks/get') return acknowledge(subject, reading);
@@ -70,7 +75,7 @@ export async function checkTaskResponse(
 }
 
 /** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
-async function acknowledge(subject: Subject, reading: Read): Promise<Verdict> {
+async function acknowledge(subject: CheckContext, reading: Read): Promise<MessageOutcome> {
   const span = spanOf(reading.text, ['result']);
   const edits =
     span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
@@ -82,15 +87,15 @@ async function acknowledge(subject: Subject, reading: Read): Promise<Verdict> {
   return own(cut === reading ? undefined : cut.text, false);
 }
 
-function unshared(text: string): string {
+function markPrivate(text: string): string {
   return setMember(text, ['result'], 'cacheScope', 'private');
 }
 
-function own(text: string | undefined, isError: boolean): Verdict {
+function own(text: string | undefined, isError: boolean): MessageOutcome {
   return { kind: 'own', text, headers: NO_HEADERS, isError, rpcCode: undefined };
 }
 
-function withhold(reason: Reason): Verdict {
+function withhold(reason: Reason): MessageOutcome {
   return { kind: 'refused', refusal: refuseWith(reason) };
 }
 
@@ -103,7 +108,10 @@ type Kept = { readonly text: string; readonly task: OpenedTask };
  * to have given to this caller and that the caller may still see, under the caller's ids. A shared server cannot
  * tell its callers apart, so unknown tasks are not shown.
  */
-export async function checkTaskList(subject: Subject, { text, value }: Read): Promise<Verdict> {
+export async function checkTaskList(
+  subject: CheckContext,
+  { text, value }: Read,
+): Promise<MessageOutcome> {
   const span = spanOf(text, LIST);
   const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[
     'result'
@@ -135,7 +143,7 @@ export async function checkTaskList(subject: Subject, { text, value }: Read): Pr
   return { kind: 'own', text: shown, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }
 
-function knownTask(subject: Subject, value: Json): OpenedTask | undefined {
+function knownTask(subject: CheckContext, value: Json): OpenedTask | undefined {
   const { call, principal } = subject;
   const read = readPlainTask(value);
   const scope = { upstream: call.incoming.upstream, principal };

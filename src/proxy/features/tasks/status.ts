@@ -30,18 +30,18 @@ import {
   type TaskState,
 } from '../../../protocol/tasks.js';
 import {
+  type CheckContext,
   DROP,
   drop,
   inspect,
+  type MessageOutcome,
   type Read,
-  type Subject,
-  type Verdict,
 } from '../../response-context.js';
-import { enforceServerRequests, noteWithheld, showLinks } from '../input-required.js';
+import { enforceServerRequests, normalizeUrls, noteWithheld } from '../input-required.js';
 
 /** A message about one task. `allowedServerRequests` is what its server may ask of the recipient. */
 type TaskStateContext = {
-  readonly subject: Subject;
+  readonly subject: CheckContext;
   readonly task: OpenedTask;
   readonly allowedServerRequests: readonly ServerRequestName[];
 };
@@ -76,12 +76,12 @@ export async function checkTaskState(
   const named = setMember(outer.text, [holder], 'taskId', task.sealed);
   const completed =
     payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
-  const text = completed && showLinks(completed, inputRequired, [holder]);
+  const text = completed && normalizeUrls(completed, inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
   return { text: withoutSharing(text, holder, held), isError: payload?.isError === true };
 }
 
-function readTask({ era }: Subject, held: Json | undefined): Task | undefined {
+function readTask({ era }: CheckContext, held: Json | undefined): Task | undefined {
   if (era !== '2026') return readPlainTask(held);
   return isObject(held) ? readDetailedTask(held) : undefined;
 }
@@ -113,7 +113,7 @@ async function checkServerRequests(
 
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
 async function inspectOuter(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   holder: Holder,
   { state }: Task,
@@ -157,7 +157,7 @@ async function inspectPayload(
   return { member, text: inspected.slice(kept.start, kept.end), isError };
 }
 
-function outputOf(subject: Subject, { tool }: OpenedTask): CompiledSchema | undefined {
+function outputOf(subject: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
   return definitionOf(subject.call.snapshot.catalogueFor(subject).standing('tool', tool))?.output;
 }
 
@@ -178,7 +178,7 @@ function withoutSharing(text: string, holder: Holder, held: JsonObject): string 
 
 /** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
 export function mayKnowTask(
-  { call, principal, era, apps }: Pick<Subject, 'call' | 'principal' | 'era' | 'apps'>,
+  { call, principal, era, apps }: Pick<CheckContext, 'call' | 'principal' | 'era' | 'apps'>,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
   const { policies, upstream } = call.snapshot;
@@ -191,7 +191,7 @@ export function mayKnowTask(
 
 /** Checks a status notification like the response to a poll. Returns the text for the client, or `undefined`. */
 export async function checkTaskNotification(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   task: OpenedTask,
   allowedServerRequests: readonly ServerRequestName[],
@@ -212,10 +212,10 @@ export async function checkTaskNotification(
 
 /** Checks a status notification in a session, which names its task by the server's own id. */
 export async function checkSessionTaskNotification(
-  subject: Subject,
+  subject: CheckContext,
   reading: Read,
   params: JsonObject | undefined,
-): Promise<Verdict> {
+): Promise<MessageOutcome> {
   const { call, principal } = subject;
   const id = params?.['taskId'];
   const scope = { upstream: call.incoming.upstream, principal };

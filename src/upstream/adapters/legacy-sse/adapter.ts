@@ -13,22 +13,22 @@ import type { ForwardOutcome, LeaveSignal } from '../../../protocol/transport.js
 import type { OwnRequest, SessionRef, SessionUpstream } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';
-import { refusal } from '../message-translation.js';
+import { errorResponseText } from '../message-translation.js';
 import {
   awaitResponse,
-  type BridgeSettings,
   createLegacySseConnections,
+  type LegacySseAdapterSettings,
   type LegacySseConnections,
   type Post,
-  readSent,
+  progressTokenOf,
+  readSentMessage,
   type SentMessage,
-  tokenIn,
 } from './connections.js';
 import type { EventBuffer, Reading } from './event-buffer.js';
 import type { LegacySseSession, NotSent } from './session.js';
 
 /** The client of a legacy SSE upstream, presented as one with sessions. */
-export type Bridge = SessionUpstream & {
+export type LegacySseAdapter = SessionUpstream & {
   /** Legacy SSE streams open for sessions. */
   readonly openSessions: number;
 };
@@ -44,7 +44,7 @@ const NOT_SENT: { readonly [why in NotSent]: string } = {
 };
 
 /** Creates the adapter of one legacy SSE upstream. Opens nothing before the first session. */
-export function createBridge(settings: BridgeSettings): Bridge {
+export function createLegacySseAdapter(settings: LegacySseAdapterSettings): LegacySseAdapter {
   const { client } = settings;
   const connections = createLegacySseConnections(settings);
 
@@ -117,12 +117,12 @@ async function sendTo(
   sending: Sending & { readonly post: Post },
 ): Promise<ForwardOutcome> {
   const { by, text, owner, post } = sending;
-  const sent = readSent(text);
+  const sent = readSentMessage(text);
   if (sent.method === 'initialize' && sent.id !== undefined)
     return connections.open({ ...sent, id: sent.id, by, text, owner, post });
   const session = connections.find(sending.session);
   if (session === undefined) return bodyResponse(404);
-  if (sent.id !== undefined) return ask(session, { ...sending, sent, id: sent.id });
+  if (sent.id !== undefined) return sendRequest(session, { ...sending, sent, id: sent.id });
   return sendWithoutResponse(session, sending, sent);
 }
 
@@ -148,9 +148,12 @@ type LegacySseRequest = Sending & {
 };
 
 /** Sends a request; its response is a stream that a client can leave and resume. */
-async function ask(session: LegacySseSession, asked: LegacySseRequest): Promise<ForwardOutcome> {
+async function sendRequest(
+  session: LegacySseSession,
+  asked: LegacySseRequest,
+): Promise<ForwardOutcome> {
   const { signal, version } = asked;
-  const begun = await begin(session, asked);
+  const begun = await startRequest(session, asked);
   if ('kind' in begun) return begun;
   const { eventBuffer, reading } = begun;
   const drop = (): void => session.drop(eventBuffer);
@@ -164,16 +167,16 @@ async function ask(session: LegacySseSession, asked: LegacySseRequest): Promise<
   });
 }
 
-type Begun = { readonly eventBuffer: EventBuffer; readonly reading: Reading };
+type StartedRequest = { readonly eventBuffer: EventBuffer; readonly reading: Reading };
 
-async function begin(
+async function startRequest(
   session: LegacySseSession,
   asked: LegacySseRequest,
-): Promise<Begun | ForwardOutcome> {
+): Promise<StartedRequest | ForwardOutcome> {
   const { sent, id, text, signal, version, post } = asked;
-  const eventBuffer = session.begin({ id, token: tokenIn(sent) });
+  const eventBuffer = session.begin({ id, token: progressTokenOf(sent) });
   if (typeof eventBuffer === 'string')
-    return bodyResponse(200, refusal(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
+    return bodyResponse(200, errorResponseText(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
   const posted = await post(session.messageEndpoint, text, signal);
   if (posted.kind === 'answer') posted.release();
   if (posted.kind === 'fault' || posted.status >= FIRST_REFUSAL) {
@@ -213,7 +216,7 @@ function streamReading(
  * returned as one body.
  */
 async function requestOwn(
-  { client }: BridgeSettings,
+  { client }: LegacySseAdapterSettings,
   connections: LegacySseConnections,
   { by, method, headers, body = '', timeoutMs }: OwnRequest,
 ): Promise<ForwardOutcome> {
@@ -224,7 +227,7 @@ async function requestOwn(
   }
   const post: Post = (target, text) =>
     client.request({ by, method, target, headers: shown, body: text, timeoutMs });
-  const sent = readSent(body);
+  const sent = readSentMessage(body);
   const session = connections.find(id);
   const signal = AbortSignal.timeout(timeoutMs);
   const sending = {
@@ -238,7 +241,7 @@ async function requestOwn(
   };
   if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
     return sendTo(connections, sending);
-  const begun = await begin(session, { ...sending, sent, id: sent.id });
+  const begun = await startRequest(session, { ...sending, sent, id: sent.id });
   if ('kind' in begun) return begun;
   const answered = await awaitResponse(begun.reading, timeoutMs);
   session.drop(begun.eventBuffer);

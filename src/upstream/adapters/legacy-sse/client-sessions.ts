@@ -20,9 +20,9 @@ import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import { isJson, isStream, type ReadBounds, readMessages } from '../../message-reader.js';
 import { bodyResponse } from '../local-response.js';
-import { readOpened } from '../stateless-over-session/session-pool.js';
+import { readInitializeResult } from '../stateless-over-session/session-pool.js';
 
-export type BridgedSessions = {
+export type LegacySseClientSessions = {
   /** Opens an upstream session with the handshake of a legacy SSE client, in a version of the upstream's. */
   open(
     authorized: AuthorizedRequest,
@@ -56,7 +56,7 @@ type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
 type Parts = ReadBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'> };
 
 /** Creates an empty table. `client` speaks the session era with the upstream. */
-export function createBridgedSessions(parts: Parts): BridgedSessions {
+export function createLegacySseClientSessions(parts: Parts): LegacySseClientSessions {
   const entries = new Map<string, Entry>();
   const waiting = new Map<string, () => void>();
   const opening = new Set<string>();
@@ -181,7 +181,7 @@ function openedBy(
   value: JsonObject,
 ): Opened | ForwardOutcome {
   if (!isObject(value['result'])) return bodyResponse(response.status, text);
-  const session = readOpened(value['result'], response.headers);
+  const session = readInitializeResult(value['result'], response.headers);
   if (session === undefined) return PROTOCOL;
   const set = { protocolVersion: LEGACY_SSE_VERSION };
   return { ...session, text: changeMembers(text, { path: ['result'], set }) };

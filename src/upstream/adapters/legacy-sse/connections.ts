@@ -20,7 +20,7 @@ import type { UpstreamClient } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
 import type { MessageReader } from '../../message-reader.js';
 import { bodyResponse } from '../local-response.js';
-import { type Ledger, ownerLedgerOf, type Reading } from './event-buffer.js';
+import { type BufferBudget, createOwnerBufferBudget, type Reading } from './event-buffer.js';
 import { createLegacySseSession, type LegacySseSession } from './session.js';
 
 /** The open sessions, by the id that the gateway gave them. */
@@ -44,14 +44,14 @@ export type LegacySseSessionTable = {
 /** Sessions of one upstream in total, and of one caller there. */
 export const MAX_LEGACY_SSE_SESSIONS = 1_000;
 export const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
-const SWEEPS_A_REST = 2;
+const SWEEPS_PER_IDLE_TIME = 2;
 
 /** Creates an empty table. `restMs`: how long a session may rest before it is ended. */
 export function createLegacySseSessionTable(restMs: number): LegacySseSessionTable {
   const open = new Map<string, LegacySseSession>();
   /** The owners of sessions that are being opened. */
   const opening: (string | undefined)[] = [];
-  const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_A_REST, 1));
+  const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_PER_IDLE_TIME, 1));
   sweeping.unref();
 
   function sweep(): void {
@@ -112,7 +112,7 @@ export type SentMessage = {
 const HANDSHAKE_CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 10_000 };
 
 /** Reads a message that was admitted or built by the gateway. */
-export function readSent(text: string): SentMessage {
+export function readSentMessage(text: string): SentMessage {
   const reading = readJsonText(text);
   const value = reading.ok && isObject(reading.value) ? reading.value : {};
   const { method, id, params } = value as { readonly [name: string]: Json | undefined };
@@ -125,7 +125,7 @@ export function readSent(text: string): SentMessage {
 }
 
 /** The token under which a request asks for progress notifications. */
-export function tokenIn({ params }: SentMessage): RequestId | undefined {
+export function progressTokenOf({ params }: SentMessage): RequestId | undefined {
   const meta = params['_meta'];
   const token = isObject(meta) ? meta['progressToken'] : undefined;
   return isId(token) ? token : undefined;
@@ -159,7 +159,7 @@ function isId(value: Json | undefined): value is RequestId {
   return typeof value === 'string' || typeof value === 'number';
 }
 
-export type BridgeSettings = {
+export type LegacySseAdapterSettings = {
   readonly client: UpstreamClient;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
@@ -208,9 +208,11 @@ const FIRST_REFUSAL = 300;
 const UNAVAILABLE = { kind: 'fault', reason: 'upstream-unavailable' } as const;
 
 /** Creates the connections to one upstream; none is open. */
-export function createLegacySseConnections(settings: BridgeSettings): LegacySseConnections {
+export function createLegacySseConnections(
+  settings: LegacySseAdapterSettings,
+): LegacySseConnections {
   const table = createLegacySseSessionTable(settings.streamIdleMs);
-  const ledger: Ledger = { bytesLeft: MAX_HELD_BYTES };
+  const ledger: BufferBudget = { bytesLeft: MAX_HELD_BYTES };
   return {
     find: table.find,
     leave: table.leave,
@@ -222,7 +224,7 @@ export function createLegacySseConnections(settings: BridgeSettings): LegacySseC
       const releaseSlot = table.acquire(handshake.owner);
       if (releaseSlot === undefined) return UNAVAILABLE;
       try {
-        return await openIn(table, handshake, settings, ledger);
+        return await openSession(table, handshake, settings, ledger);
       } finally {
         releaseSlot();
       }
@@ -230,25 +232,26 @@ export function createLegacySseConnections(settings: BridgeSettings): LegacySseC
   };
 }
 
-async function openIn(
+async function openSession(
   table: LegacySseSessionTable,
   handshake: Handshake,
-  settings: BridgeSettings,
-  ledger: Ledger,
+  settings: LegacySseAdapterSettings,
+  ledger: BufferBudget,
 ): Promise<ForwardOutcome> {
   const opened = await settings.client.openLegacyStream(handshake.by, new AbortController().signal);
   if (opened.kind === 'fault') return opened;
   const id = randomUUID();
-  const { messageEndpoint, response: answer } = opened;
+  const { messageEndpoint, response: upstreamResponse } = opened;
   const maxOwnBytes = Math.max(MAX_HELD_BYTES / QUOTA_DIVISOR, 2 * settings.maxResponseBytes);
   const session = createLegacySseSession({
     messageEndpoint,
-    response: answer,
+    response: upstreamResponse,
     owner: handshake.owner,
     bounds: settings,
     idleMs: settings.streamIdleMs,
     // A session of the gateway's own has only one caller, and so a quota to itself.
-    ledger: table.findOwned(handshake.owner)?.ledger ?? ownerLedgerOf(ledger, maxOwnBytes),
+    ledger:
+      table.findOwned(handshake.owner)?.ledger ?? createOwnerBufferBudget(ledger, maxOwnBytes),
     now: settings.now,
     sendMessage: createMessageSender(settings, handshake.by, messageEndpoint),
     onEnd: () => table.leave(id),
@@ -291,12 +294,12 @@ async function performHandshake(
   return { ...response, headers };
 }
 
-type Awaited =
+type AwaitedResponse =
   | { readonly kind: 'text'; readonly text: string; readonly isResult: boolean }
   | Exclude<ForwardOutcome, UpstreamResponse>;
 
 /** Waits for the response itself, skipping the messages before it. */
-export async function awaitResponse(reading: Reading, withinMs: number): Promise<Awaited> {
+export async function awaitResponse(reading: Reading, withinMs: number): Promise<AwaitedResponse> {
   const timer = setTimeout(reading.leave, withinMs);
   try {
     for await (const outbound of reading.conversation) {
@@ -312,7 +315,7 @@ export async function awaitResponse(reading: Reading, withinMs: number): Promise
 }
 
 function createMessageSender(
-  { client }: BridgeSettings,
+  { client }: LegacySseAdapterSettings,
   opener: OnBehalf,
   target: string,
 ): (message: JsonObject) => void {

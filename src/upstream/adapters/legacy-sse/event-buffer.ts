@@ -4,16 +4,16 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
 import type { ForwardError } from '../../../protocol/transport.js';
-import type { Conversation, OutboundItem } from '../local-response.js';
+import type { OutboundItem, OutboundItems } from '../local-response.js';
 
 /** The budget shared by all buffers of an upstream, in UTF-16 code units. */
-export type Ledger = { bytesLeft: number };
+export type BufferBudget = { bytesLeft: number };
 
 export type EventBufferSettings = {
   /** The prefix of its event ids. */
   readonly key: string;
   readonly maxBytes: number;
-  readonly ledger: Ledger;
+  readonly ledger: BufferBudget;
   /** The longest silence that a reader waits through. */
   readonly idleMs: number;
   /**
@@ -25,7 +25,7 @@ export type EventBufferSettings = {
 };
 
 /** One reading. It ends when another begins or when its reader leaves. */
-export type Reading = { readonly conversation: Conversation; leave(): void };
+export type Reading = { readonly conversation: OutboundItems; leave(): void };
 
 export type EventBuffer = {
   readonly key: string;
@@ -50,9 +50,9 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   const { key, maxBytes, ledger, idleMs, overflow, now } = settings;
   const held: string[] = [];
   /** Messages dropped before the first of `held`. */
-  let gone = 0;
+  let droppedCount = 0;
   let bytes = 0;
-  let taken = 0;
+  let deliveredCount = 0;
   let end: 'complete' | ForwardError | undefined;
   let reader = 0;
   let isRead = false;
@@ -61,7 +61,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
 
   function forgetOldest(): void {
     const text = held.shift() ?? '';
-    gone += 1;
+    droppedCount += 1;
     bytes -= text.length;
     ledger.bytesLeft += text.length;
   }
@@ -101,11 +101,11 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   /** The item at a position; `complete` after the last one, `undefined` if more may follow. */
   function peek(position: { at: number }): OutboundItem | 'complete' | undefined {
     // Skips what has been dropped meanwhile.
-    const at = Math.max(position.at, gone);
-    const text = held[at - gone];
+    const at = Math.max(position.at, droppedCount);
+    const text = held[at - droppedCount];
     if (text === undefined) return end === undefined || end === 'complete' ? end : errorItem(end);
     position.at = at + 1;
-    taken = Math.max(taken, position.at);
+    deliveredCount = Math.max(deliveredCount, position.at);
     return { kind: 'message', text, eventId: `${key}-${position.at}` };
   }
 
@@ -122,7 +122,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     return 'complete';
   }
 
-  async function* deliver(own: number, after: number, isPrimed: boolean): Conversation {
+  async function* deliver(own: number, after: number, isPrimed: boolean): OutboundItems {
     if (isPrimed) yield { kind: 'primed', eventId: `${key}-${after}` };
     const position = { at: after };
     for (;;) {
@@ -141,7 +141,8 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
       bytes += text.length;
       ledger.bytesLeft -= text.length;
       usedAtMs = now();
-      const mayGo = (): boolean => held.length > 1 && (overflow === 'forget' || gone < taken);
+      const mayGo = (): boolean =>
+        held.length > 1 && (overflow === 'forget' || droppedCount < deliveredCount);
       while (isFull() && mayGo()) forgetOldest();
       if (isFull()) {
         forgetAll();
@@ -151,7 +152,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     },
     end: finish,
     read(after, { isPrimed }) {
-      if (after < gone || after > gone + held.length) return undefined;
+      if (after < droppedCount || after > droppedCount + held.length) return undefined;
       reader += 1;
       const own = reader;
       isRead = true;
@@ -160,7 +161,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
       return { conversation: deliver(own, after, isPrimed), leave: () => leave(own) };
     },
     get unread() {
-      return Math.max(gone, taken);
+      return Math.max(droppedCount, deliveredCount);
     },
     get bytes() {
       return bytes;
@@ -190,13 +191,13 @@ function errorItem(reason: ForwardError): OutboundItem {
  * nothing, or never resumes, fills only its own quota and leaves capacity for others. Source:
  * docs/contract.md §10 (never shared between principals).
  */
-export type OwnerLedger = Ledger & {
+export type OwnerBufferBudget = BufferBudget & {
   /** True if half of it is used: messages already delivered are then no longer kept. */
   readonly isHalfTaken: boolean;
 };
 
 /** Creates the quota of one caller, of at most `maxBytes`. */
-export function ownerLedgerOf(total: Ledger, maxBytes: number): OwnerLedger {
+export function createOwnerBufferBudget(total: BufferBudget, maxBytes: number): OwnerBufferBudget {
   let ownLeft = maxBytes;
   const left = (): number => Math.min(ownLeft, total.bytesLeft);
   return {

@@ -6,7 +6,7 @@
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
 import { type ReadBounds, readMessages } from '../../message-reader.js';
-import type { OwnerLedger } from './event-buffer.js';
+import type { OwnerBufferBudget } from './event-buffer.js';
 import { createEventBuffer, type EventBuffer, type Reading } from './event-buffer.js';
 
 export type LegacySseSessionSettings = {
@@ -17,7 +17,7 @@ export type LegacySseSessionSettings = {
   readonly response: UpstreamResponse;
   readonly bounds: ReadBounds;
   readonly idleMs: number;
-  readonly ledger: OwnerLedger;
+  readonly ledger: OwnerBufferBudget;
   readonly now: () => number;
   /** Sends a message of the gateway's own to the server. */
   readonly sendMessage: (message: JsonObject) => void;
@@ -35,7 +35,7 @@ export type LegacySseSession = {
   readonly messageEndpoint: string;
   readonly owner: string | undefined;
   /** The owner's buffer budget. */
-  readonly ledger: OwnerLedger;
+  readonly ledger: OwnerBufferBudget;
   /** Registers a request before it is sent, so that its response cannot arrive too early. */
   begin(request: PendingRequest): EventBuffer | NotSent;
   /** Discards the response to this request, which is no longer wanted. */
@@ -65,7 +65,7 @@ const MAX_KEPT_BYTES = 256 * 1024;
 const OWN_KEY = '0';
 const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
 
-const NOBODY = {
+const NO_SINGLE_REQUEST = {
   code: -32603,
   message: 'Nobody can be asked: no request, or more than one, waits on this channel.',
 };
@@ -83,33 +83,36 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   let isOver = false;
   const createBuffer = (overflow: 'forget' | 'fail', key: string, maxBytes: number): EventBuffer =>
     createEventBuffer({ key, maxBytes, ledger, idleMs, overflow, now });
-  const own = createBuffer('forget', OWN_KEY, MAX_OWN_BYTES);
+  const sessionBuffer = createBuffer('forget', OWN_KEY, MAX_OWN_BYTES);
 
   function route(text: string, value: Json | undefined): void {
     // Text that is not valid JSON is refused by the check of the stream it is put on.
     if (isObject(value)) routeMessage(text, value);
-    else (sole() ?? own).put(text);
+    else (solePendingBuffer() ?? sessionBuffer).put(text);
   }
 
   function routeMessage(text: string, { id, method, params }: JsonObject): void {
     if (typeof method !== 'string') routeResponse(id, text);
-    else if (isId(id)) ask(id, method, text);
-    else notify(method, params, text);
+    else if (isId(id)) routeServerRequest(id, method, text);
+    else routeNotification(method, params, text);
   }
 
   /**
    * Without a request, a notification goes to the session's own stream if that is read, else to the only
    * request.
    */
-  function notify(method: string, params: Json | undefined, text: string): void {
-    const eventBuffer = method === 'notifications/progress' ? ofToken(params) : undefined;
-    (eventBuffer ?? (own.isRead ? own : (sole() ?? own))).put(text);
+  function routeNotification(method: string, params: Json | undefined, text: string): void {
+    const eventBuffer =
+      method === 'notifications/progress' ? bufferOfProgressToken(params) : undefined;
+    (
+      eventBuffer ?? (sessionBuffer.isRead ? sessionBuffer : (solePendingBuffer() ?? sessionBuffer))
+    ).put(text);
   }
 
   function routeResponse(id: Json | undefined, text: string): void {
     const found = isId(id) ? pending.get(keyOf(id)) : undefined;
     // A response to no request: the check of the session's own stream drops and records it.
-    const eventBuffer = found?.eventBuffer ?? own;
+    const eventBuffer = found?.eventBuffer ?? sessionBuffer;
     eventBuffer.put(text);
     if (found === undefined) return;
     pending.delete(keyOf(found.request.id));
@@ -120,20 +123,21 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
    * A server request belongs to the only pending call. If that is ambiguous, the own stream must be being
    * read.
    */
-  function ask(id: RequestId, method: string, text: string): void {
-    const eventBuffer = sole() ?? (own.isRead ? own : undefined);
+  function routeServerRequest(id: RequestId, method: string, text: string): void {
+    const eventBuffer = solePendingBuffer() ?? (sessionBuffer.isRead ? sessionBuffer : undefined);
     if (method === 'ping') settings.sendMessage({ jsonrpc: '2.0', id, result: {} });
-    else if (eventBuffer === undefined) settings.sendMessage({ jsonrpc: '2.0', id, error: NOBODY });
+    else if (eventBuffer === undefined)
+      settings.sendMessage({ jsonrpc: '2.0', id, error: NO_SINGLE_REQUEST });
     else eventBuffer.put(text);
   }
 
-  function sole(): EventBuffer | undefined {
+  function solePendingBuffer(): EventBuffer | undefined {
     if (pending.size !== 1) return undefined;
     const [only] = pending.values();
     return only?.eventBuffer;
   }
 
-  function ofToken(params: Json | undefined): EventBuffer | undefined {
+  function bufferOfProgressToken(params: Json | undefined): EventBuffer | undefined {
     const token = isObject(params) ? params['progressToken'] : undefined;
     if (!isId(token)) return undefined;
     for (const { request, eventBuffer } of pending.values())
@@ -152,7 +156,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     isOver = true;
     for (const { eventBuffer } of pending.values()) eventBuffer.end(why);
     pending.clear();
-    own.end(why);
+    sessionBuffer.end(why);
     settings.onEnd();
   }
 
@@ -194,9 +198,9 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     },
     read(lastEventId, isPrimed) {
       usedAtMs = now();
-      if (lastEventId === undefined) return own.read(own.unread, { isPrimed });
+      if (lastEventId === undefined) return sessionBuffer.read(sessionBuffer.unread, { isPrimed });
       const [, key = '', after = ''] = EVENT_ID.exec(lastEventId) ?? [];
-      const eventBuffer = key === OWN_KEY ? own : eventBuffers.get(key);
+      const eventBuffer = key === OWN_KEY ? sessionBuffer : eventBuffers.get(key);
       return eventBuffer?.read(Number(after), { isPrimed: false });
     },
     isUsed(restMs) {
@@ -204,10 +208,10 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
         !isRead && now() - at >= restMs;
       for (const eventBuffer of [...eventBuffers.values()])
         if (isRested(eventBuffer)) drop(eventBuffer);
-      return pending.size > 0 || own.isRead || now() - usedAtMs < restMs;
+      return pending.size > 0 || sessionBuffer.isRead || now() - usedAtMs < restMs;
     },
     get isResting() {
-      return pending.size === 0 && !own.isRead;
+      return pending.size === 0 && !sessionBuffer.isRead;
     },
     get isOver() {
       return isOver;
@@ -215,7 +219,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     close() {
       response.abort();
       for (const eventBuffer of [...eventBuffers.values()]) drop(eventBuffer);
-      own.drop();
+      sessionBuffer.drop();
     },
   };
 }

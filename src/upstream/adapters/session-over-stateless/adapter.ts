@@ -35,19 +35,19 @@ import { createTranslatedPages } from '../list-pages.js';
 import {
   acceptedResponse,
   bodyResponse,
-  type Conversation,
+  type OutboundItems,
   resultResponse,
   streamResponse,
 } from '../local-response.js';
 import {
   capabilitiesFor,
   discoverForm,
+  errorResponseText,
   type RequestEnvelope,
-  refusal,
-  type SessionReader,
+  type SessionResponseContext,
   statelessForm,
 } from '../message-translation.js';
-import { converse, toSessionItem } from './input-required.js';
+import { relayWithInputRounds, toSessionItem } from './input-required.js';
 import {
   applySessionChange,
   createSessionStates,
@@ -92,7 +92,7 @@ export function envelopeOf(
 }
 
 /** A session's state on this replica, and the bus to the other replicas. */
-type OwnSession = {
+type LocalSession = {
   /** The keyed hash of the sealed session id. */
   readonly session: string;
   readonly owner: string;
@@ -108,14 +108,14 @@ const UNDELIVERED = {
 } as const;
 
 /** Handles a message that concerns only the session; `undefined` for one that the upstream must receive. */
-function respondHere(
-  own: OwnSession,
+function respondLocally(
+  own: LocalSession,
   message: Admitted['message'],
 ): UpstreamResponse | Promise<RoutedOutcome> | undefined {
   switch (message.kind) {
     case 'result':
     case 'error':
-      return takeReply(own, message.id ?? '', message);
+      return deliverReply(own, message.id ?? '', message);
     case 'notification':
       return message.method === 'notifications/cancelled'
         ? cancelRunning(own, message.params?.['requestId'])
@@ -126,7 +126,7 @@ function respondHere(
 }
 
 function respondToRequest(
-  own: OwnSession,
+  own: LocalSession,
   id: RequestId,
   method: string,
   params: JsonObject,
@@ -138,21 +138,21 @@ function respondToRequest(
     case 'ping':
       return done;
     case 'logging/setLevel':
-      return spread(own, { kind: 'log-level', level: String(params['level']) }, done);
+      return publishChange(own, { kind: 'log-level', level: String(params['level']) }, done);
     case 'resources/subscribe':
       if (resources.size >= MAX_RESOURCES && !resources.has(uri))
-        return bodyResponse(200, refusal(id, TOO_MANY));
-      return spread(own, { kind: 'subscribed', uri }, done);
+        return bodyResponse(200, errorResponseText(id, TOO_MANY));
+      return publishChange(own, { kind: 'subscribed', uri }, done);
     case 'resources/unsubscribe':
-      return spread(own, { kind: 'unsubscribed', uri }, done);
+      return publishChange(own, { kind: 'unsubscribed', uri }, done);
     default:
       return undefined;
   }
 }
 
 /** Publishes a change to every replica, including this one, so that the session is the same on each. */
-async function spread(
-  { session, owner, sessionBus }: OwnSession,
+async function publishChange(
+  { session, owner, sessionBus }: LocalSession,
   news: SessionChange,
   done: UpstreamResponse,
 ): Promise<RoutedOutcome> {
@@ -162,12 +162,12 @@ async function spread(
 
 /** Cancels a request on whichever replica it runs. */
 function cancelRunning(
-  own: OwnSession,
+  own: LocalSession,
   id: Json | undefined,
 ): UpstreamResponse | Promise<RoutedOutcome> {
   if (typeof id !== 'string' && typeof id !== 'number') return acceptedResponse();
   const news = { kind: 'cancelled', id } as const;
-  if (!own.sessionState.running.has(id)) return spread(own, news, acceptedResponse());
+  if (!own.sessionState.running.has(id)) return publishChange(own, news, acceptedResponse());
   applySessionChange(own.sessionState, news);
   return acceptedResponse();
 }
@@ -175,8 +175,8 @@ function cancelRunning(
 /**
  * Delivers a reply to the server request waiting for it on any replica; refused if none waits. Never rejects.
  */
-async function takeReply(
-  { session, owner, sessionState, sessionBus }: OwnSession,
+async function deliverReply(
+  { session, owner, sessionState, sessionBus }: LocalSession,
   id: RequestId,
   reply: ServerRequestReply,
 ): Promise<RoutedOutcome> {
@@ -254,7 +254,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   return {
     forward: (authorized, by, mirrored) => forward(parts, authorized, by, mirrored),
     openStream(session, by, signal) {
-      const { sessionState } = ownOf(parts, session, by);
+      const { sessionState } = localSessionOf(parts, session, by);
       const declared = { allowedServerRequests: [], apps: session.apps ?? false };
       return listenForSession(
         { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
@@ -267,7 +267,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       return bodyResponse(200);
     },
     replyToServerRequest(session, by, id, reply) {
-      void takeReply(ownOf(parts, session, by), id, reply);
+      void deliverReply(localSessionOf(parts, session, by), id, reply);
     },
     receive: (message) => receiveSessionMessage(parts.sessionStates, message),
     forgetWhere: parts.sessionStates.forgetWhere,
@@ -287,8 +287,8 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<RoutedOutcome> {
   const { message, session } = authorized.admitted;
-  const own = session === undefined ? undefined : ownOf(parts, session, by);
-  const response = own === undefined ? undefined : respondHere(own, message);
+  const own = session === undefined ? undefined : localSessionOf(parts, session, by);
+  const response = own === undefined ? undefined : respondLocally(own, message);
   if (response !== undefined) return response;
   // Without a session only a handshake is admitted.
   if (message.kind !== 'request') return acceptedResponse();
@@ -297,20 +297,20 @@ async function forward(
   return send({ parts, authorized, by, mirrored, id, sessionState, leaving: new Leaving() });
 }
 
-function ownOf(
+function localSessionOf(
   { sessionStates, sessionBus }: Parts,
   facts: SessionFacts,
   { principal }: Caller,
-): OwnSession {
+): LocalSession {
   const session = keyOf(facts);
   const owner = ownerOf(principal);
   // The session of a legacy SSE client is known only to the replica that holds its stream.
-  const isOfHere = facts.version === LEGACY_SSE_VERSION;
+  const isLocalOnly = facts.version === LEGACY_SSE_VERSION;
   return {
     session,
     owner,
     sessionState: sessionStates.of(session, owner),
-    sessionBus: isOfHere ? localSessionBus(sessionBus, sessionStates) : sessionBus,
+    sessionBus: isLocalOnly ? localSessionBus(sessionBus, sessionStates) : sessionBus,
   };
 }
 
@@ -345,7 +345,7 @@ function leave({ sessionState, id, leaving }: Request): void {
   if (sessionState?.running.get(id) === leaving) sessionState.running.delete(id);
 }
 
-function readerOf({ admitted }: AuthorizedRequest, id: RequestId): SessionReader {
+function readerOf({ admitted }: AuthorizedRequest, id: RequestId): SessionResponseContext {
   return { method: admitted.rule.method, version: admitted.version, id, sentId: id };
 }
 
@@ -353,7 +353,7 @@ function readerOf({ admitted }: AuthorizedRequest, id: RequestId): SessionReader
 function translateResponse(
   request: Request,
   response: UpstreamResponse,
-  reader: SessionReader,
+  reader: SessionResponseContext,
 ): UpstreamResponse {
   if (isStream(response)) {
     return streamResponse(translateStream(request, response, reader), {
@@ -399,8 +399,8 @@ function statusOf(status: number): number {
 async function* translateStream(
   request: Request,
   response: UpstreamResponse,
-  reader: SessionReader,
-): Conversation {
+  reader: SessionResponseContext,
+): OutboundItems {
   try {
     for await (const inbound of readMessages(response, request.parts))
       yield toSessionItem(inbound, reader);
@@ -413,7 +413,7 @@ async function* translateStream(
 async function withInputRequired(
   request: Request,
   response: UpstreamResponse,
-  reader: SessionReader,
+  reader: SessionResponseContext,
   envelope: RequestEnvelope,
 ): Promise<ForwardOutcome> {
   const { parts, authorized, by, mirrored, sessionState, leaving } = request;
@@ -430,7 +430,7 @@ async function withInputRequired(
     if (!mentionsInputRequired(bytes)) return translateResponse(request, first, reader);
   } else if (!isStream(response)) return translateResponse(request, response, reader);
   if (sessionState === undefined) return translateResponse(request, first, reader);
-  const conversation = converse(first, {
+  const conversation = relayWithInputRounds(first, {
     reader,
     sessionState,
     sessionBus: parts.sessionBus,

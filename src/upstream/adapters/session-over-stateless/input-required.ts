@@ -12,19 +12,19 @@ import {
 } from '../../../protocol/server-requests.js';
 import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { type InboundItem, type ReadBounds, readMessages } from '../../message-reader.js';
-import type { Conversation, OutboundItem } from '../local-response.js';
+import type { OutboundItem, OutboundItems } from '../local-response.js';
 import {
+  errorResponseText,
   type InputRetry,
-  refusal,
-  type SessionReader,
+  type SessionResponseContext,
   toSessionMessage,
 } from '../message-translation.js';
 import type { ServerRequestReply, SessionState } from './session-state.js';
-import { nameHere, type SessionBus } from './session-state.js';
+import { createReplicaScopedId, type SessionBus } from './session-state.js';
 
 /** What the rounds of one request need. */
 export type InputRequiredContext = {
-  readonly reader: SessionReader;
+  readonly reader: SessionResponseContext;
   readonly sessionState: SessionState;
   readonly sessionBus: Pick<SessionBus, 'self'>;
   /** Aborted when the response is no longer wanted. */
@@ -51,10 +51,10 @@ const MALFORMED = 'This server asked for input in a form that is not carried.';
 type Round = { readonly result: JsonObject } | undefined;
 
 /** Relays the response and all rounds that follow from it. */
-export async function* converse(
+export async function* relayWithInputRounds(
   first: UpstreamResponse,
   parts: InputRequiredContext,
-): Conversation {
+): OutboundItems {
   const { id } = parts.reader;
   let response = first;
   let sentId: RequestId = id;
@@ -69,7 +69,7 @@ export async function* converse(
       if (outcome.kind === 'fault') return yield outcome;
       response = outcome;
     }
-    yield outboundText(refusal(id, ENDLESS));
+    yield outboundText(errorResponseText(id, ENDLESS));
   } finally {
     parts.leave();
   }
@@ -80,7 +80,7 @@ function outboundText(text: string): OutboundItem {
 }
 
 /** Translates a received item for a session-era client. */
-export function toSessionItem(inbound: InboundItem, reader: SessionReader): OutboundItem {
+export function toSessionItem(inbound: InboundItem, reader: SessionResponseContext): OutboundItem {
   if (inbound.kind !== 'message') return inbound;
   const { text, value } = inbound;
   return value === undefined
@@ -91,7 +91,7 @@ export function toSessionItem(inbound: InboundItem, reader: SessionReader): Outb
 /** Relays one response up to its end or to an input-required result. */
 async function* relayRound(
   response: UpstreamResponse,
-  reader: SessionReader,
+  reader: SessionResponseContext,
   bounds: ReadBounds,
 ): AsyncGenerator<OutboundItem, Round> {
   for await (const inbound of readMessages(response, bounds)) {
@@ -116,12 +116,12 @@ async function* nextRetry(
   const inputRequired = readInputRequiredResult(result);
   const free = MAX_WAITING - parts.sessionState.waiting.size;
   if (inputRequired === undefined || inputRequired.inputRequests.length > free) {
-    yield outboundText(refusal(id, MALFORMED));
+    yield outboundText(errorResponseText(id, MALFORMED));
     return undefined;
   }
   const responses = yield* ask(inputRequired, parts);
   if (responses !== undefined) return { id: randomUUID(), responses, state: inputRequired.state };
-  yield outboundText(refusal(id, UNANSWERED));
+  yield outboundText(errorResponseText(id, UNANSWERED));
   return undefined;
 }
 
@@ -138,7 +138,7 @@ async function* ask(
   { sessionState, sessionBus, signal }: InputRequiredContext,
 ): AsyncGenerator<OutboundItem, JsonObject | undefined> {
   const asked = inputRequests.map((inputRequest) => ({
-    id: nameHere(sessionBus),
+    id: createReplicaScopedId(sessionBus),
     inputRequest,
   }));
   const replies = asked.map(({ id }) => waitFor(sessionState, id, signal));

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import type { Principal } from '../../../policy/principal.js';
 import type { JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
 import type { Leaving } from '../../../protocol/transport.js';
-import { LiveTable } from '../../../state/live-map.js';
+import { LiveMap } from '../../../state/live-map.js';
 
 /** A client's reply to a server request. */
 export type ServerRequestReply =
@@ -22,7 +22,7 @@ export type SessionState = {
   /** Called when the resources change. */
   readonly listeners: Set<() => void>;
   /** Requests under way, by id. */
-  readonly running: LiveTable<RequestId, Pick<Leaving, 'abort'>>;
+  readonly running: LiveMap<RequestId, Pick<Leaving, 'abort'>>;
   /** Server requests waiting for the client's reply, by id. */
   readonly waiting: Map<RequestId, (reply: ServerRequestReply) => void>;
 };
@@ -31,7 +31,7 @@ export type SessionState = {
  * The number of sessions kept per caller and in total; beyond it the least recently used session with nothing
  * under way is evicted.
  */
-export const MAX_SESSIONS_A_CALLER = 1_000;
+export const MAX_SESSIONS_PER_CALLER = 1_000;
 export const MAX_SESSIONS = 10_000;
 /** Subscriptions per session. */
 export const MAX_RESOURCES = 256;
@@ -51,15 +51,15 @@ export function ownerOf({ issuerUrl, subject, client }: Principal): string {
   return JSON.stringify([issuerUrl, subject, client]);
 }
 
-type Page = { readonly sessionState: SessionState; readonly owner: string };
+type Entry = { readonly sessionState: SessionState; readonly owner: string };
 
 /** Creates an empty table. The key is the keyed hash of the sealed session id. */
 export function createSessionStates(): SessionStates {
   // Both are ordered by last use: all sessions, and the sessions of each owner.
-  const sessionStates = new Map<string, Page>();
+  const sessionStates = new Map<string, Entry>();
   const owned = new Map<string, Set<string>>();
 
-  function takeOut(session: string | undefined): Page | undefined {
+  function remove(session: string | undefined): Entry | undefined {
     const page = session === undefined ? undefined : sessionStates.get(session);
     if (session === undefined || page === undefined) return undefined;
     sessionStates.delete(session);
@@ -72,8 +72,8 @@ export function createSessionStates(): SessionStates {
   /** INVARIANT: a caller that opens many sessions evicts its own. */
   function makeCapacity(owner: string): void {
     const own = owned.get(owner);
-    if (own !== undefined && own.size >= MAX_SESSIONS_A_CALLER) takeOut(oldestAtRest(own));
-    else if (sessionStates.size >= MAX_SESSIONS) takeOut(oldestAtRest(sessionStates.keys()));
+    if (own !== undefined && own.size >= MAX_SESSIONS_PER_CALLER) remove(oldestAtRest(own));
+    else if (sessionStates.size >= MAX_SESSIONS) remove(oldestAtRest(sessionStates.keys()));
   }
 
   /** Skips sessions with something under way, such as a server request that waits for its reply. */
@@ -86,12 +86,12 @@ export function createSessionStates(): SessionStates {
   }
 
   function forget(session: string): void {
-    for (const leaving of takeOut(session)?.sessionState.running.values() ?? []) leaving.abort();
+    for (const leaving of remove(session)?.sessionState.running.values() ?? []) leaving.abort();
   }
 
   return {
     of(session, owner) {
-      const sessionState = takeOut(session)?.sessionState ?? emptySessionState();
+      const sessionState = remove(session)?.sessionState ?? emptySessionState();
       makeCapacity(owner);
       sessionStates.set(session, { sessionState, owner });
       owned.set(owner, (owned.get(owner) ?? new Set()).add(session));
@@ -114,7 +114,7 @@ function emptySessionState(): SessionState {
     logLevel: undefined,
     resources: new Set(),
     listeners: new Set(),
-    running: new LiveTable(),
+    running: new LiveMap(),
     waiting: new Map(),
   };
 }
@@ -139,23 +139,23 @@ export type SessionBus = {
   /** The name of this replica. */
   readonly self: string;
   /** `nobody`: that replica no longer runs, or the message is too long. */
-  send(replica: string, message: SessionMessage): Promise<Unspread | 'told' | 'nobody'>;
+  send(replica: string, message: SessionMessage): Promise<DeliveryError | 'told' | 'nobody'>;
   /**
    * Delivers to every replica, including this one ({@link receiveSessionMessage}), in one order; or to none.
    */
-  publish(message: SessionMessage): Promise<Unspread | 'told'>;
+  publish(message: SessionMessage): Promise<DeliveryError | 'told'>;
 };
 
 /** Why nothing was sent: the bus is unavailable, or too much of this owner's is under way. */
-type Unspread = 'unavailable' | 'overloaded';
+type DeliveryError = 'unavailable' | 'overloaded';
 
 /** Messages of one owner under way: a quarter of what may be queued for a replica. */
 export const MAX_MESSAGES_PER_OWNER = 64;
 /** Messages of one owner that may wait: a client may subscribe to all resources of a session at once. */
-export const MAX_WAITING_AN_OWNER = MAX_RESOURCES;
+export const MAX_WAITING_PER_OWNER = MAX_RESOURCES;
 
 /** Creates a name that is hard to guess and identifies this replica, which alone can continue what it names. */
-export function nameHere({ self }: Pick<SessionBus, 'self'>): string {
+export function createReplicaScopedId({ self }: Pick<SessionBus, 'self'>): string {
   return `${self}.${randomUUID()}`;
 }
 
@@ -205,26 +205,26 @@ export function receiveSessionMessage(
 }
 
 /** One owner's messages: the number under way, and those waiting. */
-type Line = { underWay: number; readonly waiting: (() => void)[] };
+type OwnerQueue = { underWay: number; readonly waiting: (() => void)[] };
 
 /**
  * Limits each owner's messages under way, because all owners share a replica's queue. Further messages wait,
  * and are refused if too many of the same owner wait already.
  */
 export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus {
-  const lines = new Map<string, Line>();
+  const lines = new Map<string, OwnerQueue>();
 
   /** True at once if there is capacity, a promise if the message must wait, false if too many wait. */
-  function enter(line: Line): boolean | Promise<void> {
+  function enter(line: OwnerQueue): boolean | Promise<void> {
     if (line.underWay < MAX_MESSAGES_PER_OWNER) {
       line.underWay += 1;
       return true;
     }
-    if (line.waiting.length >= MAX_WAITING_AN_OWNER) return false;
+    if (line.waiting.length >= MAX_WAITING_PER_OWNER) return false;
     return new Promise((handOver) => line.waiting.push(handOver));
   }
 
-  function leave(owner: string, line: Line): void {
+  function leave(owner: string, line: OwnerQueue): void {
     const handOver = line.waiting.shift();
     if (handOver !== undefined) handOver();
     else line.underWay -= 1;

@@ -10,11 +10,15 @@ import type { SessionUpstream } from '../../client.js';
 import { isStream, type ReadBounds, readMessages } from '../../message-reader.js';
 import {
   bodyResponse,
-  type Conversation,
   type OutboundItem,
+  type OutboundItems,
   streamResponse,
 } from '../local-response.js';
-import { ownForm, type RequestEnvelope, toSessionNotification } from '../message-translation.js';
+import {
+  gatewayForm,
+  type RequestEnvelope,
+  toSessionNotification,
+} from '../message-translation.js';
 import type { SessionState } from './session-state.js';
 
 type StreamParts = ReadBounds & {
@@ -70,7 +74,7 @@ async function subscribe(
   };
   if (sessionState.resources.size > 0)
     notifications['resourceSubscriptions'] = [...sessionState.resources];
-  const form = ownForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
+  const form = gatewayForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
   let isOutdated = false;
   let isAnswered = false;
   const controller = new AbortController();
@@ -97,7 +101,7 @@ async function* relaySubscriptions(
   sessionState: SessionState,
   first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
   stop: AbortController,
-): Conversation {
+): OutboundItems {
   let current = first;
   try {
     for (;;) {
@@ -116,7 +120,7 @@ async function* relaySubscriptions(
 async function* relaySubscription(
   { response, isSuperseded }: Extract<Subscribed, { readonly kind: 'subscribed' }>,
   bounds: ReadBounds,
-): Conversation {
+): OutboundItems {
   for await (const inbound of readMessages(response, bounds)) {
     // A subscription that was replaced by another ends with an error of its own.
     if (inbound.kind === 'fault' && isSuperseded()) return;

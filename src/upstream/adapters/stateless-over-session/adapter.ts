@@ -32,15 +32,15 @@ import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js'
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, isStream, parseBody, readMessages } from '../../message-reader.js';
 import { createTranslatedPages } from '../list-pages.js';
-import { bodyResponse, type Conversation, streamResponse } from '../local-response.js';
+import { bodyResponse, type OutboundItems, streamResponse } from '../local-response.js';
 import {
   capabilitiesFor,
   discoverResult,
-  refusal,
-  type SentAs,
-  sentAs,
+  errorResponseText,
   sessionBody,
+  type TranslatedRequest,
   toStatelessMessage,
+  translatedRequestOf,
 } from '../message-translation.js';
 import type { StatelessParts, StatelessSettings } from './input-required.js';
 
@@ -48,9 +48,9 @@ import { createSuspendedCalls, relayInSession, resume } from './input-required.j
 import {
   createSessionPool,
   createSessionSender,
-  headersIn,
   openUpstreamSession,
   type PooledSession,
+  sessionHeadersOf,
   type UpstreamSession,
 } from './session-pool.js';
 
@@ -91,7 +91,7 @@ async function listenInSession(
     end();
     return outcome.kind === 'fault'
       ? outcome
-      : bodyResponse(404, refusal(message.id, 'Method not found', METHOD_NOT_FOUND));
+      : bodyResponse(404, errorResponseText(message.id, 'Method not found', METHOD_NOT_FOUND));
   }
   const isSubscribed = filter.uris.every((uri, index) => {
     const id = FIRST_SUBSCRIBE_ID + index;
@@ -121,7 +121,7 @@ async function* relayNotifications(
   parts: StatelessParts,
   id: string | number,
   filter: ListenFilter,
-): Conversation {
+): OutboundItems {
   yield { kind: 'message', text: renderAcknowledged(id, filter) };
   for await (const inbound of readMessages(response, parts)) {
     if (inbound.kind !== 'message') yield inbound;
@@ -158,7 +158,7 @@ export type StatelessClients = {
   forward(
     authorized: AuthorizedRequest,
     by: Caller,
-    carried: readonly string[],
+    sessionVersions: readonly string[],
     signal: LeaveSignal | undefined,
   ): Promise<RoutedOutcome>;
   close(): void;
@@ -237,11 +237,11 @@ async function forward(
   const outcome = await send(context, session);
   if (outcome !== 'lost') return outcome;
   // What a call did before its session was lost is unknown, so it is not sent again; other requests are.
-  if (method === 'tools/call') return bodyResponse(200, refusal(id, LOST));
+  if (method === 'tools/call') return bodyResponse(200, errorResponseText(id, LOST));
   const reopened = await take();
   if (typeof reopened === 'string') return { kind: 'fault', reason: reopened };
   const again = await send(context, reopened);
-  return again === 'lost' ? bodyResponse(200, refusal(id, LOST)) : again;
+  return again === 'lost' ? bodyResponse(200, errorResponseText(id, LOST)) : again;
 }
 
 function isInputRetry({ message }: Admitted): boolean {
@@ -294,9 +294,9 @@ async function send(
   session: PooledSession,
 ): Promise<ForwardOutcome | 'lost'> {
   const { admitted } = authorized;
-  const sent = sentAs(admitted, session.nextId());
+  const sent = translatedRequestOf(admitted, session.nextId());
   const form = {
-    headers: Object.entries(headersIn(session)),
+    headers: Object.entries(sessionHeadersOf(session)),
     body: sessionBody(admitted, sent),
   };
   const stop = new Leaving();
@@ -314,9 +314,9 @@ async function send(
     return { kind: 'fault', reason: 'upstream-unavailable' };
   }
   signal?.addEventListener('abort', cancel, { once: true });
-  const mayRest =
+  const mayWaitForInput =
     admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
-  const outcome = await parts.client.forwardAs(authorized, by, form, stop, mayRest);
+  const outcome = await parts.client.forwardAs(authorized, by, form, stop, mayWaitForInput);
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);
@@ -349,7 +349,7 @@ async function send(
 /** Translates a response that has one body. */
 function translateBody(
   response: UpstreamResponse,
-  sent: SentAs,
+  sent: TranslatedRequest,
   end: () => void,
   { pages, messageReader }: StatelessParts,
 ): UpstreamResponse {

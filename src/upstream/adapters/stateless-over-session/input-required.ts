@@ -16,10 +16,14 @@ import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-r
 import type { LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
 import type { TranslatedPages } from '../list-pages.js';
-import { type Conversation, type OutboundItem, streamResponse } from '../local-response.js';
-import { inputRequiredResult, type SentAs, toStatelessMessage } from '../message-translation.js';
+import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
+import {
+  inputRequiredResult,
+  type TranslatedRequest,
+  toStatelessMessage,
+} from '../message-translation.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
-import { nameHere, type SessionBus } from '../session-over-stateless/session-state.js';
+import { createReplicaScopedId, type SessionBus } from '../session-over-stateless/session-state.js';
 import type { PooledSession, SendInSession, SessionPool } from './session-pool.js';
 
 export type StatelessSettings = TranslationSettings & {
@@ -97,7 +101,7 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
       if (waiting.size >= MAX_SUSPENDED_CALLS || held >= MAX_SUSPENDED_CALLS_PER_CALLER)
         return undefined;
       usageByOwner.set(owner, held + 1);
-      const handle = nameHere(sessionBus);
+      const handle = createReplicaScopedId(sessionBus);
       const timer = setTimeout(() => leave(handle)?.call.cancel(), WAIT_MS);
       timer.unref();
       waiting.set(handle, { suspended, timer, owner });
@@ -116,7 +120,7 @@ type SessionCall = {
   readonly parts: StatelessParts;
   readonly by: Caller;
   readonly session: PooledSession;
-  readonly sent: SentAs;
+  readonly sent: TranslatedRequest;
   /** What its client declared and was granted. */
   readonly allowedServerRequests: readonly ServerRequestName[];
   /** Cancels the call and notifies the server. */
@@ -145,7 +149,7 @@ export function resume(
   { call, rest, requestId, key }: SuspendedCall,
   { admitted, by }: { readonly admitted: Admitted; readonly by: Caller },
   signal: LeaveSignal | undefined,
-): Conversation | undefined {
+): OutboundItems | undefined {
   const { message } = admitted;
   const params = 'params' in message ? message.params : undefined;
   const responses = params?.['inputResponses'];
@@ -162,7 +166,7 @@ export function resume(
 async function* relayUntilInputRequired(
   call: SessionCall,
   rest: AsyncIterator<InboundItem, unknown>,
-): Conversation {
+): OutboundItems {
   let isSuspended = false;
   try {
     for (;;) {
@@ -228,7 +232,7 @@ function readServerRequest(value: Json | undefined): ServerRequest | undefined {
   return { id, method, params: isObject(params) ? params : undefined };
 }
 
-function isOwnResponse(value: Json | undefined, { sentId }: SentAs): boolean {
+function isOwnResponse(value: Json | undefined, { sentId }: TranslatedRequest): boolean {
   return isObject(value) && value['id'] === sentId && !('method' in value);
 }
 

@@ -63,9 +63,11 @@ export async function openUpstreamSession(
   const response = await callUpstream(ports, call, budget);
   if (response.kind === 'failed') return FORWARD_ERRORS[response.why];
   const session =
-    response.kind === 'result' ? readOpened(response.result, response.headers) : undefined;
+    response.kind === 'result'
+      ? readInitializeResult(response.result, response.headers)
+      : undefined;
   if (session === undefined) return 'upstream-protocol';
-  const headers = headersIn(session);
+  const headers = sessionHeadersOf(session);
   const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
   if (notified.kind === 'failed') return FORWARD_ERRORS[notified.why];
   if (notified.kind === 'refused') return 'upstream-protocol';
@@ -79,7 +81,7 @@ export async function openUpstreamSession(
 }
 
 /** Reads the session from a handshake's result; `undefined` if it is not valid or not supported. */
-export function readOpened(
+export function readInitializeResult(
   result: JsonObject,
   headers: { readonly [name: string]: string | undefined },
 ): Opened | undefined {
@@ -92,7 +94,7 @@ export function readOpened(
 }
 
 /** The headers of a request within a session. */
-export function headersIn({
+export function sessionHeadersOf({
   version,
   upstreamSession,
 }: Pick<UpstreamSession, 'version' | 'upstreamSession'>): Record<string, string> {
@@ -150,13 +152,13 @@ type Entry = {
 
 /** The handshake uses the first id. */
 const FIRST_ID = 1;
-const SWEEPS_AN_IDLE_TIME = 2;
+const SWEEPS_PER_IDLE_TIME = 2;
 
 /** Creates an empty pool. */
 export function createSessionPool(settings: PoolSettings): SessionPool {
   const { maxSessions, idleMs, now } = settings;
   const entries = new Map<string, Entry>();
-  const sweeping = setInterval(sweep, Math.max(idleMs / SWEEPS_AN_IDLE_TIME, 1));
+  const sweeping = setInterval(sweep, Math.max(idleMs / SWEEPS_PER_IDLE_TIME, 1));
   sweeping.unref();
 
   function endEntry(key: string, entry: Entry): void {
@@ -255,7 +257,7 @@ const MAX_OUTBOUND = 8_192;
 export const MAX_OUTBOUND_BYTES_PER_CALLER = 4 * 1024 * 1024;
 const MAX_OUTBOUND_BYTES = 64 * 1024 * 1024;
 /** The gateway's own responses under way per caller; a server that asks faster gets no response. */
-export const MAX_OWN_A_CALLER = 16;
+export const MAX_OWN_RESPONSES_PER_CALLER = 16;
 
 type Usage = { count: number; bytes: number };
 
@@ -287,7 +289,7 @@ export function createOutboundQueue(): OutboundQueue {
   return {
     enter({ owner, bytes, isOwn }) {
       const own = usageByOwner.get(owner) ?? { count: 0, bytes: 0 };
-      const maxOwn = isOwn ? MAX_OWN_A_CALLER : MAX_OUTBOUND_PER_CALLER;
+      const maxOwn = isOwn ? MAX_OWN_RESPONSES_PER_CALLER : MAX_OUTBOUND_PER_CALLER;
       const hasCapacity =
         fits(own, bytes, maxOwn, MAX_OUTBOUND_BYTES_PER_CALLER) &&
         fits(all, bytes, MAX_OUTBOUND, MAX_OUTBOUND_BYTES);
@@ -332,7 +334,7 @@ export function createSessionSender({
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      ...headersIn(session),
+      ...sessionHeadersOf(session),
     };
     void client.request({ by, method: 'POST', headers, body, timeoutMs }).then((outcome) => {
       leave();

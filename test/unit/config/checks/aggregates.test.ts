@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkMergedNames } from '../../../../src/gateway/config-version.js';
+import { checkAggregateNames } from '../../../../src/gateway/config-version.js';
 import { buildTables } from '../../../../src/gateway/listeners.js';
 import type { Catalogue } from '../../../../src/policy/definitions.js';
 import { diagnosticLines, FILE, GOOD, LOCAL, lineOf, read, settingsOf } from '../reading.js';
@@ -207,7 +207,7 @@ describe('[MRG-14] names that look alike under prefixes', () => {
       ['github', pinned(['hub_search', 'new_x', 'status'])],
       ['web', pinned(['search', 'new_x'])],
     ]);
-    const diagnostics = checkMergedNames(
+    const diagnostics = checkAggregateNames(
       outline ?? { file: FILE, aggregates: [] },
       (upstream) => catalogues.get(upstream),
       'error',

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { impliedBy } from '../../../../src/config/checks/issuers.js';
+import { includedScopes } from '../../../../src/config/checks/issuers.js';
 import { diagnosticLines, GOOD, lineOf, read } from '../reading.js';
 
 const SECRET_ENV = { KEY: '0123456789abcdef'.repeat(4), CLIENT: 'of the client' };
@@ -128,10 +128,10 @@ describe('[TOK-13] a hierarchy of scopes', () => {
   it('is closed, grows with its entries, and ends on circles', () => {
     fc.assert(
       fc.property(hierarchies, scope, (hierarchy, start) => {
-        const implied = impliedBy(start, hierarchy);
+        const implied = includedScopes(start, hierarchy);
         for (const direct of hierarchy.get(start) ?? []) expect(implied).toContain(direct);
         for (const one of implied) {
-          for (const further of impliedBy(one, hierarchy)) expect(implied).toContain(further);
+          for (const further of includedScopes(one, hierarchy)) expect(implied).toContain(further);
         }
       }),
     );

@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import { decisionEvent, plainEvent } from '../../../../src/audit/event.js';
+import { buildEvent, decisionEvent } from '../../../../src/audit/event.js';
 import { SCHEMAS } from '../../../../src/cli/schema.js';
 import { validateShape } from '../../../../src/config/schema/validation.js';
 import { openRecord } from '../../../../src/policy/record.js';
@@ -66,8 +66,8 @@ describe('[C-13] the published JSON Schemas', () => {
     });
     const texts = [
       decisionEvent(record, context),
-      plainEvent({ type: 'config.reload', result: 'applied', faults: 0 }, context),
-      plainEvent({ type: 'lifecycle', event: 'start' }, context),
+      buildEvent({ type: 'config.reload', result: 'applied', faults: 0 }, context),
+      buildEvent({ type: 'lifecycle', event: 'start' }, context),
     ];
     const chain = { seq: 1, prev: '0'.repeat(64), hash: '1'.repeat(64) };
     for (const { before, after } of texts) {

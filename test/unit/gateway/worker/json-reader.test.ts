@@ -6,7 +6,7 @@ import { createJsonReading } from '../../../../src/gateway/worker/json-reader.js
 import {
   createInspectionWorker,
   type InspectionWorker,
-  type JobEnd,
+  type JobOutcome,
 } from '../../../../src/gateway/worker/worker.js';
 import type { InspectionJob } from '../../../../src/inspection/jobs.js';
 import { BUILT_THREAD } from '../../../support/inspection-threads.js';
@@ -17,7 +17,7 @@ const TERMS = { upstream: 'one', maxValues: 100_000 };
 const FLOOD = `[${'{},'.repeat(150_000)}{}]`;
 
 /** A worker of which only the jobs count: each ends in this way. */
-function endingWith(end: JobEnd, jobs: InspectionJob[] = []): InspectionWorker {
+function endingWith(end: JobOutcome, jobs: InspectionJob[] = []): InspectionWorker {
   return {
     run: (job) => {
       jobs.push(job);

@@ -17,11 +17,11 @@ import { createFindingLog } from '../../../../src/inspection/findings.js';
 import { sanitizeMessage } from '../../../../src/inspection/first-pass.js';
 import { MAX_ANCHOR_CHECKS } from '../../../../src/inspection/prefilter/anchors.js';
 import {
-  isCleanBySteps,
+  isCleanWithoutSimd,
   isSurelyClean,
   isSurelyCleanJson,
 } from '../../../../src/inspection/prefilter/prefilter.js';
-import { createGateScan } from '../../../../src/inspection/prefilter/simd.js';
+import { createSimdScan } from '../../../../src/inspection/prefilter/simd.js';
 import { INSPECTION_CAPS } from '../../../../src/inspection/responses.js';
 import { findRemains } from '../../../../src/inspection/second-pass.js';
 import { awsKey, cardNumber, githubToken, iban, jwt, noise, ssn, textResult } from '../samples.js';
@@ -218,7 +218,7 @@ describe('the prefilter', () => {
   });
 
   it('[PRF-01] has vectors at work here, so that the laws are of the fast pass', () => {
-    expect(createGateScan()?.take('text')).toBe(true);
+    expect(createSimdScan()?.take('text')).toBe(true);
   });
 
   it('[PRF-01] law: the fast pass says what the reference says, of JSON and of any text', () => {
@@ -227,7 +227,7 @@ describe('the prefilter', () => {
     fc.assert(
       fc.property(long, fc.boolean(), (input, isJson) => {
         const clean = isJson ? isSurelyCleanJson(input) : isSurelyClean(input);
-        expect([input, clean]).toEqual([input, isCleanBySteps(input, isJson)]);
+        expect([input, clean]).toEqual([input, isCleanWithoutSimd(input, isJson)]);
       }),
       { numRuns: 5000 },
     );
@@ -238,7 +238,7 @@ describe('the prefilter', () => {
     fc.assert(
       fc.property(positions, fc.constantFrom(...FRAGMENTS), text, (before, one, other) => {
         const input = `${' '.repeat(before)}${one}${other}`;
-        expect(isSurelyClean(input)).toBe(isCleanBySteps(input, false));
+        expect(isSurelyClean(input)).toBe(isCleanWithoutSimd(input, false));
       }),
       { numRuns: 5000 },
     );
@@ -301,8 +301,8 @@ describe('the prefilter', () => {
     // The word is an anchor of several cues, each of which reads what is around it.
     const few = 'a tokens; '.repeat(MAX_ANCHOR_CHECKS / 256);
     const many = 'a tokens; '.repeat(MAX_ANCHOR_CHECKS / 16);
-    expect([isSurelyClean(few), isCleanBySteps(few, false)]).toEqual([true, true]);
-    expect([isSurelyClean(many), isCleanBySteps(many, false)]).toEqual([false, false]);
+    expect([isSurelyClean(few), isCleanWithoutSimd(few, false)]).toEqual([true, true]);
+    expect([isSurelyClean(many), isCleanWithoutSimd(many, false)]).toEqual([false, false]);
     expect(isSurelyClean(few)).toBe(true);
   });
 
@@ -318,7 +318,7 @@ describe('the prefilter', () => {
         JSON.stringify({ text: part.repeat(Math.ceil(chars / part.length)) });
       expect(isSurelyCleanJson(json(2_000))).toBe(true);
       expect(isSurelyCleanJson(json(128 * 1024))).toBe(false);
-      expect(isCleanBySteps(json(128 * 1024), true)).toBe(false);
+      expect(isCleanWithoutSimd(json(128 * 1024), true)).toBe(false);
     },
   );
 

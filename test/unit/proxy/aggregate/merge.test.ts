@@ -10,7 +10,7 @@ import {
   readPage,
   withText,
 } from '../../../../src/proxy/aggregate/merge.js';
-import { fitsTemplate } from '../../../../src/proxy/aggregate/router.js';
+import { matchesTemplate } from '../../../../src/proxy/aggregate/router.js';
 
 const MEMBERS = [
   { upstream: 'github', prefix: 'gh_' },
@@ -161,6 +161,6 @@ describe('[MRG-05] a URI and a template', () => {
     ['a://fixed', 'a://fixed', true],
     ['a://fixed', 'a://other', false],
   ])('%s and %s: %s', (template, uri, fits) => {
-    expect(fitsTemplate(template, uri)).toBe(fits);
+    expect(matchesTemplate(template, uri)).toBe(fits);
   });
 });

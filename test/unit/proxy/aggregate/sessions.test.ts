@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
-import { sealTogether } from '../../../../src/proxy/aggregate/sessions.js';
+import { sealSessions } from '../../../../src/proxy/aggregate/sessions.js';
 import { principal } from '../../policy/samples.js';
 
 const BACKENDS: readonly [string, Partial<SessionFacts>][] = [
@@ -29,9 +29,9 @@ describe('a session of an aggregate', () => {
       sealed: `session of ${upstream}`,
     }));
     const verified = { context, principal: principal() } as unknown as Parameters<
-      typeof sealTogether
+      typeof sealSessions
     >[0];
-    expect(sealTogether(verified, '2025-11-25', sessions)).toBe('sealed');
+    expect(sealSessions(verified, '2025-11-25', sessions)).toBe('sealed');
     expect(sealed).toMatchObject([
       { allowedServerRequests: ['sampling', 'roots'], tasks: ['list'] },
     ]);

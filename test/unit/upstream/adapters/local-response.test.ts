@@ -4,14 +4,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import {
-  type Conversation,
   type OutboundItem,
+  type OutboundItems,
   streamResponse,
 } from '../../../../src/upstream/adapters/local-response.js';
 
 const GROUND = { release: () => undefined, abort: () => undefined };
 
-async function* say(steps: readonly (OutboundItem | 'pause' | 'throw')[]): Conversation {
+async function* say(steps: readonly (OutboundItem | 'pause' | 'throw')[]): OutboundItems {
   for (const step of steps) {
     if (step === 'throw') throw new Error('broken');
     if (step === 'pause') await sleep(5);

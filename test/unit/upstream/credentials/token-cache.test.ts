@@ -4,11 +4,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type {
   CredentialSource,
   OnBehalf,
-  Shown,
+  PresentOutcome,
 } from '../../../../src/upstream/credentials/presenter.js';
 import {
   createTokenCache,
-  type Obtained,
+  type IssuedToken,
   type TokenError,
 } from '../../../../src/upstream/credentials/token-cache.js';
 import { principal } from '../../policy/samples.js';
@@ -18,7 +18,7 @@ const LIFE_MS = 600_000;
 
 let nowMs: number;
 let asked: string[];
-let answer: (by: string) => Promise<Obtained | TokenError>;
+let answer: (by: string) => Promise<IssuedToken | TokenError>;
 let errors: string[];
 let mayAsk: boolean;
 
@@ -30,7 +30,7 @@ function nameOf(by: OnBehalf): string {
   return by === 'gateway' ? 'gateway' : by.principal.subject;
 }
 
-function obtained(value: string, lifeMs = LIFE_MS): Obtained {
+function obtained(value: string, lifeMs = LIFE_MS): IssuedToken {
   return { kind: 'obtained', value, untilMs: nowMs + lifeMs };
 }
 
@@ -62,7 +62,7 @@ beforeEach(() => {
 });
 
 const BOB = caller('bob');
-const bearer = (value: string): Shown => ['authorization', `Bearer ${value}`];
+const bearer = (value: string): PresentOutcome => ['authorization', `Bearer ${value}`];
 
 describe('a token that is kept', () => {
   it('[CRD-08] is shown at once, without a promise', async () => {

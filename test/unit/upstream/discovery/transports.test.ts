@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { mergeFetched } from '../../../../src/pins/approval.js';
-import { createCatalogue, createDefinitionCompiler } from '../../../../src/pins/catalog.js';
+import { createCatalog, createDefinitionCompiler } from '../../../../src/pins/catalog.js';
 import { mergeObserved, type Observed, observeListing } from '../../../../src/pins/last-seen.js';
 import { readLock } from '../../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../../src/pins/lock-yaml.js';
@@ -60,7 +60,7 @@ function statesOf(observed: Observed): Set<string> {
   expect(fetched.unusable).toEqual([]);
   const { lock, diagnostics } = readLock('demo.lock.yaml', writeLock(fetched.lock));
   expect(diagnostics).toEqual([]);
-  const catalogue = createCatalogue({
+  const catalogue = createCatalog({
     upstream: 'demo',
     lock,
     observed,

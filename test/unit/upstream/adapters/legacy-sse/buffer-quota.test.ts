@@ -2,12 +2,12 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ownerLedgerOf } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
+import { createOwnerBufferBudget } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
 
 describe('[LEG-09] the share of a caller', () => {
   it('is spent by that caller alone', () => {
     const whole = { bytesLeft: 100 };
-    const [one, other] = [ownerLedgerOf(whole, 40), ownerLedgerOf(whole, 40)];
+    const [one, other] = [createOwnerBufferBudget(whole, 40), createOwnerBufferBudget(whole, 40)];
     one.bytesLeft -= 41;
     expect(one.bytesLeft).toBeLessThan(0);
     expect(other.bytesLeft).toBe(40);
@@ -16,7 +16,7 @@ describe('[LEG-09] the share of a caller', () => {
 
   it('ends where everyone together holds as much as may be held', () => {
     const whole = { bytesLeft: 50 };
-    const [one, other] = [ownerLedgerOf(whole, 40), ownerLedgerOf(whole, 40)];
+    const [one, other] = [createOwnerBufferBudget(whole, 40), createOwnerBufferBudget(whole, 40)];
     one.bytesLeft -= 40;
     other.bytesLeft -= 11;
     expect(other.bytesLeft).toBe(-1);
@@ -27,9 +27,9 @@ describe('[LEG-09] the share of a caller', () => {
       fc.property(fc.array(fc.tuple(fc.nat(2), fc.integer({ min: 1, max: 60 }))), (taken) => {
         const whole = { bytesLeft: 100 };
         const shares = [
-          ownerLedgerOf(whole, 40),
-          ownerLedgerOf(whole, 40),
-          ownerLedgerOf(whole, 40),
+          createOwnerBufferBudget(whole, 40),
+          createOwnerBufferBudget(whole, 40),
+          createOwnerBufferBudget(whole, 40),
         ];
         for (const [at, bytes] of taken) (shares[at] ?? whole).bytesLeft -= bytes;
         for (const [at, bytes] of taken.toReversed()) (shares[at] ?? whole).bytesLeft += bytes;

@@ -7,7 +7,7 @@ import {
   MAX_LEGACY_SSE_SESSIONS,
   MAX_LEGACY_SSE_SESSIONS_PER_CALLER,
 } from '../../../../../src/upstream/adapters/legacy-sse/connections.js';
-import { ownerLedgerOf } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
+import { createOwnerBufferBudget } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
 import type { LegacySseSession } from '../../../../../src/upstream/adapters/legacy-sse/session.js';
 
 const REST_MS = 1_000;
@@ -27,7 +27,7 @@ function session(
   return {
     messageEndpoint: '/',
     owner,
-    ledger: ownerLedgerOf({ bytesLeft: 1 }, 1),
+    ledger: createOwnerBufferBudget({ bytesLeft: 1 }, 1),
     begin: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,

@@ -4,17 +4,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  type BufferBudget,
   createEventBuffer,
   type EventBuffer,
   type EventBufferSettings,
-  type Ledger,
 } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
 
 const HELD = 1_000_000;
 
 function box(
   more: Partial<EventBufferSettings> = {},
-  ledger: Ledger = { bytesLeft: HELD },
+  ledger: BufferBudget = { bytesLeft: HELD },
 ): EventBuffer {
   return createEventBuffer({
     key: '7',

@@ -2,14 +2,14 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import {
+  createReplicaScopedId,
   createSessionStates,
   limitSessionBus,
   MAX_MESSAGES_PER_OWNER,
   MAX_RESOURCES,
   MAX_SESSIONS,
-  MAX_SESSIONS_A_CALLER,
-  MAX_WAITING_AN_OWNER,
-  nameHere,
+  MAX_SESSIONS_PER_CALLER,
+  MAX_WAITING_PER_OWNER,
   receiveSessionMessage,
   replicaOf,
   type SessionChange,
@@ -69,7 +69,7 @@ describe('[Y-12] words about a session', () => {
 
 describe('[Y-12] a book that is full', () => {
   it.each([
-    ['of one caller', MAX_SESSIONS_A_CALLER, () => OWNER],
+    ['of one caller', MAX_SESSIONS_PER_CALLER, () => OWNER],
     ['of all', MAX_SESSIONS, (index: number) => `caller ${index % 100}`],
   ])(
     'forgets the session used least lately in which nothing is under way: %s',
@@ -102,7 +102,10 @@ describe('[REV-33] a book of sessions', () => {
 
 describe('[Y-11] a name of something that waits', () => {
   it('says where, and can be guessed by nobody', () => {
-    const [one, other] = [nameHere({ self: 'here' }), nameHere({ self: 'here' })];
+    const [one, other] = [
+      createReplicaScopedId({ self: 'here' }),
+      createReplicaScopedId({ self: 'here' }),
+    ];
     expect([replicaOf(one), replicaOf(other)]).toEqual(['here', 'here']);
     expect(one).not.toBe(other);
     expect(replicaOf(7)).toBe('7');
@@ -124,7 +127,7 @@ describe('[Y-12] the share of an owner', () => {
 
   it('is so many words on their way, and so many that wait; others have room', async () => {
     const { heard, bus } = slowBus();
-    const most = MAX_MESSAGES_PER_OWNER + MAX_WAITING_AN_OWNER;
+    const most = MAX_MESSAGES_PER_OWNER + MAX_WAITING_PER_OWNER;
     const first = Array.from({ length: most }, (_, index) =>
       index % 2 === 0 ? bus.send('there', messageOf('ann')) : bus.publish(messageOf('ann')),
     );

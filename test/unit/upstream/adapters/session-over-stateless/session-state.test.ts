@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import {
   createSessionStates,
   MAX_SESSIONS,
-  MAX_SESSIONS_A_CALLER,
+  MAX_SESSIONS_PER_CALLER,
   receiveSessionMessage,
   type SessionStates,
 } from '../../../../../src/upstream/adapters/session-over-stateless/session-state.js';
@@ -27,7 +27,7 @@ describe('[H-09] what sessions have said', () => {
 
   it('is forgotten in the order of its use, of one caller who opens many', () => {
     const book = createSessionStates();
-    open(book, ANN, MAX_SESSIONS_A_CALLER);
+    open(book, ANN, MAX_SESSIONS_PER_CALLER);
     book.of('ann-0', ANN);
     book.of('one-more', ANN);
     expect([
@@ -48,7 +48,7 @@ describe('[H-09] what sessions have said', () => {
 
   it('ends with its session, whose place is free again and whose requests are given up', () => {
     const book = createSessionStates();
-    open(book, ANN, MAX_SESSIONS_A_CALLER);
+    open(book, ANN, MAX_SESSIONS_PER_CALLER);
     const controller = new AbortController();
     book.of('ann-5', ANN).running.set(1, controller);
     book.forget('ann-5');

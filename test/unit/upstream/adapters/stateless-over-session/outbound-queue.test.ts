@@ -5,7 +5,7 @@ import {
   createOutboundQueue,
   MAX_OUTBOUND_BYTES_PER_CALLER,
   MAX_OUTBOUND_PER_CALLER,
-  MAX_OWN_A_CALLER,
+  MAX_OWN_RESPONSES_PER_CALLER,
 } from '../../../../../src/upstream/adapters/stateless-over-session/session-pool.js';
 
 const message = (owner: string, bytes = 1, isOwn = false) => ({ owner, bytes, isOwn });
@@ -38,7 +38,7 @@ describe('[H-05] what is on its way to a server', () => {
 
   it('is little of what the gateway says itself, and leaves room for what clients say', () => {
     const queue = createOutboundQueue();
-    expect(fill(queue, message('ann', 1, true))).toHaveLength(MAX_OWN_A_CALLER);
+    expect(fill(queue, message('ann', 1, true))).toHaveLength(MAX_OWN_RESPONSES_PER_CALLER);
     expect(queue.enter(message('ann'))).toBeDefined();
   });
 
