@@ -440,8 +440,8 @@ function principalMap(principal: Principal): CelInput {
   const known = mapsByPrincipal.get(principal);
   if (known !== undefined) return known;
   const { issuer, subject, client, scopes, claims } = principal;
-  // Unknown groups are absent, so that reading them is an error instead of a result (docs/contract.md §4, law
-  // 5).
+  // Unknown groups are absent, so that reading them is an error instead of a result (docs/contract.md §4,
+  // law 5).
   const groups = principal.areGroupsUnknown === true ? {} : { groups: principal.groups };
   const map = toMap({ issuer, subject, client, ...groups, scopes, claims: claims as JsonObject });
   mapsByPrincipal.set(principal, map);

@@ -134,8 +134,8 @@ const PLAIN = /^[a-z0-9]+$/;
 const NO_LETTER = /[^\p{L}\p{N}]/gu;
 
 /**
- * The same for all names that a lenient reader could confuse: removes compatibility forms, case and word
- * separators.
+ * A form that is equal for names that a lenient reader could confuse: without compatibility forms, case and
+ * word separators.
  */
 function normalizedName(name: string): string {
   if (PLAIN.test(name)) return name;

@@ -120,7 +120,7 @@ const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 /**
  * Decides whether a caller may still use a task, by the rules of the tool whose call created it; the caller
  * has the scopes of the `entitled` ones. The call was decided with its arguments. They are gone here, so
- * rules that read them restrict nothing any more, and everything else is evaluated again: caller, target,
+ * conditions on them are not evaluated any more, and everything else is evaluated again: caller, target,
  * scopes, conditions on the caller. Limits count calls, not requests about a task.
  * docs/contract.md §4; MCP 2025-11-25, tasks (security); the Tasks extension.
  */
@@ -158,8 +158,8 @@ function holdsWithout(rule: Rule, call: Call): ReturnType<typeof holdsFor> {
 const MAX_NAME_CHARS = 1024;
 
 /**
- * Recorded when a verified principal uses the protocol itself: sessions, discovery, ping (docs/contract.md
- * §4, law 1).
+ * Recorded when a verified principal uses the protocol itself: sessions, discovery, ping
+ * (docs/contract.md §4, law 1).
  */
 const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
 
@@ -441,7 +441,7 @@ function applyRequires(chosen: AllowRule, requires: readonly RequireRule[], call
   return allow(chosen, collectObligations(chosen, binding));
 }
 
-/** RFC 6750 §3.1; names every scope of the alternative that lacks the fewest. */
+/** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */
 function denyForScope(rules: readonly AllowRule[], call: Call): Deny {
   const holding = rules.filter((rule) => grantsFor(rule, call) === 'holds');
   const [nearest] = [...(holding.length > 0 ? holding : rules)].sort(

@@ -1,6 +1,6 @@
 // The verified caller, and the caller together with its token, on whose behalf requests are sent to an
 // upstream. The type is here so that pure decisions can read it; only auth/principal.ts makes one. The token
-// can be carried but not read: only the token exchange opens it. An architecture test enforces both.
+// can be carried but not read: only the token exchange opens it. An architecture test checks both.
 // MCP security best practices (token passthrough); RFC 8693 §2.1.
 
 /** Private to this file, so that no serializer visits the member and no other code can read it. */
@@ -12,7 +12,7 @@ type SubjectToken = { readonly [TOKEN]: string };
 /** On whose behalf requests are sent to an upstream, and under which decision. */
 export type Caller = {
   readonly principal: Principal;
-  /** The decision id of the exchange. */
+  /** The decision id of the request. */
   readonly decisionId: string;
   /** Undefined once it may not be exchanged any more: only credentials that were already obtained can be used. */
   readonly token: SubjectToken | undefined;
@@ -30,7 +30,7 @@ export function openToken(token: SubjectToken): string {
   return token[TOKEN];
 }
 
-/** The same caller without the token, for what outlives the exchange. */
+/** The same caller without the token, for what outlives the request. */
 export function withoutToken({ principal, decisionId }: Caller): Caller {
   return { principal, decisionId, token: undefined, signed: 0 };
 }
@@ -42,9 +42,9 @@ export type Actor = { readonly issuer?: string; readonly subject: string };
 
 /** What a token is bound to (RFC 7800 §3.1): SHA-256 thumbprints, base64url. Both, if it names both. */
 export type Confirmation = {
-  /** Of the key that signs proofs (`jkt`, RFC 9449 §6.1). */
+  /** Thumbprint of the key that signs proofs (`jkt`, RFC 9449 §6.1). */
   readonly proofKey?: string;
-  /** Of the client's certificate (`x5t#S256`, RFC 8705 §3.1). */
+  /** Thumbprint of the client's certificate (`x5t#S256`, RFC 8705 §3.1). */
   readonly certificate?: string;
 };
 

@@ -1,6 +1,7 @@
-// The one record of an exchange. The stages fill it as the message passes; audit, metrics and the process log
-// are written from it alone, so they cannot disagree. All fields exist from the start, so that all records
-// have one shape and a stage that never ran leaves "nothing known" instead of a missing field.
+// The one record of a request and its response. The stages fill it as the message passes; audit, metrics and
+// the process log are written from it alone, so they cannot disagree. All fields exist from the start, so
+// that all records have one shape and a stage that never ran leaves "nothing known" instead of a missing
+// field.
 
 import type { Era, RequestId } from '../protocol/jsonrpc.js';
 import type { Incoming } from '../protocol/transport.js';
@@ -94,7 +95,7 @@ export function addFinding(findings: Finding[], finding: Finding): void {
   else findings.push(isFull ? { ...finding, path: '' } : finding);
 }
 
-/** Mutable while the exchange runs; audit/ and telemetry/ read it at the decision and once more at the end. */
+/** Mutable while the request is handled; audit/ and telemetry/ read it at the decision and once more at the end. */
 export type RequestRecord = {
   readonly id: string;
   readonly receivedAt: number;
@@ -103,11 +104,11 @@ export type RequestRecord = {
   /** The aggregate that the request came through. */
   readonly aggregate?: string | undefined;
   readonly httpMethod: string;
-  /** Hashes of the files that the exchange is decided under; the current ones if absent. */
+  /** Hashes of the files that the request is decided under; the current ones if absent. */
   versions?:
     | { readonly config: string; readonly policy: string; readonly pins: string }
     | undefined;
-  /** Target and arguments as the audit wrote them first, so that both events of an exchange say the same. */
+  /** Target and arguments as the audit wrote them first, so that both events of a request agree. */
   askedText?: string;
   /** The decision was handed to the audit. */
   isDecisionWritten?: boolean;

@@ -277,8 +277,8 @@ type Claim = string | number | boolean;
 /**
  * Compiles `who` into a test for a rule of this effect, which reads the verified principal only. Identities
  * are exact strings; keys are ANDed, the elements of a list ORed. If a token leaves a caller's groups or a
- * claim to another source, a rule that grants does not match and a rule that restricts does (docs/contract.md
- * §4, law 5). A `who` without any key matches no caller.
+ * claim to another source, a rule that grants does not match and a rule that restricts does
+ * (docs/contract.md §4, law 5). A `who` without any key matches no caller.
  */
 export function compileWho(
   who: WhoDocument,

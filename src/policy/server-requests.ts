@@ -39,8 +39,8 @@ export function grantsFor(policies: PolicySet, principal: Principal, upstream: s
 
 /**
  * Whether a host may declare for this caller that it shows apps: if the rules let the caller read an app that
- * is in the lock file. Decided by policy alone, whatever is offered at the moment; without pinning, the rules
- * of an app's URI decide when it is read.
+ * is in the lock file. Decided by policy alone, regardless of what is currently offered; without pinning, the
+ * rules of an app's URI decide when it is read.
  */
 export function mayShowApps(
   policies: PolicySet,

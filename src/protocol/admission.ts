@@ -358,7 +358,7 @@ function mayNotifyRoots(input: AdmissionInput, { era, session }: Classified): bo
   return session?.allowedServerRequests?.includes('roots') === true;
 }
 
-/** Cuts the client's capabilities. Policy is asked only if some are declared. */
+/** Cuts the client's capabilities. Policy is evaluated only if some are declared. */
 function cutEra(
   input: AdmissionInput,
   { era, version, session }: Classified,

@@ -131,10 +131,7 @@ export type EventFacts = {
    * own stream.
    */
   readonly request: RequestFacts | undefined;
-  /**
-   * Time of the request, in epoch milliseconds: resuming a stream does not extend the time that an exchange
-   * may take.
-   */
+  /** Time of the request, in epoch milliseconds: resuming a stream does not extend the time that it may take. */
   readonly requestedAt?: number | undefined;
 };
 

@@ -243,7 +243,7 @@ function findMisplaced(keyword: string, value: Json, depth: number): string | un
   }
   if (depth > MAX_MIRROR_DEPTH) return 'the schema nests too deeply';
   for (const [name, inner] of Object.entries(value)) {
-    // In a map of schemas the names are not keywords, whatever they are.
+    // The names in a map of schemas are never keywords.
     if (name === ANNOTATION && !isSchemaMap(keyword, inner)) {
       return 'an annotation stands where properties alone do not lead';
     }

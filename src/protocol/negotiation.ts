@@ -1,6 +1,6 @@
-// Chooses the era in which an upstream is spoken to, and checks that the upstream supports what an admitted
-// message needs: a supported era, and the parameter headers that its approved definition mirrors. Translates
-// nothing.
+// Chooses the era that the gateway uses with an upstream, and checks that the upstream supports what an
+// admitted message needs: a supported era, and the parameter headers that its approved definition mirrors.
+// Translates nothing.
 // Source: MCP 2026-07-28, versioning and custom headers; docs/reference/protocol.md §2.2.
 
 import type { Admitted, ProtocolError } from './admitted-request.js';
@@ -33,9 +33,9 @@ type Mirroring = {
 };
 
 /**
- * The era in which an upstream is spoken to for a client of the given era: the client's own if the upstream
- * speaks it, otherwise the other one if the upstream speaks that. Before the first listing nothing is known,
- * and nothing is translated.
+ * The era to use with an upstream for a client of the given era: the client's own if the upstream supports
+ * it, otherwise the other one if the upstream supports that. Before the first listing nothing is known, and
+ * nothing is translated.
  */
 export function eraTowards(client: '2025' | '2026', carried: Carried | undefined): '2025' | '2026' {
   if (carried === undefined) return client;
@@ -45,7 +45,7 @@ export function eraTowards(client: '2025' | '2026', carried: Carried | undefined
 }
 
 /**
- * The versions that a client may use: if the upstream speaks no version of an era, those that the gateway
+ * The versions that a client may use: for an era that the upstream does not support, those that the gateway
  * translates.
  */
 export function versionsOffered(carried: Carried | undefined): readonly string[] | undefined {
@@ -60,7 +60,7 @@ export function versionsOffered(carried: Carried | undefined): readonly string[]
 
 /**
  * Refuses a message if no era of the upstream is supported. Before the first listing it is not known what the
- * upstream speaks; then nothing is refused here, and the upstream's own response decides.
+ * upstream supports; then nothing is refused here, and the upstream's own response decides.
  */
 export function checkCarried(
   admitted: Admitted,

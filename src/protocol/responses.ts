@@ -1,6 +1,5 @@
-// Classifies a message of an upstream by what the exchange waits for: the response to its request, a
-// supported notification, a server request, or a message that does not belong to it. Does not look at
-// content.
+// Classifies a message of an upstream by what the gateway expects: the response to its request, a supported
+// notification, a server request, or a message that does not belong to it. Does not look at content.
 // Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, base protocol, results.
 
 import type { MethodRule } from './admitted-request.js';
@@ -17,7 +16,7 @@ import { findMethod, isSubscriptionNotification } from './methods.js';
 import { DEFINED_RESULT_MEMBERS, isMisspelt } from './params.js';
 import { TASK_SESSION_VERSION } from './tasks.js';
 
-/** The response that an exchange waits for. On a stream that no request opened, `id` is undefined. */
+/** The response that is expected. On a stream that no request opened, `id` is undefined. */
 export type Expectation = {
   readonly era: Era;
   readonly id: RequestId | undefined;
@@ -32,7 +31,7 @@ export type Expectation = {
 
 export type UpstreamMessage =
   | { readonly kind: 'own-result'; readonly result: JsonObject }
-  /** A result that asks for input first; what it asks for is not looked at here. */
+  /** A result that requires input first; its input requests are not checked here. */
   | { readonly kind: 'own-question'; readonly result: JsonObject }
   /** The outcome comes later: the result is the task that will deliver it. */
   | { readonly kind: 'own-task'; readonly result: JsonObject }

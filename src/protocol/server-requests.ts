@@ -1,8 +1,8 @@
-// Server requests: sampling, elicitation in its two modes, and roots. Tells them apart, reads which ones a
+// Server requests: sampling, elicitation in its two modes, and roots. Identifies them, reads which ones a
 // client declares, and reads the input requests that take their place in 2026. Whether one is allowed, and
 // its content, is checked elsewhere.
-// Source: MCP 2025-11-25, sampling, elicitation (modes), roots; lifecycle, capability negotiation; MCP
-// 2026-07-28, sampling, elicitation, roots, multi-round-trip requests (InputRequiredResult).
+// Source: MCP 2025-11-25, sampling, elicitation (modes), roots; lifecycle, capability negotiation;
+// MCP 2026-07-28, sampling, elicitation, roots, multi-round-trip requests (InputRequiredResult).
 
 import { foldName } from '../text/case-folding.js';
 import { isObject, type Json, type JsonObject, type ServerRequestName } from './jsonrpc.js';

@@ -52,7 +52,7 @@ export function inOnePiece(body: Body): Uint8Array | string {
 
 /**
  * Signals that the client has left. Behaves as an AbortController at a small part of its cost: one is made
- * for every exchange, and few are ever used. Listeners are called once, in order, and then dropped.
+ * for every request, and few are ever used. Listeners are called once, in order, and then dropped.
  */
 export class Leaving implements LeaveSignal {
   #listeners: LeaveListener[] | undefined;
@@ -88,7 +88,7 @@ export class Leaving implements LeaveSignal {
 
   /** Called before the first listener is added: before that nothing needs to be watched. */
   protected watch(): void {
-    // Whoever calls abort() directly has nothing to watch.
+    // Not needed where abort() is called directly.
   }
 }
 
@@ -151,9 +151,9 @@ export type Incoming = {
    */
   readonly isProofUsed?: boolean;
   /**
-   * Takes one of the concurrency slots of the upstream for as long as this exchange runs; false if none is
-   * left. Called only after the caller is authenticated, so that nobody else can fill the slots. `backend`
-   * names the upstream if the path is that of an aggregate.
+   * Takes one of the concurrency slots of the upstream for as long as this request runs; false if none is
+   * left. Called only after the caller is authenticated, so that unauthenticated clients cannot fill the
+   * slots. `backend` names the upstream if the path is that of an aggregate.
    */
   enter(backend?: string): boolean;
   /** Aborted when the client's connection ends before the response does. */
@@ -170,7 +170,7 @@ export type ResponseHeaders = { readonly [name: string]: string };
 export interface Outgoing {
   /** True once the client is gone or the response has ended. */
   readonly isClosed: boolean;
-  /** Adds a header to the response, whatever sends it. Must be called before the response begins. */
+  /** Adds a header to the response, regardless of which code sends it. Must be called before the response begins. */
   also(name: string, value: string): void;
   /** Sends a complete response. An empty body has no content type. */
   send(status: number, headers: ResponseHeaders, body: Body): void;
@@ -189,7 +189,7 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   readonly isLagging: boolean;
   /** Aborted when the stream of the session ends. */
   readonly signal: LeaveSignal;
-  /** The responses that arrive outside of any exchange. */
+  /** The responses that arrive after the POST of their request has ended. */
   readonly awaited: AwaitedResponses | undefined;
 };
 
@@ -225,7 +225,7 @@ export type UpstreamResponse = {
   hold?(bytes: number): undefined | Promise<'held' | 'overloaded'>;
   /** Nothing more is needed: the little that is left is dropped, and the socket is used again. */
   release(): void;
-  /** Abandons the exchange: the socket is closed, which is how the 2026 era cancels. */
+  /** Abandons the request: the socket is closed, which is how the 2026 era cancels. */
   abort(): void;
 };
 
@@ -243,12 +243,13 @@ export type ForwardOutcome =
   | { readonly kind: 'fault'; readonly reason: ForwardError };
 
 /**
- * Why nothing was sent. `asked-elsewhere`: the message concerns an exchange that another replica runs or ran.
- * `store-unavailable`: the replicas could not be notified. `overloaded`: the caller has too much in flight.
+ * Why nothing was sent. `asked-elsewhere`: the message concerns a request that another replica handles or
+ * handled. `store-unavailable`: the replicas could not be notified. `overloaded`: the caller has too much in
+ * flight.
  */
 type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
 
-/** The outcome of a message that may concern an exchange of another replica, or that was not sent at all. */
+/** The outcome of a message that may concern a request of another replica, or that was not sent at all. */
 export type RoutedOutcome =
   | ForwardOutcome
   | { readonly kind: 'fault'; readonly reason: UnsentError };

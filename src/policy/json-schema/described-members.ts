@@ -174,7 +174,7 @@ function searchReadItems(
   return undefined;
 }
 
-/** RFC 6901 §3. */
+/** Appends a name to a pointer (RFC 6901 §3). */
 function pointerTo(pointer: string, name: string): string {
   return `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }

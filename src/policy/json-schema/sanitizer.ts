@@ -1,10 +1,10 @@
 // Makes the vetted copy of a JSON Schema: only known keywords, at positions where schemas belong. Schemas
 // come from hostile upstreams, so whatever could fetch, name globally, run asynchronously or mean something
-// to the validator alone is not copied. Also refuses schemas that apply endlessly many schemas at one
-// position of a value: loops that never advance, and combinations that multiply. Decides nothing about
+// to the validator alone is not copied. Also refuses schemas that apply an unbounded number of subschemas at
+// one position of a value, by loops that never advance or combinations that multiply. Decides nothing about
 // values.
-// Source: JSON Schema 2020-12 core §7.1, §8 and §10, draft-07; MCP, JSON Schema usage (no network references,
-// bounded complexity).
+// Source: JSON Schema 2020-12 core §7.1, §8, §10 and §10.2, draft-07; MCP, JSON Schema usage (no network
+// references, bounded complexity).
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 

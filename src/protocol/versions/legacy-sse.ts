@@ -36,8 +36,8 @@ export const NO_LEGACY_SSE_HERE =
 const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
 
 /**
- * True for a GET by which a client probes for this transport: it has no header of a later one (MCP
- * 2025-11-25, transports, backwards compatibility).
+ * True for a GET by which a client probes for this transport: it has no header of a later one
+ * (MCP 2025-11-25, transports, backwards compatibility).
  */
 export function probesForLegacySse(headers: HeaderMap): boolean {
   const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
