@@ -71,7 +71,7 @@ type ReplyReading = {
 
 /**
  * Reads a client's reply to a server request, or returns an error if no such request is pending. The id must
- * have been given out in the very session that the reply names. The reply is then checked and forwarded under
+ * have been issued in the very session that the reply names. The reply is then checked and forwarded under
  * the method rule and target of the server request, and an edit restores the server's own id.
  * Source: MCP 2025-11-25, transports (sending messages to the server: responses); docs/contract.md §10
  * (sealed values).
@@ -278,7 +278,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   });
 }
 
-/** INVARIANT: the only cast to Admitted in the program. */
+// INVARIANT: the only cast to Admitted in the program.
 function admit(message: { readonly [key in Exclude<keyof Admitted, symbol>]: Admitted[key] }) {
   return message as Admitted;
 }
@@ -352,7 +352,10 @@ function isAmbiguous(text: string): boolean {
   });
 }
 
-/** In legacy SSE any replica may receive the message, and only the one with the stream knows what was declared. */
+/**
+ * In legacy SSE any replica may receive the message, and only the one with the stream knows what was
+ * declared; so the grants decide.
+ */
 function mayNotifyRoots(input: AdmissionInput, { era, session }: Classified): boolean {
   if (era === '2024') return input.grants?.().roots === true;
   return session?.allowedServerRequests?.includes('roots') === true;

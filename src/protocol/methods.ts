@@ -116,7 +116,7 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set([
 
 /**
  * Methods that some revision defines and the gateway refuses, by sender. Server requests never become tasks
- * here: that capability is not declared to clients, so no client has a task that a server could ask about.
+ * here: the tasks capability of clients is removed, so no client has a task that a server could ask about.
  */
 export const REFUSED: readonly Pick<MethodRule, 'method' | 'from'>[] = [
   { method: 'tasks/get', from: 'server' },

@@ -1,5 +1,5 @@
 // Reads bytes as JSON that every parser interprets alike, and locates and edits values in the same text by
-// spans. Never serializes what was received again: all that is not edited is forwarded byte for byte.
+// spans. Never re-serializes what was received: everything that is not edited is forwarded byte for byte.
 // Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3; JSON-RPC 2.0 §4 and §5.
 
 import type { TextEdit } from '../admitted-request.js';

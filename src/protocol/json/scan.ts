@@ -147,7 +147,7 @@ function step(scan: Scan, code: number): JsonError | undefined {
     case CLOSE_BRACKET:
       return close(scan);
     case COMMA:
-      // Scalars are separated by commas, so many of them are checked against the cap here.
+      // Every further scalar needs a comma, so the cap on scalars is checked here.
       if (scan.values > scan.maxValues) return 'too-many-values';
       scan.isNameNext = scan.isObject[scan.depth] === true;
       scan.at++;
