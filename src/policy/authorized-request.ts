@@ -1,5 +1,5 @@
-// The last station before a message may leave: what the allow still owes is met here, and only here a
-// Cleared is made, which is all that forwarding accepts. The only station that asks the store.
+// Enforces the obligations of an allow that must be met before a message is forwarded. Only here an
+// AuthorizedRequest is made, which is all that forwarding accepts. The only stage that uses the limit store.
 // ARCHITECTURE.md, "Types hold the order"; docs/contract.md §4, law 3.
 
 import type { Admitted, TaskFacts } from '../protocol/admitted-request.js';
@@ -10,15 +10,15 @@ import type { Principal } from './principal.js';
 
 declare const authorizedBrand: unique symbol;
 
-/** What must hold of the answer, of all that the allow owes. */
+/** The obligations of an allow that its response must meet. */
 export type ResponseObligations = {
-  /** The least of all caps, in bytes. */
+  /** The smallest of all caps, in bytes. */
   readonly maxResultBytes: number | undefined;
   /** Names of inspection profiles; all of them apply. */
   readonly profiles: readonly string[];
 };
 
-/** A message that every station has let through. Made only here. */
+/** A message that has passed every stage. Made only here. */
 export type AuthorizedRequest<M extends Message = Message> = {
   readonly [authorizedBrand]: true;
   readonly admitted: Admitted<M>;
@@ -30,8 +30,8 @@ export type AuthorizedRequest<M extends Message = Message> = {
 export type EnforcePorts = { readonly limits: LimitStore };
 
 /**
- * Meets the obligations of an allow. Answers at once where the store does, so that a caller need not
- * wait: test for a promise before awaiting. A store that fails refuses.
+ * Enforces the obligations of an allow. Returns synchronously if the store does, so that a caller need not
+ * wait: test for a promise before awaiting. A store that fails is a refusal.
  */
 export function enforce<M extends Message>(
   allow: Allow,
@@ -46,12 +46,12 @@ export function enforce<M extends Message>(
   return deny ?? authorize(allow, admitted, principal);
 }
 
-/** The answer to a question was counted when the question was asked. */
+/** A reply to a server request was counted when the request was made. */
 function isReply({ message }: Admitted): boolean {
   return message.kind === 'result' || message.kind === 'error';
 }
 
-/** INVARIANT: the only cast to Cleared in the program. */
+// INVARIANT: the only cast to AuthorizedRequest in the program.
 function authorize<M extends Message>(
   allow: Allow,
   admitted: Admitted<M>,
@@ -71,7 +71,8 @@ const NO_RESPONSE_OBLIGATIONS: ResponseObligations = Object.freeze({
 });
 
 /**
- * The obligations that are met while the answer passes, gathered; of a task those too that its call left.
+ * Collects the obligations that the response must meet; for a request about a task, also those of the call
+ * that created it.
  */
 export function responseObligationsOf(
   allow: Allow,
@@ -82,7 +83,7 @@ export function responseObligationsOf(
   const profiles: string[] = [...(task?.profiles ?? [])];
   for (const obligation of allow.obligations) {
     switch (obligation.kind) {
-      // Limits are met before; what is captured is on record since the decision.
+      // Limits are enforced before; captured arguments were recorded with the decision.
       case 'rate':
       case 'capture':
         break;

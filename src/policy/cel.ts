@@ -1,5 +1,7 @@
-// Reads a parsed `when` expression before it may run: which names it uses, what it reads, what it costs.
-// The CEL library finds unknown names only while evaluating, so they are found here. Evaluates nothing.
+// Compiles `when:` expressions in CEL and evaluates them. An expression is vetted before it may run: which
+// names it uses, what it reads, what it costs; the CEL library finds unknown names only while evaluating, so
+// they are found here. An evaluation that fails, or does not end in true or false, is an error value; nothing
+// throws. Numbers of arguments are doubles.
 // Source: CEL language definition, "Macros" and "Standard definitions"; docs/contract.md §4, laws 5 and 7.
 
 import { type CelInput, celEnv, celMap, isCelError, parse, plan } from '@bufbuild/cel';
@@ -11,15 +13,14 @@ import type { Principal } from './principal.js';
 
 type Expr = ReturnType<typeof parse>['expr'];
 
-/** What an expression reads. */
 export type ExpressionReads = {
-  /** Paths into `args`; the empty path is all of them. Ends where an index is not a literal name. */
+  /** Paths into `args`; the empty path means all of them. A path ends where an index is not a literal name. */
   readonly argumentPaths: readonly (readonly string[])[];
-  /** Those of them whose value is read. */
+  /** Those whose value is read. */
   readonly valuePaths: readonly (readonly string[])[];
-  /** Paths of which has() or `in` asks only whether they are there. */
+  /** Paths whose presence alone is tested, by has() or `in`. */
   readonly testedPaths: readonly (readonly string[])[];
-  /** Top-level arguments that are read, and for which no has() or `in` asks first. */
+  /** Top-level arguments that are read without a test by has() or `in`. */
   readonly unguarded: readonly string[];
   readonly readsUri: boolean;
   readonly readsAnnotations: boolean;
@@ -35,7 +36,7 @@ const MEMBERS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 const VARIABLES = ['args', 'uri', 'principal', 'tool'];
 const TYPES = new Set('bool bytes double int list map null_type string type uint'.split(' '));
-/** Constant in cost, or linear in operands that a comprehension may not repeat. */
+/** Operators of constant cost, or of a cost linear in operands that a comprehension may not repeat. */
 const OPERATORS = new Set(
   '_&&_ _||_ !_ _==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ _-_ _*_ _/_ _%_ -_ _[_] _?_:_ @not_strictly_false'.split(
     ' ',
@@ -59,9 +60,9 @@ class Refusal extends Error {
 
 type ExpressionPosition = {
   readonly locals: ReadonlySet<string>;
-  /** Inside a comprehension, its range included: another may not begin here. */
+  /** Inside a comprehension, including its range: another one may not begin here. */
   readonly isNested: boolean;
-  /** In a part that is repeated for each element. */
+  /** In a part that is evaluated once for each element. */
   readonly isRepeated: boolean;
 };
 
@@ -160,7 +161,7 @@ function visitComprehension(
 
 type Chain = { readonly root: Expr; readonly path: readonly string[]; readonly isTest: boolean };
 
-/** Unwinds `a.b["c"]` to its root and the literal names after it. */
+/** Resolves `a.b["c"]` to its root and the literal names after it. */
 function unwind(expr: Expr): Chain {
   const path: string[] = [];
   let isTest = false;
@@ -200,7 +201,7 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Findings
   }
   const written = root.exprKind.value.name;
   if (position.locals.has(written) || TYPES.has(written)) return;
-  // A leading dot names the variable of the environment even where a local one hides it.
+  // A leading dot names the variable of the environment even if a local one shadows it.
   const name = written.startsWith('.') ? written.slice(1) : written;
   if (!VARIABLES.includes(name)) {
     throw new Refusal('an unknown name is used', suggestName(name, VARIABLES));
@@ -252,7 +253,7 @@ function countReads(findings: Findings): number {
   return findings.paths.length + (findings.readsUri ? 1 : 0);
 }
 
-/** RE2 compilation is bounded for patterns of the policy, not for patterns of the caller. */
+/** The cost of compiling RE2 is bounded for patterns of the policy, not for patterns of the caller. */
 function vetMatches(operands: readonly Expr[]): void {
   const pattern = operands[1] === undefined ? undefined : literalText(operands[1]);
   if (pattern === undefined) throw new Refusal('the pattern of matches() must be a literal');
@@ -281,7 +282,7 @@ function visitOperands(
   findings.tested.push(asked);
 }
 
-/** `"name" in args.a` asks whether a member is there, and reads nothing of the others. */
+/** `"name" in args.a` tests whether a member is present, and reads none of the others. */
 function memberAsked(
   operands: readonly Expr[],
   { locals }: ExpressionPosition,
@@ -295,7 +296,7 @@ function memberAsked(
   return isArguments && !isTest ? [...path, text] : undefined;
 }
 
-/** `"name" in args` asks as has() does. */
+/** `"name" in args` tests for an argument as has() does. */
 function guardByMembership(operands: readonly Expr[], findings: Findings): void {
   const [name, container] = operands;
   const text = name === undefined ? undefined : literalText(name);
@@ -320,29 +321,25 @@ function vetArithmetic(operands: readonly Expr[]): void {
   }
 }
 
-// `when:` expressions in CEL: compiled and vetted once, evaluated on the facts of one question.
-// An evaluation that fails, or that does not end in true or false, is an error and a value; nothing throws.
-// Numbers of arguments are doubles. Source: CEL language definition; docs/contract.md §4, laws 5 and 7.
-
-/** Longest expression, in characters. */
+/** Maximum length of an expression, in characters. */
 const MAX_EXPRESSION_CHARS = 2048;
-/** Most bytes of arguments, as JSON text in UTF-8, that an expression sees. */
+/** Maximum size of the arguments that an expression may read: bytes of their JSON text in UTF-8. */
 const MAX_ARGUMENT_BYTES = 16 * 1024;
-/** Most values in the arguments that an expression sees, nested ones counted. */
+/** Maximum number of values in the arguments that an expression may read, nested ones included. */
 const MAX_ARGUMENT_VALUES = 2000;
 
 export type Holding = 'holds' | 'fails' | 'error';
 
-/** What a question offers to expressions. Prepared at most once a question, when first needed. */
+/** The values that a policy query offers to expressions. Converted at most once per query, when first needed. */
 export type ExpressionFacts = {
   readonly principal: Principal;
   readonly upstream: string;
   /** Name of the tool or prompt; empty for resources and templates. */
   readonly name: string;
-  /** From the pin only (docs/contract.md §4, law 7). */
+  /** Taken from the pin only (docs/contract.md §4, law 7). */
   readonly annotations: JsonObject;
   readonly args: JsonObject;
-  /** The normal form; undefined where the target is no resource, and reading it is an error. */
+  /** The normal form; undefined if the target is no resource, and then reading it is an error. */
   readonly uri: string | undefined;
 };
 
@@ -357,7 +354,7 @@ type ExpressionResult =
 
 const STRING_FUNCTIONS = new Set(['lowerAscii', 'upperAscii', 'trim']);
 
-/** Patterns are literals of policies, vetted at compilation; this only saves compiling them again. */
+/** Patterns are literals of policies, vetted at compilation; this cache only avoids compiling them again. */
 const compiledPatterns = new Map<string, LinearRegex>();
 const MAX_COMPILED_PATTERNS = 500;
 
@@ -411,7 +408,7 @@ type Bindings = { [variable: string]: CelInput };
 const bindingsByFacts = new WeakMap<ExpressionFacts, Bindings>();
 const mapsByPrincipal = new WeakMap<Principal, CelInput>();
 
-/** Throws where the arguments exceed what expressions may see, each time anew. */
+/** Throws if the arguments exceed what expressions may read; nothing is cached then, so it throws each time. */
 function bindingsOf(facts: ExpressionFacts): Bindings {
   const known = bindingsByFacts.get(facts);
   if (known !== undefined) return known;
@@ -443,7 +440,8 @@ function principalMap(principal: Principal): CelInput {
   const known = mapsByPrincipal.get(principal);
   if (known !== undefined) return known;
   const { issuer, subject, client, scopes, claims } = principal;
-  // Unknown groups are absent, so that whatever reads them is an error and not an answer (docs/contract.md §4, law 5).
+  // Unknown groups are absent, so that reading them is an error instead of a result (docs/contract.md §4,
+  // law 5).
   const groups = principal.areGroupsUnknown === true ? {} : { groups: principal.groups };
   const map = toMap({ issuer, subject, client, ...groups, scopes, claims: claims as JsonObject });
   mapsByPrincipal.set(principal, map);
@@ -455,8 +453,8 @@ function toMap(value: JsonObject): CelInput {
 }
 
 /**
- * JSON as CEL values. The library's own conversion reads members such as `constructor` and `$typeName`
- * of plain objects as marks of its own, so none is handed over: objects become maps here.
+ * Converts JSON to CEL values. The library's own conversion interprets members of plain objects such as
+ * `constructor` and `$typeName`, so objects become maps here and the library never receives a plain object.
  */
 function convert(value: Json, count: { values: number }): CelInput {
   count.values += 1;
@@ -466,7 +464,7 @@ function convert(value: Json, count: { values: number }): CelInput {
   const members = new Map<string, CelInput>();
   for (const [name, member] of Object.entries(value)) members.set(name, convert(member, count));
   const map = celMap(members);
-  // The library takes a member that is null for absent; to policies it is present.
+  // The library treats a member that is null as absent; for policies it is present.
   Object.defineProperty(map, 'has', {
     value: (key: unknown) => typeof key === 'string' && members.has(key),
   });

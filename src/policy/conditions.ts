@@ -1,6 +1,8 @@
-// Whether the conditions of a rule hold for one call: its `args` and its `when`, over arguments of which the
-// definition describes what the rule reads. Values, never exceptions; what cannot be evaluated is an error for the caller to judge.
-// docs/contract.md §4, laws 5 and 7; ARCHITECTURE.md, "Bytes".
+// Evaluates the conditions of a rule, its `args` and its `when`, for one call, and determines which arguments
+// a rule reads. Only those must be described by the schema of the tool, and none of them may be present in a
+// second spelling; what cannot be determined exactly counts as read entirely. Errors are values for the
+// caller to handle, never exceptions.
+// Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
@@ -9,17 +11,13 @@ import type { ArgumentReads, PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Rule } from './rules.js';
 
-// Which members of the arguments a rule reads: its `args` and its `when`, as a tree of names. Only these
-// have to be described by the schema of the tool, and none of them may be there in a second spelling.
-// What cannot be told exactly counts as read whole. Source: docs/contract.md §4; JSON Schema 2020-12 core §10.
-
 type Tree = {
   readsAll: boolean;
   readonly members: Map<string, Tree>;
   items: Tree | undefined;
 };
 
-/** What the `args` and the `when` of a rule read, or undefined where they read no arguments. */
+/** Which arguments the `args` and the `when` of a rule read, as a tree of names; undefined if they read none. */
 export function collectReads(
   args: { readonly [name: string]: JsonObject | boolean },
   when: Pick<ExpressionReads, 'valuePaths' | 'testedPaths'> | undefined,
@@ -43,7 +41,7 @@ function memberOf(tree: Tree, name: string): Tree {
   return added;
 }
 
-/** Keywords that say nothing about the members of an object, or whose members are named one by one. */
+/** Keywords that read no members of an object by themselves. */
 const SHALLOW = new Set([
   ...'type title description default examples deprecated readOnly writeOnly'.split(' '),
   ...'$schema $id $anchor $comment $defs definitions format pattern minLength maxLength'.split(' '),
@@ -60,7 +58,7 @@ function addSchema(tree: Tree, schema: Json): void {
   }
 }
 
-/** Adds what a keyword reads; false where that may be any member. */
+/** Adds what a keyword reads; returns false if that may be any member. */
 type AddKeyword = (tree: Tree, value: Json) => boolean;
 
 const addInPlace: AddKeyword = (tree, value) => {
@@ -93,7 +91,7 @@ const addItems: AddKeyword = (tree, value) => {
   return true;
 };
 
-/** Those of which it is known what they read. Every other one may read everything. */
+/** The keywords whose reads are known. Any other keyword may read everything. */
 const KEYWORDS: ReadonlyMap<string, AddKeyword> = new Map([
   ...(['not', 'if', 'then', 'else'] as const).map((name) => [name, addInPlace] as const),
   ...(['allOf', 'anyOf', 'oneOf'] as const).map((name) => [name, addEach] as const),
@@ -104,7 +102,7 @@ const KEYWORDS: ReadonlyMap<string, AddKeyword> = new Map([
   ['enum', (_tree, value) => Array.isArray(value) && value.every(isScalar)],
 ]);
 
-/** A comparison with it is false for every object and every list, whatever they hold. */
+/** No object and no list equals a scalar, whatever it holds, so comparing with one reads no members. */
 function isScalar(value: Json): boolean {
   return typeof value !== 'object' || value === null;
 }
@@ -135,17 +133,20 @@ function seal({ readsAll, members, items }: Tree): ArgumentReads {
 const PLAIN = /^[a-z0-9]+$/;
 const NO_LETTER = /[^\p{L}\p{N}]/gu;
 
-/** Equal for names that lenient readers take for one: compatibility forms, case, and what separates words. */
+/**
+ * A form that is equal for names that a lenient reader could confuse: without compatibility forms, case and
+ * word separators.
+ */
 function normalizedName(name: string): string {
   if (PLAIN.test(name)) return name;
   const folded = foldName(name.normalize('NFKC')).replace(NO_LETTER, '');
   return folded === '' ? name : folded;
 }
 
-/** Members by which some languages set other members. */
+/** Members through which some languages set other members. */
 const INHERITED = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** True where a member could stand for one that is read, in a value of which no schema is known. */
+/** True if a member could be taken for one that is read, in a value without a known schema. */
 function hasAmbiguousName(value: Json, reads: ArgumentReads): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (!isObject(value)) {
@@ -170,27 +171,27 @@ export function mayStandFor(name: string, reads: ArgumentReads): boolean {
   return reads.fullyRead.has(member) || (path.endsWith(']') && reads.normalizedNames.has(member));
 }
 
-/** `filter.state`, `filter[state]`, `filter/state`; with nothing but an index behind it, up to its end. */
+/** `filter.state`, `filter[state]`, `filter/state`; if nothing but an index follows, the match includes it. */
 const PATH = /^([^.[\]/:]+)(?:\[\d*\]$|[.[/:])/;
 
-/** One call, as conditions see it. */
+/** One call, as the input of conditions. */
 export type Call = {
   readonly principal: Principal;
   readonly args: JsonObject;
-  /** What describes the arguments: the pin, or without pinning what the upstream listed. */
+  /** The definition that describes the arguments: the pin, or without pinning what the upstream listed. */
   readonly described: PinnedDefinition | undefined;
   /**
-   * True where what a rule reads must be described: the arguments of tools and prompts. Without pinning they
-   * are read as they come where nothing was listed under the name.
+   * Whether what a rule reads must be described: true for the arguments of tools and prompts. Without pinning
+   * it need not be if nothing was listed under the name.
    */
   readonly mustDescribe: boolean;
   readonly facts: ExpressionFacts;
-  /** By what is read; found when first asked for. */
+  /** Cached results, by what is read. */
   readonly undescribed: Map<ArgumentReads, boolean>;
 };
 
 type CallParts = Omit<Call, 'facts' | 'undescribed'> & {
-  /** What was approved, and nothing else. */
+  /** The approved definition only. */
   readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;
   readonly name: string;
@@ -199,7 +200,7 @@ type CallParts = Omit<Call, 'facts' | 'undescribed'> & {
 
 const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
-/** Prepares a call. Annotations come from the pin alone. */
+/** Prepares a call. Annotations come from the pin only. */
 export function prepareCall(parts: CallParts): Call {
   const { principal, args, pinned, described, mustDescribe, upstream, name, uri } = parts;
   const annotations = pinned?.definition['annotations'];
@@ -220,7 +221,7 @@ export function prepareCall(parts: CallParts): Call {
   };
 }
 
-/** Whether `args` and `when` of a rule hold. `args` first: `when` may rely on what they guarantee. */
+/** Evaluates `args` and `when` of a rule. `args` first: `when` may rely on what they guarantee. */
 export function holdsFor(rule: Rule, call: Call): Holding {
   for (const { name, schema } of rule.args) {
     const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
@@ -230,16 +231,16 @@ export function holdsFor(rule: Rule, call: Call): Holding {
 }
 
 /**
- * As `holdsFor`, for rules that grant: one that reads arguments holds only where what it reads is described,
- * so that the upstream finds under these names what the rule found.
+ * Like `holdsFor`, for rules that grant. A rule that reads arguments holds only if what it reads is
+ * described, so that the upstream finds under these names what the rule found.
  */
 export function grantsFor(rule: Rule, call: Call): Holding {
   return readsUndescribed(rule, call) ? 'fails' : holdsFor(rule, call);
 }
 
 /**
- * True where the arguments have a member that the rule reads and that the definition does not describe, or
- * one that could stand for such a member.
+ * True if the arguments have a member that the rule reads and the definition does not describe, or one that
+ * could be taken for such a member.
  */
 export function readsUndescribed({ reads }: Rule, call: Call): boolean {
   if (reads === undefined) return false;
@@ -265,7 +266,7 @@ function findUndescribed({ args, described, mustDescribe }: Call, reads: Argumen
   });
 }
 
-/** Names of a prompt's arguments: prompts list them where tools have a schema (MCP, prompts). */
+/** The names of a prompt's arguments, which prompts list where tools have a schema (MCP, prompts). */
 export function promptArguments(definition: JsonObject): ReadonlySet<string> {
   const listed = definition['arguments'];
   const names = new Set<string>();

@@ -1,6 +1,6 @@
-// May this caller do this? The one function that answers, for lists and for calls alike: a list is a
-// question whose arguments are unknown. The order of the checks is the order of docs/contract.md §6, and what is
-// hidden is settled before anything reads a pin. Asks no store and no clock. An error is a deny.
+// Decides policy queries, for lists and for calls alike: a list is a query with unknown arguments. The checks
+// are in the order of docs/contract.md §6, and whether something is hidden is determined before any pin is
+// read. Uses no store and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { type Call, grantsFor, holdsFor, prepareCall, readsUndescribed } from './conditions.js';
@@ -31,10 +31,11 @@ import {
   type TargetKind,
 } from './rules.js';
 
-// Sentences that a model can act on when its call is refused. Built from positions and names of schemas
-// and rules; never from values or names that came over the wire.
-
-/** For arguments that do not satisfy the approved schema. */
+/**
+ * Advice for arguments that do not satisfy the approved schema. All advice is a sentence that a model can act
+ * on, built from positions and names of schemas and rules; never from values or names that came over the
+ * wire.
+ */
 function adviseErrors(errors: readonly SchemaError[]): string {
   const sentences = errors.map(({ pointer, message }) =>
     pointer === '' ? `The arguments: ${message}.` : `The argument at ${pointer}: ${message}.`,
@@ -47,7 +48,7 @@ const UNDESCRIBED_ADVICE =
 
 const NOT_ALLOWED_ADVICE = 'A rule of this gateway does not allow these arguments.';
 
-/** For arguments that no alternative allows: the first argument of the first alternative that fails. */
+/** Advice for arguments that no alternative allows: the first argument of the first alternative that fails. */
 function adviseAlternatives(rules: readonly AllowRule[], call: Call): string {
   const rule = rules[0];
   for (const { name, schema } of rule?.args ?? []) {
@@ -62,10 +63,6 @@ function adviseAlternatives(rules: readonly AllowRule[], call: Call): string {
   return NOT_ALLOWED_ADVICE;
 }
 
-// What an allow still owes: the limits of the alternative that is recorded, and what every matching
-// require rule adds. The strictest hold: the least bytes, all profiles, all captures, all rates.
-// docs/contract.md §4, law 3.
-
 const NONE: readonly Obligation[] = Object.freeze([]);
 const NOTHING: readonly string[] = Object.freeze([]);
 
@@ -74,7 +71,11 @@ function chooseAlternative(holding: readonly AllowRule[]): AllowRule | undefined
   return holding.find((rule) => rule.limit === undefined) ?? holding[0];
 }
 
-/** The obligations of an allow, in an order that depends on nothing but the rules. */
+/**
+ * The obligations of an allow: the limits of the alternative that is recorded, and what every matching
+ * require rule adds. The strictest apply: the smallest number of bytes, all profiles, all captures, all
+ * rates. Their order depends on the rules alone. docs/contract.md §4, law 3.
+ */
 function collectObligations(
   alternative: AllowRule,
   requires: readonly RequireRule[],
@@ -93,23 +94,18 @@ function collectObligations(
   return obligations;
 }
 
-/** Every pointer that one of the rules names, once, in their order. */
+/** All pointers that the rules name, each once, sorted. */
 function pointersOf(requires: readonly RequireRule[]): readonly string[] {
   return [...new Set(requires.flatMap(({ captures }) => captures))].sort();
 }
 
-/** What the record keeps of the arguments, by this decision. */
+/** The pointers to the arguments whose values the record keeps under this decision. */
 export function capturedBy(decision: Decision): readonly string[] {
   if (decision.verdict === 'deny') return decision.captures ?? NOTHING;
   for (const obligation of decision.obligations)
     if (obligation.kind === 'capture') return obligation.pointers;
   return NOTHING;
 }
-
-// Whether a caller may still have to do with a task, by the tool whose call began it. That call was decided
-// with its arguments; here they are gone, so that what reads them has no say any more, and everything else
-// is asked again: who, what, scopes, conditions on the caller. Limits count calls, not looks at one.
-// docs/contract.md §4; MCP 2025-11-25, tasks (security); the Tasks extension.
 
 type TaskVerdict =
   | {
@@ -121,7 +117,13 @@ type TaskVerdict =
 
 const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 
-/** Judges the rules of the tool, of which those that grant have their scopes. */
+/**
+ * Decides whether a caller may still use a task, by the rules of the tool whose call created it; the caller
+ * has the scopes of the `entitled` ones. The call was decided with its arguments. They are gone here, so
+ * conditions on them are not evaluated any more, and everything else is evaluated again: caller, target,
+ * scopes, conditions on the caller. Limits count calls, not requests about a task.
+ * docs/contract.md §4; MCP 2025-11-25, tasks (security); the Tasks extension.
+ */
 function evaluateTaskRules(
   { denies, requires }: Pick<Candidates, 'denies' | 'requires'>,
   entitled: readonly AllowRule[],
@@ -147,22 +149,23 @@ function evaluateTaskRules(
   return { kind: 'allow', rule: chosen, obligations };
 }
 
-/** Of a rule that restricts, what it says without arguments; one that reads them has been asked. */
+/** The result of a restricting rule without arguments; one that reads them was evaluated for the call. */
 function holdsWithout(rule: Rule, call: Call): ReturnType<typeof holdsFor> {
   return readsArguments(rule) ? 'fails' : holdsFor(rule, call);
 }
 
-/** Longest name that is looked up, in characters; URIs have their own bound. */
+/** Maximum length of a name that is looked up, in characters; URIs have a bound of their own. */
 const MAX_NAME_CHARS = 1024;
 
 /**
- * Recorded where a verified principal uses the protocol itself: sessions, discovery, ping (docs/contract.md §4, law 1).
+ * Recorded when a verified principal uses the protocol itself: sessions, discovery, ping
+ * (docs/contract.md §4, law 1).
  */
 const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
 
 /**
- * Decides one question under one set of policies. Total: never throws, never waits.
- * An allow for unknown arguments says that the thing is listed and owes nothing; it is no leave to call.
+ * Decides one query under one set of policies. Never throws and never waits. An allow for unknown arguments
+ * means that the target is listed. It has no obligations and does not permit a call.
  * Source: docs/contract.md §4 (laws 1 to 7) and §6.
  */
 export function decide(policies: PolicySet, query: PolicyQuery): Decision {
@@ -174,8 +177,8 @@ export function decide(policies: PolicySet, query: PolicyQuery): Decision {
 }
 
 /**
- * Decides a request that is to be sent on. A request is never decided as a list is: where its method
- * carries no arguments they are none, not unknown, so that scopes and conditions are asked for.
+ * Decides a request that is to be forwarded. A request is never decided like a list: if its method has no
+ * arguments, they are empty and not unknown, so that scopes and conditions are checked.
  */
 export function decideRequest(policies: PolicySet, query: PolicyQuery): Decision {
   return query.args === 'unknown'
@@ -185,7 +188,7 @@ export function decideRequest(policies: PolicySet, query: PolicyQuery): Decision
 
 export const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
-/** No pin is asked where the caller of `isListed` has none to offer. */
+/** A catalog without pins, for callers of `isListed` that have none. */
 export const NO_CATALOGUE: Omit<Catalogue, 'upstream'> = {
   mode: 'off',
   isStopped: false,
@@ -194,7 +197,7 @@ export const NO_CATALOGUE: Omit<Catalogue, 'upstream'> = {
   instructions: undefined,
 };
 
-/** Whether the caller sees this in a list (docs/contract.md §4, law 2). Without a catalogue, by policy alone. */
+/** Whether the caller sees the target in a list (docs/contract.md §4, law 2). Without a catalog, by policy alone. */
 export function isListed(
   policies: PolicySet,
   principal: Principal,
@@ -206,7 +209,7 @@ export function isListed(
   return decide(policies, query).verdict === 'allow';
 }
 
-/** INVARIANT: the only cast to Allow in the program. */
+// INVARIANT: the only cast to Allow in the program.
 function allow(
   { policy, rule, groups }: Pick<Rule, 'policy' | 'rule' | 'groups'>,
   obligations: readonly Obligation[],
@@ -262,8 +265,8 @@ function evaluateCandidates(
 }
 
 /**
- * What is refused is recorded as what is allowed would be: with the arguments that rules name which match it.
- * One that cannot be evaluated counts as matching, for it refuses nothing here.
+ * A refusal is recorded as an allow would be: with the arguments that matching rules capture. A rule that
+ * cannot be evaluated counts as matching, because it refuses nothing here.
  */
 function captureRefused(
   refused: Deny,
@@ -286,12 +289,12 @@ function readSubject(target: Exclude<Target, { readonly kind: 'none' }>): Subjec
       return { kind: 'template', name: target.uriTemplate };
     case 'question':
       return target;
-    // What a task may do is what its tool may.
+    // A task is subject to the rules of its tool.
     case 'task':
       return target.tool === undefined ? undefined : { kind: 'tool', name: target.tool };
     case 'resource': {
       const name = normalizeUri(target.uri);
-      // What is pinned by its URI has one spelling; another one would be read past its pin.
+      // A resource that is pinned by its URI has one spelling; another spelling would bypass the pin.
       const isOdd = name === undefined || (isAppUri(name) && name !== target.uri);
       return isOdd ? undefined : { kind: 'resource', name };
     }
@@ -312,9 +315,9 @@ const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
 type Pin = {
   readonly refusal: Reason | undefined;
   readonly pinned: PinnedDefinition | undefined;
-  /** What describes the arguments. */
+  /** The definition that describes the arguments. */
   readonly described: PinnedDefinition | undefined;
-  /** What rules read must be described. */
+  /** Whether what rules read must be described. */
   readonly mustDescribe: boolean;
 };
 
@@ -326,7 +329,8 @@ const UNPINNED_KIND: Pin = {
 };
 
 /**
- * Questions and resources other than `ui://` are not pinned (docs/contract.md §5); a stopped upstream stops them too.
+ * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
+ * a stopped upstream stops them too.
  */
 function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   if (catalogue.isStopped) return { ...UNPINNED_KIND, refusal: 'tool-changed' };
@@ -358,7 +362,7 @@ function callOf(query: PolicyQuery, subject: Subject, args: JsonObject, pin: Pin
   });
 }
 
-/** Of a task nobody learns more than that there is none, but which scope its tool asks for. */
+/** Of a task the caller learns only that it does not exist, or which scope its tool requires. */
 function evaluateTask(candidates: Candidates, call: Call): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, call);
@@ -368,7 +372,7 @@ function evaluateTask(candidates: Candidates, call: Call): Decision {
     : deny(verdict.reason, false, verdict.rule);
 }
 
-/** The caller sees the thing: from here every refusal may say why. */
+/** The caller may see the target: every refusal from here on may state its reason. */
 function evaluateCall(candidates: Candidates, call: Call): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, call);
@@ -384,7 +388,7 @@ function checkArguments({ denies, requires }: Candidates, call: Call): Deny | un
   if (errors.length > 0) {
     return deny('arguments-invalid', true, undefined, { advice: adviseErrors(errors) });
   }
-  // A grant that reads arguments fails by itself; a restriction must not be slipped past.
+  // An allow rule that reads such a member fails by itself; a restricting rule must not be bypassed.
   const isUnread = (rule: Rule): boolean => readsUndescribed(rule, call);
   if (!denies.some(isUnread) && !requires.some(isUnread)) return undefined;
   return deny('arguments-invalid', true, undefined, { advice: UNDESCRIBED_ADVICE });
@@ -437,7 +441,7 @@ function applyRequires(chosen: AllowRule, requires: readonly RequireRule[], call
   return allow(chosen, collectObligations(chosen, binding));
 }
 
-/** RFC 6750 §3.1; names every scope of the alternative that lacks the fewest. */
+/** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */
 function denyForScope(rules: readonly AllowRule[], call: Call): Deny {
   const holding = rules.filter((rule) => grantsFor(rule, call) === 'holds');
   const [nearest] = [...(holding.length > 0 ? holding : rules)].sort(
@@ -452,16 +456,14 @@ function countMissing(rule: AllowRule, { principal }: Call): number {
   return missing;
 }
 
-// Whether a caller sees anything of a kind at all, so that a notice about its list concerns them. Drift
-// plays no part: whose only tool is hidden for a while must learn that it came back. Asks no store.
-// docs/contract.md §4, law 2; MCP 2026-07-28, subscriptions.
-
 /** The kinds that have a list of their own. */
 export type ListedKind = 'tool' | 'prompt' | 'resource';
 
 /**
- * True where policy lists something of the kind for this caller: a pinned name, or, of what is not
- * pinned by name, whatever an allow rule names.
+ * True if policy lists something of the kind for this caller, so that a notification about its list concerns
+ * them: a pinned name, or, if the kind is not pinned by name, whatever an allow rule names. Drift is ignored:
+ * a caller whose only tool is hidden for a while must learn that it is available again.
+ * docs/contract.md §4, law 2; MCP 2026-07-28, subscriptions.
  */
 export function listsKind(
   policies: PolicySet,

@@ -1,12 +1,12 @@
-// What a decision is: the two verdicts, what an allow still owes, and what is recorded of both.
-// There is no third state: an error is a deny.
+// The types of a decision: the two verdicts, the obligations of an allow, and what is recorded of both. There
+// is no third verdict: an error is a deny.
 
 import type { ProofError } from './principal.js';
 import type { Reason } from './reasons.js';
 
 declare const allowBrand: unique symbol;
 
-/** How often something may happen, and counted for whom. */
+/** How often something may happen, and per whom it is counted. */
 export type RateLimit = {
   readonly rule: string;
   readonly count: number;
@@ -14,7 +14,7 @@ export type RateLimit = {
   readonly per: 'subject' | 'client' | 'rule';
 };
 
-/** What an allow still owes before the message may leave. */
+/** What must be done before an allowed message is forwarded, or to its response. */
 export type Obligation =
   | { readonly kind: 'rate'; readonly limit: RateLimit }
   | { readonly kind: 'max-result-bytes'; readonly bytes: number }
@@ -32,7 +32,7 @@ export type Allow = {
   readonly obligations: readonly Obligation[];
 };
 
-/** A deny, with what its rendering needs. `listed` decides whether the caller learns the reason. */
+/** A deny, with what its rendering needs. `listed` determines whether the caller learns the reason. */
 export type Deny = {
   readonly verdict: 'deny';
   readonly reason: Reason;
@@ -43,12 +43,12 @@ export type Deny = {
   readonly groups?: readonly string[] | undefined;
   /** For `insufficient-scope`: every scope of the alternative with the fewest missing. */
   readonly scopes?: readonly string[];
-  /** A sentence that a model can act on. Built by us from schema positions and rule texts, never from traffic. */
+  /** A sentence that a model can act on. Built from schema positions and texts of rules, never from traffic. */
   readonly advice?: string;
   readonly retryAfterSeconds?: number;
-  /** JSON pointers into the arguments whose values the record keeps of what is refused, too. */
+  /** JSON pointers to the arguments whose values the record keeps for a refused call too. */
   readonly captures?: readonly string[];
-  /** For a refused login, where its challenge must speak of a proof of possession. */
+  /** For a failed authentication whose challenge must name an error of the proof of possession. */
   readonly proof?: ProofError;
 };
 

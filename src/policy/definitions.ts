@@ -1,5 +1,5 @@
-// What decisions know of definitions: their pin, whether it stands, and how to check arguments.
-// pins/ makes these values; decisions only read them.
+// The types of pinned definitions as decisions use them: the pin, its state, and the schemas that check
+// arguments. pins/ makes these values; decisions only read them.
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 
@@ -10,11 +10,11 @@ import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 export type PinKind = 'tool' | 'prompt' | 'template' | 'resource';
 
 /**
- * `approved`: pinned, approved, and last seen upstream exactly so. `pending`: in the lock file, not approved.
- * `unpinned`: not in the lock file. `changed`: seen upstream different from every approved definition.
- * `absent`: approved but not offered upstream at the last listing. `blocked`: by a reviewer.
- * `invalid`: approved, but unusable (hostile schema, invalid x-mcp-header).
- * `shadowed`: at an endpoint of several upstreams, where it looks like a definition of another one.
+ * `approved`: pinned, approved, and last listed by the upstream in exactly that form. `pending`: in the lock
+ * file, not approved. `unpinned`: not in the lock file. `changed`: listed in a form that differs from every
+ * approved one. `absent`: approved, but not in the last listing. `blocked`: by a reviewer. `invalid`:
+ * approved, but unusable (hostile schema, invalid x-mcp-header). `shadowed`: in an aggregate, where it looks
+ * like a definition of another backend.
  */
 export type PinState =
   | 'approved'
@@ -26,35 +26,38 @@ export type PinState =
   | 'invalid'
   | 'shadowed';
 
-/** One mistake in arguments or a result: positions and expectations, never the value. */
+/** One error in arguments or a result: position and expectation, never the value. */
 export type SchemaError = { readonly pointer: string; readonly message: string };
 
-/** Which members of a value are read by a rule. Made by policy/conditions.ts. */
+/** Which members of a value a rule reads. Made by policy/conditions.ts. */
 export type ArgumentReads = {
   /** Every member is read, at any depth. */
   readonly readsAll: boolean;
-  /** What is read of an object, by name; with nothing below, only that the member is there. */
+  /**
+   * What is read of an object, by name; an entry that reads nothing means that only the member's presence is
+   * tested.
+   */
   readonly members: ReadonlyMap<string, ArgumentReads>;
-  /** What is read of each item of a list. */
+  /** What is read of each item of an array. */
   readonly items: ArgumentReads | undefined;
-  /** The names of `members` and of what is read below them, without what spellings differ in. */
+  /** The names of `members` and of what is read below them, in one form for all their spellings. */
   readonly normalizedNames: ReadonlySet<string>;
-  /** Those of `members` of which every member or item is read, so that a path into them is too. */
+  /** Those of `members` of which every member or item is read, so that a path into them is read too. */
   readonly fullyRead: ReadonlySet<string>;
 };
 
-/** A compiled JSON Schema. `check` never throws and never runs longer than its caps allow. */
+/** A compiled JSON Schema. `check` never throws, and its caps bound how long it runs. */
 export type CompiledSchema = {
-  /** Empty when valid. At most eight faults. */
+  /** Empty if valid. At most eight errors. */
   check(value: Json): readonly SchemaError[];
   /**
-   * Pointer of the first member that is read and that the schema does not describe, or that could stand for
-   * one that is read. Without `reads`, every member at any depth is read.
+   * Pointer of the first member that is read and that the schema does not describe, or that could be taken
+   * for one that is read. Without `reads`, every member at any depth is read.
    */
   firstUndescribed(value: Json, reads?: ArgumentReads): string | undefined;
 };
 
-/** An approved definition, ready for decisions. Compilation is done once a digest, not once a request. */
+/** An approved definition, ready for decisions. Compiled once per digest, not once per request. */
 export type PinnedDefinition = {
   readonly kind: PinKind;
   readonly name: string;
@@ -62,17 +65,17 @@ export type PinnedDefinition = {
   readonly definition: JsonObject;
   readonly input: CompiledSchema | undefined;
   readonly output: CompiledSchema | undefined;
-  /** Property paths that `x-mcp-header` mirrors, by header name without the `Mcp-Param-` prefix. */
+  /** The property paths that `x-mcp-header` mirrors, with the header name after the `Mcp-Param-` prefix. */
   readonly mirrored: readonly { readonly header: string; readonly path: readonly string[] }[];
 };
 
-/** What stands for one name: its pin state and, where something is approved, the definition. */
+/** What is known of one name: its pin state and, if something is approved, the definition. */
 export type Standing = {
   readonly state: PinState;
   readonly pinned: PinnedDefinition | undefined;
   /** Without pinning, what the upstream listed last: it describes arguments and results, and approves nothing. */
   readonly listed?: PinnedDefinition | undefined;
-  /** Digest of what was last seen upstream. */
+  /** Digest of the definition that the upstream listed last. */
   readonly observed: string | undefined;
 };
 
@@ -85,11 +88,11 @@ export function definitionOf({ listed, pinned }: Standing): PinnedDefinition | u
 export interface Catalogue {
   readonly upstream: string;
   readonly mode: 'strict' | 'off';
-  /** Everything is stopped because of a drift (`onDrift: stop-upstream`). */
+  /** Everything is refused because of a drift (`onDrift: stop-upstream`). */
   readonly isStopped: boolean;
   standing(kind: PinKind, name: string): Standing;
   names(kind: PinKind): readonly string[];
-  /** Where a name stands in lists: as it was first listed. `undefined` for names that no listing showed. */
+  /** The position of a name in lists: the order of the first listing. `undefined` for names that were never listed. */
   rankOf?(kind: PinKind, name: string): number | undefined;
   /** The approved instructions text, if any. */
   readonly instructions: string | undefined;

@@ -1,36 +1,34 @@
-// Meets the rate obligations of an allow: one use of each limit, counted for whom the rule says.
-// Stops at the first that is used up; asks the store for nothing else. docs/contract.md §4 (`limits`) and §10.
+// Enforces the rate obligations of an allow: takes one use of each limit, and stops at the first that is
+// exhausted without asking the store for anything else. Also defines the ports of the stores that count uses;
+// state/ implements them. A store can only restrict: it refuses, or reports that it is unavailable.
+// docs/contract.md §4 (`limits`) and §10.
 
 import type { Allow, Deny, RateLimit } from './decision.js';
 import type { Principal } from './principal.js';
 
-// The port through which limits are counted. settle/ asks it, state/ implements it; types only.
-// A store can only take away: it says no, or that it could not be asked.
-
 export type LimitWindow = { readonly count: number; readonly windowMs: number };
 
-/** `unavailable`: the store could not be asked, and nothing may be concluded. */
+/** `unavailable`: the store could not be reached, and nothing may be concluded. */
 export type LimitOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly retryAfterMs: number }
   | 'unavailable';
 
 export interface LimitStore {
-  /** Counts one use under the key, unless `count` uses fell within the last `windowMs`. */
+  /** Counts one use under the key, unless `count` uses fell within the last `windowMs` milliseconds. */
   take(key: string, limit: LimitWindow): LimitOutcome | Promise<LimitOutcome>;
 }
 
-// What remembers that something was used, so that it is used once: proofs of possession, by a keyed hash.
-// The port alone; the memories behind it are in state/.
-
-/** True for the first use, false for every other; `unavailable` where nobody can tell, which lets nothing pass. */
+/** True for the first use, false for every other; `unavailable` if that cannot be determined, which is a refusal. */
 export type ReplayOutcome = boolean | 'unavailable';
 
+/** Remembers that something was used, so that it is accepted only once: proofs of possession, by a keyed hash. */
 export type ReplayStore = {
   /**
-   * Notes a use. `keyHash` is a keyed hash, never what was used; it need not be remembered past
-   * `expiresAtMs` (milliseconds since the epoch). `owner` says whose use it is: where room is bounded, no
-   * owner gets all of it. Of uses at the same time exactly one is the first. Never throws or rejects.
+   * Records a use. `keyHash` is a keyed hash, never the value that was used; it may be forgotten after
+   * `expiresAtMs` (milliseconds since the epoch). `owner` identifies whose use it is: where capacity is
+   * bounded, no owner can take all of it. Of concurrent uses exactly one is the first. Never throws or
+   * rejects.
    */
   useOnce(
     keyHash: string,
@@ -42,8 +40,8 @@ export type ReplayStore = {
 const MS_PER_SECOND = 1000;
 
 /**
- * Takes one use of every rate obligation, in their order. Undefined when all are met; a promise only
- * where the store answers with one. A store that cannot be asked refuses.
+ * Takes one use of every rate obligation, in their order. Undefined if all are met; a promise only if the
+ * store returns one. A store that is unavailable is a refusal.
  */
 export function meetLimits(
   allow: Allow,
@@ -79,8 +77,8 @@ function takeFrom(
 }
 
 /**
- * Who is counted together under a limit. A client is counted within its issuer, a subject too: equal
- * names of two issuers are two callers. The parts are quoted, so that none can imitate another.
+ * The key under which uses of a limit are counted together. Clients and subjects are counted within their
+ * issuer: equal names of two issuers are two callers. The parts are quoted, so that none can imitate another.
  */
 export function limitKey(limit: RateLimit, principal: Principal): string {
   switch (limit.per) {
@@ -109,7 +107,7 @@ function denyFor(counted: LimitOutcome, limit: RateLimit): Deny | undefined {
   };
 }
 
-/** The rule whose limit it is, which need not be the one that allows. */
+/** The rule that the limit belongs to, which need not be the one that allows. */
 function ruleOf({ rule }: RateLimit): { readonly policy: string; readonly rule: string } {
   const slash = rule.indexOf('/');
   return { policy: rule.slice(0, slash), rule: rule.slice(slash + 1) };

@@ -1,20 +1,18 @@
-// Patterns of policies: exact strings, `*` and `**` globs, and `re:` with an anchored RE2 expression.
-// Decides whether one name or one normalized URI matches; never folds case, never searches inside.
-// Matching is linear in text times pattern. Source: docs/contract.md §4, law 6.
+// Patterns of policies: exact strings, `*` and `**` globs, and `re:` with an anchored RE2 expression. A
+// pattern matches a complete name or normalized URI; it never folds case and never searches inside. Matching
+// takes time linear in text times pattern, never backtracks and never throws; schemas and CEL expressions use
+// the same regular expressions.
+// Source: RE2 syntax; docs/contract.md §4, law 6.
 
 import { RE2JS } from 're2js';
 
-// Regular expressions whose time is linear in the text (RE2), for patterns that meet traffic.
-// Never backtracks and never throws while matching. Used by policies, schemas and expressions.
-// Source: RE2 syntax; docs/contract.md §4, law 6.
-
-/** Longest pattern that is compiled, in characters. */
+/** Maximum length of a pattern that is compiled, in characters. */
 const MAX_PATTERN_CHARS = 1024;
 
-/** Largest program a pattern may become, in RE2 instructions: bounds the cost a character. */
+/** Maximum size of a compiled pattern, in RE2 instructions: bounds the cost per character. */
 const MAX_PATTERN_INSTRUCTIONS = 5000;
 
-/** A compiled pattern. `test` finds it anywhere in the text, `testWhole` wants the whole text. */
+/** A compiled pattern. `test` searches the text, `testFull` must match all of it. */
 export type LinearRegex = {
   test(text: string): boolean;
   testFull(text: string): boolean;
@@ -46,7 +44,7 @@ export function compileLinear(pattern: string): LinearRegexResult {
   }
 }
 
-/** A pattern of JSON Schema (ECMA-262) in RE2 spelling: `\\/`, named groups. Semantics are RE2's. */
+/** Translates a pattern of JSON Schema (ECMA-262) to RE2 syntax: `\\/`, named groups. The semantics are RE2's. */
 export function toRe2Syntax(pattern: string): string {
   try {
     return RE2JS.translateRegExp(pattern);
@@ -55,10 +53,10 @@ export function toRe2Syntax(pattern: string): string {
   }
 }
 
-/** Longest glob, in characters. */
+/** Maximum length of a glob, in characters. */
 const MAX_GLOB_CHARS = 512;
 
-/** `name`: `*` crosses everything. `path`: `*` stays within a segment between slashes, `**` does not. */
+/** `name`: `*` matches any characters. `path`: `*` stays within a segment between slashes, `**` does not. */
 export type PatternSpace = 'name' | 'path';
 
 export type Pattern =
@@ -71,12 +69,11 @@ type PatternResult =
 
 const REGEX_PREFIX = 're:';
 
-/** True when the text is neither a glob nor a `re:` pattern. */
+/** True if the text is neither a glob nor a `re:` pattern. */
 export function isExactPattern(text: string): boolean {
   return !text.startsWith(REGEX_PREFIX) && !text.includes('*');
 }
 
-/** Compiles one pattern of a policy. */
 export function compilePattern(text: string, space: PatternSpace): PatternResult {
   if (text.startsWith(REGEX_PREFIX)) return compileRegexPattern(text);
   if (isExactPattern(text)) return { ok: true, pattern: { kind: 'exact', text } };
@@ -86,7 +83,7 @@ export function compilePattern(text: string, space: PatternSpace): PatternResult
   return { ok: true, pattern: { kind: 'pattern', text, matches: compileGlob(text, space) } };
 }
 
-/** True when the pattern matches the candidate, wholly. */
+/** True if the pattern matches the complete candidate. */
 export function matchesPattern(pattern: Pattern, candidate: string): boolean {
   return pattern.kind === 'exact' ? pattern.text === candidate : pattern.matches(candidate);
 }
@@ -147,7 +144,7 @@ function isWithinSegment(candidate: string, start: number, end: number): boolean
 }
 
 /**
- * Walks the tokens once over the set of positions where the part before may end. A star that crosses
+ * Walks the tokens once over the set of positions where the preceding token may end. A star that crosses
  * slashes needs only the earliest of them; every step is one pass over the text.
  */
 function matchesMiddle(

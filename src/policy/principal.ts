@@ -1,38 +1,36 @@
-// Who calls: the verified caller. The type is here so that pure decisions can read it;
-// only auth/principal.ts may make one (an architecture test reads the casts).
-
-// On whose behalf something leaves for an upstream: the verified caller, the decision it belongs to, and
-// the token that was presented, as a thing that can be carried and not read. Only the token exchange
-// opens it (an architecture test reads who does). Decides nothing.
+// The verified caller, and the caller together with its token, on whose behalf requests are sent to an
+// upstream. The type is here so that pure decisions can read it; only auth/principal.ts makes one. The token
+// can be carried but not read: only the token exchange opens it. An architecture test checks both.
 // MCP security best practices (token passthrough); RFC 8693 §2.1.
 
-/** Only this file can name the member: no serializer visits it, and no other code reads it. */
+/** Private to this file, so that no serializer visits the member and no other code can read it. */
 const TOKEN = Symbol('subject token');
 
-/** The caller's token, closed: it shows in no text, no JSON and no log. */
+/** The caller's token in a form that appears in no text, no JSON and no log. */
 type SubjectToken = { readonly [TOKEN]: string };
 
+/** On whose behalf requests are sent to an upstream, and under which decision. */
 export type Caller = {
   readonly principal: Principal;
-  /** The decision id of the exchange. */
+  /** The decision id of the request. */
   readonly decisionId: string;
-  /** Absent once nothing more may be exchanged for it: what is at hand must do. */
+  /** Undefined once it may not be exchanged any more: only credentials that were already obtained can be used. */
   readonly token: SubjectToken | undefined;
-  /** How often something was signed for it, so that no two assertions share an id. */
+  /** How many assertions were signed for the caller, so that no two share an id. */
   signed: number;
 };
 
-/** Closes a token. */
 export function closeToken(token: string): SubjectToken {
   return { [TOKEN]: token };
 }
 
-/** INVARIANT: called by the token exchange alone, which sends it to the configured server and nowhere else. */
+// INVARIANT: called by the token exchange alone, which sends the token to the configured server and nowhere
+// else.
 export function openToken(token: SubjectToken): string {
   return token[TOKEN];
 }
 
-/** The same caller for what outlives the exchange: the token is not kept. */
+/** The same caller without the token, for what outlives the request. */
 export function withoutToken({ principal, decisionId }: Caller): Caller {
   return { principal, decisionId, token: undefined, signed: 0 };
 }
@@ -42,18 +40,18 @@ declare const principalBrand: unique symbol;
 /** One link of an actor chain (RFC 8693 §4.1). */
 export type Actor = { readonly issuer?: string; readonly subject: string };
 
-/** What a token is bound to (RFC 7800 §3.1): SHA-256 thumbprints, base64url. Both, where it names both. */
+/** What a token is bound to (RFC 7800 §3.1): SHA-256 thumbprints, base64url. Both, if it names both. */
 export type Confirmation = {
-  /** Of the key that signs proofs (`jkt`, RFC 9449 §6.1). */
+  /** Thumbprint of the key that signs proofs (`jkt`, RFC 9449 §6.1). */
   readonly proofKey?: string;
-  /** Of the client's certificate (`x5t#S256`, RFC 8705 §3.1). */
+  /** Thumbprint of the client's certificate (`x5t#S256`, RFC 8705 §3.1). */
   readonly certificate?: string;
 };
 
-/** What the challenge of a refused login says of the proof of possession (RFC 9449 §7.1 and §9). */
+/** The error of a failed proof of possession, as its challenge names it (RFC 9449 §7.1 and §9). */
 export type ProofError = 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce';
 
-/** The verified caller. Every value comes from a token that was verified, none from the client's own words. */
+/** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
 export type Principal = {
   readonly [principalBrand]: true;
   /** The name of the issuer in the configuration, which is what policies name. */
@@ -62,28 +60,28 @@ export type Principal = {
   readonly issuerUrl: string;
   readonly subject: string;
   readonly client: string;
-  /** Empty where they are unknown. */
+  /** Empty if they are unknown. */
   readonly groups: readonly string[];
-  /** The caller has groups that its token does not name (OpenID Connect Core §5.6.2). */
+  /** The caller has groups that the token does not list (OpenID Connect Core §5.6.2). */
   readonly areGroupsUnknown?: true;
-  /** What the token grants, and what that includes by the configured hierarchy. */
+  /** The scopes that the token grants, and those that the configured hierarchy includes in them. */
   readonly scopes: readonly string[];
-  /** What the token itself says, where the hierarchy added to it. */
+  /** The scopes that the token itself states, if the hierarchy added to them. */
   readonly statedScopes?: readonly string[];
   readonly claims: { readonly [name: string]: unknown };
   readonly actors: readonly Actor[];
   readonly token: {
-    /** Keyed HMAC of the token's `jti`, or of its bytes where it has none: for records, never the token. */
+    /** Keyed HMAC of the token's `jti`, or of its bytes if it has none: for records, which never contain the token. */
     readonly id: string;
-    /** The same under the older gateway keys, so that what names a token outlives a rotation. */
+    /** The same under previous gateway keys, so that a reference to the token survives a key rotation. */
     readonly formerIds: readonly string[];
     readonly audience: string;
-    /** Milliseconds since the epoch. Streams end when it passes. `Infinity` where authentication is none. */
+    /** Milliseconds since the epoch. Streams end when it passes. `Infinity` if authentication is none. */
     readonly expiresAt: number;
-    /** Milliseconds since the epoch; `undefined` where the issuer does not say. */
+    /** Milliseconds since the epoch; `undefined` if the issuer does not state it. */
     readonly issuedAt: number | undefined;
     readonly binding: 'none' | 'dpop' | 'mtls';
-    /** Absent where the token is bound to nothing. */
+    /** Absent if the token is bound to nothing. */
     readonly boundTo?: Confirmation;
   };
 };

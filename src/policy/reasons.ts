@@ -1,8 +1,9 @@
-// The one closed, append-only table of refusals. Metric labels, audit fields, log levels, what a
-// caller sees and the reference page all come from here; no other file invents a reason.
-// Hidden renderings must not differ from "unknown": that they are one value is the no-oracle property.
+// The one closed, append-only table of reasons for refusals. Metric labels, audit fields, log levels, what a
+// caller sees and the reference page are made from it; no other file defines a reason.
+// INVARIANT: hidden renderings do not differ from "unknown". They are one value, so that a refusal is no
+// oracle for what exists.
 
-/** The stages of the pipeline, in their order. */
+/** The stages of the pipeline, in order. */
 export type Stage =
   | 'edge'
   | 'authn'
@@ -15,10 +16,10 @@ export type Stage =
   | 'inspect';
 
 /**
- * How a refusal looks on the wire (docs/contract.md §6).
- * `http`: bare status, a body that names nothing. `challenge`: WWW-Authenticate.
- * `error`: HTTP status and JSON-RPC error. `not-found`: the era's own "not found" of that kind, HTTP 200.
- * `refusal`: for tools/call a result with isError, for other methods a JSON-RPC error with our own code, HTTP 200.
+ * How a refusal is rendered (docs/contract.md §6). `http`: a bare status with a body that names nothing.
+ * `challenge`: WWW-Authenticate. `error`: HTTP status and JSON-RPC error. `not-found`: the era's own "not
+ * found" for the kind of target, HTTP 200. `refusal`: for tools/call a result with isError, for other methods
+ * a JSON-RPC error with one of the gateway's own codes, HTTP 200.
  */
 export type Rendering =
   | { readonly as: 'http'; readonly status: number }
@@ -29,11 +30,11 @@ export type Rendering =
 
 type Row = {
   readonly stage: Stage;
-  /** What a caller may read. Quotes nothing that came over the wire. */
+  /** The text that a caller may read. Quotes nothing that came over the wire. */
   readonly text: string;
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly visible: Rendering;
-  /** When the caller may not know that the thing exists. */
+  /** For a caller that may not know that the target exists. */
   readonly hidden: Rendering;
 };
 
@@ -63,12 +64,12 @@ function unavailable(stage: Stage, code: number, text: string, status = 503): Ro
   return always(stage, 'error', text, { as: 'error', status, code });
 }
 
-/** Refused where the caller sees the thing; "not found" where it does not. */
+/** A refusal for a caller that sees the target; "not found" for one that does not. */
 function refusal(stage: Stage, level: Row['level'], code: number, text: string): Row {
   return { stage, text, level, visible: { as: 'refusal', code }, hidden: NOT_FOUND };
 }
 
-/** JSON-RPC codes of our own: outside -32768..-32000 (MCP 2026-07-28, error codes). */
+/** The gateway's own JSON-RPC codes are outside -32768..-32000 (MCP 2026-07-28, error codes). */
 export const REASONS = {
   'origin-forbidden': http('warn', 403, 'This origin may not use this gateway.'),
   'host-forbidden': http('warn', 421, 'This host is not served here.'),
@@ -265,8 +266,7 @@ export const REASONS = {
   internal: unavailable('decide', -32603, 'Internal error. Nothing was let through.', 500),
 } as const satisfies { readonly [reason: string]: Row };
 
-/** A reason for a refusal: one of the closed table. */
+/** A reason for a refusal: one key of the closed table. */
 export type Reason = keyof typeof REASONS;
 
-/** All reasons, in the order of the table. */
 export const REASON_NAMES = Object.keys(REASONS) as readonly Reason[];

@@ -1,17 +1,16 @@
-// The one record of an exchange. The stations fill it as the message passes; audit, metrics and the
-// process log are written from it alone, so they cannot disagree.
+// The one record of a request and its response. The stages fill it as the message passes; audit, metrics and
+// the process log are written from it alone, so they cannot disagree. All fields exist from the start, so
+// that all records have one shape and a stage that never ran leaves "nothing known" instead of a missing
+// field.
 
 import type { Era, RequestId } from '../protocol/jsonrpc.js';
 import type { Incoming } from '../protocol/transport.js';
 import type { Principal } from './principal.js';
 import type { Reason, Stage } from './reasons.js';
 
-// Opens the record of an exchange: every field has its place from the start, so that all records have
-// one shape and a station that never ran leaves "nothing known", not a hole.
-
 const NO_GROUPS: readonly string[] = Object.freeze([]);
 
-/** A record in which nothing has been decided: a refusal until a station says otherwise. */
+/** A record before any decision: a refusal until a stage says otherwise. */
 export function openRecord(
   incoming: Pick<
     Incoming,
@@ -68,20 +67,20 @@ export function openRecord(
   };
 }
 
-/** Something a detector saw. Never holds what was found. */
+/** Something that a detector found. Never holds the content that was found. */
 export type Finding = {
   readonly detector: string;
   readonly direction: 'to-upstream' | 'to-client';
-  /** A JSON pointer into the message, names outside pinned schemas cut and escaped. */
+  /** A JSON pointer into the message; names that no pinned schema has are cut and escaped. */
   readonly path: string;
   readonly count: number;
   readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'block' | 'flag' | 'drop';
 };
 
-/** Findings that a record keeps apart; a long stream would otherwise gather them without end. */
+/** Maximum number of separate findings in a record; a long stream would otherwise collect them without bound. */
 export const MAX_FINDINGS = 256;
 
-/** Adds to the findings of a record: equal ones are counted together, past the bound whatever their path. */
+/** Adds a finding to a record: equal ones are counted together, and past the bound regardless of their path. */
 export function addFinding(findings: Finding[], finding: Finding): void {
   const isFull = findings.length >= MAX_FINDINGS;
   const isSame = (other: Finding): boolean =>
@@ -92,26 +91,26 @@ export function addFinding(findings: Finding[], finding: Finding): void {
   const at = findings.findIndex(isSame);
   const known = findings[at];
   if (known !== undefined) findings[at] = { ...known, count: known.count + finding.count };
-  // Detectors are few: each has its place, however many findings of another came before.
+  // There are few detectors, so each gets an entry, however many findings of others came before.
   else findings.push(isFull ? { ...finding, path: '' } : finding);
 }
 
-/** Mutable while the exchange runs; read by observe/ at the decision and once more at the end. */
+/** Mutable while the request is handled; audit/ and telemetry/ read it at the decision and once more at the end. */
 export type RequestRecord = {
   readonly id: string;
   readonly receivedAt: number;
   readonly startedMs: number;
   readonly upstream: string;
-  /** The endpoint of several upstreams that it came through. */
+  /** The aggregate that the request came through. */
   readonly aggregate?: string | undefined;
   readonly httpMethod: string;
-  /** Hashes of the files that it is decided under; the current ones where absent. */
+  /** Hashes of the files that the request is decided under; the current ones if absent. */
   versions?:
     | { readonly config: string; readonly policy: string; readonly pins: string }
     | undefined;
-  /** What the audit has said of target and arguments; both events of an exchange say the same. */
+  /** Target and arguments as the audit wrote them first, so that both events of a request agree. */
   askedText?: string;
-  /** Its decision was given to the audit. */
+  /** The decision was handed to the audit. */
   isDecisionWritten?: boolean;
   principal: Principal | undefined;
   /** Groups of the principal that the deciding rule names, within a bound. */
@@ -119,21 +118,21 @@ export type RequestRecord = {
   client: {
     readonly ip: string;
     era: Era | undefined;
-    /** The protocol revision, one of those we carry. */
+    /** The protocol revision, if it is supported. */
     version: string | undefined;
     /** Keyed hash of the sealed session id. */
     session: string | undefined;
-    /** What the client says of itself; apart from what its token proves. */
+    /** What the client states about itself, separate from what its token proves. */
     selfReported: { readonly name: string; readonly version: string } | undefined;
   };
   target: {
-    /** A method of protocol/methods.ts, or `undefined` when it is unknown: never a label from the wire. */
+    /** A method of protocol/methods.ts, or `undefined` if it is unknown: never a label from the wire. */
     method: string | undefined;
-    /** The method as received, for the audit only, cut and escaped there. */
+    /** The method as received, for the audit only, which cuts and escapes it. */
     receivedMethod: string | undefined;
     kind: string | undefined;
     name: string | undefined;
-    /** Digest of the definition observed upstream, and of the one pinned. */
+    /** Digest of the definition that the upstream listed last, and of the pinned one. */
     definition: string | undefined;
     pin: string | undefined;
     requestId: RequestId | undefined;
@@ -156,7 +155,7 @@ export type RequestRecord = {
   };
   findings: Finding[];
   result: {
-    /** Of the upstream: `ok`, `error` (a JSON-RPC error or isError), `none` (nothing came). */
+    /** Of the upstream: `ok`, `error` (a JSON-RPC error or isError), `none` (no response). */
     status: 'ok' | 'error' | 'none';
     http: number;
     rpcCode: number | undefined;
@@ -166,7 +165,7 @@ export type RequestRecord = {
       | { advertised: number; visible: number; advertisedBytes: number; visibleBytes: number }
       | undefined;
   };
-  /** Milliseconds spent in the stations. `total` is taken when the record is closed. */
+  /** Milliseconds spent in the stages. The total is taken when the record is closed. */
   latency: { auth: number; policy: number; inspect: number; upstream: number };
   trace: { readonly traceId: string; readonly spanId: string } | undefined;
 };

@@ -1,5 +1,5 @@
-// From a refusal to its wire form: the one place that turns a reason into status, headers and body.
-// A caller that may not know of a thing gets the bytes that an unknown name gets (docs/contract.md §6).
+// Renders refusals: the one place that turns a reason into status, headers and body. A caller that may not
+// know that a target exists gets the bytes that an unknown name gets (docs/contract.md §6).
 
 import type { ProtocolError } from '../protocol/admitted-request.js';
 import {
@@ -14,7 +14,7 @@ import type { ProofError } from './principal.js';
 import type { Stage } from './reasons.js';
 import { REASONS, type Reason } from './reasons.js';
 
-/** A refusal of any station. */
+/** A refusal by any stage. */
 export type Refusal = {
   readonly kind: 'refused';
   readonly stage: Stage;
@@ -22,7 +22,7 @@ export type Refusal = {
   readonly protocolError?: ProtocolError;
 };
 
-/** What is known of the message when it is refused; the earlier the station, the less. */
+/** What is known of the message when it is refused; the earlier the stage, the less. */
 export type RefusalContext = {
   readonly decisionId: string;
   readonly era: Era | undefined;
@@ -48,7 +48,7 @@ export type RenderedRefusal = {
 const JSON_TYPE = { 'content-type': 'application/json' };
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 
-/** Makes a refusal of a station's own. `stage` and visibility come from the table of reasons. */
+/** A refusal by one of the gateway's own checks. `stage` and visibility come from the table of reasons. */
 export function refuseWith(
   reason: Reason,
   more?: Partial<Omit<Deny, 'reason' | 'verdict'>>,
@@ -60,7 +60,7 @@ export function refuseWith(
   };
 }
 
-/** Makes a refusal of a protocol fault, whose wire form the era has fixed. */
+/** A refusal because of a protocol error, whose wire form the era defines. */
 export function refuseProtocolError(protocolError: ProtocolError): Refusal {
   return {
     kind: 'refused',
@@ -70,7 +70,7 @@ export function refuseProtocolError(protocolError: ProtocolError): Refusal {
   };
 }
 
-/** Renders a refusal. Nothing of the message is quoted but its id. */
+/** Renders a refusal. Nothing of the message is quoted except its id. */
 export function renderRefusal(refusal: Refusal, context: RefusalContext): RenderedRefusal {
   const { deny, protocolError } = refusal;
   const row = REASONS[deny.reason];
@@ -155,7 +155,7 @@ function renderVisible(
   return { body: renderMethodRefusal(context.requestId, code, text, decision), rpcCode: code };
 }
 
-/** The era's own "not found": resources in session eras have a code of their own (MCP 2025-11-25, resources). */
+/** The code of the era's "not found": session eras have a separate one for resources (MCP 2025-11-25, resources). */
 function notFoundCode(context: RefusalContext): number {
   return context.target.kind === 'resource' && context.era !== '2026' ? -32002 : -32602;
 }

@@ -1,17 +1,17 @@
-// Resource URIs as policies see them: parsed and normalized, so that one resource has one spelling.
-// Never repairs: a URI with more than one reading is refused and matches nothing. What is forwarded is
-// the URI as it came; what is matched is its normal form.
+// Parses and normalizes resource URIs for policies, so that one resource has one spelling. Never repairs: a
+// URI with more than one reading is refused and matches nothing. The URI is forwarded as it was received; its
+// normal form is matched.
 // Source: RFC 3986 §3, §5.2.4 and §6.2.2; docs/contract.md §4, law 6.
 
-/** Longest URI that is parsed, in characters. */
+/** Maximum length of a URI that is parsed, in characters. */
 export const MAX_URI_CHARS = 8192;
 
-/** The characters of RFC 3986 §2, without `\`, quotes, braces, controls and everything beyond ASCII. */
+/** The characters of RFC 3986 §2: no `\`, quotes, braces, control characters, and nothing beyond ASCII. */
 const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
 /** RFC 3986, appendix B. Every part excludes its delimiter, so matching is linear. */
 const URI_PARTS = /^([A-Za-z][A-Za-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?$/;
 const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=]*)(?::([0-9]{0,5}))?$/;
-/** Schemes that browsers and many libraries read with a host even where `//` is absent. */
+/** Schemes that browsers and many libraries read with a host even if `//` is absent. */
 const HOST_SCHEMES: ReadonlyMap<string, string> = new Map([
   ['http', '80'],
   ['https', '443'],
@@ -26,7 +26,7 @@ export function isAppUri(uri: string): boolean {
   return uri.startsWith('ui:');
 }
 
-/** The normal form of a URI, or undefined where it does not parse or has more than one reading. */
+/** The normal form of a URI, or undefined if it does not parse or has more than one reading. */
 export function normalizeUri(uri: string): string | undefined {
   if (uri.length > MAX_URI_CHARS || !URI_CHARACTERS.test(uri)) return undefined;
   const parts = URI_PARTS.exec(uri);
@@ -40,8 +40,8 @@ export function normalizeUri(uri: string): string | undefined {
 }
 
 /**
- * A resource pattern in the spelling of normal forms: scheme and authority in lower case, escapes of
- * unreserved characters decoded. `re:` patterns stay as written. Undefined where no URI could match.
+ * Writes a resource pattern in the spelling of normal forms: scheme and authority in lower case, escapes of
+ * unreserved characters decoded. `re:` patterns stay as written. Undefined if no URI could match.
  */
 export function normalizeUriPattern(pattern: string): string | undefined {
   if (pattern.startsWith('re:')) return pattern;
@@ -70,7 +70,7 @@ function normalizeHost(scheme: string, written: string): string | undefined {
   const host = written.endsWith('.') ? written.slice(0, -1) : written;
   if (scheme === 'file') return host === 'localhost' ? '' : host;
   if (!HOST_SCHEMES.has(scheme)) return host;
-  // Numbers such as 0x7f.1 are addresses to resolvers: only their canonical spelling is let through.
+  // Resolvers take numbers such as 0x7f.1 for addresses, so only their canonical spelling is accepted.
   return host !== '' &&
     URL.canParse(`http://${host}/`) &&
     new URL(`http://${host}/`).hostname === host
@@ -86,7 +86,7 @@ function normalizePath(path: string, hasAuthority: boolean): string | undefined 
     const resolved = resolveSegments(decoded.slice(1).split('/'));
     return resolved === undefined ? undefined : `/${resolved.join('/')}`;
   }
-  // Without a leading slash there is nothing that dots could be relative to.
+  // Without a leading slash there is nothing that dot segments could be relative to.
   const segments = decoded.split('/');
   return segments.some((segment) => segment === '' || isDots(segment)) ? undefined : decoded;
 }
@@ -95,7 +95,7 @@ function isDots(segment: string): boolean {
   return segment === '.' || segment === '..';
 }
 
-/** RFC 3986 §5.2.4; undefined for a path that climbs past its root or has an empty segment inside. */
+/** RFC 3986 §5.2.4; undefined for a path that climbs above its root or has an empty segment inside. */
 function resolveSegments(segments: readonly string[]): readonly string[] | undefined {
   const kept: string[] = [];
   const last = segments.at(-1);
@@ -109,7 +109,10 @@ function resolveSegments(segments: readonly string[]): readonly string[] | undef
   return kept;
 }
 
-/** Decodes escapes of unreserved characters and writes the others in upper case; undefined for tricks. */
+/**
+ * Decodes escapes of unreserved characters and writes the others in upper case. Undefined for malformed
+ * escapes, control characters and invalid UTF-8, and in a path for an encoded slash, backslash or escape.
+ */
 function normalizeEscapes(text: string, part: 'path' | 'query'): string | undefined {
   if (!text.includes('%')) return text;
   if (/%(?![0-9A-Fa-f]{2})/.test(text) || /%(?:[01][0-9A-Fa-f]|7[Ff])/.test(text)) return undefined;

@@ -1,6 +1,6 @@
-// Compiled rules and where to find them: by caller, upstream, kind and name. Decides who and what a rule
-// speaks of, never whether something may happen. Exact names stand in maps, patterns apart; what a caller
-// can be matched by is computed once a principal. docs/contract.md §4.
+// Compiled rules and their indexes by caller, upstream, kind and name. Determines which rules apply to a
+// query, never whether it is allowed. Exact names are looked up in maps and patterns tried one by one; the
+// rules that match a caller are computed once per principal. docs/contract.md §4.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { type Grants, isGranted } from '../protocol/server-requests.js';
@@ -11,14 +11,12 @@ import type { ArgumentReads, Catalogue, CompiledSchema } from './definitions.js'
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 
-// What a decision is asked, and the compiled policies that answer. One function answers for lists and
-// for calls: a list is a question whose arguments are unknown (docs/contract.md §4, law 2).
-
+/** What is to be decided. A list is a query with unknown arguments (docs/contract.md §4, law 2). */
 export type PolicyQuery = {
   readonly principal: Principal;
   readonly upstream: string;
   readonly target: Target;
-  /** `unknown` for lists. A tool's or prompt's arguments; `{}` where the client sent none. */
+  /** `unknown` for lists. Otherwise the arguments of a tool or prompt; `{}` if the client sent none. */
   readonly args: JsonObject | 'unknown';
   readonly catalogue: Catalogue;
 };
@@ -28,32 +26,32 @@ declare const policySetBrand: unique symbol;
 /** Compiled, frozen policies. Made by policy/compile/compile.ts. */
 export interface PolicySet {
   readonly [policySetBrand]: true;
-  /** SHA-256 over the policy files, lower-case hex; handed in by the reader. */
+  /** SHA-256 over the policy files, lower-case hex; supplied by the reader. */
   readonly hash: string;
   readonly ruleCount: number;
 }
 
-/** The kinds that rules name. */
+/** The kinds of target that rules name. */
 export type TargetKind = 'tool' | 'prompt' | 'resource' | 'template';
 
 export const TARGET_KINDS: readonly TargetKind[] = ['tool', 'prompt', 'resource', 'template'];
 
 type RuleBase = {
-  /** `policy/rule`: unique, and the order in which rules are looked at. */
+  /** `policy/rule`: unique, and the order in which rules are evaluated. */
   readonly id: string;
   readonly policy: string;
   readonly rule: string;
   readonly matchesWho: (principal: Principal) => boolean;
-  /** The groups that `who` names; undefined where it names none. */
+  /** The groups that `who` names; undefined if it names none. */
   readonly groups: readonly string[] | undefined;
-  /** Undefined where the rule names no upstream: every one. */
+  /** Undefined if the rule names no upstream: it then applies to every one. */
   readonly upstreams: readonly Pattern[] | undefined;
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
-  /** The questions of servers that the rule speaks of. */
+  /** The server requests that the rule applies to. */
   readonly grants: Grants;
   readonly args: readonly { readonly name: string; readonly schema: CompiledSchema }[];
   readonly when: Expression | undefined;
-  /** What `args` and `when` read of the arguments; undefined where they read nothing of them. */
+  /** What `args` and `when` read of the arguments; undefined if they read nothing of them. */
   readonly reads: ArgumentReads | undefined;
 };
 
@@ -75,14 +73,13 @@ export type RequireRule = RuleBase & {
 
 export type Rule = AllowRule | DenyRule | RequireRule;
 
-/** The rules that match one caller and one target by `who` and `what`, each list in the order of ids. */
+/** The rules that match one caller and one target by `who` and `what`; each list in the order of ids. */
 export type Candidates = {
   readonly allows: readonly AllowRule[];
   readonly denies: readonly DenyRule[];
   readonly requires: readonly RequireRule[];
 };
 
-/** True where a rule looks into the arguments. */
 export function readsArguments(rule: Rule): boolean {
   return rule.reads !== undefined;
 }
@@ -92,7 +89,6 @@ export function isUnconditional(rule: Rule): boolean {
   return rule.args.length === 0 && rule.when === undefined;
 }
 
-/** True where the rule speaks of this upstream. */
 export function matchesUpstream(rule: Rule, upstream: string): boolean {
   return rule.upstreams?.some((pattern) => matchesPattern(pattern, upstream)) ?? true;
 }
@@ -100,17 +96,17 @@ export function matchesUpstream(rule: Rule, upstream: string): boolean {
 type KindIndex = {
   readonly exact: ReadonlyMap<string, readonly Rule[]>;
   readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
-  /** Answers given before; emptied when full, as names come from the wire. */
+  /** Cached results; cleared when full, because names come from the wire. */
   readonly known: Map<string, Candidates>;
 };
 
 type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
   readonly rules: readonly Rule[];
-  /** Found when first asked for. */
+  /** Computed when first needed. */
   readonly serverRequests: Map<ServerRequestName, Candidates>;
 };
 
-/** What one set of `who` matches sees. Shared by all principals with the same matches. */
+/** The rules for one set of `who` matches. Shared by all principals with the same matches. */
 type PrincipalRules = {
   readonly key: string;
   readonly rules: readonly Rule[];
@@ -139,16 +135,16 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
 }
 
 /**
- * Which rules match this caller by `who`: callers with one key see the same lists under this set.
- * Says nothing about scopes, which no list depends on (docs/contract.md §4, law 2).
+ * Identifies which rules match this caller by `who`: callers with the same key see the same lists under this
+ * set. Does not depend on scopes, because no list does (docs/contract.md §4, law 2).
  */
 export function matchKey(policies: PolicySet, principal: Principal): string {
   return principalRulesOf(policies as CompiledPolicies, principal).key;
 }
 
 /**
- * The rules that match a caller by `who` and speak of an upstream: the same list, by identity, for all
- * callers with one key.
+ * The rules that match a caller by `who` and apply to an upstream: the same array, by identity, for all
+ * callers with the same key.
  */
 export function rulesFor(
   policies: PolicySet,
@@ -158,7 +154,7 @@ export function rulesFor(
   return upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream).rules;
 }
 
-/** The rules that match by `who` and `what` and speak of a question of a server. */
+/** The rules that match by `who` and `what` and apply to a server request. */
 export function findServerRequestRules(
   policies: PolicySet,
   principal: Principal,
@@ -211,7 +207,7 @@ function principalRulesOf(policies: CompiledPolicies, principal: Principal): Pri
   return principalRules;
 }
 
-/** One bit a rule, four bits a character. */
+/** One bit per rule, four bits per character. */
 function keyOf(all: readonly Rule[], matching: readonly Rule[]): string {
   const digits = new Uint8Array(Math.ceil(all.length / 4));
   const set = new Set(matching);
@@ -276,13 +272,14 @@ function sortOut(rules: ReadonlySet<Rule>): Candidates {
   return { allows, denies, requires };
 }
 
-// Which callers a rule speaks of. Identities are exact strings; keys are ANDed, members of a list ORed.
-// Where a token leaves a caller's groups or a claim to another source, a rule that grants does not match
-// and a rule that restricts does. Reads the verified principal only. docs/contract.md §4 (docs/contract.md §4, law 5).
-
 type Claim = string | number | boolean;
 
-/** Compiles `who` into a test for a rule of this effect. A `who` without any key matches nobody. */
+/**
+ * Compiles `who` into a test for a rule of this effect, which reads the verified principal only. Identities
+ * are exact strings; keys are ANDed, the elements of a list ORed. If a token leaves a caller's groups or a
+ * claim to another source, a rule that grants does not match and a rule that restricts does
+ * (docs/contract.md §4, law 5). A `who` without any key matches no caller.
+ */
 export function compileWho(
   who: WhoDocument,
   effect: RuleDocument['effect'],
@@ -330,7 +327,7 @@ function claimAmong(
   };
 }
 
-/** The token names a source for the claim and not the claim (OpenID Connect Core §5.6.2). */
+/** True if the token names a source for the claim and not the claim itself (OpenID Connect Core §5.6.2). */
 function isElsewhere({ claims }: Principal, name: string): boolean {
   if (Object.hasOwn(claims, name) || !Object.hasOwn(claims, '_claim_names')) return false;
   const sources = claims['_claim_names'];

@@ -1,6 +1,6 @@
-// What a server may ask of a caller: sampling, elicitation, roots; and whether it may show it apps. Decided by
-// the function that decides everything, over the same rules in the same order; a question has no arguments.
-// Asks no store and no clock. docs/contract.md §4.
+// Decides which server requests (sampling, elicitation, roots) are allowed for a caller, and whether apps may
+// be shown. Uses the function of all decisions, over the same rules in the same order; a server request has
+// no arguments. Uses no store and no clock. docs/contract.md §4.
 
 import type { ServerRequestName } from '../protocol/jsonrpc.js';
 import type { Grants } from '../protocol/server-requests.js';
@@ -11,8 +11,8 @@ import type { Principal } from './principal.js';
 import type { PolicyQuery, PolicySet } from './rules.js';
 
 /**
- * Decides whether a server may ask this of a caller. An allow owes what its rules say, limits too.
- * Total: never throws; an error is a deny.
+ * Decides whether a server may request this of a caller. An allow has the obligations of its rules, limits
+ * included. Never throws; an error is a deny.
  */
 export function decideServerRequest(
   policies: PolicySet,
@@ -23,8 +23,8 @@ export function decideServerRequest(
 }
 
 /**
- * What servers may ask of a caller here: what admission leaves of the capabilities that a client declares.
- * Limits play no part, for they count what is asked.
+ * What servers may request of a caller: admission keeps only these of the capabilities that a client
+ * declares. Limits are ignored, because they count the requests that are made.
  */
 export function grantsFor(policies: PolicySet, principal: Principal, upstream: string): Grants {
   const catalogue = { ...NO_CATALOGUE, upstream };
@@ -38,9 +38,9 @@ export function grantsFor(policies: PolicySet, principal: Principal, upstream: s
 }
 
 /**
- * Whether a host may say for this caller that it shows apps: where the rules let the caller read one that stands
- * in the lock file. By policy alone, whatever is offered at the moment; without pinning the rules of its URI
- * decide when it is read.
+ * Whether a host may declare for this caller that it shows apps: if the rules let the caller read an app that
+ * is in the lock file. Decided by policy alone, regardless of what is currently offered; without pinning, the
+ * rules of an app's URI decide when it is read.
  */
 export function mayShowApps(
   policies: PolicySet,

@@ -1,6 +1,6 @@
-// Decides whether what a client sent is one valid message of one era. One pure classifier, whose order
-// of checks is the order of the functions below; what it refuses, it refuses with the era's own code.
-// It never asks who the caller is, what a policy allows, or what a tool is.
+// Decides whether what a client sent is one valid message of one era. It is a pure classifier that checks in
+// the order of the functions below and refuses with the error code of the era. It never looks at who the
+// caller is, what a policy allows, or what a tool is.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; docs/contract.md §6.
 
 import type {
@@ -54,19 +54,15 @@ import {
   cutStateless,
 } from './versions/stateless.js';
 
-// Whether what a client posts is the answer to a question of a server: in a session, with an id that was
-// given out in that very session. It is then judged and forwarded under the question's own row and target.
-// Source: MCP 2025-11-25, transports (sending messages to the server: responses).
-
-/** The answer to a question: a result or an error. */
+/** A client's reply to a server request: a result or an error. */
 type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
 
-/** What the id of an answer says, and what of its text is changed before it leaves. */
+/** What the id of a reply says, and which edits its text needs before it is forwarded. */
 type ReplyReading = {
   readonly kind: 'reply';
   readonly session: Extract<SessionCheck, { readonly kind: 'session' }>;
   readonly serverRequest: ServerRequestFacts;
-  /** The id of the answer as the client sent it. */
+  /** The id of the reply as the client sent it. */
   readonly serverRequestId: string;
   readonly rule: MethodRule;
   readonly edits: readonly TextEdit[];
@@ -74,8 +70,11 @@ type ReplyReading = {
 };
 
 /**
- * Reads an answer of a client, or says why none is waited for. The id is restored by an edit of the text.
- * Source: MCP 2025-11-25, transports; docs/contract.md §10 (sealed values).
+ * Reads a client's reply to a server request, or returns an error if no such request is pending. The id must
+ * have been issued in the very session that the reply names. The reply is then checked and forwarded under
+ * the method rule and target of the server request, and an edit restores the server's own id.
+ * Source: MCP 2025-11-25, transports (sending messages to the server: responses); docs/contract.md §10
+ * (sealed values).
  */
 function readReply(
   input: AdmissionInput,
@@ -119,11 +118,12 @@ function unexpected(errorContext: ErrorContext): ProtocolError {
 
 type Text = Extract<JsonReading, { readonly ok: true }>;
 
-/** Concerns only a server that may ask for roots. */
+/** Only of use to a server that may request roots. */
 const ROOTS_CHANGED = 'notifications/roots/list_changed';
 const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
-// Numbers that are compared or judged: read differently by another parser, they name something else.
+// Numbers that the gateway compares or evaluates: another parser that reads them differently would mean
+// something else.
 const CHECKED_NUMBERS = [
   ['id'],
   ['params', 'arguments'],
@@ -134,7 +134,7 @@ const CHECKED_NUMBERS = [
 ];
 
 /**
- * Admits what was POSTed: one message, or an array where its revision has arrays.
+ * Admits the body of a POST: one message, or an array in the revision that has arrays.
  * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
  */
 export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolError {
@@ -147,9 +147,10 @@ export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | Pro
 }
 
 /**
- * Admits one POSTed message, or says why not. Pure but for the ports that open sealed values.
+ * Admits one POSTed message, or says why not. Pure, except for the ports that open sealed values.
  *
- * @returns the message with what must be cut from it, or a fault with status, code and own text.
+ * @returns the message with its edits, or an error with HTTP status, JSON-RPC code and a text that quotes
+ * nothing.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/contract.md §6, row "protocol violation".
  */
 export function admitMessage(input: AdmissionInput): Admitted | ProtocolError {
@@ -199,7 +200,7 @@ function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']
   }
 }
 
-/** The answer to a question of a server, under the question's own row and target. */
+/** Admits a reply to a server request, under the rule and target of that request. */
 function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted | ProtocolError {
   const read = readReply(input, text, reply);
   if (read.kind === 'fault') return read;
@@ -277,7 +278,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   });
 }
 
-/** The one place where a message is marked as admitted. */
+// INVARIANT: the only cast to Admitted in the program.
 function admit(message: { readonly [key in Exclude<keyof Admitted, symbol>]: Admitted[key] }) {
   return message as Admitted;
 }
@@ -290,7 +291,7 @@ function mergeAll(
   return own.length + tasks.length === 0 ? cut : merge(cut, [...own, ...tasks]);
 }
 
-/** The message with further edits, which its restoring or its narrowing by policy asks for. */
+/** Adds the edits that restoring sealed values, or narrowing by policy, requires. */
 export function amendAdmitted(admitted: Admitted, edits: readonly TextEdit[]): Admitted {
   return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
 }
@@ -316,8 +317,9 @@ function findRule(
 }
 
 /**
- * A 404 in a session means that the session is lost. What has no answer but its status, as a notification or
- * whatever is posted to a channel, is refused by it.
+ * The HTTP status for a method that is refused. In a session a 404 would mean that the session is lost, so
+ * requests get 200. Notifications, and everything posted to a legacy SSE session, have no response but the
+ * HTTP status, so they are refused by it.
  */
 function refusalStatus(era: CarriedEra, call: Call): number {
   if (era === '2026') return 404;
@@ -350,13 +352,16 @@ function isAmbiguous(text: string): boolean {
   });
 }
 
-/** On a channel any replica takes a message, and what was declared is known where the stream is. */
+/**
+ * In legacy SSE any replica may receive the message, and only the one with the stream knows what was
+ * declared; so the grants decide.
+ */
 function mayNotifyRoots(input: AdmissionInput, { era, session }: Classified): boolean {
   if (era === '2024') return input.grants?.().roots === true;
   return session?.allowedServerRequests?.includes('roots') === true;
 }
 
-/** What of the client's capabilities stays. Policy is asked only where some are declared. */
+/** Cuts the client's capabilities. Policy is evaluated only if some are declared. */
 function cutEra(
   input: AdmissionInput,
   { era, version, session }: Classified,
@@ -380,7 +385,7 @@ function cutEra(
     : cutInitialize(text, call.params ?? {}, version, era === '2024' ? older(terms) : terms);
 }
 
-/** HTTP+SSE has none of what came after it. */
+/** Legacy SSE predates elicitation and apps. */
 function older(terms: CutTerms): CutTerms {
   const grants = (): Grants => ({ ...terms.grants(), elicitation: NO_GRANTS.elicitation });
   return { ...terms, grants, apps: () => false };
@@ -404,21 +409,18 @@ function selfReported(call: Call, meta: JsonObject | undefined): Admitted['selfR
   return { name, version };
 }
 
-// Decides whether a request without a body is valid protocol: a GET that opens or resumes a stream of a
-// session, a DELETE that ends one. Both belong to the session era alone.
-// Source: MCP 2025-11-25, transports (listening for messages, resumability, session management).
-
-/** A session's stream that may be opened; `resumed` where it goes on after an event of an earlier one. */
+/** A session stream that may be opened; `resumed` is set if it continues after an event of an earlier stream. */
 type StreamCheck =
   | (Extract<SessionCheck, { readonly kind: 'session' }> & { readonly resumed?: EventFacts })
   | ProtocolError;
 
-/** Opens the id of an event of this session and caller; `undefined` for every other. */
+/** Opens the id of an event of this session and caller; `undefined` for any other id. */
 type OpenEvent = (id: string, session: SessionFacts) => EventFacts | undefined;
 
 /**
- * Admits a GET that opens a stream of a session, or resumes one. There is none without a session, and an
- * event id of another session, caller or gateway is as unknown as a session.
+ * Admits a GET that opens or resumes a stream of a session; only the session era has one. There is no stream
+ * without a session, and an event id of another session, caller or gateway gets the error of an unknown
+ * session.
  * Source: MCP 2025-11-25, transports, listening for messages and resumability.
  */
 export function admitStreamOpen(
@@ -431,7 +433,11 @@ export function admitStreamOpen(
   return resumed === undefined ? unknownSession({ era: '2025' }) : { ...checked, resumed };
 }
 
-/** Admits a DELETE that ends a session; there is nothing to end without one. */
+/**
+ * Admits a DELETE that ends a session; only the session era has one. Without a session there is nothing to
+ * end.
+ * Source: MCP 2025-11-25, transports, session management.
+ */
 export function admitSessionEnd(input: Omit<AdmissionInput, 'body'>): SessionCheck {
   return admitWithoutBody(input, false);
 }

@@ -1,4 +1,5 @@
-// A message that is valid protocol, and what makes it so. Only protocol/admission.ts makes one.
+// The type of a message that is valid protocol, and of what the sealed ids say that such a message carries.
+// Only protocol/admission.ts makes an Admitted.
 
 import type {
   Era,
@@ -13,7 +14,7 @@ import type { TaskUse } from './tasks.js';
 
 declare const admittedBrand: unique symbol;
 
-/** Faults of admission: a subset of the reasons of policy/reasons.ts, with the wire form the era asks for. */
+/** An error of admission: one of the reasons of policy/reasons.ts, with the wire form that the era requires. */
 export type ProtocolError = {
   readonly kind: 'fault';
   readonly reason:
@@ -29,10 +30,10 @@ export type ProtocolError = {
     | 'method-forbidden';
   readonly status: number;
   readonly code: number;
-  /** Quotes nothing of the message. */
+  /** Never quotes the message. */
   readonly message: string;
   readonly data?: Json;
-  /** Echoed when the envelope could be read. */
+  /** Present if the envelope could be read; the response repeats it. */
   readonly id?: RequestId;
   readonly era: Era | undefined;
 };
@@ -41,11 +42,11 @@ export type ProtocolError = {
 export type MethodRule = {
   readonly method: string;
   readonly eras: readonly Era[];
-  /** The revisions that have it, where not all of its eras do. */
+  /** The revisions that have the method, if not every revision of its eras does. */
   readonly versions?: readonly string[];
   readonly from: 'client' | 'server';
   readonly type: 'request' | 'notification';
-  /** What a policy decides about: the kind of target, or `none` for protocol upkeep. */
+  /** What a policy decides about: the kind of target, or `none` for messages that only maintain the protocol. */
   readonly subject:
     | 'tool'
     | 'resource'
@@ -57,60 +58,63 @@ export type MethodRule = {
     | 'none';
   readonly request: 'name-only' | 'arguments';
   /**
-   * `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`:
-   * content. `subscription`: a stream that lives on, of notices that were asked for. `task`: how a task
-   * stands, with what its call will have answered.
+   * How the response is checked. `envelope`: only the envelope is read (text is still sanitized). `filter`: a
+   * list or a handshake. `inspect`: content. `subscription`: a long-lived stream of requested notifications.
+   * `task`: the status of a task, with the outcome of its call.
    */
   readonly response: 'envelope' | 'filter' | 'inspect' | 'subscription' | 'task';
 };
 
-/** An opened session (2024 and 2025 eras): what the sealed id says. */
+/** A session (2024 and 2025 eras): the content of its sealed id. */
 export type SessionFacts = {
   readonly version: string;
-  /** Keyed hash of the sealed id, for records; absent while a session is being opened. */
+  /** Keyed hash of the sealed id, for records; absent while the session is being opened. */
   readonly hash?: string;
-  /** The upstream's own session id; absent where it issues none. In 2024 the path that it wants messages at. */
+  /**
+   * The upstream's own session id; undefined if it issues none. In 2024 the path of the upstream's message
+   * endpoint.
+   */
   readonly upstreamSession: string | undefined;
-  /** What a server may ask in it: declared by the client and granted when it was opened. Absent: nothing. */
+  /** Server requests that the client declared and policy granted when the session was opened. Absent: none. */
   readonly allowedServerRequests?: readonly ServerRequestName[];
-  /** The Apps extension was declared in it. Absent: it was not. */
+  /** Whether the Apps extension was declared in the session. Absent: it was not. */
   readonly apps?: boolean;
-  /** What of tasks its server declared when it was opened. Absent: nothing. */
+  /** The task capabilities that the server declared when the session was opened. Absent: none. */
   readonly tasks?: readonly TaskUse[];
 };
 
-/** A question of a server that was passed on: what the sealed id of its answer says. */
+/** A server request that was forwarded: the content of the sealed id that the client's reply carries. */
 export type ServerRequestFacts = {
-  /** The id that the server gave it. */
+  /** The id that the server gave the request. */
   readonly id: RequestId;
   readonly method: string;
   readonly name: ServerRequestName;
 };
 
-/** A request as its answer is judged by it: what sealed ids of events and of requests say. */
+/** What a response is checked by: the content of sealed event ids and request ids. */
 export type RequestFacts = {
   readonly id: RequestId;
   readonly method: string;
   readonly target: Target;
   readonly maxResultBytes: number | undefined;
   readonly profiles: readonly string[];
-  /** Under which it asked for its progress. */
+  /** The token under which the request asked for progress notifications. */
   readonly progressToken?: RequestId | undefined;
-  /** Its answer may be a task. */
+  /** Whether the response may be a task. */
   readonly mayDefer?: boolean;
-  /** Of a request about a task: the sealed id. */
+  /** The sealed id of the task, if the request is about one. */
   readonly task?: string | undefined;
 };
 
-/** A task, and what its result will be judged by: what the sealed id says under which its client knows it. */
+/** A task, and what its result is checked by: the content of the sealed id under which the client knows it. */
 export type TaskFacts = {
-  /** The id that the server gave it. */
+  /** The id that the server gave the task. */
   readonly id: string;
-  /** The form that it has: tasks of one era are unknown in the other. */
+  /** Which form the task has: tasks of one era are unknown in the other. */
   readonly era: '2025' | '2026';
-  /** The tool whose call began it. */
+  /** The tool whose call created the task. */
   readonly tool: string;
-  /** What the rules of the call asked of its answer. */
+  /** What the rules of the call require of its response. */
   readonly maxResultBytes: number | undefined;
   readonly profiles: readonly string[];
 };
@@ -118,27 +122,31 @@ export type TaskFacts = {
 /** A task whose sealed id was opened. */
 export type OpenedTask = TaskFacts & { readonly sealed: string };
 
-/** What a resumed stream is judged by: what the sealed id of one of its events says. */
+/** What a resumed stream is checked by: the content of the sealed id of one of its events. */
 export type EventFacts = {
   /** The id that the upstream gave the event. */
   readonly upstreamId: string;
-  /** The request that the stream answers, and what its answer owes; `undefined` on the session's own stream. */
+  /**
+   * The request that the stream answers, with the obligations of its response; `undefined` on the session's
+   * own stream.
+   */
   readonly request: RequestFacts | undefined;
-  /** When it was asked, in epoch milliseconds: an exchange takes no longer for being resumed. */
+  /** Time of the request, in epoch milliseconds: resuming a stream does not extend the time that it may take. */
   readonly requestedAt?: number | undefined;
 };
 
-/** A request on its way to a server of HTTP+SSE: what the sealed id says under which the server knows it. */
+/** A request sent to a legacy SSE server: the content of the sealed id under which the server knows it. */
 export type SentFacts = RequestFacts & {
-  /** Of an `initialize`: what the server may ask once it is answered. */
+  /** For `initialize`: the server requests that are allowed once it succeeded. */
   readonly allowedServerRequests: readonly ServerRequestName[];
   /** Milliseconds since the epoch. */
   readonly sentAt: number;
 };
 
 /**
- * A message from a client that is valid protocol for its era: a call, or the answer to a question of a
- * server (session era), whose id was opened and whose `rule` and `target` are those of the question.
+ * A client's message that is valid protocol for its era: a request or notification, or (in eras with
+ * sessions) a reply to a server request, whose id was opened and whose `rule` and `target` are those of that
+ * request.
  */
 export type Admitted<M extends Message = Message> = {
   readonly [admittedBrand]: true;
@@ -146,35 +154,35 @@ export type Admitted<M extends Message = Message> = {
   readonly era: Era;
   readonly version: string;
   readonly message: M;
-  /** Of the answer to a question: the sealed id under which the client knows that question. */
+  /** For a reply: the sealed id under which the client knows the server request. */
   readonly serverRequestId: string | undefined;
   readonly rule: MethodRule;
   readonly target: Target;
   /** Arguments of tools/call and prompts/get; `{}` where absent; `undefined` for other methods. */
   readonly args: JsonObject | undefined;
   readonly session: SessionFacts | undefined;
-  /** What a server may ask of this client, here and now by what it declared and was granted. */
+  /** What a server may request of this client: what the client declared and policy granted. */
   readonly allowedServerRequests: readonly ServerRequestName[];
-  /** The client shows apps, as it declared here and now, or when its session was opened. */
+  /** Whether the client shows apps: declared by this request, or when its session was opened. */
   readonly apps: boolean;
-  /** The answer may be a task: declared by this very request (2026), or wished for by it (2025-11-25). */
+  /** Whether the response may be a task: declared by this request (2026), or requested by it (2025-11-25). */
   readonly mayDefer: boolean;
-  /** The task that a request is about, where its id was given to this caller. */
+  /** The task that the request is about, if its id was issued to this caller. */
   readonly task: OpenedTask | undefined;
-  /** The body exactly as received: what leaves when there are no edits. */
+  /** The body exactly as received; it is forwarded if there are no edits. */
   readonly bytes: Uint8Array;
-  /** The text of the body as decoded once; what leaves is this text with `edits` applied, else the raw bytes. */
+  /** The body's text, decoded once; if there are edits, this text is forwarded with them applied. */
   readonly text: string;
-  /** Replacements for what must not pass (capabilities, own `_meta`), ascending, not overlapping. */
+  /** Replacements for what must not pass (capabilities, the gateway's own `_meta`), ascending, not overlapping. */
   readonly edits: readonly TextEdit[];
   /** The `Mcp-Name` header as received (trimmed), where the era and method have one. */
   readonly nameHeader: string | undefined;
   /** `Mcp-Param-*` headers, lower-case names, for comparison with the pinned schema and forwarding. */
   readonly paramHeaders: { readonly [name: string]: string };
-  /** Facts for the record: clientInfo as the client tells it, members removed. */
+  /** For the record: clientInfo as the client states it, and the names of the members that were removed. */
   readonly selfReported: { readonly name: string; readonly version: string } | undefined;
   readonly removed: readonly string[];
 };
 
-/** Replace the characters from `start` to `end` (UTF-16 offsets) by `text`. */
+/** Replaces the characters from `start` to `end` (UTF-16 offsets) by `text`. */
 export type TextEdit = { readonly start: number; readonly end: number; readonly text: string };

@@ -1,5 +1,5 @@
-// Arrays of messages, which one revision allows: whether a body is one, and its elements as texts. Each
-// element then goes its own way as if it had been posted alone; nothing here admits a message.
+// Arrays of messages, which one revision allows: checks the array and splits it into the texts of its
+// elements. Each element is then handled as if it had been posted alone; nothing here admits a message.
 // Source: MCP 2025-03-26, base protocol (batching) and transports; removed in 2025-06-18.
 
 import type { ProtocolError, SessionFacts } from './admitted-request.js';
@@ -10,24 +10,24 @@ import { type AdmissionInput, checkRepeated } from './version-detection.js';
 import { checkSession } from './versions/session.js';
 import { claimsStateless } from './versions/stateless.js';
 
-/** The one revision with arrays. */
+/** The only revision with arrays. */
 const ARRAY_VERSION = '2025-03-26';
-/** Most messages of one array; each is decided, counted and recorded for itself. */
+/** Maximum number of messages in one array; each is decided, counted and recorded on its own. */
 export const MAX_ARRAY_ELEMENTS = 64;
 
 /** An array whose elements may be admitted one by one. */
 export type AdmittedArray = {
   readonly kind: 'array';
   readonly session: SessionFacts;
-  /** The elements as they were written, in order. */
+  /** The elements as received, in order. */
   readonly elements: readonly string[];
-  /** Whether any of them is a request, so that there is something to answer. */
+  /** Whether any of them is a request, so that there is something to respond to. */
   readonly hasRequests: boolean;
 };
 
 /**
  * Admits an array of a 2025-03-26 session: not empty, not too long, objects only, no `initialize`, no id
- * twice. Everywhere else arrays are 400.
+ * twice. Everywhere else an array is refused with 400.
  */
 export function admitArray(
   input: AdmissionInput,
@@ -53,7 +53,7 @@ export function admitArray(
   return { kind: 'array', session, elements, hasRequests };
 }
 
-/** True where every element is an object that can be handled by itself. */
+/** True if every element is an object that can be handled independently of the others. */
 function areApart(value: readonly Json[]): boolean {
   const ids = new Set<string>();
   for (const element of value) {
@@ -66,7 +66,7 @@ function areApart(value: readonly Json[]): boolean {
   return true;
 }
 
-/** The fault of an array that is not carried. */
+/** The error for an array that is not accepted. */
 export function forbidden(errorContext: ErrorContext): ProtocolError {
   const text = 'Arrays of messages are not accepted; send one message a request.';
   return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, errorContext);

@@ -1,6 +1,9 @@
-// What of a server's declared capabilities a client may see: what is carried, and nothing else.
-// A capability that is not named here is removed, so that no client builds on what would be refused.
-// Source: MCP 2025-11-25, lifecycle, capability negotiation; MCP 2026-07-28, server/discover.
+// Filters declared capabilities: a client sees of a server's only what the gateway supports, and a server
+// sees of a client's only what is supported and granted. What is not named here is removed, so that neither
+// side relies on something that would be refused. A client's message is edited as text, so that everything
+// else is forwarded byte for byte.
+// Source: MCP 2025-11-25, lifecycle, capability negotiation; MCP 2026-07-28, server/discover and base
+// protocol, `_meta`; MCP Apps extension (SEP-1865), capability negotiation; docs/contract.md §6.
 
 import { foldName } from '../text/case-folding.js';
 import type { TextEdit } from './admitted-request.js';
@@ -9,25 +12,24 @@ import { isObject, type Json, type JsonObject, type ServerRequestName } from './
 import { declaredServerRequests, type Grants, isGranted, NO_GRANTS } from './server-requests.js';
 import { declaresTasks, readTaskUses, TASKS_EXTENSION, writeTaskUses } from './tasks.js';
 
-// The MCP Apps extension: how a host says that it shows what servers draw. Whoever says so is told of apps,
-// and says it in one form, so that all of them are offered the same. Reads values; decides nothing.
-// Source: MCP Apps extension (SEP-1865), capability negotiation.
-
-/** The name of the extension, in the capabilities of both sides. */
+/** The name of the Apps extension, in the capabilities of both sides. With it a host declares that it shows apps. */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
 
-/** The one kind of content that the extension defines. */
+/** The only content type that the extension defines. */
 const APP_TYPE = 'text/html;profile=mcp-app';
 
-/** What a host declares under the name of the extension. */
+/**
+ * What a host declares under the name of the extension; always in this form, so that all hosts are offered
+ * the same.
+ */
 export const APPS_SETTINGS: JsonObject = Object.freeze({ mimeTypes: [APP_TYPE] });
 
-/** The declaration, as capabilities of a client. */
+/** The declaration, as client capabilities. */
 export const APPS_CAPABILITIES: JsonObject = Object.freeze({
   extensions: { [APPS_EXTENSION]: APPS_SETTINGS },
 });
 
-/** Whether capabilities name the extension with the content that it defines. */
+/** True if the capabilities name the extension with the content type that it defines. */
 export function declaresApps(capabilities: Json | undefined): boolean {
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined;
   const settings = isObject(extensions) ? extensions[APPS_EXTENSION] : undefined;
@@ -35,7 +37,7 @@ export function declaresApps(capabilities: Json | undefined): boolean {
   return Array.isArray(types) && types.includes(APP_TYPE);
 }
 
-/** Whether a server names the extension, with settings or without: the extension defines none for it. */
+/** True if a server names the extension, with or without settings: the extension defines none for servers. */
 export function servesApps(capabilities: JsonObject): boolean {
   const { extensions } = capabilities;
   return isObject(extensions) && isObject(extensions[APPS_EXTENSION]);
@@ -44,13 +46,13 @@ export function servesApps(capabilities: JsonObject): boolean {
 const WITH_LIST = ['prompts', 'resources', 'tools'];
 const PLAIN = ['completions', 'logging'];
 
-/** How tasks are declared in a client's revision; `none` where it has none, or its upstream speaks another. */
+/** How tasks are declared in a client's revision; `none` if it has none, or its upstream speaks another revision. */
 export type TaskForm = 'session' | 'extension' | 'none';
 
 /**
- * The capabilities to declare towards a client. `listChanged` is always declared where there is a list,
+ * The server capabilities to declare to a client. `listChanged` is always declared where there is a list,
  * because the gateway itself announces drift: on the stream of a session, or on a subscription (2026).
- * `apps`: the client has declared the Apps extension, and is told whether its server has.
+ * `apps`: the client declared the Apps extension, so it may see whether the server did.
  */
 export function filterServerCapabilities(
   capabilities: JsonObject,
@@ -75,7 +77,7 @@ function listed(declared: JsonObject, name: string): JsonObject {
   return maySubscribe ? { subscribe: true, listChanged: true } : { listChanged: true };
 }
 
-/** The extensions that a server is said to have, as a member of its capabilities; nothing where it has none. */
+/** The `extensions` member of a server's capabilities; without the member if there are no extensions. */
 export function writeExtensions(
   hasTasks: boolean,
   hasApps: boolean,
@@ -86,14 +88,10 @@ export function writeExtensions(
   return Object.keys(extensions).length === 0 ? {} : { extensions };
 }
 
-// What is cut out of a client's message before it leaves: capabilities that nothing here carries, and
-// members of `_meta` in our own name. Cuts are edits of the text, so all else leaves byte for byte.
-// Source: MCP 2025-11-25 lifecycle; MCP 2026-07-28 base protocol, `_meta`; docs/contract.md §6.
-
-/** Members of `_meta` under this prefix are ours alone and never cross from one side to the other. */
+/** Members of `_meta` with this prefix belong to the gateway and never cross from one side to the other. */
 export const OWN_PREFIX = 'dev.sallyport/';
 
-/** Capabilities of a client that would let a server ask it something, or defer an answer. */
+/** Client capabilities that would let a server request something of the client, or defer a response. */
 const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set([
   'sampling',
   'elicitation',
@@ -103,8 +101,8 @@ const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * True for a capability that is not carried or not granted. In another case than its own it always goes:
- * nobody has declared what a parser that folds case would read.
+ * True for a capability that is not supported or not granted. In another case than its own it is always
+ * removed: a parser that folds case would read a capability that was never declared.
  */
 function isRemovedCapability(name: string, grants: Grants = NO_GRANTS): boolean {
   switch (name) {
@@ -119,39 +117,40 @@ function isRemovedCapability(name: string, grants: Grants = NO_GRANTS): boolean 
   }
 }
 
-/** What of a client's capabilities stays, and the edits that cut the rest out of the text. */
+/** The client capabilities that stay, and the edits that cut the rest out of the text. */
 export type CapabilityCut = {
   readonly edits: readonly TextEdit[];
-  /** The questions that are declared and granted. */
+  /** The server requests that are declared and granted. */
   readonly allowedServerRequests: readonly ServerRequestName[];
-  /** The Apps extension is declared and stays. */
+  /** Whether the Apps extension is declared and stays. */
   readonly apps: boolean;
 };
 
-/** What may stay of declared capabilities. Asked only where something is declared. */
+/** Which declared capabilities may stay. The functions are called only if something is declared. */
 export type CutTerms = {
   readonly grants: () => Grants;
-  /** The extension for tasks. */
+  /** Whether the Tasks extension may stay. */
   readonly tasks: boolean;
-  /** The Apps extension. */
+  /** Whether the Apps extension may stay. */
   readonly apps: () => boolean;
 };
 
-/** Nothing is declared, and nothing cut. */
+/** Nothing is declared, so nothing is cut. */
 const NOTHING_CUT: CapabilityCut = Object.freeze({
   edits: [],
   allowedServerRequests: [],
   apps: false,
 });
 
-/** True for a member of `_meta` in our own name, in whatever case it is written. */
+/** True for a member of `_meta` with the gateway's own prefix, in any case. */
 export function isOwnMember(name: string): boolean {
   return name.length >= OWN_PREFIX.length && foldName(name).startsWith(OWN_PREFIX);
 }
 
 /**
- * Cuts the capabilities that are not carried or not granted out of the object at `path`. Of elicitation
- * the modes are granted one by one; with its last mode it goes whole, because empty it would mean forms.
+ * Cuts the capabilities that are not supported or not granted out of the object at `path`. Elicitation modes
+ * are granted one by one; without any mode left, elicitation is removed entirely, because empty it would mean
+ * form mode.
  */
 export function cutCapabilities(
   text: string,
@@ -188,8 +187,9 @@ export function cutCapabilities(
 }
 
 /**
- * Of the extensions those of the gateway stay. Apps are declared in one form: what a server offers may depend
- * on it, and what the gateway saw for itself would otherwise not be what this client is shown.
+ * Keeps the extensions that the gateway supports. The declaration of apps is rewritten to one form: what a
+ * server offers may depend on it, and the gateway's own listing would otherwise differ from what this client
+ * sees.
  */
 function extensionEdits(
   text: string,
@@ -226,7 +226,7 @@ function modeEdits(
 
 const MODES: ReadonlySet<string> = new Set(['form', 'url']);
 
-/** Edits that cut our own members out of `_meta` of params or result, and the names that they had. */
+/** Edits that cut the gateway's own members out of `_meta` of params or result, and the names of those members. */
 export function ownMetaEdits(
   text: string,
   meta: JsonObject | undefined,

@@ -1,14 +1,11 @@
-// Writes the JSON-RPC bodies that the gateway makes itself, always with members in the same order, so
-// that two refusals that must not be told apart differ in their ids alone.
-// Nothing here takes text from the wire except the request id.
-// Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, tools, resources, prompts; docs/contract.md §6.
+// Makes the errors of admission and the JSON-RPC bodies that the gateway writes itself. Members are always in
+// the same order, so that two refusals that must be indistinguishable differ in their ids alone. No text
+// quotes the message: only the request id is repeated, and the requested version if it has the form of one.
+// Source: JSON-RPC 2.0 §5 and §5.1; MCP 2025-11-25 and 2026-07-28, transports, error codes, tools, resources,
+// prompts; docs/contract.md §6.
 
 import type { ProtocolError } from './admitted-request.js';
 import type { Era, Json, RequestId, Target } from './jsonrpc.js';
-
-// The faults of admission with their wire form: HTTP status, JSON-RPC code and a text of our own.
-// No text here ever quotes the message; the one echo is the requested version, if it looks like one.
-// Source: MCP 2025-11-25 transports; MCP 2026-07-28 error codes; JSON-RPC 2.0 §5.1.
 
 export const PARSE_ERROR = -32700;
 export const INVALID_REQUEST = -32600;
@@ -16,16 +13,16 @@ export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
 const HEADER_MISMATCH = -32020;
 export const UNSUPPORTED_VERSION = -32022;
-/** Our own code for a session that cannot be opened; outside -32768..-32000. */
+/** The gateway's own code for a session that cannot be opened; outside -32768..-32000. */
 export const UNKNOWN_SESSION = 1404;
 
-/** Where a fault belongs: its era once known, and the id once read. */
+/** What is known of the message that an error belongs to: its era and its request id. */
 export type ErrorContext = { readonly era: Era | undefined; readonly id?: RequestId | undefined };
 
-// What a version looks like: anything else that was requested is not echoed.
+// The form of a version: anything else that was requested is not repeated.
 const VERSION_FORM = /^[A-Za-z0-9.-]{1,32}$/;
 
-/** A fault with status 400, the default of docs/contract.md §6. */
+/** A protocol error with status 400, the default of docs/contract.md §6. */
 export function protocolErrorOf(
   reason: ProtocolError['reason'],
   code: number,
@@ -49,7 +46,7 @@ export function invalidMessage(errorContext: ErrorContext, message: string): Pro
   return protocolErrorOf('invalid-message', INVALID_REQUEST, message, errorContext);
 }
 
-/** 400 / -32602: the envelope holds, the params do not. */
+/** 400 / -32602: the envelope is valid, the params are not. */
 export function invalidParams(errorContext: ErrorContext, message: string): ProtocolError {
   return protocolErrorOf('invalid-message', INVALID_PARAMS, message, errorContext);
 }
@@ -79,13 +76,13 @@ export function unsupportedVersion(
 /** The member of `data` and `_meta` that names the decision behind a refusal. */
 export const DECISION_MEMBER = 'dev.sallyport/decision';
 
-/** Session eras have a code of their own for resources (MCP 2025-11-25, resources, error handling). */
+/** Session eras have a separate code for resources (MCP 2025-11-25, resources, error handling). */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** Names a decision; `reason` only where the caller may know that the thing exists. */
+/** Names a decision and its reason; only for a caller that may know that the target exists. */
 type DecisionNote = { readonly id: string; readonly reason: string };
 
-/** A JSON-RPC error. Without an id there is no `id` member (MCP transports: "an error without id"). */
+/** Renders a JSON-RPC error. Without an id there is no `id` member (MCP transports: "an error without id"). */
 export function renderError(
   id: RequestId | undefined,
   code: number,
@@ -97,8 +94,8 @@ export function renderError(
 }
 
 /**
- * The era's "not found" of a kind of thing: what a caller gets for what does not exist and, byte for
- * byte but for ids, for what it may not see. Sent with HTTP 200.
+ * The era's "not found" for a kind of target: the response for what does not exist and, byte for byte except
+ * for ids, for what the caller may not see. Sent with HTTP 200.
  */
 export function renderNotFound(
   era: Era | undefined,
@@ -110,7 +107,7 @@ export function renderNotFound(
   return renderError(id, code, message, { [DECISION_MEMBER]: { id: decisionId } });
 }
 
-/** A refused tool call that the caller may know about: a result that a model can act on, HTTP 200. */
+/** A refused tool call that the caller may know about: a tool result that a model can act on, HTTP 200. */
 export function renderToolRefusal(
   era: Era | undefined,
   id: RequestId | undefined,
@@ -126,7 +123,7 @@ export function renderToolRefusal(
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
-/** A refusal of another method that the caller may know about: an error with our own code, HTTP 200. */
+/** A refusal of another method that the caller may know about: an error with the gateway's own code, HTTP 200. */
 export function renderMethodRefusal(
   id: RequestId | undefined,
   code: number,

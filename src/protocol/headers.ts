@@ -1,18 +1,20 @@
-// Agreement of HTTP headers and body in the stateless era. A header never decides anything: it is
-// compared with the body, and a difference refuses the message. Values are never copied elsewhere decoded.
-// Source: MCP 2026-07-28, transports, standard request headers and custom headers (SEP-2243).
+// HTTP headers of the protocol: compares the headers of the stateless era with the body, writes them for a
+// message that came without them, and reads `Accept`. A header that mirrors the body never decides anything:
+// a difference refuses the message. Decoded values are compared and inspected, never forwarded.
+// Source: MCP 2026-07-28, transports, standard request headers, custom headers (SEP-2243) and value encoding.
 
 import { isObject, type Json, type JsonObject } from './jsonrpc.js';
 
-// Whether a client takes an answer of a type, by its `Accept`. A client that says nothing takes all, because
-// many in the field say nothing; one that leaves a type out is not sent it.
-// Source: RFC 9110 §12.5.1; MCP 2025-11-25, transports (sending messages to the server).
-
 const NO_WEIGHT = /^q=0(?:\.0{0,3})?$/;
-/** A header with more ranges than this says nothing that is worth reading. */
+/** Ranges beyond this number are ignored. */
 const MAX_RANGES = 32;
 
-/** True where an `Accept` takes this type, such as `text/event-stream`: the most exact range decides. */
+/**
+ * True if an `Accept` header takes this type, such as `text/event-stream`; the most specific range decides.
+ * Without the header every type is taken, because many clients send none; a type that is left out is not
+ * sent.
+ * Source: RFC 9110 §12.5.1; MCP 2025-11-25, transports (sending messages to the server).
+ */
 export function acceptsType(accept: string | undefined, type: string): boolean {
   if (accept === undefined || accept.trim() === '') return true;
   let exactness = 0;
@@ -27,17 +29,17 @@ export function acceptsType(accept: string | undefined, type: string): boolean {
   return isTaken;
 }
 
-/** How exactly a range names a type; 0 where it does not. */
+/** How specifically a range names a type; 0 if it does not. */
 function exactnessOf(range: string, type: string): number {
   if (range === type) return 3;
   if (range === '*/*') return 1;
   return range === `${type.slice(0, type.indexOf('/'))}/*` ? 2 : 0;
 }
 
-/** Lower-case header names with their values, as the edge hands them in. */
+/** Header values by lower-case name, as the HTTP layer passes them. */
 export type HeaderMap = { readonly [name: string]: string | undefined };
 
-/** An argument that a header mirrors: the token behind `Mcp-Param-`, and where the argument stands. */
+/** An argument that a header mirrors: the part of the name after `Mcp-Param-`, and the path of the argument. */
 export type MirroredParameter = { readonly header: string; readonly path: readonly string[] };
 
 type MirroredParameters =
@@ -47,7 +49,7 @@ type MirroredParameters =
 
 export const PARAM_PREFIX = 'mcp-param-';
 
-/** How deep an input schema is searched for `x-mcp-header`; deeper schemas are invalid. */
+/** How deep an input schema is searched for `x-mcp-header`; a deeper schema is invalid. */
 const MAX_MIRROR_DEPTH = 64;
 
 const ENCODED_PREFIX = '=?base64?';
@@ -61,9 +63,9 @@ const ANNOTATION = 'x-mcp-header';
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The value of a header as the body would carry it: optional whitespace trimmed, the form
- * `=?base64?…?=` decoded. `undefined` where it is malformed: bytes outside visible ASCII, base64 that is
- * not canonical, or bytes that are not UTF-8.
+ * The value of a header as the body would carry it: optional whitespace trimmed, the form `=?base64?…?=`
+ * decoded. `undefined` if it is malformed: bytes outside visible ASCII, base64 that is not canonical, or
+ * bytes that are not UTF-8.
  * Source: MCP 2026-07-28, transports, value encoding; RFC 9110 §5.6.3; RFC 4648 §3.5.
  */
 export function decodeHeaderValue(raw: string): string | undefined {
@@ -75,8 +77,8 @@ export function decodeHeaderValue(raw: string): string | undefined {
 }
 
 /**
- * True when `Mcp-Name` names exactly what the body names: case-sensitive, after decoding, and without
- * control characters, which no name may bring into a log or another header.
+ * True if `Mcp-Name` names exactly what the body names: case-sensitive, after decoding, and without control
+ * characters, which must not reach a log or another header.
  */
 export function matchesName(header: string | undefined, name: string): boolean {
   if (header === undefined) return false;
@@ -84,14 +86,14 @@ export function matchesName(header: string | undefined, name: string): boolean {
   return decoded !== undefined && decoded === name && !hasControl(decoded);
 }
 
-/** True when a header without encoding has exactly this value once optional whitespace is trimmed. */
+/** True if an unencoded header has exactly this value once optional whitespace is trimmed. */
 export function matchesPlain(header: string | undefined, value: string): boolean {
   return header !== undefined && trimBlank(header) === value;
 }
 
 /**
- * The `Mcp-Param-*` headers of a message, lower-case names, values as sent; `undefined` where one was
- * repeated or is malformed, because two readers could then see two values.
+ * The `Mcp-Param-*` headers of a message by lower-case name, values as sent; `undefined` if one is repeated
+ * or malformed, because two readers could then see two values.
  */
 export function readParamHeaders(
   headers: HeaderMap,
@@ -107,7 +109,7 @@ export function readParamHeaders(
   return found;
 }
 
-/** What the parameter headers of an admitted message say, by name; `undefined` where there are none. */
+/** The decoded parameter headers of an admitted message, by name; `undefined` if there are none. */
 export function decodeParamHeaders(headers: {
   readonly [name: string]: string;
 }): { readonly [name: string]: string } | undefined {
@@ -121,7 +123,7 @@ export function decodeParamHeaders(headers: {
 }
 
 /**
- * The arguments that a tool's inputSchema mirrors into headers, or why the schema may not be used: an
+ * The arguments that a tool's inputSchema mirrors into headers, or why the schema cannot be used: an
  * annotation must be a non-empty unique token on a string, integer or boolean that is reached through
  * `properties` alone.
  * Source: MCP 2026-07-28, tools, x-mcp-header.
@@ -136,9 +138,9 @@ export function mirroredParameters(inputSchema: Json): MirroredParameters {
 }
 
 /**
- * True when each mirrored header is there exactly when its argument is there and not null, and has its
- * value: booleans as `true` and `false`, integers compared as numbers, strings exactly after decoding.
- * A value that no header can carry must have none. Headers that no parameter mirrors are ignored.
+ * True if each mirrored header is present exactly when its argument is present and not null, and has its
+ * value: booleans as `true` and `false`, integers compared as numbers, strings exactly after decoding. A
+ * value that no header can carry must have no header. Headers that mirror no parameter are ignored.
  * Source: MCP 2026-07-28, transports, custom headers.
  */
 export function compareParamHeaders(
@@ -163,7 +165,7 @@ function isMirrorable(value: Json | undefined): value is string | number | boole
   return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
 }
 
-/** The argument at exactly this path of members; `undefined` where there is none of its own. */
+/** The argument at this path of own members; `undefined` if there is none. */
 function argumentAt(args: JsonObject, path: readonly string[]): Json | undefined {
   let value: Json | undefined = args;
   for (const name of path) {
@@ -173,9 +175,9 @@ function argumentAt(args: JsonObject, path: readonly string[]): Json | undefined
   return value;
 }
 
-// Members whose value is an instance, not a schema: a name in there is no annotation.
+// Keywords whose value is an instance, not a schema: a name inside is not an annotation.
 const INSTANCE_KEYWORDS = new Set(['const', 'default', 'enum', 'examples']);
-// Members whose value maps free names to schemas.
+// Keywords whose value maps arbitrary names to schemas.
 const MAP_KEYWORDS = new Set([
   'properties',
   'patternProperties',
@@ -184,7 +186,7 @@ const MAP_KEYWORDS = new Set([
   'dependentSchemas',
 ]);
 
-/** Follows `properties` from the root; everything beside it must be free of annotations. */
+/** Follows `properties` from the root; every other keyword must be free of annotations. */
 function collectMirrored(
   schema: Json,
   path: readonly string[],
@@ -218,7 +220,7 @@ function collectProperties(
   return undefined;
 }
 
-/** The annotation of one property: a parameter, a fault, or nothing. */
+/** The annotation of one property: a parameter, an error text, or undefined if there is none. */
 function readAnnotation(
   schema: JsonObject,
   path: readonly string[],
@@ -234,14 +236,14 @@ function readAnnotation(
   return '$ref' in schema ? 'an annotation stands beside a reference' : { header, path };
 }
 
-/** A fault when an annotation stands anywhere within a keyword other than `properties`. */
+/** An error text if an annotation occurs anywhere within a keyword other than `properties`. */
 function findMisplaced(keyword: string, value: Json, depth: number): string | undefined {
   if (INSTANCE_KEYWORDS.has(keyword) || typeof value !== 'object' || value === null) {
     return undefined;
   }
   if (depth > MAX_MIRROR_DEPTH) return 'the schema nests too deeply';
   for (const [name, inner] of Object.entries(value)) {
-    // The names of a map of schemas are no keywords, whatever they are called.
+    // The names in a map of schemas are never keywords.
     if (name === ANNOTATION && !isSchemaMap(keyword, inner)) {
       return 'an annotation stands where properties alone do not lead';
     }
@@ -258,7 +260,7 @@ function isSchemaMap(keyword: string, inner: Json): boolean {
 function decodeBase64(encoded: string): string | undefined {
   if (!BASE64.test(encoded)) return undefined;
   const binary = atob(encoded);
-  // Spare bits that are not zero would give one value several spellings.
+  // Spare bits that are not zero would give one value several encodings.
   if (btoa(binary) !== encoded) return undefined;
   try {
     return decoder.decode(Uint8Array.from(binary, (byte) => byte.charCodeAt(0)));
@@ -287,14 +289,10 @@ function hasControl(value: string): boolean {
   return false;
 }
 
-// The headers of the stateless era that mirror a body, written from the body: for a message that came
-// without them. The counterpart of headers.ts, which compares them.
-// Source: MCP 2026-07-28, transports, standard request headers, custom headers and value encoding.
-
 /** A header: lower-case name and value. */
 export type HeaderPair = readonly [name: string, value: string];
 
-/** Where the specification has a body name mirrored. */
+/** The member of params that `Mcp-Name` mirrors, by method. */
 const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
@@ -303,7 +301,7 @@ const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const ENCODED_START = '=?base64?';
 
-/** A value as a header carries it: plain where every reader reads it alike, else its base64 form. */
+/** A value as a header carries it: plain if every reader reads it alike, otherwise base64. */
 export function encodeHeaderValue(value: string): string {
   const isPlain = PLAIN.test(value) && !value.startsWith(ENCODED_START);
   if (isPlain && decodeHeaderValue(value) === value) return value;
@@ -312,7 +310,7 @@ export function encodeHeaderValue(value: string): string {
   return `${ENCODED_START}${btoa(binary)}?=`;
 }
 
-/** The headers of a request of the stateless era, `Mcp-Param-*` by what the approved schema mirrors. */
+/** The headers of a stateless request; `Mcp-Param-*` as the approved schema mirrors them. */
 export function statelessHeaders(
   version: string,
   method: string,

@@ -1,10 +1,6 @@
-// Reads the envelope of one JSON-RPC message: which of the four shapes it is, and nothing else.
-// Never looks into params or results; never repairs what is malformed.
+// The message types of JSON-RPC 2.0 as MCP uses it, and the reader of one envelope: which of the four shapes
+// it has, and nothing else. Never looks into params or results; never repairs what is malformed.
 // Source: JSON-RPC 2.0 §4 and §5; MCP 2025-11-25 and 2026-07-28, base protocol, messages.
-
-// The shapes of JSON-RPC 2.0 as MCP uses it: what a message is, once its envelope has been read.
-// Types only; reading bytes is jsonrpc.ts, judging them is admit.ts.
-// Source: JSON-RPC 2.0 §4 and §5; MCP 2025-11-25 and 2026-07-28, base protocol.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -12,7 +8,7 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 /** A JSON object. Read members with brackets: `params['name']`. */
 export type JsonObject = { readonly [member: string]: Json };
 
-/** `2024` is HTTP+SSE, `2025` the session era (2025-03-26 to 2025-11-25), `2026` the stateless era. */
+/** `2024` is legacy SSE, `2025` the session era (2025-03-26 to 2025-11-25), `2026` the stateless era. */
 export type Era = '2024' | '2025' | '2026';
 
 /** A JSON-RPC id. MCP forbids null and fractional ids. */
@@ -21,7 +17,7 @@ export type RequestId = string | number;
 /** The JSON-RPC error object. */
 export type RpcError = { readonly code: number; readonly message: string; readonly data?: Json };
 
-/** A message whose envelope holds: exactly one of the four shapes and no unknown member. */
+/** A message with a valid envelope: exactly one of the four shapes and no unknown member. */
 export type Message =
   | {
       readonly kind: 'request';
@@ -37,17 +33,17 @@ export type Message =
   | { readonly kind: 'result'; readonly id: RequestId; readonly result: JsonObject }
   | { readonly kind: 'error'; readonly id: RequestId | undefined; readonly error: RpcError };
 
-/** What a server may ask of a client, as policies name it. Elicitation by its mode. */
+/** What a server may request of a client, as policies name it; elicitation by its mode. */
 export type ServerRequestName = 'sampling' | 'elicitation/form' | 'elicitation/url' | 'roots';
 
-/** What a request asks for: the thing that a policy rule and a pin can name. */
+/** What a request refers to: the thing that a policy rule and a pin can name. */
 export type Target =
   | { readonly kind: 'tool'; readonly name: string }
   | { readonly kind: 'prompt'; readonly name: string }
   | { readonly kind: 'resource'; readonly uri: string }
   | { readonly kind: 'template'; readonly uriTemplate: string }
   | { readonly kind: 'question'; readonly name: ServerRequestName }
-  /** What a call began; `tool` is undefined where the caller has no such task. */
+  /** A task; `tool` is the tool whose call created it, undefined if the caller has no such task. */
   | { readonly kind: 'task'; readonly tool: string | undefined }
   | { readonly kind: 'none' };
 
@@ -58,7 +54,7 @@ export function isObject(value: unknown): value is JsonObject {
 
 type EnvelopeReading =
   | Message
-  /** `id` is there when it could be read, so that the answer can name the request. */
+  /** `id` is present if it could be read, so that the response can name the request. */
   | { readonly kind: 'malformed'; readonly id?: RequestId }
   | { readonly kind: 'batch' };
 
@@ -68,9 +64,9 @@ const ERROR_MEMBERS = new Set(['jsonrpc', 'id', 'error']);
 const ERROR_OBJECT_MEMBERS = new Set(['code', 'message', 'data']);
 
 /**
- * Reads an envelope. Exactly one of the shapes request, notification, result and error, no unknown
- * member, `jsonrpc` exactly "2.0", ids strings or safe integers (`null` only on an error). An array is
- * reported as `batch`, whatever it holds.
+ * Reads an envelope. It must have exactly one of the shapes request, notification, result and error, no
+ * unknown member, `jsonrpc` exactly "2.0", and an id that is a string or a safe integer (`null` only on an
+ * error). An array is reported as `batch`, whatever it contains.
  * Source: JSON-RPC 2.0 §4, §5, §6; MCP 2025-11-25, base protocol (ids are never null).
  */
 export function readEnvelope(value: Json): EnvelopeReading {
@@ -116,7 +112,7 @@ function malformed(value: JsonObject): EnvelopeReading {
   return isRequestId(id) ? { kind: 'malformed', id } : { kind: 'malformed' };
 }
 
-/** The members that an envelope may have. None of the names is on Object.prototype. */
+/** The members that an envelope may have. None of these names is on Object.prototype. */
 function own(value: JsonObject): {
   readonly method?: Json;
   readonly params?: Json;

@@ -1,5 +1,5 @@
-// The one table of MCP methods that are carried: by era and by who may send them. A method without a row
-// is refused in that era and direction; there is no other list of methods.
+// The only table of the MCP methods that the gateway supports, by era and by sender. A method without a row
+// is refused in that era and direction.
 // Source: MCP 2025-03-26 to 2026-07-28, schema; method names are case-sensitive.
 
 import type { MethodRule } from './admitted-request.js';
@@ -7,12 +7,12 @@ import type { Era } from './jsonrpc.js';
 import { TASK_SESSION_VERSION } from './tasks.js';
 import { STATELESS_VERSIONS } from './versions/revisions.js';
 
-/** Sessions on either transport. */
+/** The eras with sessions, on either transport. */
 const SESSIONS: readonly Era[] = ['2024', '2025'];
-/** Elicitation came after HTTP+SSE. */
+/** Elicitation was introduced after legacy SSE. */
 const ELICITING: readonly Era[] = ['2025'];
 const STATELESS: readonly Era[] = ['2026'];
-/** Tasks came with the last revision of sessions. */
+/** Tasks were introduced by the last revision with sessions. */
 const TASKING: readonly Era[] = ['2025', '2026'];
 const ALL: readonly Era[] = ['2024', '2025', '2026'];
 
@@ -43,14 +43,14 @@ function note(
   return { method, eras, from, type: 'notification', ...shape };
 }
 
-/** The rows of a method that no earlier revision of its eras has. */
+/** Limits a row to the revisions that have the method. */
 function since(versions: readonly string[], rule: MethodRule): MethodRule {
   return { ...rule, versions };
 }
 
 const TASK_VERSIONS: readonly string[] = [TASK_SESSION_VERSION, ...STATELESS_VERSIONS];
 
-/** Every method that is carried. */
+/** Every method that is supported. */
 export const METHODS: readonly MethodRule[] = [
   request('initialize', SESSIONS, LIST),
   request('ping', SESSIONS, UPKEEP),
@@ -104,7 +104,7 @@ export const METHODS: readonly MethodRule[] = [
   note('notifications/tasks', STATELESS, 'server', TASK),
 ];
 
-/** In 2026 these come on the stream of a subscription, and nothing else does (subscriptions). */
+/** In 2026 these arrive on the stream of a subscription, and that stream carries no others (subscriptions). */
 const NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/subscriptions/acknowledged',
   'notifications/tools/list_changed',
@@ -115,8 +115,8 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Defined by some revision and refused here: clients are not told that servers may put questions off, so no
- * task is a client's, and nobody asks one for it. By who would send them.
+ * Methods that some revision defines and the gateway refuses, by sender. Server requests never become tasks
+ * here: the tasks capability of clients is removed, so no client has a task that a server could ask about.
  */
 export const REFUSED: readonly Pick<MethodRule, 'method' | 'from'>[] = [
   { method: 'tasks/get', from: 'server' },
@@ -141,10 +141,7 @@ function rulesOf(era: Era, from: MethodRule['from']): Rules {
   return new Map(rows.map((rule) => [rule.method, rule]));
 }
 
-/**
- * The row of a method, matched exactly; `undefined` means refused. Where a revision is named, only what that
- * revision has.
- */
+/** The row of a method, matched exactly; `undefined` means refused. With a `version`, only what that revision has. */
 export function findMethod(
   era: Era,
   from: MethodRule['from'],
@@ -161,7 +158,10 @@ export function isSubscriptionNotification(method: string): boolean {
   return NOTIFICATIONS.has(method);
 }
 
-/** True for a method that MCP defines anywhere: refusing it is `method-forbidden`, else `method-unknown`. */
+/**
+ * True for a method that any revision of MCP defines: refusing it is `method-forbidden`, otherwise
+ * `method-unknown`.
+ */
 export function isDefinedMethod(method: string): boolean {
   return DEFINED.has(method);
 }

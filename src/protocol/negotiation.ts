@@ -1,5 +1,6 @@
-// In which era an upstream is spoken to, and whether it carries what an admitted message asks for: any era
-// that is policed here, and the parameter headers that its approved definition mirrors. Translates nothing.
+// Chooses the era that the gateway uses with an upstream, and checks that the upstream supports what an
+// admitted message needs: a supported era, and the parameter headers that its approved definition mirrors.
+// Translates nothing.
 // Source: MCP 2026-07-28, versioning and custom headers; docs/reference/protocol.md §2.2.
 
 import type { Admitted, ProtocolError } from './admitted-request.js';
@@ -7,11 +8,11 @@ import { compareParamHeaders } from './headers.js';
 import type { TaskUse } from './tasks.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions/revisions.js';
 
-/** Versions that an upstream speaks and that we police. */
+/** Versions that both the upstream and the gateway support. */
 export type Carried = {
   readonly sessions: readonly string[];
   readonly stateless: readonly string[];
-  /** What of tasks it declares in sessions. */
+  /** The task capabilities that it declares in sessions. */
   readonly tasks?: readonly TaskUse[];
 };
 
@@ -19,7 +20,7 @@ const UNSUPPORTED_VERSION = -32022;
 const INVALID_PARAMS = -32602;
 const HEADER_MISMATCH = -32020;
 
-/** What stands for a tool, as far as headers need it. */
+/** The definitions of a tool, as far as headers need them. */
 type MirroredLookup = {
   standing(
     kind: 'tool',
@@ -32,9 +33,9 @@ type Mirroring = {
 };
 
 /**
- * The era in which an upstream is spoken to for a client of this one: the client's own where the upstream
- * speaks it, else the other where it speaks that. Before its first listing nothing is known, and nothing
- * is translated.
+ * The era to use with an upstream for a client of the given era: the client's own if the upstream supports
+ * it, otherwise the other one if the upstream supports that. Before the first listing nothing is known, and
+ * nothing is translated.
  */
 export function eraTowards(client: '2025' | '2026', carried: Carried | undefined): '2025' | '2026' {
   if (carried === undefined) return client;
@@ -43,7 +44,10 @@ export function eraTowards(client: '2025' | '2026', carried: Carried | undefined
   return stateless.length === 0 && sessions.length > 0 ? '2025' : '2026';
 }
 
-/** The versions that a client may use here: of an era that the upstream does not speak, those we translate. */
+/**
+ * The versions that a client may use: for an era that the upstream does not support, those that the gateway
+ * translates.
+ */
 export function versionsOffered(carried: Carried | undefined): readonly string[] | undefined {
   if (carried === undefined) return undefined;
   const { sessions, stateless } = carried;
@@ -55,8 +59,8 @@ export function versionsOffered(carried: Carried | undefined): readonly string[]
 }
 
 /**
- * Refuses what no era of the upstream carries. What it speaks is not known before its first listing; then
- * nothing is refused here, and the upstream's own answer decides.
+ * Refuses a message if no era of the upstream is supported. Before the first listing it is not known what the
+ * upstream supports; then nothing is refused here, and the upstream's own response decides.
  */
 export function checkCarried(
   admitted: Admitted,
@@ -77,7 +81,7 @@ export function checkCarried(
   });
 }
 
-/** Compares `Mcp-Param-*` with the arguments, by the schema of the tool (2026 only). */
+/** Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema (2026 only). */
 export function checkParamHeaders(
   admitted: Admitted,
   catalogue: MirroredLookup,

@@ -1,6 +1,7 @@
-// The shapes of params, method by method: what a request names, and its arguments. Members that no
-// revision defines pass; members that a case-insensitive parser would take for a defined one do not.
-// Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896.
+// Checks the params of each method and reads what a request refers to, and its arguments. Members that no
+// revision defines pass. A member that a case-insensitive parser would take for a defined one (`Name` for
+// `name`, also if `name` is absent) is refused, never repaired.
+// Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896; Go encoding/json, System.Text.Json (web).
 
 import { foldName } from '../text/case-folding.js';
 import {
@@ -14,11 +15,7 @@ import {
 import { canRequireInput } from './server-requests.js';
 import { readFilter } from './subscriptions.js';
 
-// Decides whether an object has a member that a case-insensitive parser takes for a defined one although
-// we do not: `Name` for `name`, also where `name` is absent. Such an object is refused, never repaired.
-// Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896; Go encoding/json, System.Text.Json (web).
-
-/** The defined names of one kind of object, by their folded form. */
+/** The defined member names of one kind of object, as spelled and case-folded. */
 type DefinedMembers = {
   readonly exact: ReadonlySet<string>;
   readonly folded: ReadonlySet<string>;
@@ -28,7 +25,7 @@ function definedMembers(names: readonly string[]): DefinedMembers {
   return { exact: new Set(names), folded: new Set(names.map(foldName)) };
 }
 
-/** What some revision defines in the `_meta` of a request. */
+/** The members that some revision defines in the `_meta` of a request. */
 export const DEFINED_META_MEMBERS = definedMembers([
   'io.modelcontextprotocol/clientCapabilities',
   'io.modelcontextprotocol/clientInfo',
@@ -39,10 +36,10 @@ export const DEFINED_META_MEMBERS = definedMembers([
   'progressToken',
 ]);
 
-/** What a reference to a prompt or template, or the argument to complete, consists of. */
+/** The members of a reference to a prompt or template, and of the argument to complete. */
 const DEFINED_COMPLETION_MEMBERS = definedMembers(['arguments', 'name', 'type', 'uri', 'value']);
 
-/** What the result of some method of some revision consists of. */
+/** The members that the result of some method has in some revision. */
 export const DEFINED_RESULT_MEMBERS = definedMembers([
   '_meta',
   'cacheScope',
@@ -70,7 +67,7 @@ export const DEFINED_RESULT_MEMBERS = definedMembers([
   'ttlMs',
 ]);
 
-/** What a task of some revision consists of, wherever it stands. */
+/** The members that a task has in some revision, wherever the task occurs. */
 export const DEFINED_TASK_MEMBERS = definedMembers([
   '_meta',
   'cacheScope',
@@ -90,7 +87,7 @@ export const DEFINED_TASK_MEMBERS = definedMembers([
   'ttlMs',
 ]);
 
-/** True when a member is a defined one but for its case. Linear in the names. */
+/** True if the name of a member differs from a defined one only in case. Linear in the names. */
 export function isMisspelt(object: JsonObject, { exact, folded }: DefinedMembers): boolean {
   for (const name in object) {
     if (!exact.has(name) && folded.has(foldName(name))) return true;
@@ -98,7 +95,7 @@ export function isMisspelt(object: JsonObject, { exact, folded }: DefinedMembers
   return false;
 }
 
-/** What the params of a message ask for, or why they are not valid (a sentence of our own). */
+/** What the params of a message refer to, or why they are not valid (a sentence of the gateway's own). */
 type ParamsReading =
   | { readonly ok: true; readonly target: Target; readonly args: JsonObject | undefined }
   | { readonly ok: false; readonly why: string };
@@ -106,7 +103,7 @@ type ParamsReading =
 const NOTHING: ParamsReading = { ok: true, target: { kind: 'none' }, args: undefined };
 const NO_PARAMS: JsonObject = {};
 
-// Every member that some carried method defines, in its own spelling.
+// Every member that some supported method defines, by its folded name.
 const DEFINED_MEMBERS: ReadonlyMap<string, string> = new Map(
   [
     '_meta',
@@ -135,7 +132,6 @@ const DEFINED_MEMBERS: ReadonlyMap<string, string> = new Map(
   ].map((name) => [foldName(name), name]),
 );
 
-/** The levels of a log message. */
 export const LOG_LEVELS: ReadonlySet<Json | undefined> = new Set([
   'debug',
   'info',
@@ -171,8 +167,8 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
 ]);
 
 /**
- * Reads the params of a method of the table. Never looks into arguments: those are judged by pins and
- * policy. Source: MCP 2025-11-25 and 2026-07-28, schema.
+ * Reads the params of a method of the table. Never looks into arguments: pins and policy check those.
+ * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 export function readParams(
   method: string,
@@ -185,7 +181,7 @@ export function readParams(
   return READERS.get(method)?.(given) ?? NOTHING;
 }
 
-/** A fault of members that any method may have. */
+/** An error text for members that any method may have. */
 function findUnclear(params: JsonObject): string | undefined {
   for (const name in params) {
     const defined = DEFINED_MEMBERS.get(foldName(name));
@@ -204,7 +200,7 @@ function findUnclear(params: JsonObject): string | undefined {
   return isValid ? undefined : 'progressToken must be a string or an integer.';
 }
 
-/** Members that would turn a call into something else: the answer to a question (2026 only). */
+/** An error text for the members of an input retry, where the method or the era has none (they exist in 2026 only). */
 function findUncarried(method: string, params: JsonObject, era: Era): string | undefined {
   const { responses, state } = {
     responses: params['inputResponses'],
@@ -224,7 +220,7 @@ function readListen(params: JsonObject): ParamsReading {
     : NOTHING;
 }
 
-/** Whose task it is, and which tool it belongs to, stands in the sealed id. */
+/** The sealed id says whose task it is and which tool it belongs to. */
 function readTaskId(params: JsonObject): ParamsReading {
   const id = params['taskId'];
   if (typeof id !== 'string') return wrong('taskId must be a string.');

@@ -1,5 +1,5 @@
-// Reads what an upstream says, against what was asked: its own answer, a notification that is carried,
-// a request of its own, or something that belongs nowhere. Content is not looked at here.
+// Classifies a message of an upstream by what the gateway expects: the response to its request, a supported
+// notification, a server request, or a message that does not belong to it. Does not look at content.
 // Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, base protocol, results.
 
 import type { MethodRule } from './admitted-request.js';
@@ -16,24 +16,24 @@ import { findMethod, isSubscriptionNotification } from './methods.js';
 import { DEFINED_RESULT_MEMBERS, isMisspelt } from './params.js';
 import { TASK_SESSION_VERSION } from './tasks.js';
 
-/** What the exchange waits for. On a stream that nobody asked for, `id` is undefined. */
+/** The response that is expected. On a stream that no request opened, `id` is undefined. */
 export type Expectation = {
   readonly era: Era;
   readonly id: RequestId | undefined;
   readonly version: string;
-  /** The answer is the stream of a subscription (2026). */
+  /** The response is the stream of a subscription (2026). */
   readonly isListening?: boolean;
-  /** The method whose answer may be a question (2026), where it is one of the three. */
+  /** The response may ask for input (2026, for three methods). */
   readonly mayRequireInput?: boolean;
-  /** Whether the answer may be a task, where a task could be the answer. */
+  /** Whether the response may be a task; undefined for a method that has no tasks. */
   readonly mayDefer?: boolean | undefined;
 };
 
 export type UpstreamMessage =
   | { readonly kind: 'own-result'; readonly result: JsonObject }
-  /** A result that asks for input first; what it asks is not looked at here. */
+  /** A result that requires input first; its input requests are not checked here. */
   | { readonly kind: 'own-question'; readonly result: JsonObject }
-  /** The answer comes later: what is told is the task that it comes by. */
+  /** The outcome comes later: the result is the task that will deliver it. */
   | { readonly kind: 'own-task'; readonly result: JsonObject }
   | { readonly kind: 'own-error'; readonly error: RpcError }
   | {
@@ -42,21 +42,21 @@ export type UpstreamMessage =
       readonly method: string;
       readonly params: JsonObject | undefined;
     }
-  /** A request of the server's own; it is passed on, or answered by the gateway, in session eras alone. */
+  /** A server request; session eras only. It is forwarded, or answered by the gateway. */
   | {
       readonly kind: 'server-request';
       readonly id: RequestId;
       readonly method: string;
       readonly params: JsonObject | undefined;
     }
-  /** Well-formed, but not ours: another id, or a notification that is not carried. To be dropped. */
+  /** Well-formed, but unrelated: another id, or a notification that is not supported. To be dropped. */
   | { readonly kind: 'foreign' }
   | { readonly kind: 'malformed' };
 
 /**
- * Classifies one message of an upstream. An id must equal the expected one in type and value.
- * In 2026 a result is complete, or a question or a task where it may be one; any other `resultType` is
- * malformed here. In 2025-11-25 a task stands in a member of the result.
+ * Classifies one message of an upstream. An id must equal the expected one in type and value. In 2026 a
+ * result is complete, or asks for input or is a task where that is possible; any other `resultType` is
+ * malformed. In 2025-11-25 a task is in a member of the result.
  * Source: MCP 2026-07-28, base protocol, resultType (absent means complete).
  */
 export function classifyUpstreamMessage(value: Json, expect: Expectation): UpstreamMessage {
@@ -109,7 +109,7 @@ function readResult(result: JsonObject, expect: Expectation): UpstreamMessage {
   }
 }
 
-/** A server that knows no tasks answers the call at once, whatever was wished for. */
+/** A server without tasks answers the call at once, even if a task was requested. */
 function readSessionResult(
   result: JsonObject,
   { version, mayDefer }: Expectation,

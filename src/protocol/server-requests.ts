@@ -1,11 +1,13 @@
-// What a server asks of a client: sampling, elicitation in its two modes, roots. Which question a request
-// is, and which ones a client has declared that it answers. Policy decides elsewhere whether one may pass.
-// Source: MCP 2025-11-25, sampling, elicitation (modes), roots; lifecycle, capability negotiation.
+// Server requests: sampling, elicitation in its two modes, and roots. Identifies them, reads which ones a
+// client declares, and reads the input requests that take their place in 2026. Whether one is allowed, and
+// its content, is checked elsewhere.
+// Source: MCP 2025-11-25, sampling, elicitation (modes), roots; lifecycle, capability negotiation;
+// MCP 2026-07-28, sampling, elicitation, roots, multi-round-trip requests (InputRequiredResult).
 
 import { foldName } from '../text/case-folding.js';
 import { isObject, type Json, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 
-/** Every question there is, in the order in which records name them. */
+/** All server requests, in the order in which records name them. */
 export const SERVER_REQUEST_NAMES: readonly ServerRequestName[] = [
   'sampling',
   'elicitation/form',
@@ -13,7 +15,7 @@ export const SERVER_REQUEST_NAMES: readonly ServerRequestName[] = [
   'roots',
 ];
 
-/** Methods that ask a client for something. A `ping` asks for nothing and is not one of them. */
+/** Methods that request something of a client. `ping` requests nothing and is not one of them. */
 export const SERVER_REQUEST_METHODS: ReadonlySet<string> = new Set([
   'sampling/createMessage',
   'elicitation/create',
@@ -21,8 +23,9 @@ export const SERVER_REQUEST_METHODS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Which question a request of a server is. Elicitation without a mode is a form.
- * @returns `malformed` for a mode that no revision defines; `undefined` for a method that asks nothing.
+ * Which server request this is. Elicitation without a mode is form mode.
+ * @returns `malformed` for a mode that no revision defines; `undefined` for a method that is no server
+ * request.
  */
 export function serverRequestNameOf(
   method: string,
@@ -45,7 +48,6 @@ function readMode(mode: Json | undefined): ServerRequestName | 'malformed' {
   return mode === 'url' ? 'elicitation/url' : 'malformed';
 }
 
-/** True where a question is granted. */
 export function isGranted(grants: Grants, name: ServerRequestName): boolean {
   switch (name) {
     case 'sampling':
@@ -60,7 +62,7 @@ export function isGranted(grants: Grants, name: ServerRequestName): boolean {
 }
 
 /**
- * The questions that these capabilities of a client declare. Elicitation that names no mode means forms.
+ * The server requests that a client's capabilities declare. Elicitation without a mode means form mode.
  * Source: MCP 2025-11-25, elicitation, capabilities.
  */
 export function declaredServerRequests(
@@ -79,18 +81,14 @@ export function declaredServerRequests(
   return declared;
 }
 
-// The questions of a server in 2026: a result that asks for input first, instead of a request. Reads what
-// is asked; whether it may be asked, and its content, are judged elsewhere.
-// Source: MCP 2026-07-28, multi-round-trip requests (InputRequiredResult).
-
-/** One question, by the key under which its answer comes. */
+/** One input request, by the key under which its response comes. */
 export type InputRequest = {
   readonly key: string;
   readonly name: ServerRequestName;
   readonly params: JsonObject;
 };
 
-/** What a result of type `input_required` holds: at least one of the two. */
+/** The content of a result of type `input_required`: at least one of the two. */
 export type InputRequiredResult = {
   readonly inputRequests: readonly InputRequest[];
   readonly state: string | undefined;
@@ -101,23 +99,23 @@ const INPUT_REQUIRED_METHODS: ReadonlySet<string> = new Set([
   'prompts/get',
   'resources/read',
 ]);
-/** Keys of questions and answers that are the gateway's own. */
+/** Keys of input requests and their responses that are the gateway's own. */
 const OWN_KEY_PREFIX = 'gw.';
-/** More questions than this in one result are no dialogue. */
+/** A result with more input requests is refused. */
 const MAX_INPUT_REQUESTS = 64;
 const NO_MEMBERS: JsonObject = {};
 
-/** True for a method whose answer may be a question, and whose request may carry answers. */
+/** True for a method whose result may ask for input, and whose request may carry the responses. */
 export function canRequireInput(method: string): boolean {
   return INPUT_REQUIRED_METHODS.has(method);
 }
 
-/** True for a key of our own, in whatever case it is written. */
+/** True for a key of the gateway's own, in any case. */
 export function isOwnKey(key: string): boolean {
   return foldName(key).startsWith(OWN_KEY_PREFIX);
 }
 
-/** Reads the questions of a result; `undefined` where it breaks the specification or uses keys of ours. */
+/** The input requests of a result; `undefined` if it violates the specification or uses the gateway's own keys. */
 export function readInputRequiredResult(result: JsonObject): InputRequiredResult | undefined {
   const requests = result['inputRequests'] ?? NO_MEMBERS;
   const state = result['requestState'];
@@ -143,18 +141,13 @@ function readKeyed(key: string, request: Json | undefined): InputRequest | undef
   return name === undefined || name === 'malformed' ? undefined : { key, name, params };
 }
 
-// What a server may ask of a client, as one value: made by policy, used by admission and by whoever
-// judges a question. Types and the empty grant only; nothing here decides.
-// Source: MCP 2025-11-25 and 2026-07-28, sampling, elicitation, roots.
-
-/** The questions that a server may put to one caller. */
+/** The server requests that policy allows for one caller; admission and the check of server requests use them. */
 export type Grants = {
   readonly sampling: boolean;
   readonly elicitation: { readonly form: boolean; readonly url: boolean };
   readonly roots: boolean;
 };
 
-/** Nothing may be asked. */
 export const NO_GRANTS: Grants = Object.freeze({
   sampling: false,
   elicitation: Object.freeze({ form: false, url: false }),

@@ -1,17 +1,17 @@
-// Frames bytes of an event stream into events, and writes events as bytes. Reads exactly as a browser
-// would, except that invalid UTF-8 and events past the cap are faults. It never reads JSON.
+// Splits the bytes of an event stream into events, and writes events as bytes. Parses exactly as a browser
+// would, except that invalid UTF-8 and events past the cap are errors. Never reads JSON.
 // Source: WHATWG HTML §9.2.5 and §9.2.6 (server-sent events: parsing, interpreting).
 
-/** One thing that a stream said. A message's `id` is there when its block had a valid id field. */
+/** One item of a stream. A message has an `id` if its block had a valid id field. */
 export type SseEvent =
   | {
       readonly kind: 'message';
-      /** `message` where the block names no event. */
+      /** `message` if the block names no event. */
       readonly event: string;
       readonly data: string;
       readonly id?: string;
     }
-  /** A line that began with a colon, without that colon. */
+  /** A line that began with a colon, without the colon. */
   | { readonly kind: 'comment'; readonly text: string }
   | { readonly kind: 'retry'; readonly ms: number };
 
@@ -20,21 +20,21 @@ export type SseError = { readonly error: 'too-large' | 'invalid-utf8' };
 export type SseCaps = {
   /** Bytes of the data lines of one event, and of the line that is being read. */
   readonly maxEventBytes: number;
-  /** Bytes of one line; `maxEventBytes` where absent. */
+  /** Bytes of one line; `maxEventBytes` if absent. */
   readonly maxLineBytes?: number;
 };
 
-/** Keeps what is unfinished between chunks. After a fault every further push gives the same fault. */
+/** Keeps unfinished input between chunks. After an error every further push returns the same error. */
 export type SseFramer = {
   push(chunk: Uint8Array): readonly SseEvent[] | SseError;
-  /** Bytes of what is unfinished. */
+  /** Buffered bytes that are no complete event yet. */
   unfinishedBytes(): number;
 };
 
 const LF = 10;
 const CR = 13;
 const FIRST_LINE_CAPACITY = 1024;
-/** A line buffer larger than this is given back once its line is read, so that idle streams stay small. */
+/** A larger line buffer is released once its line was read, so that idle streams use little memory. */
 const MAX_IDLE_CAPACITY = 65_536;
 const DIGITS = /^[0-9]+$/;
 
@@ -44,9 +44,9 @@ type State = {
   readonly maxEventBytes: number;
   readonly maxLineBytes: number;
   isFirstLine: boolean;
-  /** The last byte was a CR: an LF that follows belongs to the same line end. */
+  /** The last byte was a CR: an LF that follows belongs to the same line break. */
   isAfterCr: boolean;
-  /** Bytes of the unfinished line: the buffer doubles, so any number of chunks copies each byte once or twice. */
+  /** The unfinished line. The buffer doubles, so each byte is copied once or twice, however many chunks there are. */
   pending: Uint8Array;
   pendingBytes: number;
   data: string[];
@@ -57,8 +57,8 @@ type State = {
 };
 
 /**
- * Makes a framer for one stream. Work is linear in the bytes, however they are cut into chunks; memory
- * is bounded by the caps. An event that no blank line ends is dropped with the framer.
+ * Creates a framer for one stream. Work is linear in the bytes, however they are cut into chunks; memory is
+ * bounded by the caps. An event that is not ended by a blank line is never returned.
  * Source: WHATWG HTML §9.2.6.
  */
 export function createSseFramer(caps: SseCaps): SseFramer {
@@ -77,7 +77,7 @@ export function createSseFramer(caps: SseCaps): SseFramer {
   };
   return {
     push: (chunk) => pushChunk(state, chunk),
-    // A method: an accessor would give the framer of each stream a hidden class of its own.
+    // A method, because an accessor would give the framer of each stream a hidden class of its own.
     unfinishedBytes: () => state.pendingBytes + state.dataBytes,
   };
 }
@@ -90,7 +90,7 @@ function pushChunk(state: State, chunk: Uint8Array): readonly SseEvent[] | SseEr
 }
 
 function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseError | undefined {
-  // Whole lines of ASCII, as nearly every chunk is, are decoded at once.
+  // Complete lines of ASCII, as in nearly every chunk, are decoded together.
   const completeLines = takeCompleteLines(state, chunk);
   if (completeLines === undefined) return takeEach(state, chunk, events);
   const error = takeText(state, completeLines, events);
@@ -99,8 +99,8 @@ function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseErro
 }
 
 /**
- * The text of a chunk up to its last LF, where that is plain to read: ASCII, no line unfinished, no CR, and
- * no cap within reach. Otherwise undefined.
+ * The text of a chunk up to its last LF, if it is simple to read: ASCII, no unfinished line, no CR, and no
+ * cap within reach. Otherwise undefined.
  */
 function takeCompleteLines(state: State, chunk: Uint8Array): string | undefined {
   const isPlain =
@@ -118,7 +118,7 @@ function takeCompleteLines(state: State, chunk: Uint8Array): string | undefined 
   }
 }
 
-/** Takes lines of ASCII that were decoded together. */
+/** Reads lines of ASCII that were decoded together. */
 function takeText(state: State, text: string, events: SseEvent[]): SseError | undefined {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
@@ -135,7 +135,7 @@ function takeEach(state: State, chunk: Uint8Array, events: SseEvent[]): SseError
   let nextLf = -1;
   let nextCr = -1;
   while (start < chunk.length) {
-    // Each search runs on from where the last one ended, so a chunk is searched once for each byte.
+    // Each search continues where the last one ended, so each byte of a chunk is searched once.
     if (nextLf < start) nextLf = indexOrEnd(chunk, LF, start);
     if (nextCr < start) nextCr = indexOrEnd(chunk, CR, start);
     const end = Math.min(nextLf, nextCr);
@@ -245,8 +245,8 @@ function dispatch(state: State, events: SseEvent[]): void {
 }
 
 /**
- * One event with this text as its data, ready to write. Line breaks in the text (blanks between JSON
- * tokens) become several data lines, so they can never end the event. `id` must be without line breaks.
+ * Writes one event with this text as its data. Line breaks in the text (white space between JSON tokens)
+ * become several data lines, so they can never end the event. `id` must be without line breaks.
  */
 export function encodeSseMessage(
   json: string,
@@ -256,20 +256,20 @@ export function encodeSseMessage(
   return `event: ${options?.event ?? 'message'}\n${id}${prefixLines('data: ', json)}\n`;
 }
 
-/** An event without content: after it a stream may be resumed (MCP 2025-11-25, transports). */
+/** An event without content: the stream can be resumed after it (MCP 2025-11-25, transports). */
 export function encodeSsePriming(id: string): string {
   return `id: ${id}\ndata: \n\n`;
 }
 
-/** Shorter waits of an upstream would have its clients connect to the gateway without a pause. */
+/** A shorter delay would make the clients of an upstream reconnect to the gateway without a pause. */
 const MIN_RETRY_MS = 1000;
 
-/** How long a client should wait before it connects again: at least a second, whatever the upstream says. */
+/** How many milliseconds a client should wait before it reconnects: at least a second, whatever the upstream says. */
 export function encodeSseRetry(ms: number): string {
   return `retry: ${Math.max(ms, MIN_RETRY_MS)}\n\n`;
 }
 
-/** A comment, which keeps a stream alive. */
+/** Writes a comment, which keeps a stream alive. */
 export function encodeSseComment(text: string): string {
   return `${prefixLines(':', text)}\n`;
 }

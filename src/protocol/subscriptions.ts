@@ -1,13 +1,13 @@
-// The subscriptions of 2026: what a client listens to, and the messages that the gateway writes on such a
-// stream itself. Reads and writes values; who may listen to what is decided elsewhere.
+// The subscriptions of 2026: what a client listens to, and the messages that the gateway itself writes on
+// such a stream. Reads and writes values; who may listen to what is decided elsewhere.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
 import { isObject, type Json, type JsonObject, type RequestId } from './jsonrpc.js';
 
-/** The member of `_meta` that ties a message to the request that opened its stream. */
+/** The member of `_meta` that names the request that opened the stream of a message. */
 export const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
 
-/** The lists whose changes can be listened to, by the member of the filter. */
+/** The lists whose changes can be listened to, by their member of the filter. */
 export const LIST_FILTERS = [
   'toolsListChanged',
   'promptsListChanged',
@@ -24,7 +24,6 @@ export type ListenFilter = {
   readonly tasks: readonly string[];
 };
 
-/** What listens to nothing. */
 export const EMPTY_FILTER: ListenFilter = Object.freeze({ lists: [], uris: [], tasks: [] });
 
 const LIST_CHANGED_METHODS: { readonly [filter in ListFilter]: string } = {
@@ -33,17 +32,17 @@ const LIST_CHANGED_METHODS: { readonly [filter in ListFilter]: string } = {
   resourcesListChanged: 'notifications/resources/list_changed',
 };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-/** Resources that one stream may listen to. */
+/** Maximum number of resources that one stream may listen to. */
 const MAX_URIS = 512;
-/** Tasks that one stream may listen to. */
+/** Maximum number of tasks that one stream may listen to. */
 const MAX_TASKS = 512;
 
-/** The part of a filter that a list-changed notice belongs to; `undefined` for any other method. */
+/** The member of the filter that a list-changed notification belongs to; `undefined` for any other method. */
 export function filterOfNotification(method: string): ListFilter | undefined {
   return LIST_FILTERS.find((filter) => LIST_CHANGED_METHODS[filter] === method);
 }
 
-/** Reads `notifications`. Unknown members are left out; `undefined` where a known one is malformed. */
+/** Reads `notifications`. Unknown members are ignored; `undefined` if a known one is malformed. */
 export function readFilter(value: Json | undefined): ListenFilter | undefined {
   if (!isObject(value)) return undefined;
   const lists: ListFilter[] = [];
@@ -64,7 +63,7 @@ function readNames(value: Json | undefined, max: number): readonly string[] | un
   return names.length === value.length ? names : undefined;
 }
 
-/** A filter as `notifications` has it: what is not listened to is absent. */
+/** Writes a filter as the value of `notifications`; what is not listened to is absent. */
 export function writeFilter({ lists, uris, tasks }: ListenFilter): JsonObject {
   const written: Record<string, Json> = {};
   for (const filter of lists) written[filter] = true;
@@ -73,7 +72,7 @@ export function writeFilter({ lists, uris, tasks }: ListenFilter): JsonObject {
   return written;
 }
 
-/** True where `notifications` says exactly this filter, and nothing that no one here has read. */
+/** True if `notifications` is exactly this filter and has no unknown member. */
 export function matchesExactly(value: Json | undefined, filter: ListenFilter): boolean {
   const read = readFilter(value);
   if (read === undefined || !isObject(value)) return false;
@@ -84,25 +83,25 @@ export function matchesExactly(value: Json | undefined, filter: ListenFilter): b
   );
 }
 
-/** The first message of a stream: what was agreed to. */
+/** The first message of a stream: the filter that was accepted. */
 export function renderAcknowledged(id: RequestId, filter: ListenFilter): string {
   const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id } };
   return JSON.stringify({ jsonrpc: '2.0', method: ACKNOWLEDGED, params });
 }
 
-/** A notice of our own that a list changed. */
+/** A list-changed notification of the gateway's own. */
 export function renderListChanged(id: RequestId, filter: ListFilter): string {
   const params = { _meta: { [SUBSCRIPTION_ID_KEY]: id } };
   return JSON.stringify({ jsonrpc: '2.0', method: LIST_CHANGED_METHODS[filter], params });
 }
 
-/** The result with which a stream ends in good order. */
+/** The result that ends a stream normally. */
 export function renderFinalResponse(id: RequestId): string {
   const result = { resultType: 'complete', _meta: { [SUBSCRIPTION_ID_KEY]: id } };
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
-/** Whether a notification names the subscription that it came for. */
+/** True if a notification names the subscription on whose stream it came. */
 export function isOfSubscription(params: JsonObject | undefined, id: RequestId): boolean {
   const meta = params?.['_meta'];
   return isObject(meta) && meta[SUBSCRIPTION_ID_KEY] === id;

@@ -1,6 +1,6 @@
-// What a message of a client has to do with tasks: whether its answer may be one, and which one it is about.
-// The id of a task is opened for its caller alone; another caller's, another era's, a forged one and an
-// expired one are all the same: a task that there is not.
+// Reads what a client's message has to do with tasks: whether its response may be one, and which one it
+// refers to. The id of a task is opened for its own caller alone; another caller's, another era's, a forged
+// and an expired id are all treated as a task that does not exist.
 // Source: MCP 2025-11-25, tasks; the Tasks extension of 2026-07-28 (capability negotiation, error handling).
 
 import type { MethodRule, OpenedTask, ProtocolError, TextEdit } from './admitted-request.js';
@@ -12,7 +12,7 @@ import { declaresTasks, isTaskParam, TASKS_EXTENSION, type TaskUse } from './tas
 import type { AdmissionInput, Call, Classified } from './version-detection.js';
 import { CAPABILITIES_KEY } from './versions/stateless.js';
 
-/** What admission knows of a message besides its tasks. */
+/** What admission knows of a message before its tasks are read. */
 export type TaskContext = {
   readonly input: Pick<AdmissionInput, 'openTask'>;
   readonly classified: Classified;
@@ -23,7 +23,7 @@ export type TaskContext = {
   readonly errorContext: ErrorContext;
 };
 
-/** `edits` take out a wish that nobody here can grant. */
+/** `edits` remove a request for a task that is not available here. */
 export type TaskReading = {
   readonly kind: 'read';
   readonly target: Target;
@@ -33,7 +33,7 @@ export type TaskReading = {
 };
 
 const MISSING_CAPABILITY = -32021;
-/** What a session's server must have declared, by method. */
+/** The task capability that a session's server must have declared, by method. */
 const NEEDED_USES: ReadonlyMap<string, TaskUse> = new Map([
   ['tasks/get', 'call'],
   ['tasks/result', 'call'],
@@ -41,7 +41,7 @@ const NEEDED_USES: ReadonlyMap<string, TaskUse> = new Map([
   ['tasks/list', 'list'],
 ]);
 
-/** Reads them, or says why the message may not pass. */
+/** Reads what a message has to do with tasks, or returns why it may not pass. */
 export function readTasks(context: TaskContext, target: Target): TaskReading | ProtocolError {
   const { classified, call } = context;
   const mayDefer = readMayDefer(context);
@@ -59,7 +59,10 @@ function usesOf({ classified }: Pick<TaskContext, 'classified'>): readonly TaskU
   return classified.session?.tasks ?? [];
 }
 
-/** In 2026 the client says that it can wait; in a session it wishes for a task, and the server has declared them. */
+/**
+ * In 2026 the client declares that it supports tasks; in a session it requests one, and the server must
+ * support that.
+ */
 function readMayDefer(context: TaskContext): boolean {
   const { classified, rule, call, meta } = context;
   if (rule.method !== 'tools/call') return false;
@@ -68,8 +71,8 @@ function readMayDefer(context: TaskContext): boolean {
 }
 
 /**
- * The fault of a request that needs tasks to be declared, by its client in 2026, by its server in a session,
- * and they are not.
+ * The error of a request that requires tasks to be declared, by its client in 2026 or by its server in a
+ * session, when they are not.
  */
 export function checkDeclared(context: TaskContext): ProtocolError | undefined {
   const { classified, rule, call, meta, errorContext } = context;
@@ -93,7 +96,7 @@ function listensToTasks(rule: MethodRule, { params }: Call): boolean {
   return filter !== undefined && filter.tasks.length > 0;
 }
 
-/** Whoever has not declared tasks ignores the wish, and a lax server must not make one of it. */
+/** A server without tasks should ignore the member, but a lax one must not create a task from it. */
 function taskParamEdits({ call, text }: TaskContext): readonly TextEdit[] {
   const params = call.params?.['task'] === undefined ? undefined : spanOf(text, ['params']);
   return params === undefined ? [] : removalEdits(text, params, (name) => name === 'task');

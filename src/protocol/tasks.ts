@@ -1,6 +1,6 @@
-// Tasks: work whose answer comes after the call that began it. How both forms of them are written, what of
-// them either side declares, and which texts are one. Reads values; whose a task is, and what of its content
-// may pass, is decided elsewhere.
+// Tasks: work whose result comes after the call that started it. Reads both forms of tasks, and reads and
+// writes what either side declares of them. Whose a task is, and what of its content may pass, is decided
+// elsewhere.
 // Source: MCP 2025-11-25, tasks; the Tasks extension of 2026-07-28 (io.modelcontextprotocol/tasks).
 
 import { isObject, type Json, type JsonObject } from './jsonrpc.js';
@@ -9,31 +9,31 @@ import { DEFINED_RESULT_MEMBERS, DEFINED_TASK_MEMBERS, isMisspelt } from './para
 /** The name of the extension, in the capabilities of both sides (2026). */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
-/** The member of `_meta` that says to which task a message belongs (2025-11-25). */
+/** The member of `_meta` that names the task a message belongs to (2025-11-25). */
 export const RELATED_TASK_KEY = 'io.modelcontextprotocol/related-task';
 
-/** The revision of sessions that has tasks. */
+/** The only revision with sessions that has tasks. */
 export const TASK_SESSION_VERSION = '2025-11-25';
 
-/** Longest id of a task that is carried, in characters: it travels sealed, in a header too. */
+/** Maximum length of a task id in characters: it travels sealed, also in a header. */
 const MAX_TASK_ID_CHARS = 1024;
 
-/** What a server declares of tasks in a session. */
+/** The task capabilities that a server can declare in a session. */
 export type TaskUse = 'call' | 'list' | 'cancel';
 
 export const TASK_USES: readonly TaskUse[] = ['call', 'list', 'cancel'];
 
-/** How a task stands. The member of each that holds more is the one of the same state, and no other. */
+/** The state of a task. A task has only the content member that belongs to its status. */
 export type TaskState =
   | { readonly kind: 'plain' }
   | { readonly kind: 'result'; readonly result: JsonObject }
   | { readonly kind: 'error'; readonly error: JsonObject }
   | { readonly kind: 'asking'; readonly inputRequests: JsonObject };
 
-/** A task as a server tells of it. */
+/** A task as a server reports it. */
 export type Task = {
   readonly id: string;
-  /** Milliseconds from its creation; null for ever, undefined where nothing is said. */
+  /** Milliseconds from its creation; null if unlimited, undefined if the server does not say. */
   readonly ttlMs: number | null | undefined;
   readonly state: TaskState;
 };
@@ -46,16 +46,16 @@ const STATUSES: ReadonlySet<Json | undefined> = new Set([
   'cancelled',
 ]);
 const PLAIN: TaskState = Object.freeze({ kind: 'plain' });
-/** Members that hold content, by the status that has them. */
+/** The members with content, by the status that has them. */
 const PAYLOADS = { completed: 'result', failed: 'error', input_required: 'inputRequests' } as const;
 
-/** Whether the capabilities of a client or a server name the extension (2026). */
+/** True if the capabilities of a client or a server name the extension (2026). */
 export function declaresTasks(capabilities: Json | undefined): boolean {
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined;
   return isObject(extensions) && isObject(extensions[TASKS_EXTENSION]);
 }
 
-/** What the capabilities of a server of sessions declare of tasks (MCP 2025-11-25, tasks, capabilities). */
+/** The task capabilities that a server of the session era declares (MCP 2025-11-25, tasks, capabilities). */
 export function readTaskUses(capabilities: Json | undefined): readonly TaskUse[] {
   const tasks = isObject(capabilities) ? capabilities['tasks'] : undefined;
   if (!isObject(tasks)) return [];
@@ -65,7 +65,7 @@ export function readTaskUses(capabilities: Json | undefined): readonly TaskUse[]
   return TASK_USES.filter((use) => use === 'call' || isObject(tasks[use]));
 }
 
-/** The same as a capability. */
+/** Writes the task capabilities of a server of the session era. */
 export function writeTaskUses(uses: readonly TaskUse[]): JsonObject {
   const written: Record<string, Json> = {};
   if (uses.includes('list')) written['list'] = {};
@@ -74,15 +74,14 @@ export function writeTaskUses(uses: readonly TaskUse[]): JsonObject {
   return written;
 }
 
-/** True for what may be the id of a task. */
 export function isTaskId(value: Json | undefined): value is string {
   return typeof value === 'string' && value !== '' && value.length <= MAX_TASK_ID_CHARS;
 }
 
 /**
- * Reads a task of 2025-11-25, which tells of its state alone: content is brought by `tasks/result`, and what
- * is asked by questions.
- * @returns `undefined` where it breaks the specification, or has what a task of the extension has.
+ * Reads a task of 2025-11-25, which reports its status alone: `tasks/result` delivers content, and server
+ * requests ask for input.
+ * @returns `undefined` if it violates the specification, or has content as a task of the extension has.
  */
 export function readPlainTask(value: Json | undefined): Task | undefined {
   if (!isObject(value) || isMisspelt(value, DEFINED_TASK_MEMBERS)) return undefined;
@@ -93,8 +92,8 @@ export function readPlainTask(value: Json | undefined): Task | undefined {
 }
 
 /**
- * Reads a task of the extension, which has its result, its error or its questions with it.
- * @returns `undefined` where it breaks the specification, or has content that its status does not have.
+ * Reads a task of the extension, which contains its result, its error or its input requests.
+ * @returns `undefined` if it violates the specification, or has content that does not belong to its status.
  */
 export function readDetailedTask(value: JsonObject): Task | undefined {
   const head = readHead(value);
@@ -114,7 +113,7 @@ function readHead(value: JsonObject): Omit<Task, 'state'> | undefined {
   return { id: taskId, ttlMs };
 }
 
-/** Reads the seed of a task of the extension: the answer to its call has no content yet. */
+/** Reads a new task of the extension: the response to its call has no content yet. */
 export function readCreatedTask(value: JsonObject): Task | undefined {
   const { result, error, inputRequests } = value as { readonly [name: string]: Json };
   if (result !== undefined || error !== undefined || inputRequests !== undefined) return undefined;
@@ -136,7 +135,7 @@ function readState(value: JsonObject): TaskState | undefined {
   }
 }
 
-/** The result of a call, which can neither ask nor be put off once more. */
+/** True for the result of a call, which can neither ask for input nor be deferred again. */
 function isComplete(result: JsonObject): boolean {
   const type = result['resultType'];
   return (type === undefined || type === 'complete') && !isMisspelt(result, DEFINED_RESULT_MEMBERS);
@@ -146,12 +145,12 @@ function isTtl(ttl: Json | undefined): ttl is number | null | undefined {
   return ttl === undefined || ttl === null || (typeof ttl === 'number' && ttl >= 0);
 }
 
-/** A wish of a client for a task (2025-11-25): an object, with a time to live or without. */
+/** True for a client's valid request for a task (2025-11-25): an object, with or without a time to live. */
 export function isTaskParam(value: Json | undefined): boolean {
   return isObject(value) && (value['ttl'] === undefined || isTtl(value['ttl']));
 }
 
-/** The id that `_meta` of a message names as its task; `undefined` where it names none. */
+/** The task id in the `_meta` of a message: `undefined` if it names no task, empty if it is malformed. */
 export function relatedTaskId(meta: Json | undefined): Json | undefined {
   const related = isObject(meta) ? meta[RELATED_TASK_KEY] : undefined;
   if (related === undefined) return undefined;

@@ -1,11 +1,10 @@
-// The HTTP facts of one exchange, as plain values: what came in and where the answer goes.
-// No socket and no framework type crosses this line, so everything behind it can be tested with literals.
-
-// An upstream's answer told in another way: what is not told otherwise is asked of the answer itself.
+// HTTP requests and responses as plain values: what a client sent, where its response goes, and what an
+// upstream returned. No socket and no framework type occurs here, so everything behind it can be tested with
+// literals.
 
 type Amendments = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
 
-/** The same answer but for what is given. */
+/** A response with the given changes; everything else is delegated to the original. */
 export function amendResponse(response: UpstreamResponse, changes: Amendments): UpstreamResponse {
   return {
     kind: 'answer',
@@ -19,19 +18,18 @@ export function amendResponse(response: UpstreamResponse, changes: Amendments): 
   };
 }
 
-// The body of a whole answer: in one piece, or in pieces that are kept from one answer to the next and written
-// one behind the other, so that nothing is copied for each.
-
+/**
+ * A body as pieces that are kept from one response to the next and written one after another, which avoids a
+ * copy for each response.
+ */
 export type Pieces = readonly Uint8Array[];
 export type Bytes = Uint8Array | Pieces;
 export type Body = Bytes | string;
 
-/** True for a body in pieces. */
 export function isInPieces(body: Body): body is Pieces {
   return Array.isArray(body);
 }
 
-/** How many bytes they are. */
 export function sizeOfBytes(bytes: Bytes): number {
   if (!isInPieces(bytes)) return bytes.byteLength;
   let size = 0;
@@ -39,7 +37,6 @@ export function sizeOfBytes(bytes: Bytes): number {
   return size;
 }
 
-/** The body in one piece. */
 export function inOnePiece(body: Bytes): Uint8Array;
 export function inOnePiece(body: Body): Uint8Array | string;
 export function inOnePiece(body: Body): Uint8Array | string {
@@ -53,10 +50,10 @@ export function inOnePiece(body: Body): Uint8Array | string {
   return joined;
 }
 
-// Tells that whoever waited for something waits no more. As an AbortController would, at a small part of its
-// cost: one is made for every exchange, and few are ever asked. Decides nothing.
-
-/** The sign, and the way to give it. Listeners are told once, in order, and forgotten. */
+/**
+ * Signals that the client has left. Behaves as an AbortController at a small part of its cost: one is made
+ * for every request, and few are ever used. Listeners are called once, in order, and then dropped.
+ */
 export class Leaving implements LeaveSignal {
   #listeners: LeaveListener[] | undefined;
   #hasLeft = false;
@@ -80,18 +77,18 @@ export class Leaving implements LeaveSignal {
     if (at !== -1) listeners.splice(at, 1);
   }
 
-  /** Tells everyone who listens; of a second time nobody hears. */
+  /** Calls every listener; a second call has no effect. */
   abort(): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
     const listeners = this.#listeners ?? [];
-    // One at a time: whoever goes while others are told is not told any more.
+    // One at a time: a listener that is removed in the meantime is not called.
     for (let next = listeners.shift(); next !== undefined; next = listeners.shift()) notify(next);
   }
 
-  /** Called before the first listener is entered: nobody hears of an end before somebody listens. */
+  /** Called before the first listener is added: before that nothing needs to be watched. */
   protected watch(): void {
-    // Whoever gives the sign itself has nothing to watch.
+    // Not needed where abort() is called directly.
   }
 }
 
@@ -100,10 +97,10 @@ function notify(listener: LeaveListener): void {
   else listener.handleEvent();
 }
 
-/** Who is told that a client has left: a function, or an object that has no need of one for each exchange (DOM, EventListener). */
+/** Called when a client has left: a function, or an object, which saves a closure per exchange (DOM, EventListener). */
 type LeaveListener = (() => void) | { handleEvent(): void };
 
-/** That a client has left, as an AbortSignal tells it. */
+/** Reports that a client has left, with the interface of an AbortSignal. */
 export type LeaveSignal = {
   readonly aborted: boolean;
   addEventListener(
@@ -114,27 +111,27 @@ export type LeaveSignal = {
   removeEventListener(type: 'abort', listener: LeaveListener): void;
 };
 
-/** The answers that a channel still owes its client: what was posted for them ended long before. */
+/** The responses that are still due on a legacy SSE session: the POSTs of their requests ended long before. */
 export type AwaitedResponses = {
-  /** Nothing more is sent for this channel before something of it is answered. */
+  /** While true, no further request is sent for this session until a response arrives. */
   readonly isFull: boolean;
-  /** Waits for the answer under this id, up to `withinMs`. */
+  /** Waits for the response with this id, up to `withinMs`. */
   add(id: string, withinMs: number): void;
-  /** It came, or nobody wants it any more. */
+  /** The response has arrived or is no longer wanted. */
   drop(id: string): void;
-  /** Waits for nothing any more. */
+  /** Stops waiting for all of them. */
   close(): void;
 };
 
-/** One HTTP request on an upstream's path, after the edge has checked Host, Origin, size and type. */
+/** One HTTP request on an upstream's path, after the HTTP layer has checked Host, Origin, size and type. */
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
   readonly id: string;
-  /** On the path of an endpoint its name, until the message is a member's. */
+  /** The name of the upstream; on the path of an aggregate its name, until the message is assigned to a backend. */
   readonly upstream: string;
-  /** The endpoint of several upstreams that it came through. */
+  /** The aggregate that the request came through. */
   readonly aggregate?: string | undefined;
-  /** The path of HTTP+SSE below the upstream's own that was asked for; absent on the upstream's own. */
+  /** The legacy SSE path below the upstream's own that was requested; absent on the upstream's own path. */
   readonly legacySsePath?: 'events' | 'message' | undefined;
   readonly httpMethod: 'POST' | 'GET' | 'DELETE';
   /** Lower-case names. A header that was sent more than once is listed in `repeated`. */
@@ -144,59 +141,59 @@ export type Incoming = {
   readonly query: string;
   /** The bytes of the body, exactly as received. Empty for GET and DELETE. */
   readonly body: Uint8Array;
-  /** Who asks: the peer, or whom a trusted proxy names. For records alone. */
+  /** The address of the peer, or the one that a trusted proxy names. For records only. */
   readonly remoteAddress: string;
-  /** Thumbprint of the client certificate that the connection proved (`x5t#S256`, RFC 8705 §3.1). */
+  /** Thumbprint of the client certificate that the connection was authenticated with (`x5t#S256`, RFC 8705 §3.1). */
   readonly clientCertificate?: string | undefined;
   /**
-   * What proved the caller's key was judged with the request of which this is a part, or a moment ago; it
-   * is good for one use, and is not asked for again.
+   * The proof of possession was verified a moment ago, or with the request of which this is a part. A proof
+   * is good for one use, so it is not verified again.
    */
   readonly isProofUsed?: boolean;
   /**
-   * Takes one of the places that the upstream's exchanges share, for as long as this one runs; false
-   * where none is left. Asked once it is known who calls, so that nobody else can fill them. `member` names
-   * the upstream where the path is that of an endpoint.
+   * Takes one of the concurrency slots of the upstream for as long as this request runs; false if none is
+   * left. Called only after the caller is authenticated, so that unauthenticated clients cannot fill the
+   * slots. `backend` names the upstream if the path is that of an aggregate.
    */
   enter(backend?: string): boolean;
-  /** Aborted when the client's connection ends before the answer does. */
+  /** Aborted when the client's connection ends before the response does. */
   readonly signal: LeaveSignal;
-  /** Milliseconds since the epoch, and a monotonic reading in milliseconds, both at arrival. */
+  /** Time of arrival: milliseconds since the epoch, and a monotonic reading in milliseconds. */
   readonly receivedAt: number;
   readonly startedMs: number;
 };
 
-/** Headers of an answer. Names are lower-case. */
+/** Response headers by lower-case name. */
 export type ResponseHeaders = { readonly [name: string]: string };
 
-/** Where the answer goes. Exactly one of `send` and `open` is called, once. */
+/** Where the response is written. Exactly one of `send` and `open` is called, once. */
 export interface Outgoing {
-  /** True once the client is gone or the answer has ended. */
+  /** True once the client is gone or the response has ended. */
   readonly isClosed: boolean;
-  /** A header that goes with the answer, whoever answers. To be called before the answer begins. */
+  /** Adds a header to the response, regardless of which code sends it. Must be called before the response begins. */
   also(name: string, value: string): void;
-  /** A whole answer. An empty body sends no content type. */
+  /** Sends a complete response. An empty body has no content type. */
   send(status: number, headers: ResponseHeaders, body: Body): void;
   /** Opens an event stream: headers now, body by `write`. */
   open(status: number, headers: ResponseHeaders): void;
-  /** Bytes of an open stream; resolves when more may be written (back-pressure). */
+  /** Writes to an open stream; resolves when more may be written (back-pressure). */
   write(bytes: Uint8Array | string): void | Promise<void>;
   end(): void;
-  /** Breaks the connection off; what still waits to be written is dropped. */
+  /** Closes the connection; what is not yet written is dropped. */
   cut(): void;
 }
 
-/** The client's end of a channel of HTTP+SSE: what is written are whole events. */
+/** The client's end of a legacy SSE session. Only complete events are written. */
 export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
-  /** True while so much is unread that nothing more is asked for it. */
+  /** True while so much is unread that no further request is accepted for it. */
   readonly isLagging: boolean;
-  /** Aborted when the channel ends. */
+  /** Aborted when the stream of the session ends. */
   readonly signal: LeaveSignal;
-  /** Where answers come apart from every exchange. */
+  /** The responses that arrive after the POST of their request has ended. */
   readonly awaited: AwaitedResponses | undefined;
 };
 
-/** Why no usable answer came from an upstream. `overloaded`: there is no room to keep it. */
+/** Why there is no usable response of an upstream. `overloaded`: there is no space to buffer it. */
 export type ForwardError =
   | 'overloaded'
   | 'upstream-unavailable'
@@ -204,34 +201,35 @@ export type ForwardError =
   | 'upstream-protocol'
   | 'upstream-credentials';
 
-/** All bytes of an answer, or why they are not there. */
+/** All bytes of a response, or why they are not available. */
 export type ResponseBody = Bytes | 'too-large' | ForwardError;
 
-/** An upstream's answer whose headers have arrived. Exactly one of `whole` and `next` may be used. */
+/** A response of an upstream whose headers have arrived. Only one of `readBody` and `next` may be used. */
 export type UpstreamResponse = {
   readonly kind: 'answer';
   readonly status: number;
-  /** Lower-case names. Of a header sent twice, the values joined by a comma. */
+  /** By lower-case name. The values of a header that was sent twice are joined by a comma. */
   readonly headers: { readonly [name: string]: string | undefined };
   /**
-   * All bytes, at once where they are there; or `too-large` past `maxBytes` and a fault past `withinMs` (the socket is then closed), or
-   * why they ended early.
+   * All bytes, synchronously if they are already there. `too-large` past `maxBytes`, an error past `withinMs`
+   * milliseconds (the socket is then closed), or why the body ended early.
    */
   readBody(maxBytes: number, withinMs: number): ResponseBody | Promise<ResponseBody>;
-  /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
+  /** The next bytes; `undefined` at the end, an error if the body ended early. */
   next(): Uint8Array | undefined | ForwardError | Promise<Uint8Array | undefined | ForwardError>;
   /**
-   * Holds room for so many bytes of it that are kept, in place of what was held before; waits where there is
-   * none. What an answer holds, and its whole bytes, are given back by `release` or `abort`.
+   * Reserves buffer space for this many bytes of the response in total, in place of what was reserved before;
+   * waits if there is none. `release` and `abort` give back the reservation and the space of the complete
+   * body.
    */
   hold?(bytes: number): undefined | Promise<'held' | 'overloaded'>;
-  /** Nothing more of it is wanted: what little is left is dropped, and the socket serves again. */
+  /** Nothing more is needed: the little that is left is dropped, and the socket is used again. */
   release(): void;
-  /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */
+  /** Abandons the request: the socket is closed, which is how the 2026 era cancels. */
   abort(): void;
 };
 
-/** An upstream's end of a channel of HTTP+SSE: the path that it wants messages at, and what it says from then on. */
+/** The opened legacy SSE stream of an upstream: its message endpoint, and the events that follow. */
 export type LegacySseOutcome =
   | {
       readonly kind: 'channel';
@@ -245,12 +243,13 @@ export type ForwardOutcome =
   | { readonly kind: 'fault'; readonly reason: ForwardError };
 
 /**
- * Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it; or
- * too much for its caller is on its way (`overloaded`).
+ * Why nothing was sent. `asked-elsewhere`: the message concerns a request that another replica handles or
+ * handled. `store-unavailable`: the replicas could not be notified. `overloaded`: the caller has too much in
+ * flight.
  */
 type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
 
-/** What became of a message that may concern what another replica runs, or that was not sent at all. */
+/** The outcome of a message that may concern a request of another replica, or that was not sent at all. */
 export type RoutedOutcome =
   | ForwardOutcome
   | { readonly kind: 'fault'; readonly reason: UnsentError };

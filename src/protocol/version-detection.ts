@@ -1,5 +1,5 @@
-// Decides which era a POSTed call belongs to, by body and headers alike, and makes the era's own checks.
-// Where body and headers disagree it refuses; it never follows one of the two.
+// Determines the era of a POSTed request or notification from body and headers together, and runs the checks
+// of that era. If body and headers disagree the message is refused; neither of the two is ever preferred.
 // Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
 
 import type {
@@ -23,39 +23,39 @@ import {
 } from './versions/session.js';
 import { checkStateless, claimsStateless } from './versions/stateless.js';
 
-/** What of an HTTP request admission reads. */
+/** What admission reads of an HTTP request. */
 export type AdmissionInput = {
   /** Lower-case names. */
   readonly headers: HeaderMap;
   /** Names of headers that were sent more than once. */
   readonly repeated: ReadonlySet<string>;
   readonly body: Uint8Array;
-  /** The body as it was read; it is read here where not given. */
+  /** The parsed body; admission parses it if absent. */
   readonly reading?: JsonReading | undefined;
-  /** It was posted to a channel of HTTP+SSE, whose sealed session stands as `mcp-session-id`. */
+  /** Posted to a message endpoint of legacy SSE; its sealed session is passed as `mcp-session-id`. */
   readonly isLegacySse?: boolean | undefined;
   readonly openSession: OpenSession;
-  /** What an unsupported version is told to use instead; all that is carried where not given. */
+  /** The versions named in an unsupported-version error; all supported ones if absent. */
   readonly supportedVersions?: readonly string[] | undefined;
-  /** What policy lets servers ask of the caller; nothing where not given. Asked only where it matters. */
+  /** The server requests that policy allows for the caller; none if absent. Called only if it matters. */
   readonly grants?: (() => Grants) | undefined;
-  /** Whether a host may declare the Apps extension here; it may not where not given. */
+  /** Whether a host may declare the Apps extension here; it may not if absent. */
   readonly mayShowApps?: (() => boolean) | undefined;
-  /** Opens the id of a question that was passed on in this session; `undefined` for every other id. */
+  /** Opens the id of a server request that was forwarded in this session; `undefined` for any other id. */
   readonly openServerRequest?:
     | ((id: string, session: SessionFacts) => ServerRequestFacts | undefined)
     | undefined;
-  /** Opens the id of a task that this caller was given; `undefined` for every other id. */
+  /** Opens the id of a task that was given to this caller; `undefined` for any other id. */
   readonly openTask?: ((id: string) => TaskFacts | undefined) | undefined;
 };
 
-/** A message that asks for something: what a client may post. */
+/** A message that starts something, as opposed to a reply. */
 export type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
 
-/** The eras that are carried. */
+/** The eras that are supported. */
 export type CarriedEra = Era;
 
-/** What an era says of a message once its own checks hold. */
+/** The era of a message that passed the checks of that era. */
 export type Classified = {
   readonly kind: 'classified';
   readonly era: CarriedEra;
@@ -73,7 +73,7 @@ const SINGLE_HEADERS = [
 ];
 
 /**
- * Which era a call belongs to, or the first fault of its headers and envelope.
+ * The era of a call, or the first error of its headers and envelope.
  * Source: MCP 2026-07-28, versioning; transports, backward compatibility.
  */
 export function classify(
@@ -137,7 +137,7 @@ function classifySession(
   return { kind: 'classified', era: '2025', version, session };
 }
 
-/** A fault when a header that must have one value was sent more than once. */
+/** An error if a header that must have one value was sent more than once. */
 export function checkRepeated(
   input: Pick<AdmissionInput, 'repeated'>,
   errorContext: ErrorContext,
@@ -148,7 +148,6 @@ export function checkRepeated(
     : undefined;
 }
 
-/** Where a fault of this call belongs. */
 export function errorContextOf(era: CarriedEra, call: Call): ErrorContext {
   return call.kind === 'request' ? { era, id: call.id } : { era };
 }

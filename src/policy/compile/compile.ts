@@ -1,6 +1,7 @@
-// Turns policy documents into a set of rules that can decide, or into faults: every mistake of every
-// document in one run, each with its place. With one error the set grants nothing. Reads no file.
-// docs/contract.md §4, law 4.
+// Compiles policy documents into a set of rules, or into diagnostics: every mistake of every document in one
+// run, each with its position. With one error the set grants nothing. Also compares the rules with the lock
+// files: names that are not pinned, globs that match nothing, arguments that no pinned schema has. Pins that
+// change later make no policy invalid. Reads no file. docs/contract.md §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { suggestName } from '../../text/edit-distance.js';
@@ -18,13 +19,9 @@ import {
 } from './documents.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
 
-// Holds a rule against the lock files: names that nothing is pinned under, globs that match nothing,
-// arguments that no pinned schema has. Runs when policies are compiled; pins that change later make no
-// policy invalid. docs/contract.md §4, law 4.
-
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
 
-/** Reports what the pins say about one compiled rule. */
+/** Reports where one compiled rule and the pins disagree. */
 function checkPins(
   rule: Rule,
   written: RuleDocument,
@@ -61,7 +58,7 @@ function pinnedNames(catalogue: Catalogue | undefined, kind: PinKind): readonly 
   return names.filter((name) => catalogue?.standing(kind, name).state !== 'unpinned');
 }
 
-/** Templates are exact even where they hold a `*`. */
+/** Templates are matched exactly even if they contain a `*`. */
 function matchPins(
   catalogues: readonly (Catalogue | undefined)[],
   kind: PinKind,
@@ -149,7 +146,7 @@ function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** The path itself and, below it, what the schema of the rule names under `properties`. */
+/** The path itself, and the paths below it that the rule's schema names under `properties`. */
 function schemaPaths(schema: Json, path: readonly string[]): readonly (readonly string[])[] {
   const properties = isObject(schema) ? schema['properties'] : undefined;
   if (!isObject(properties)) return [path];
@@ -159,7 +156,7 @@ function schemaPaths(schema: Json, path: readonly string[]): readonly (readonly 
   ];
 }
 
-/** Asks the pinned schema with a value that has nothing but this path, whose numbers may be places in lists. */
+/** Checks the pinned schema with a value that has only this path; numbers in the path may be indexes of arrays. */
 function describesPath(pinned: PinnedDefinition | undefined, names: readonly string[]): boolean {
   const input = pinned?.input;
   if (input !== undefined) {
@@ -170,7 +167,7 @@ function describesPath(pinned: PinnedDefinition | undefined, names: readonly str
   return pinned !== undefined && promptArguments(pinned.definition).has(names[0] ?? '');
 }
 
-/** Places that a list of a probe is filled up to; further ones are described as the last of these is. */
+/** Maximum index in an array of a probe; further items are described like the item at this index. */
 const MAX_PROBED_INDEX = 64;
 
 function probeOf(names: readonly string[], hasLists: boolean): JsonObject {
@@ -193,7 +190,7 @@ function suggestArgument(definitions: readonly Match[], use: ArgumentUse): strin
   return use.names.length === 1 ? suggestName(use.names[0] ?? '', known) : undefined;
 }
 
-/** A member that may be missing is an error when it is read: warn where nothing asks for it first. */
+/** Reading an optional argument that is missing is an error: warns if the expression does not test for it first. */
 function checkGuards(rule: Rule, definitions: readonly Match[], report: ReportDiagnostic): void {
   const guaranteed = new Set(rule.args.map(({ name }) => name));
   const missing = (rule.when?.reads.unguarded ?? []).filter(
@@ -218,12 +215,12 @@ function isRequired(pinned: PinnedDefinition | undefined, name: string): boolean
 
 export type { PolicyContext } from './documents.js';
 
-/** Recorded for what the protocol itself allows; no file may take the name. */
+/** The policy that is recorded for what the protocol itself allows; no file may use the name. */
 const RESERVED_POLICY = 'builtin';
 
 /**
- * Compiles all documents together. Faults come in the order of the documents. Where a fault is an error,
- * `policies` allows nothing at all, and the caller keeps what it had.
+ * Compiles all documents together. Diagnostics are in the order of the documents. If one of them is an error,
+ * `policies` allows nothing at all, and the caller keeps its previous set.
  */
 export function compilePolicies(
   documents: readonly PolicyDocument[],

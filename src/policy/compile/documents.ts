@@ -1,14 +1,13 @@
-// A policy file after YAML: the shape that config/ has checked against the JSON Schema (docs/contract.md §4).
-// Types only. compile.ts turns documents into rules; nothing else reads a document.
+// The types of a policy file after YAML, in the shape that config/ has checked against the JSON Schema
+// (docs/contract.md §4), and of what compilation receives and reports. compile.ts turns documents into rules;
+// nothing else reads a document.
 
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import type { Catalogue } from '../definitions.js';
 
-// What compilation is given, and where its faults go. Decides nothing.
-
 /** The names that policies may use, from the gateway file and the lock files. */
 export type PolicyContext = {
-  /** Of the policy files, lower-case hex; becomes the hash of the set. */
+  /** Hash of the policy files, lower-case hex; becomes the hash of the set. */
   readonly hash: string;
   readonly upstreams: readonly {
     readonly name: string;
@@ -18,15 +17,15 @@ export type PolicyContext = {
   }[];
   readonly profiles: readonly string[];
   readonly issuers: readonly string[];
-  /** Absent: pins are not known and not checked. An upstream without a lock file has no pins. */
+  /** Absent: pins are unknown and not checked. An upstream without a lock file has no pins. */
   readonly pins?: ((upstream: string) => Catalogue | undefined) | undefined;
-  /** These very policies run already: pins that changed since make no error, the rule matches nothing. */
+  /** These policies are already in force: pins that changed since are no error, the rule just matches nothing. */
   readonly areInForce?: boolean;
 };
 
 type Path = PolicyDiagnostic['path'];
 
-/** Reports one fault at a path, relative to what the reporter was made for. */
+/** Reports one diagnostic at a path relative to that of the reporter. */
 export type ReportDiagnostic = (
   path: Path,
   severity: PolicyDiagnostic['severity'],
@@ -34,7 +33,7 @@ export type ReportDiagnostic = (
   suggestion?: string,
 ) => void;
 
-/** Keeps all faults of one compilation. */
+/** Collects all diagnostics of one compilation. */
 export class DiagnosticCollector {
   readonly all: PolicyDiagnostic[] = [];
 
@@ -66,7 +65,7 @@ export type WhatDocument = {
   readonly resources?: readonly string[];
   readonly templates?: readonly string[];
   readonly prompts?: readonly string[];
-  /** What a server may ask of a client. */
+  /** The server requests that the rule applies to. */
   readonly sampling?: true;
   readonly elicitation?: readonly ('form' | 'url')[];
   readonly roots?: true;
@@ -103,14 +102,14 @@ export type RuleDocument =
     });
 
 export type PolicyDocument = {
-  /** Path of the file, for errors. */
+  /** Path of the file, for diagnostics. */
   readonly file: string;
-  /** The `policy` key: unique over all files. */
+  /** The `policy` key: unique across all files. */
   readonly policy: string;
   readonly rules: readonly RuleDocument[];
 };
 
-/** A mistake in a policy: where in which document, what, and what was perhaps meant. */
+/** A mistake in a policy: file, position, message, and a suggestion if one was found. */
 export type PolicyDiagnostic = {
   readonly file: string;
   /** Path into the document: `['rules', 2, 'when']`. */

@@ -1,4 +1,4 @@
-// Compiles one rule and reports what is wrong with it by itself: empty lists, unknown names, patterns,
+// Compiles one rule and reports what is wrong with it on its own: empty lists, unknown names, patterns,
 // schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
 
 import type { Grants } from '../../protocol/server-requests.js';
@@ -28,14 +28,14 @@ export const WHAT_KEYS = {
   template: 'templates',
 } as const satisfies { readonly [kind in TargetKind]: keyof WhatDocument };
 
-/** The keys of `what` that name questions of servers. */
+/** The keys of `what` that name server requests. */
 const GRANT_KEYS = [
   'sampling',
   'elicitation',
   'roots',
 ] as const satisfies readonly (keyof WhatDocument)[];
 
-/** Compiles one rule. Parts with an error are left empty: the caller discards the set then. */
+/** Compiles one rule. Parts with an error are left empty, because the caller then discards the set. */
 export function compileRule(
   policy: string,
   written: RuleDocument,
@@ -95,7 +95,7 @@ function compileLimit(rule: string, limits: LimitsDocument | undefined): RateLim
   return limits === undefined ? undefined : { rule, ...limits.rate, per: limits.per };
 }
 
-/** Every list and mapping that is written names something, at any depth above schemas. */
+/** Reports lists and mappings that are written but empty, at any depth above schemas. */
 function checkEmpty(
   value: unknown,
   path: readonly (string | number)[],
@@ -223,7 +223,7 @@ function compileWhen(text: string, report: ReportDiagnostic): Expression | undef
   return undefined;
 }
 
-/** Conditions that could loosen, or that the targets of the rule can never meet. */
+/** Reports conditions that could loosen a policy, or that the targets of the rule can never meet. */
 function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   const { targets, when } = rule;
   if (rule.effect === 'allow' && when?.reads.readsAnnotations === true) {

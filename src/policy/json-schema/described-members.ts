@@ -1,7 +1,7 @@
-// Which members of a value its schema describes. What a rule reads must be described by the schema: a member
+// Finds members of a value that its schema does not describe. What a rule reads must be described: a member
 // that is not, or that only looks like one that is read, could mean something else to the upstream than to
-// the rule, so it is found here. What no rule reads may stand in objects that the schema leaves open.
-// Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together.
+// the rule. Members that no rule reads may occur in objects that the schema leaves open. Conservative: an
+// open schema (`true`, `{}`) describes no names; alternatives are taken together.
 // Source: JSON Schema 2020-12 core §10.3; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
@@ -11,7 +11,7 @@ import type { LinearRegex } from '../patterns.js';
 import type { Schema, SchemaCopy, SchemaNode } from './sanitizer.js';
 import { appliedInPlace, isNode } from './sanitizer.js';
 
-/** Most pairs of a value and a schema that one search looks at; past it nothing counts as described. */
+/** Maximum number of pairs of a value and a schema that one search visits; past it nothing counts as described. */
 const MAX_VISITS = 200_000;
 
 type Search = {
@@ -20,16 +20,16 @@ type Search = {
   visits: number;
 };
 
-/** Names of one schema that are remembered as described; they are the schema's own but for its patterns. */
+/** Maximum number of names cached as described per schema; its patterns can match any number of names. */
 const MAX_REMEMBERED = 256;
 const MAX_REMEMBERED_CHARS = 64;
 
-/** Stands for the search in which every member is read. */
+/** The cache key of the search in which every member is read. */
 const ALL_READS = {};
 
 /**
- * Members of the root with a plain value that were found described, by what was read of them: a name says all of
- * such a member.
+ * Members of the root with a scalar value that were found described, by what was read of them: for such a
+ * member the name decides everything.
  */
 const rememberedOf = new WeakMap<SchemaCopy, WeakMap<object, Set<string>>>();
 
@@ -58,8 +58,8 @@ function remember(copy: SchemaCopy, reads: object, value: Json): void {
 }
 
 /**
- * Pointer (RFC 6901) of the first member that is read and not described, or that could stand for one that is
- * read. Without `reads`, every member is read.
+ * Pointer (RFC 6901) of the first member that is read and not described, or that could be taken for one that
+ * is read. Without `reads`, every member is read.
  */
 export function findUndescribed(
   copy: SchemaCopy,
@@ -93,7 +93,7 @@ function search(
     : searchArray(value as readonly Json[], applied, pointer, state);
 }
 
-/** As `search`, for the members that are read alone. */
+/** Like `search`, for the members that are read only. */
 function searchRead(
   value: Json,
   schemas: readonly Schema[],
@@ -144,7 +144,7 @@ function searchReadMember(
   return describing.length === 0 ? at : searchRead(member, describing, reads, at, state);
 }
 
-/** A member that no rule reads, and that could stand for one that is read. */
+/** A member that no rule reads, and that could be taken for one that is read. */
 function findAmbiguousName(
   name: string,
   applied: readonly SchemaNode[],
@@ -153,7 +153,7 @@ function findAmbiguousName(
   return !isNamed(applied, name) && mayStandFor(name, reads) ? pointerTo('', name) : undefined;
 }
 
-/** True for a member of its own: one that the schema has under `properties`. */
+/** True for a member that the schema has under `properties`. */
 function isNamed(applied: readonly SchemaNode[], name: string): boolean {
   return applied.some(({ properties }) => isNode(properties) && Object.hasOwn(properties, name));
 }
@@ -174,14 +174,14 @@ function searchReadItems(
   return undefined;
 }
 
-/** RFC 6901 §3. */
+/** Appends a name to a pointer (RFC 6901 §3). */
 function pointerTo(pointer: string, name: string): string {
   return `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 const appliedAtRoot = new WeakMap<SchemaNode, readonly SchemaNode[]>();
 
-/** All schemas that apply in place, each once. Those of a whole schema are needed with every call. */
+/** All schemas that apply in place, each once. Cached for the root schema, which every call needs. */
 function closeOver(schemas: readonly Schema[], state: Search): readonly SchemaNode[] {
   const { root } = state;
   if (!isNode(root) || schemas.length !== 1 || schemas[0] !== root) return closure(schemas, state);

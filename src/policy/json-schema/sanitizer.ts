@@ -1,19 +1,22 @@
-// The vetted copy of a JSON Schema: only keywords that we know, at positions where schemas stand.
-// Schemas come from hostile upstreams, so whatever could fetch, name globally, run asynchronously or mean
-// something to the validator alone does not survive the copy. Decides nothing about values.
-// Source: JSON Schema 2020-12 core §8 and §10, draft-07; MCP, JSON Schema usage (no network references).
+// Makes the vetted copy of a JSON Schema: only known keywords, at positions where schemas belong. Schemas
+// come from hostile upstreams, so whatever could fetch, name globally, run asynchronously or mean something
+// to the validator alone is not copied. Also refuses schemas that apply an unbounded number of subschemas at
+// one position of a value, by loops that never advance or combinations that multiply. Decides nothing about
+// values.
+// Source: JSON Schema 2020-12 core §7.1, §8, §10 and §10.2, draft-07; MCP, JSON Schema usage (no network
+// references, bounded complexity).
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 
-/** Largest schema, in characters of its JSON text. */
+/** Maximum size of a schema, in characters of its JSON text. */
 const MAX_SCHEMA_CHARS = 256 * 1024;
-/** Deepest nesting of schemas within schemas. */
+/** Maximum nesting of schemas within schemas. */
 const MAX_SCHEMA_DEPTH = 32;
-/** Most schemas within one schema. */
+/** Maximum number of schemas within one schema. */
 const MAX_SUBSCHEMAS = 2000;
-/** Most `pattern` and `patternProperties` expressions in one schema. */
+/** Maximum number of `pattern` and `patternProperties` expressions in one schema. */
 const MAX_SCHEMA_PATTERNS = 100;
-/** Most values in one `enum`. */
+/** Maximum number of values in one `enum`. */
 const MAX_ENUM_VALUES = 2000;
 
 export type Dialect = '2020-12' | 'draft-07';
@@ -52,8 +55,8 @@ const KEYWORDS: ReadonlyMap<string, KeywordKind> = new Map([
 ]);
 
 /**
- * Keywords that would let one part of a schema change the meaning of another by name. `$anchor` alone
- * only names a place: it is dropped, and a `$ref` that uses the name is refused (2020-12 core §8.2.2).
+ * Keywords that would let one part of a schema change the meaning of another by name. `$anchor` alone only
+ * names a position: it is dropped, and a `$ref` that uses the name is refused (2020-12 core §8.2.2).
  */
 const REFUSED = ['$dynamicAnchor', '$dynamicRef', '$recursiveAnchor', '$recursiveRef'];
 
@@ -77,7 +80,7 @@ export function copySchema(schema: JsonObject | boolean): CopyResult {
   try {
     return { ok: true, copy: copyRoot(schema) };
   } catch (error) {
-    // Stringifying or walking a value that is nested too deep ends in a RangeError.
+    // Serializing or walking a value that is nested too deep throws a RangeError.
     const why = error instanceof Refusal ? error.message : 'the schema could not be read';
     return { ok: false, why };
   }
@@ -120,7 +123,7 @@ function copyNode(schema: Json | undefined, depth: number, copying: Copying): Sc
   const node: SchemaNode = {};
   copying.nodes.push(node);
   if (copying.dialect === 'draft-07' && schema['$ref'] !== undefined) {
-    // Draft-07 §8.3: everything beside $ref is ignored, but what it points into must still be there.
+    // Draft-07 §8.3: everything beside $ref is ignored, but what it points into must be kept.
     node['$ref'] = schema['$ref'];
     for (const keyword of ['definitions', '$defs'])
       copyKeyword(node, keyword, schema, depth, copying);
@@ -207,11 +210,7 @@ function copyMap(keyword: string, value: Json, depth: number, copying: Copying):
   return copied;
 }
 
-// How far a schema reaches at one place of a value: which schemas are applied in place, through local
-// references and combinations. Refuses loops that never advance and trees that multiply.
-// Source: JSON Schema 2020-12 core §7.1 and §10.2; MCP, JSON Schema usage (bounded complexity).
-
-/** Most schemas that may be applied at one place, each counted as often as it is reached. */
+/** Maximum number of schemas that may be applied at one position, each counted as often as it is reached. */
 const MAX_APPLIED_IN_PLACE = 5000;
 
 const IN_PLACE_LISTS = ['allOf', 'anyOf', 'oneOf'] as const;
@@ -235,7 +234,7 @@ function resolveReference(root: Schema, ref: string): Schema | undefined {
   return typeof at === 'boolean' || isNode(at) ? at : undefined;
 }
 
-/** The schemas applied in place by one schema, references resolved. `not` is left out on request. */
+/** The schemas that one schema applies in place, references resolved. `not` is left out if `positive` is set. */
 export function appliedInPlace(
   root: Schema,
   node: SchemaNode,
@@ -263,7 +262,7 @@ function isSchema(value: unknown): value is Schema {
   return typeof value === 'boolean' || isNode(value);
 }
 
-/** Why the schema's reach is not bounded, or undefined. */
+/** Why the number of schemas applied in place has no bound, or undefined if it has one. */
 export function findUnboundedReach(copy: SchemaCopy): string | undefined {
   const counted = new Map<SchemaNode, number>();
   const open = new Set<SchemaNode>();

@@ -1,6 +1,8 @@
-// Ajv behind a budget: every schema that is applied and every character that a pattern reads is charged,
-// and a check that spends more is abandoned. Synchronous, so the budget of the running check is one number.
-// Never coerces, never fills in defaults, never logs. Source: ajv, "Security considerations".
+// Compiles JSON Schemas of upstreams and policies into bounded checks by Ajv: no fetch, no backtracking, and
+// a budget to which every schema that is applied and every character that a pattern reads is charged. A check
+// that exceeds it is abandoned and counts as an error. Checks are synchronous, so the budget of the running
+// check is one number. Never coerces, never fills in defaults, never logs.
+// Source: ajv, "Security considerations"; JSON Schema 2020-12 and draft-07; MCP, JSON Schema usage.
 
 import { _, Ajv, type AnySchema, type ErrorObject, type KeywordCxt, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -16,17 +18,14 @@ import {
   type SchemaNode,
 } from './sanitizer.js';
 
-// Faults of validation as sentences: where in the value, by the schema's own names, and what is expected.
-// Never quotes a value, nor a member name that the schema does not declare: those come from the wire.
-
-/** Most faults that one check reports. */
+/** Maximum number of errors that one check reports. */
 const MAX_SCHEMA_ERRORS = 8;
-/** Longest name of a schema that is repeated in a fault, in characters. */
+/** Maximum length of a name of the schema that an error repeats, in characters. */
 const MAX_NAME_CHARS = 64;
 
 const UNPRINTABLE = /[^\x20-\x7e]/g;
 
-/** The pointer with every segment replaced by `*` that is neither an index nor a name of the schema. */
+/** Replaces every segment of a pointer that is neither an index nor a name of the schema by `*`. */
 function maskPointer(pointer: string, names: ReadonlySet<string>): string {
   if (pointer === '') return '';
   const masked = pointer
@@ -40,7 +39,11 @@ function maskPointer(pointer: string, names: ReadonlySet<string>): string {
   return `/${masked.join('/')}`;
 }
 
-/** The faults of one check, at most eight, each said once. */
+/**
+ * The errors of one check as sentences, at most eight, each once: the position in the value, by the schema's
+ * own names, and what is expected. Never quotes a value, nor a member name that the schema does not declare:
+ * those come from the wire.
+ */
 function describeErrors(
   errors: readonly ErrorObject[],
   names: ReadonlySet<string>,
@@ -111,11 +114,7 @@ function printable(name: string): string {
   return name.replace(UNPRINTABLE, '?').slice(0, MAX_NAME_CHARS);
 }
 
-// The few formats that are asserted: those whose form is plain. Every other format is an annotation.
-// Each check is linear in the text, which is cut at a length first.
-// Source: JSON Schema 2020-12 validation §7.3; RFC 3339 §5.6; RFC 4122 §3; RFC 3986.
-
-/** A text longer than this has none of the asserted formats. */
+/** A longer text has none of the asserted formats. */
 const MAX_FORMAT_CHARS = 2048;
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
@@ -148,7 +147,11 @@ function short(check: (text: string) => boolean): (text: string) => boolean {
   return (text) => text.length <= MAX_FORMAT_CHARS && check(text);
 }
 
-/** Checks by format name. */
+/**
+ * The few formats that are asserted: those whose syntax is simple. Every other format is an annotation. Each
+ * check is linear in the text, whose length is bounded first.
+ * Source: JSON Schema 2020-12 validation §7.3; RFC 3339 §5.6; RFC 4122 §3; RFC 3986.
+ */
 const SCHEMA_FORMATS: { readonly [format: string]: (text: string) => boolean } = {
   date: short(isDate),
   time: short((text) => TIME.test(text)),
@@ -159,20 +162,20 @@ const SCHEMA_FORMATS: { readonly [format: string]: (text: string) => boolean } =
   ipv4: short((text) => IPV4.test(text)),
 };
 
-/** Steps that one check may take; a step is one schema applied at one place. */
+/** Maximum number of steps of one check; a step is one schema applied at one position. */
 const MAX_CHECK_STEPS = 1_000_000;
-/** What a character costs that a pattern reads: RE2 in this language takes up to 0.4 µs for each. */
+/** The cost of a character that a pattern reads: RE2 in this language takes up to 0.4 µs for each. */
 const STEPS_PER_PATTERN_CHAR = 4;
-/** What a value costs that is compared with others: it is sorted and written for that. */
+/** The cost of a value that is compared with others, because it is sorted and serialized for that. */
 const STEPS_PER_COMPARED_VALUE = 8;
 /** Strings shorter than this cost no more than a step. */
 const FREE_STRING_CHARS = 1024;
-/** An instance keeps what it generated, so it is replaced after this many schemas. */
+/** An instance keeps the code that it generated, so it is replaced after this many schemas. */
 const SCHEMAS_PER_INSTANCE = 200;
 
 const COST = 'sallyport-cost';
 
-/** `exhausted`: the budget was spent or the value could not be walked. */
+/** `exhausted`: the budget was exceeded or the value could not be walked. */
 type Outcome = 'valid' | 'exhausted' | readonly ErrorObject[];
 
 class BudgetSpent extends Error {}
@@ -185,7 +188,7 @@ function charge(steps: number, value?: unknown): void {
   if (remainingSteps < 0) throw new BudgetSpent();
 }
 
-/** Compiles the vetted copy, or gives undefined where it is not a valid schema of its dialect. */
+/** Compiles the vetted copy; undefined if it is not a valid schema of its dialect. */
 function compileValidator(
   copy: SchemaCopy,
   patterns: ReadonlyMap<string, LinearRegex>,
@@ -227,7 +230,7 @@ function weigh(node: SchemaNode): number {
 
 let currentPatterns: ReadonlyMap<string, LinearRegex> = new Map();
 
-/** Ajv caches expressions by `toString()`: two patterns must never share one text. */
+/** Ajv caches expressions by `toString()`, so no two patterns may have the same text. */
 function chargedRegex(pattern: string): { test(text: string): boolean; toString(): string } {
   const regex = currentPatterns.get(pattern);
   return {
@@ -289,7 +292,7 @@ function createInstance(dialect: Dialect): Ajv | Ajv2020 {
   return ajv;
 }
 
-/** The cost is charged before any keyword of the same schema does its work. */
+/** Moves a keyword to the front: the cost is charged before any other keyword of the same schema runs. */
 function runFirst(ajv: Ajv | Ajv2020, keyword: string): void {
   for (const group of ajv.RULES.rules) {
     const index = group.rules.findIndex((rule) => rule.keyword === keyword);
@@ -333,11 +336,6 @@ function isValidSchema(copy: SchemaCopy): boolean {
   return meta.validateSchema(copy.root) === true;
 }
 
-// Compiles JSON Schemas of upstreams and of policies into checks that are bounded: no fetch, no
-// backtracking, a budget of steps for each check. Decides whether a value satisfies a schema; never
-// changes the value, and a check that cannot finish is a fault.
-// Source: JSON Schema 2020-12 and draft-07; MCP, JSON Schema usage.
-
 type SchemaResult =
   | { readonly ok: true; readonly schema: CompiledSchema }
   | { readonly ok: false; readonly why: string };
@@ -348,8 +346,8 @@ const UNCHECKABLE: readonly SchemaError[] = Object.freeze([
 ]);
 
 /**
- * Compiles a schema, or says in a sentence that quotes nothing of it why it cannot be used.
- * Compilation costs milliseconds for each hundred properties: keep it off the request path.
+ * Compiles a schema, or says in a sentence that quotes nothing of it why it cannot be used. Compilation takes
+ * milliseconds per hundred properties: keep it off the request path.
  */
 export function compileSchema(schema: JsonObject | boolean): SchemaResult {
   const copied = copySchema(schema);

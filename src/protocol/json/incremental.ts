@@ -1,18 +1,19 @@
-// Divides large JSON text into parts of bounded work, and builds its value from them one part at a time, so
-// that whoever builds it can do something else in between. The text must be valid JSON that was scanned.
+// Parses large JSON text incrementally: divides it into parts of bounded work and builds the value one part
+// at a time, so that the event loop can do other work in between. The text must be valid JSON that scanJson
+// has accepted.
 
 import type { Json, JsonObject } from '../jsonrpc.js';
 import type { JsonReading } from './json.js';
 
-/** What one part may hold at most; a single string or number may be longer. */
+/** Bounds of one part; a single string or number may exceed them. */
 type PartBounds = { readonly maxValues: number; readonly maxChars: number };
 
-/** `value`: one value. `run`: elements, or members, of the container around it, with their commas. */
+/** `value`: one value. `run`: consecutive elements, or members, of the surrounding container, with their commas. */
 export type JsonPart =
   | { readonly kind: 'value' | 'run'; readonly start: number; readonly end: number }
   | { readonly kind: 'array' | 'object'; readonly parts: readonly NamedPart[] };
 
-/** `name` where the part is one member of an object. */
+/** `name` is set if the part is the value of an object member. */
 type NamedPart = { readonly name?: string; readonly part: JsonPart };
 
 const PART_BOUNDS: PartBounds = { maxValues: 5_000, maxChars: 512 * 1024 };
@@ -22,10 +23,10 @@ type Frame = {
   readonly start: number;
   readonly firstValue: number;
   readonly parts: NamedPart[];
-  /** Where the elements begin that are in no part yet. */
+  /** Start of the elements that belong to no part yet. */
   runStart: number;
   runFirstValue: number;
-  /** The element that is being read: where it begins, and what it became if it was too large for a part. */
+  /** Start of the current element, and the part it was divided into if it was too large for one part. */
   elementStart: number;
   divided: JsonPart | undefined;
 };
@@ -41,7 +42,7 @@ type Division = {
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 
-/** Divides the text. One pass, never recursive. */
+/** Divides the text in one pass, without recursion. */
 export function divideJson(text: string, bounds: PartBounds = PART_BOUNDS): JsonPart {
   const division: Division = { text, bounds, frames: [], values: 0, root: undefined };
   for (let at = 0; at < text.length; ) {
@@ -100,7 +101,7 @@ function close(division: Division, at: number): void {
   else around.divided = part;
 }
 
-/** A comma, or the end of the container, ends an element. */
+/** Ends the current element, at a comma or at the end of its container. */
 function endElement(division: Division, at: number): void {
   const { frames, bounds, text } = division;
   const frame = frames.at(-1);
@@ -129,7 +130,7 @@ function startRun(division: Division, frame: Frame, at: number): void {
   frame.runFirstValue = division.values;
 }
 
-/** What is in no part yet becomes one, without the comma behind it. */
+/** Turns the elements that belong to no part yet into a part, without the trailing comma. */
 function endRun({ text }: Division, frame: Frame, end: number): void {
   const { runStart: start } = frame;
   let last = end;
@@ -145,7 +146,7 @@ function nameAt(text: string, from: number): string {
   return name;
 }
 
-/** Builds the value of the text; between two steps of the generator something else can be done. */
+/** Builds the value of the text; yields between parts, so that the caller can do other work. */
 export function* buildJson(text: string, part: JsonPart): Generator<void, Json, void> {
   switch (part.kind) {
     case 'value':
@@ -182,10 +183,7 @@ function* buildObject(text: string, parts: readonly NamedPart[]): Generator<void
   return built;
 }
 
-// How a message of the other side becomes a value: at once, or, where it is large, by work that is done
-// elsewhere and in parts, so that nobody else waits for it.
-
-/** `overloaded`: too much waits to be read already. `internal`: whoever read it failed. */
+/** `overloaded`: too many messages are already waiting to be read. `internal`: the reader failed. */
 export type ReadError =
   | Extract<JsonReading, { readonly ok: false }>['error']
   | 'overloaded'
@@ -196,22 +194,24 @@ export type ReadOutcome =
   | { readonly ok: false; readonly error: ReadError };
 
 export type ReadTerms = {
-  /** In whose turn it waits. */
+  /** The upstream whose turn on the event loop the read waits for. */
   readonly upstream: string;
   readonly maxValues: number;
 };
 
-/** Reads UTF-8 bytes, or text decoded from them, as one JSON value under the usual caps. Never rejects. */
+/**
+ * Reads UTF-8 bytes, or text decoded from them, as one JSON value under the usual caps: at once, or, if the
+ * message is large, in parts that let other work run in between. Never rejects.
+ */
 export type ReadJson = (
   source: Uint8Array | string,
   terms: ReadTerms,
 ) => ReadOutcome | Promise<ReadOutcome>;
 
-// How long work shares the event loop. Whoever does it says how much time it took, and asks before it goes on.
-
+/** Shares the event loop between upstreams: work reports the time that it took, and asks before it continues. */
 export type LoopScheduler = {
-  /** Notes that the loop was used since `sinceMs` (of performance.now()); returns the time it is now. */
+  /** Records that the loop was used since `sinceMs` (of performance.now()); returns the current time. */
   spend(sinceMs: number): number;
-  /** Nothing where the work may go on at once; otherwise what resolves when it is the upstream's turn. */
+  /** Undefined if the work may continue at once; otherwise a promise that resolves when it is the upstream's turn. */
   take(upstream: string): Promise<void> | undefined;
 };

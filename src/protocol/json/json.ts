@@ -1,22 +1,22 @@
-// Reads bytes as JSON that every parser understands alike, and finds and edits places in the same text,
-// so that what was inspected can leave byte for byte. It never serializes a value.
-// Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3.
+// Reads bytes as JSON that every parser interprets alike, and locates and edits values in the same text by
+// spans. Never re-serializes what was received: everything that is not edited is forwarded byte for byte.
+// Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3; JSON-RPC 2.0 §4 and §5.
 
 import type { TextEdit } from '../admitted-request.js';
 import type { Json, JsonObject, RequestId } from '../jsonrpc.js';
 import { type Bytes, isInPieces, type Pieces } from '../transport.js';
 import { type JsonCaps, type JsonError, type Scanned, scanJson } from './scan.js';
 
-/** How deep objects and arrays may nest, where a caller has no cap of its own. */
+/** Maximum nesting of objects and arrays, where a caller sets no cap of its own. */
 export const MAX_JSON_DEPTH = 64;
 
-/** For text whose values were counted when it came in. */
+/** For text whose values were already counted when it was received. */
 const COUNTED: JsonCaps = { maxDepth: MAX_JSON_DEPTH, maxValues: Number.POSITIVE_INFINITY };
 
-/** A stretch of text in UTF-16 offsets: from `start` up to, not including, `end`. */
+/** A range of text in UTF-16 offsets: from `start` up to, but excluding, `end`. */
 export type Span = { readonly start: number; readonly end: number };
 
-/** A member of an object: its decoded name, where the name begins (at its quote), and its value. */
+/** A member of an object: its decoded name, the offset of the name's opening quote, and the span of its value. */
 type Member = { readonly name: string; readonly start: number; readonly value: Span };
 
 export type JsonReading =
@@ -24,16 +24,16 @@ export type JsonReading =
       readonly ok: true;
       readonly text: string;
       readonly value: Json;
-      /** False proves that no number literal loses value on the way through a double. */
+      /** False proves that no number literal loses precision as a double. */
       readonly suspectNumbers: boolean;
-      /** How many values it holds, itself among them. */
+      /** Number of values in the text, including the root. */
       readonly values: number;
     }
   | { readonly ok: false; readonly error: JsonError };
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The text of UTF-8 bytes, or `undefined` where they are none. */
+/** Decodes UTF-8 bytes; `undefined` if they are not valid UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes);
@@ -44,8 +44,8 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 
 /**
  * Reads UTF-8 bytes as one JSON value. Refuses invalid UTF-8, a byte order mark, lone surrogates (also
- * escaped), nesting and values past their caps, and in any object: two names equal after simple case folding, a name
- * with NUL (both `duplicate-key`), and `__proto__`. Linear; does not recurse.
+ * escaped ones), nesting and values past their caps, and in any object two names that are equal after simple
+ * case folding, a name with NUL (both `duplicate-key`), and `__proto__`. Linear; does not recurse.
  * Source: RFC 8259 §8.1; RFC 7493 §2.1, §2.3.
  */
 export function readJson(bytes: Uint8Array, caps: JsonCaps = COUNTED): JsonReading {
@@ -53,7 +53,7 @@ export function readJson(bytes: Uint8Array, caps: JsonCaps = COUNTED): JsonReadi
   return text === undefined ? { ok: false, error: 'malformed-json' } : readJsonText(text, caps);
 }
 
-/** As {@link readJson}, for text that was already decoded from valid UTF-8 (an event of a stream). */
+/** Like {@link readJson}, for text already decoded from valid UTF-8 (such as an SSE event). */
 export function readJsonText(text: string, caps: JsonCaps = COUNTED): JsonReading {
   const scanned = scanJson(text, caps);
   return scanned.error === undefined
@@ -61,7 +61,7 @@ export function readJsonText(text: string, caps: JsonCaps = COUNTED): JsonReadin
     : { ok: false, error: scanned.error };
 }
 
-/** Parses text in which a scan found no fault. */
+/** Parses text in which a scan found no error. */
 export function parseScanned(text: string, { suspectNumbers, values }: Scanned): JsonReading {
   try {
     const value: Json = JSON.parse(text);
@@ -71,7 +71,7 @@ export function parseScanned(text: string, { suspectNumbers, values }: Scanned):
   }
 }
 
-/** Where the value at `path` stands in valid JSON text; `undefined` where there is none. Linear. */
+/** The span of the value at `path` in valid JSON text; `undefined` if there is none. Linear. */
 export function spanOf(text: string, path: readonly (string | number)[]): Span | undefined {
   let span: Span | undefined = fullTextSpan(text);
   for (const step of path) {
@@ -85,8 +85,8 @@ export function spanOf(text: string, path: readonly (string | number)[]): Span |
 }
 
 /**
- * What to cut so that the member at `path` disappears and the object stays valid: name, value, and one
- * comma where there is one. To remove several members of one object use {@link removalEdits}.
+ * The span to cut so that the member at `path` disappears and the object stays valid: name, value, and one
+ * comma if there is one. To remove several members of one object use {@link removalEdits}.
  */
 export function memberSpan(text: string, path: readonly (string | number)[]): Span | undefined {
   const name = path.at(-1);
@@ -97,8 +97,8 @@ export function memberSpan(text: string, path: readonly (string | number)[]): Sp
 }
 
 /**
- * Edits that remove every member of the object at `object` whose name is refused, ascending and not
- * overlapping, whichever members go.
+ * Edits that remove the members of the object at `object` for which `isRemoved` returns true. They are
+ * ascending and do not overlap, whichever members are removed.
  */
 export function removalEdits(
   text: string,
@@ -116,7 +116,7 @@ export function removalEdits(
       continue;
     }
     if (runStart !== undefined) {
-      // A run at the head takes the comma behind it, any other the comma before it.
+      // Removed members at the start take the comma after them, all others the comma before them.
       edits.push({ start: runStart, end: keptEnd === undefined ? member.start : runEnd, text: '' });
       runStart = undefined;
     }
@@ -126,7 +126,7 @@ export function removalEdits(
   return edits;
 }
 
-/** The members of the object at `span` of valid JSON text, in order; none where it is no object. */
+/** The members of the object at `span` of valid JSON text, in order; empty if the value is not an object. */
 export function memberSpans(text: string, span: Span): readonly Member[] {
   const members: Member[] = [];
   if (text[span.start] !== '{') return members;
@@ -141,7 +141,7 @@ export function memberSpans(text: string, span: Span): readonly Member[] {
   return members;
 }
 
-/** The elements of the array at `span` of valid JSON text, in order; none where it is no array. */
+/** The elements of the array at `span` of valid JSON text, in order; empty if the value is not an array. */
 export function elementSpans(text: string, span: Span): readonly Span[] {
   const elements: Span[] = [];
   if (text[span.start] !== '[') return elements;
@@ -155,7 +155,7 @@ export function elementSpans(text: string, span: Span): readonly Span[] {
   return elements;
 }
 
-/** The text with the edits made. They must be ascending and must not overlap. */
+/** Applies edits, which must be ascending and must not overlap. */
 export function applyEdits(text: string, edits: readonly TextEdit[]): string {
   if (edits.length === 0) return text;
   let edited = '';
@@ -168,8 +168,8 @@ export function applyEdits(text: string, edits: readonly TextEdit[]): string {
 }
 
 /**
- * True when a number literal within the span of valid JSON text has another decimal value after
- * a round trip through a double: 9007199254740993 and 1e400 have, 0.1, 1.0 and 1e2 have not.
+ * True if a number literal within the span of valid JSON text has another decimal value after a round trip
+ * through a double: 9007199254740993 and 1e400 do; 0.1, 1.0 and 1e2 do not.
  * Source: RFC 7493 §2.2.
  */
 export function hasInexactNumber(text: string, span: Span): boolean {
@@ -194,7 +194,7 @@ function isInexact(literal: string): boolean {
   return !Number.isFinite(value) || decimalForm(literal) !== decimalForm(String(value));
 }
 
-/** A number literal as significant digits and the power of ten of the last of them. */
+/** Writes a number literal as its significant digits and the power of ten of the last of them. */
 function decimalForm(literal: string): string {
   const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
   const sign = mantissa.startsWith('-') ? '-' : '';
@@ -226,7 +226,7 @@ function skipBlank(text: string, from: number): number {
   return at;
 }
 
-/** The position after the string that opens at `from`. Each backslash is looked at once. */
+/** The position after the string that opens at `from`. Looks at each backslash once. */
 function skipString(text: string, from: number): number {
   let at = from + 1;
   for (;;) {
@@ -265,12 +265,9 @@ function skipScalar(text: string, from: number): number {
   return at;
 }
 
-// Sets and removes single members of objects inside JSON text, so that everything else leaves byte for
-// byte. Never serializes what was there.
-
 type Path = readonly (string | number)[];
 
-/** The text with one member of the object at `path` set; unchanged where no object stands there. */
+/** Sets one member of the object at `path`; returns the text unchanged if there is no object at the path. */
 export function setMember(text: string, path: Path, name: string, value: Json): string {
   const object = spanOf(text, path);
   if (object === undefined || text[object.start] !== '{') return text;
@@ -282,7 +279,7 @@ export function setMember(text: string, path: Path, name: string, value: Json): 
   return applyEdits(text, [{ start: object.start + 1, end: object.start + 1, text: member }]);
 }
 
-/** The text without one member of the object at `path`. */
+/** Removes one member of the object at `path`. */
 export function removeMember(text: string, path: Path, name: string): string {
   const object = spanOf(text, path);
   if (object === undefined) return text;
@@ -293,8 +290,8 @@ export function removeMember(text: string, path: Path, name: string): string {
 }
 
 /**
- * The text of a result that depends on the caller: never shared by caches, and fresh for no longer than
- * the cap (docs/contract.md §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing.
+ * Marks a result that depends on the caller as private to shared caches, and caps its freshness at `maxTtlMs`
+ * (docs/contract.md §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing.
  */
 export function setPrivate(
   text: string,
@@ -311,18 +308,19 @@ export function setPrivate(
   return isKept ? scoped : setMember(scoped, ['result'], 'ttlMs', maxTtlMs);
 }
 
-// A message as the bytes before its id and those behind it, so that the same message under another id is
-// recognized, and written, without being read again. Decides nothing about either.
-
+/**
+ * The bytes of a message before and after its id, so that the same message under another id can be recognized
+ * and written without being parsed again.
+ */
 export type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
 
-/** Whether two stretches of bytes are equal; the composition root gives the fastest it has. */
+/** Compares two byte ranges; the composition root supplies the fastest implementation it has. */
 export type IsEqual = (one: Uint8Array, other: Uint8Array) => boolean;
 
 const encoder = new TextEncoder();
 const NO_BYTES = new Uint8Array(0);
 
-/** The bytes before and behind the id; undefined where the id is not spelled as JSON.stringify would. */
+/** Splits a message at its id; undefined if the id is not spelled as JSON.stringify would spell it. */
 export function splitAtId(text: string, id: RequestId): Halves | undefined {
   const span = spanOf(text, ['id']);
   if (span === undefined || text.slice(span.start, span.end) !== JSON.stringify(id))
@@ -333,14 +331,14 @@ export function splitAtId(text: string, id: RequestId): Halves | undefined {
   };
 }
 
-/** Whether these bytes are those halves with this id between them. */
+/** True if `bytes` are exactly this message with this id. */
 export function isJoined(halves: Halves, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
   return isInPieces(bytes)
     ? areItsPieces(halves, bytes, id, isEqual)
     : isSameMessage(halves, bytes, id, isEqual);
 }
 
-/** Pieces that are cut elsewhere are not recognized. */
+/** Pieces that are cut at other positions are not recognized. */
 function areItsPieces(halves: Halves, pieces: Pieces, id: RequestId, isEqual: IsEqual): boolean {
   const own = piecesAtId(halves, id);
   return (
@@ -365,25 +363,21 @@ function isSameMessage(
   );
 }
 
-/** The message with this id, in the pieces that are kept. */
+/** The message with this id: the stored bytes and the encoded id as pieces, without copying. */
 export function piecesAtId({ head, tail }: Halves, id: RequestId): Pieces {
   return [head, encoder.encode(JSON.stringify(id)), tail];
 }
 
-// Edits of single members of an object inside JSON text: what a translation adds, replaces and cuts, so
-// that all else crosses byte for byte. Never serializes what was there.
-// Source: JSON-RPC 2.0 §4 and §5; RFC 8259.
-
 const NOTHING: JsonObject = {};
 
-/** What becomes of one object: members that go, and members that stand in it afterwards with new values. */
+/** Changes of one object: members to remove, and members to set to new values. */
 type MemberChange = {
   readonly path: Path;
   readonly cut?: ReadonlySet<string>;
   readonly set?: JsonObject;
 };
 
-/** The edits of one object of valid JSON text; none where no object stands at the path. */
+/** The edits of one object in valid JSON text; empty if there is no object at the path. */
 export function memberEdits(
   text: string,
   { path, cut, set = NOTHING }: MemberChange,
@@ -393,7 +387,7 @@ export function memberEdits(
   return objectEdits(text, object, (name) => cut?.has(name) === true, set);
 }
 
-/** As {@link memberEdits}, applied at once. */
+/** Like {@link memberEdits}, with the edits applied. */
 export function changeMembers(text: string, change: MemberChange): string {
   return applyEdits(text, memberEdits(text, change));
 }

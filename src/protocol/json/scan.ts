@@ -1,21 +1,21 @@
-// One linear pass over JSON text before it is parsed: depth, number of values, duplicate members, lone
-// surrogates.
-// It judges only what a JSON parser accepts silently; grammar stays with JSON.parse, so nothing here
-// makes invalid text valid. Strings are crossed with indexOf, member names are hashed where they stand.
+// Scans JSON text before it is parsed, in one linear pass: nesting depth, number of values, duplicate
+// members, lone surrogates. Checks only what a JSON parser would accept silently; the grammar is left to
+// JSON.parse, so nothing here makes invalid text valid. For speed, strings are skipped with indexOf and
+// member names are hashed in place.
 // Source: RFC 8259 §4, §8.2 and §9; RFC 7493 §2.1 and §2.3.
 
 import { foldName } from '../../text/case-folding.js';
 
-/** What is wrong with JSON text, or with the bytes that should hold it. */
+/** An error in JSON text, or in the bytes that should contain it. */
 export type JsonError = 'malformed-json' | 'duplicate-key' | 'too-deep' | 'too-many-values';
 
-/** How much JSON text may hold. Values are objects, arrays, strings that are no names, numbers and literals. */
+/** Limits of JSON text. Values are objects, arrays, strings other than member names, numbers and literals. */
 export type JsonCaps = { readonly maxDepth: number; readonly maxValues: number };
 
 /** Objects with more members than this are checked with a set instead of by comparing hashes. */
 const MAX_COMPARED_MEMBERS = 8;
 
-/** A number literal of at most this many characters and no exponent survives a double (DBL_DIG). */
+/** A number literal of at most this many characters and without an exponent survives a double (DBL_DIG). */
 const MAX_EXACT_LENGTH = 15;
 
 const QUOTE = 0x22;
@@ -35,7 +35,7 @@ const LETTER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** What a scan tells of text in which it found no fault. */
+/** The result of a scan that found no error. */
 export type Scanned = {
   readonly error?: never;
   readonly suspectNumbers: boolean;
@@ -44,7 +44,7 @@ export type Scanned = {
 
 type ScanOutcome = { readonly error: JsonError } | Scanned;
 
-/** Columns that one scan needed and the next hardly does are given back. */
+/** Above this many names the columns are released after the scan: the next one hardly needs as many. */
 const MAX_KEPT_NAMES = 1024;
 
 type Scan = {
@@ -53,17 +53,17 @@ type Scan = {
   maxValues: number;
   values: number;
   at: number;
-  /** Position of the next quote and backslash at or after the place last asked about. */
+  /** Position of the next quote and backslash, at or after the position last searched from. */
   quote: number;
   backslash: number;
   depth: number;
   isNameNext: boolean;
   suspectNumbers: boolean;
-  /** By depth: whether the container is an object, where its names begin below, its set once large. */
+  /** By depth: whether the container is an object, the index of its first name, and its name set once it is large. */
   readonly isObject: boolean[];
   readonly firstName: number[];
   readonly sets: (Set<string> | undefined)[];
-  /** Names of all open objects, as a stack of columns. */
+  /** The names of all open objects, as a stack of columns. */
   nameCount: number;
   readonly nameHash: number[];
   readonly nameStart: number[];
@@ -71,11 +71,11 @@ type Scan = {
 };
 
 /**
- * Scans text that JSON.parse will read afterwards. For text that is valid JSON the answer is exact;
- * for other text it may report any fault or none. Linear in the length, never recursive.
+ * Scans text that JSON.parse will read afterwards. For valid JSON the result is exact; for other text it may
+ * report any error or none. Linear in the length, never recursive.
  *
- * @returns the first fault, or how many values there are, and whether a number literal could lose value on
- * the way through a double.
+ * @returns the first error, or the number of values and whether a number literal could lose precision as a
+ * double.
  */
 export function scanJson(text: string, caps: JsonCaps): ScanOutcome {
   const scan = begin(text, caps);
@@ -89,7 +89,7 @@ export function scanJson(text: string, caps: JsonCaps): ScanOutcome {
 
 const TOO_MANY_VALUES: ScanOutcome = Object.freeze({ error: 'too-many-values' });
 
-/** One scan runs at a time, so its columns are used again by the next. */
+/** Only one scan runs at a time, so all scans use the same columns. */
 const kept: Scan = {
   text: '',
   maxDepth: 0,
@@ -125,7 +125,7 @@ function begin(text: string, { maxDepth, maxValues }: JsonCaps): Scan {
   return kept;
 }
 
-/** Lets go of the text and of its names, so that the next scan finds small columns and no old text. */
+/** Releases the text and its names, so that no old text is retained and the next scan starts with small columns. */
 function end(scan: Scan, outcome: ScanOutcome): ScanOutcome {
   scan.text = '';
   scan.sets.fill(undefined);
@@ -147,7 +147,7 @@ function step(scan: Scan, code: number): JsonError | undefined {
     case CLOSE_BRACKET:
       return close(scan);
     case COMMA:
-      // Many scalars need as many commas, so those are counted against the cap here.
+      // Every further scalar needs a comma, so the cap on scalars is checked here.
       if (scan.values > scan.maxValues) return 'too-many-values';
       scan.isNameNext = scan.isObject[scan.depth] === true;
       scan.at++;
@@ -158,7 +158,10 @@ function step(scan: Scan, code: number): JsonError | undefined {
   return undefined;
 }
 
-/** A blank, a colon, or a letter of a literal: each of the letters below stands once in one literal, and in no other. */
+/**
+ * White space, a colon, or a letter of a literal. Each of the letters t, f and n occurs once in one literal,
+ * and in no other.
+ */
 function takeOther(scan: Scan, code: number): void {
   if (code >= LETTER_F && (code === LETTER_T || code === LETTER_F || code === LETTER_N))
     scan.values++;
@@ -220,7 +223,7 @@ function takeString(scan: Scan): JsonError | undefined {
   return takeName(scan, start, end);
 }
 
-/** The position of the closing quote; negative where there is none or a surrogate stands alone. */
+/** The position of the closing quote; negative if there is none or a surrogate is unpaired. */
 function endOfString(scan: Scan, start: number): number {
   const { text } = scan;
   let at = start;
@@ -246,7 +249,7 @@ function afterEscape(text: string, at: number): number {
   return half === 'high' && surrogateHalf(text, at + 6) === 'low' ? at + 12 : -1;
 }
 
-/** Whether an escape at `at` is one half of a surrogate pair; its last two digits do not matter. */
+/** Which half of a surrogate pair the escape at `at` is; its last two digits do not matter. */
 function surrogateHalf(text: string, at: number): 'high' | 'low' | 'none' {
   if (text.charCodeAt(at) !== BACKSLASH || text.charCodeAt(at + 1) !== LETTER_U) return 'none';
   if ((text.charCodeAt(at + 2) | 0x20) !== LETTER_D) return 'none';
@@ -264,7 +267,7 @@ function takeName(scan: Scan, start: number, end: number): JsonError | undefined
     if (code >= 0x41 && code <= 0x5a) code |= 0x20;
     hash = (Math.imul(hash, 31) + code) & 0x3fffffff;
   }
-  // Assigning to it would set a prototype, so it could be carried only by keeping it out of objects.
+  // Assigning to `__proto__` would set the prototype, so a plain object cannot hold such a member.
   if (end - start === 9 && text.startsWith('__proto__', start)) return 'malformed-json';
   return addName(scan, start, end, hash);
 }
@@ -272,7 +275,7 @@ function takeName(scan: Scan, start: number, end: number): JsonError | undefined
 function takeUnusualName(scan: Scan, start: number, end: number): JsonError | undefined {
   const name = readName(scan.text, start, end);
   if (name === undefined || name === '__proto__') return 'malformed-json';
-  // Parsers written in C end a name at NUL, so it may be the duplicate of any other.
+  // Parsers written in C end a name at NUL, so such a name may duplicate any other.
   if (name.includes('\0')) return 'duplicate-key';
   const folded = foldName(name);
   let hash = 0;

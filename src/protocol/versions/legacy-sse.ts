@@ -1,5 +1,6 @@
-// HTTP+SSE, 2024-11-05: what a message that was posted to a channel must show besides its body, how its
-// session stands in a query, and where a server wants messages. Opening a sealed session is the caller's port.
+// Legacy SSE (HTTP+SSE, 2024-11-05): checks what a message must carry besides its body, and reads and writes
+// message endpoints with the session in their query. Opening a sealed session is left to a port of the
+// caller.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { type ErrorContext, headerMismatch } from '../errors.js';
@@ -15,47 +16,47 @@ import {
 } from './session.js';
 import { claimsStateless } from './stateless.js';
 
-/** The only form of the query that the gateway hands out. */
+/** The only form of the query that the gateway issues. */
 const SESSION_QUERY = /^session=([A-Za-z0-9_-]+)$/;
-/** Longest address that a server may want its messages at; it is sealed into every address of ours. */
+/** Maximum length of a server's message endpoint; it is sealed into every message endpoint of the gateway. */
 const MAX_ENDPOINT_CHARACTERS = 2048;
 
 /**
- * In place of a server's address: what marks a session whose server speaks another transport. No address looks
- * like it, because addresses are paths.
+ * Takes the place of a server's message endpoint in a session whose server speaks another transport. No
+ * message endpoint looks like it, because those are paths.
  */
 export const BRIDGED_LEGACY_SSE = 'sallyport:bridged-channel';
 
-/** What a client that looks for a channel at an endpoint of several servers is told. */
+/** The text for a client that looks for legacy SSE on the path of an aggregate. */
 export const NO_LEGACY_SSE_HERE =
   'HTTP+SSE (2024-11-05) is not served where several servers stand behind one endpoint. Use Streamable HTTP ' +
   'on the path of the endpoint, or HTTP+SSE below the path of one server.';
 
-/** Headers that no client of this transport knows. */
+/** Headers that no client of this transport sends. */
 const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
 
 /**
- * True for a GET by which a client probes for this transport: it knows no header of a later one (MCP 2025-11-25,
- * transports, backwards compatibility).
+ * True for a GET by which a client probes for this transport: it has no header of a later one
+ * (MCP 2025-11-25, transports, backwards compatibility).
  */
 export function probesForLegacySse(headers: HeaderMap): boolean {
   const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
   return !isOfSession && headers['accept']?.includes('text/event-stream') === true;
 }
 
-/** The sealed session in a query, or `undefined` where the query is not one of ours. */
+/** The sealed session in a query, or `undefined` if the gateway did not issue such a query. */
 export function sessionInQuery(query: string): string | undefined {
   return SESSION_QUERY.exec(query)?.[1];
 }
 
-/** The address to post to, as the first event of a channel names it. */
+/** The message endpoint of the gateway, as the first event of a stream names it. */
 export function legacySseAddress(messageUrl: string, sealed: string): string {
   return `${messageUrl}?session=${sealed}`;
 }
 
 /**
- * The path and query that a server wants its messages at, from its `endpoint` event; `undefined` where that
- * is no address of the server's own origin: what is posted there would reach somebody else.
+ * The path and query of a server's message endpoint, from its `endpoint` event; `undefined` if it is not on
+ * the server's own origin, because what is posted there would reach another party.
  */
 export function readEndpoint(value: string, base: URL): string | undefined {
   if (value === '' || !URL.canParse(value, base.href)) return undefined;
@@ -66,8 +67,9 @@ export function readEndpoint(value: string, base: URL): string | undefined {
 }
 
 /**
- * Opens the session that the query named. Unknown, ended, of another transport or somebody else's are one
- * and the same 404. A message that claims another version is refused, whoever would believe it.
+ * Opens the session that the query names. A session that is unknown, has ended, is of another transport or
+ * belongs to another caller gets the same 404. A message that claims another version is refused, because some
+ * server might believe the claim.
  */
 export function checkLegacySse(
   { headers, openSession }: { readonly headers: HeaderMap; readonly openSession: OpenSession },

@@ -1,5 +1,5 @@
-// The session era, 2025-03-26 to 2025-11-25: what a message must show besides its body, and what of an
-// `initialize` is changed before it leaves. Opening a sealed session id is the caller's port.
+// The session era, 2025-03-26 to 2025-11-25: checks what a message must carry besides its body, and edits an
+// `initialize` before it is forwarded. Opening a sealed session id is left to a port of the caller.
 // Source: MCP 2025-11-25, transports (session management, protocol version header) and lifecycle.
 
 import type { ProtocolError, SessionFacts, TextEdit } from '../admitted-request.js';
@@ -25,16 +25,14 @@ import {
 } from './revisions.js';
 import { NAME_SOURCES } from './stateless.js';
 
-// Headers of the stateless era on a message of a session. Clients of both eras send them with every
-// request; here they mirror nothing, decide nothing and are not sent on. They are overlooked where a
-// reader that did trust them would read what the body says, and are left to be refused everywhere else.
-// Source: MCP 2026-07-28, transports, validation of standard headers by intermediaries.
-
 type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
 
 /**
- * The headers without `Mcp-Method` and `Mcp-Name`, where both say what the body says and the version
- * header names a revision of sessions; otherwise the headers as they are.
+ * Removes `Mcp-Method` and `Mcp-Name` if both say what the body says and the version header names a revision
+ * with sessions; otherwise returns the headers as they are, and they are refused later. Clients of both eras
+ * send them with every request. In a session they decide nothing and are not forwarded; they are ignored only
+ * if a reader that trusted them would read what the body says.
+ * Source: MCP 2026-07-28, transports, validation of standard headers by intermediaries.
  */
 export function withoutAgreedMirrors(headers: HeaderMap, call: Call): HeaderMap {
   if (headers['mcp-method'] === undefined && headers['mcp-name'] === undefined) return headers;
@@ -52,7 +50,7 @@ function agreesWithName(header: string | undefined, call: Call): boolean {
   return typeof bodyValue === 'string' && matchesName(header, bodyValue);
 }
 
-/** Opens a session id for the caller at hand; `undefined` when it is not a live session of theirs. */
+/** Opens a session id for the current caller; `undefined` if it is not a live session of that caller. */
 export type OpenSession = (id: string) => SessionFacts | undefined;
 
 export type SessionCheck =
@@ -60,9 +58,9 @@ export type SessionCheck =
   | ProtocolError;
 
 /**
- * Opens the session that the headers name, and checks that the version header agrees with it.
- * A session that is unknown, has ended or belongs to somebody else is one and the same 404.
- * `mayResume`: this request may name the event after which a stream goes on.
+ * Opens the session that the headers name, and checks that the version header agrees with it. A session that
+ * is unknown, has ended or belongs to another caller gets the same 404. `mayResume`: the request may name the
+ * event after which a stream continues.
  * Source: MCP 2025-11-25, transports, session management and protocol version header.
  */
 export function checkSession(
@@ -76,7 +74,7 @@ export function checkSession(
   const id = headers['mcp-session-id'];
   if (id === undefined) return sessionRequired(errorContext);
   const session = openSession(id);
-  // A session of HTTP+SSE lives on its channel alone.
+  // A legacy SSE session exists only on its own stream.
   if (session === undefined || session.version === LEGACY_SSE_VERSION)
     return unknownSession(errorContext);
   return (
@@ -91,7 +89,7 @@ export function checkSession(
 /**
  * Checks the headers of an `initialize`: it opens a session, so it may not name one.
  *
- * @returns the version to ask the upstream for: the requested one, else the latest that is carried.
+ * @returns the version to request of the upstream: the requested one, otherwise the latest supported one.
  */
 export function checkInitialize(
   headers: HeaderMap,
@@ -108,9 +106,9 @@ export function checkInitialize(
 }
 
 /**
- * The edits of an `initialize`: the version to ask for, and the capabilities that are not carried or
- * not granted, with what a server may ask by those that stay.
- * Ascending, not overlapping. Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
+ * The edits of an `initialize`: the version to request, and the capabilities that are not supported or not
+ * granted; with the server requests that the remaining ones allow. Ascending, not overlapping.
+ * Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
  */
 export function cutInitialize(
   text: string,
@@ -129,7 +127,7 @@ export function cutInitialize(
   return { ...cut, edits };
 }
 
-/** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */
+/** Refuses headers without meaning in this era: another reader might trust them, or replay events because of them. */
 export function checkStrayHeaders(
   headers: HeaderMap,
   errorContext: ErrorContext,
@@ -171,13 +169,13 @@ function checkVersionHeader(
   );
 }
 
-/** 404: nothing that this caller could go on with stands behind the id. */
+/** 404: the id names no live session of this caller. */
 export function unknownSession(errorContext: ErrorContext): ProtocolError {
   const text = 'This session is unknown or has ended. Initialize again.';
   return protocolErrorOf('unknown-session', UNKNOWN_SESSION, text, errorContext, 404);
 }
 
-/** 400: without a session there is nothing to go on with. */
+/** 400: the message needs a session and names none. */
 export function sessionRequired(errorContext: ErrorContext): ProtocolError {
   const text = 'This request needs a session. Initialize first.';
   return protocolErrorOf('session-required', INVALID_REQUEST, text, errorContext);

@@ -1,6 +1,8 @@
-// The stateless era, 2026-07-28: every request names its version and capabilities in `_meta`, and
-// headers that mirror the body. Body and headers must agree; nothing here ever picks one of the two.
-// Source: MCP 2026-07-28, base protocol (`_meta`), transports (standard request headers), versioning.
+// The stateless era, 2026-07-28: every request carries its version and capabilities in `_meta`, and headers
+// that mirror the body. Body and headers must agree; neither is ever preferred. Also assigns the HTTP
+// statuses of error codes, by which a client of two eras recognizes what it has reached.
+// Source: MCP 2026-07-28, base protocol (`_meta`), transports (standard request headers, HTTP status codes),
+// error codes, versioning, backward compatibility.
 
 import type { ProtocolError } from '../admitted-request.js';
 import { type CapabilityCut, type CutTerms, cutCapabilities } from '../capabilities.js';
@@ -18,10 +20,6 @@ import { isObject, type JsonObject, type Message, type RpcError } from '../jsonr
 import { LOG_LEVELS } from '../params.js';
 import { STATELESS_VERSIONS } from './revisions.js';
 
-// The errors of the stateless era: which HTTP status belongs to which code, so that a client of two eras
-// knows what it has reached, and which codes such a server may not use. Values only.
-// Source: MCP 2026-07-28, transports (HTTP status codes), error codes, backward compatibility.
-
 const OK = 200;
 const BAD_REQUEST = 400;
 const SERVER_ERROR = 500;
@@ -32,12 +30,12 @@ const STATUSES: ReadonlyMap<number, number> = new Map([
   [UNSUPPORTED_VERSION, BAD_REQUEST],
   [METHOD_NOT_FOUND, 404],
 ]);
-/** Not found, in session eras. */
+/** The code of the session eras for a resource that was not found. */
 const RESOURCE_NOT_FOUND = -32002;
 
 /**
- * The status of an answer: where the specification fixes one, that one; else what came, unless a client
- * would take it for the answer of another era.
+ * The HTTP status of a response: the one that the specification fixes for its error code; otherwise the
+ * upstream's, unless a client would take it for a response of another era.
  */
 export function statusOfResponse(status: number, code: number | undefined): number {
   if (code === undefined) return OK;
@@ -46,7 +44,7 @@ export function statusOfResponse(status: number, code: number | undefined): numb
   return status === BAD_REQUEST || status >= SERVER_ERROR ? status : OK;
 }
 
-/** What is made of an error: the code that this era has for it, and the versions that may be offered. */
+/** What an upstream's error becomes: the code that this era has for it, and the versions that may be offered. */
 export function repairOf(error: RpcError): {
   readonly code: number;
   readonly supported?: readonly string[];
@@ -56,7 +54,7 @@ export function repairOf(error: RpcError): {
   if (code !== UNSUPPORTED_VERSION || !isObject(data)) return { code };
   const offered = data['supported'];
   if (!Array.isArray(offered)) return { code };
-  // An era that is not policed here is not offered here.
+  // Versions that the gateway does not support are not offered.
   const supported = STATELESS_VERSIONS.filter((version) => offered.includes(version));
   return supported.length === offered.length ? { code } : { code, supported };
 }
@@ -65,12 +63,12 @@ const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 export const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
 const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
-/** Where a stateless request tells the name and version of its client. */
+/** The member of `_meta` with the name and version of the client. */
 export const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
 
 const ENVELOPE_KEYS = [VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY];
 
-/** What Mcp-Name mirrors; on other methods it has no source and must be absent. */
+/** The member of params that Mcp-Name mirrors; on other methods the header must be absent. */
 export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
@@ -83,8 +81,8 @@ export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new 
 type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
 
 /**
- * True when a body or its version header claims this era. A server that decides by either must never
- * see a message that was judged by the rules of another era.
+ * True if the body or its version header claims this era. A server that decides by either must never receive
+ * a message that was checked by the rules of another era.
  */
 export function claimsStateless(meta: JsonObject | undefined, headers: HeaderMap): boolean {
   const header = headers['mcp-protocol-version']?.trim();
@@ -93,10 +91,10 @@ export function claimsStateless(meta: JsonObject | undefined, headers: HeaderMap
 }
 
 /**
- * Checks what every message of this era must show: one version in body and header, no session, the
- * method mirrored, the required members of `_meta`.
+ * Checks what every message of this era must carry: one version in body and header, no session, the mirrored
+ * method, the required members of `_meta`.
  *
- * @returns the version, or the first fault in the order of the specification's error map.
+ * @returns the version, or the first error in the order of the specification's error map.
  */
 export function checkStateless(
   call: Call,
@@ -127,7 +125,7 @@ export function checkStateless(
 }
 
 /**
- * Checks that `Mcp-Name` is there exactly where the body has a name to mirror, and equals it.
+ * Checks that `Mcp-Name` is present exactly if the body has a name to mirror, and equals it.
  * Source: MCP 2026-07-28, transports, standard request headers.
  */
 export function checkNameHeader(
@@ -149,7 +147,7 @@ export function checkNameHeader(
     : headerMismatch(errorContext, 'Mcp-Name is missing or differs from the body.');
 }
 
-/** The edits of a stateless request: its capabilities that are not carried or not granted. */
+/** The edits of a stateless request: cuts the capabilities that are not supported or not granted. */
 export function cutStateless(
   text: string,
   meta: JsonObject | undefined,
