@@ -16,7 +16,7 @@ import { loadGateway } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
 import type { PolicyContext } from '../policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
-import type { Catalogue } from '../policy/definitions.js';
+import type { Catalog } from '../policy/definitions.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type ReadLocks = {
@@ -24,7 +24,7 @@ export type ReadLocks = {
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
   /** The pinned definitions of an upstream, for the check of policies. */
-  readonly pins?: (upstream: string) => Catalogue | undefined;
+  readonly pins?: (upstream: string) => Catalog | undefined;
 };
 
 export type ValidatePorts = {

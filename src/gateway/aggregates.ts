@@ -6,7 +6,7 @@ import type { AggregateSettings, BackendSettings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { observedNames } from '../pins/last-seen.js';
-import type { Catalogue, PinKind } from '../policy/definitions.js';
+import type { Catalog, PinKind } from '../policy/definitions.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
 import type { HandleRequest } from '../proxy/aggregate/requests.js';
@@ -105,7 +105,7 @@ function snapshotAt(
   hidden: Hidden,
 ): Snapshot {
   const names = hidden.get(backend.upstream);
-  const shadow = (catalogue: Catalogue): Catalogue => ({
+  const shadow = (catalogue: Catalog): Catalog => ({
     ...catalogue,
     standing(kind, name) {
       const standing = catalogue.standing(kind, name);
@@ -115,7 +115,7 @@ function snapshotAt(
         : standing;
     },
   });
-  const shadows = new Map<Catalogue, Catalogue>();
+  const shadows = new Map<Catalog, Catalog>();
   return {
     ...snapshot,
     id,

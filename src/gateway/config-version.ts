@@ -15,12 +15,12 @@ import {
 import type { Lock } from '../pins/lock.js';
 import { loadLocks } from '../pins/lock-reader.js';
 import { compilePolicies } from '../policy/compile/compile.js';
-import type { Catalogue } from '../policy/definitions.js';
+import type { Catalog } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 
-type PinsOf = (upstream: string) => Catalogue | undefined;
+type PinsOf = (upstream: string) => Catalog | undefined;
 
 const NAMED_KINDS = ['tool', 'prompt'] as const;
 /** Pairs reported of one aggregate; with more than this the prefix itself is the mistake. */
@@ -62,7 +62,7 @@ function findAlike(
 }
 
 /** Before anything was observed upstream, an approved definition has the state `absent`. */
-function approvedNames(catalogue: Catalogue | undefined, kind: (typeof NAMED_KINDS)[number]) {
+function approvedNames(catalogue: Catalog | undefined, kind: (typeof NAMED_KINDS)[number]) {
   const names = catalogue?.names(kind) ?? [];
   return names.filter((name) => catalogue?.standing(kind, name).state === 'absent');
 }
@@ -74,7 +74,7 @@ function approvedNames(catalogue: Catalogue | undefined, kind: (typeof NAMED_KIN
 export function pinsOf(
   locks: ReadonlyMap<string, Lock>,
   compile: CompileDefinition,
-): (upstream: string) => Catalogue | undefined {
+): (upstream: string) => Catalog | undefined {
   return (upstream) => {
     const lock = locks.get(upstream);
     if (lock === undefined) return undefined;
@@ -96,7 +96,7 @@ export async function readLocksForPolicies(
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
-  readonly pins: (upstream: string) => Catalogue | undefined;
+  readonly pins: (upstream: string) => Catalog | undefined;
 }> {
   const { locks, diagnostics } = await loadLocks(folder, {
     readFile: DISK_FILES.readFile,

@@ -6,12 +6,12 @@ import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataUrl } from '../http/protected-resource-metadata.js';
 import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
 import type { Observed } from '../pins/last-seen.js';
-import type { Catalogue } from '../policy/definitions.js';
+import type { Catalog } from '../policy/definitions.js';
 import { rulesFor } from '../policy/rules.js';
 import { mayShowApps } from '../policy/server-requests.js';
 import { type ClientProfile, listedEra } from '../protocol/listings.js';
-import { eraTowards } from '../protocol/negotiation.js';
-import { readTaskUses, TASK_SESSION_VERSION } from '../protocol/tasks.js';
+import { upstreamEraFor } from '../protocol/negotiation.js';
+import { readTaskCapabilities, TASK_SESSION_VERSION } from '../protocol/tasks.js';
 import { SESSION_VERSIONS } from '../protocol/versions/revisions.js';
 import type { Snapshot } from '../proxy/ports.js';
 import type { Version } from './config-version.js';
@@ -78,7 +78,7 @@ function buildSnapshot(
   const { mode, onDrift } = upstream.pinning;
   const observed = runtime.observed();
   const lock = version.locks.get(upstream.name);
-  const catalogueOf = (clientProfile: ClientProfile): Catalogue =>
+  const catalogueOf = (clientProfile: ClientProfile): Catalog =>
     createCatalog({
       upstream: upstream.name,
       lock,
@@ -106,7 +106,7 @@ function buildSnapshot(
     limits: upstream.limits,
     carried,
     // A translated client is shown what was listed in the era that its upstream speaks.
-    catalogueFor: ({ era, apps }) => (apps ? withApps : plain)[eraTowards(listedEra(era), carried)],
+    catalogueFor: ({ era, apps }) => (apps ? withApps : plain)[upstreamEraFor(listedEra(era), carried)],
     mayShowApps: showsAppsTo(upstream, version, plain['2025']),
     legacySse: {
       messageUrl: `${upstream.resource}/message`,
@@ -126,7 +126,7 @@ function buildSnapshot(
 function showsAppsTo(
   { name, apps }: UpstreamSettings,
   { policies }: Version,
-  catalogue: Catalogue,
+  catalogue: Catalog,
 ): Snapshot['mayShowApps'] {
   if (!apps) return () => false;
   const known = new WeakMap<object, boolean>();
@@ -150,6 +150,6 @@ function carriedVersions(observed: Observed | undefined, isDirect: boolean): Sna
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
     stateless: listedIn('2026')?.protocolVersions ?? [],
-    tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskUses(inSessions?.capabilities) : [],
+    tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskCapabilities(inSessions?.capabilities) : [],
   };
 }

@@ -9,8 +9,8 @@ import type { Caller } from '../policy/principal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import { INVALID_REQUEST } from '../protocol/errors.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import { eraTowards } from '../protocol/negotiation.js';
-import type { ForwardOutcome, LeaveSignal, RoutedOutcome } from '../protocol/transport.js';
+import { upstreamEraFor } from '../protocol/negotiation.js';
+import type { ForwardOutcome, DisconnectSignal, RoutedOutcome } from '../protocol/transport.js';
 import { BRIDGED_LEGACY_SSE } from '../protocol/versions/legacy-sse.js';
 import {
   LATEST_SESSION_VERSION,
@@ -36,7 +36,7 @@ type BridgedMessage = {
   /** The legacy SSE session of the client. */
   readonly legacySession: SessionFacts;
   /** Aborted when the client's legacy SSE stream ends. */
-  readonly signal: LeaveSignal | undefined;
+  readonly signal: DisconnectSignal | undefined;
 };
 
 /** Whether the session fits the transport that its upstream has now, which a reload may have changed. */
@@ -82,7 +82,7 @@ function openBridged(
   const { message } = authorized.admitted;
   if (message.kind === 'request' && bridged.hasOpened(legacySession))
     return bodyResponse(200, errorResponseText(message.id, INITIALIZED, INVALID_REQUEST));
-  if (eraTowards('2025', carried) !== '2026') {
+  if (upstreamEraFor('2025', carried) !== '2026') {
     // The oldest version is the nearest to legacy SSE, so the upstream does not send what was added later.
     const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
     return bridged.open(authorized, by, oldest, signal);
@@ -113,7 +113,7 @@ type Route = 'direct' | 'translated' | 'lost';
 type OutboundRequest = {
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  readonly signal: LeaveSignal | undefined;
+  readonly signal: DisconnectSignal | undefined;
 };
 
 /** The session in which the gateway sends a message of its own, and on whose behalf. */
@@ -129,7 +129,7 @@ export function createForwarding(
     const { carried } = snapshotOf(runtime);
     const isOwn = session.upstreamSession === OWN_SESSION;
     if (carried === undefined) return isOwn ? 'translated' : 'direct';
-    const isTranslated = eraTowards('2025', carried) === '2026';
+    const isTranslated = upstreamEraFor('2025', carried) === '2026';
     if (isTranslated !== isOwn) return 'lost';
     return isOwn ? 'translated' : 'direct';
   }
@@ -258,7 +258,7 @@ function upstreamSessionOf(
 }
 
 function needsTranslation({ carried }: Snapshot): boolean {
-  return eraTowards('2025', carried) === '2026';
+  return upstreamEraFor('2025', carried) === '2026';
 }
 
 function forwardStateless(
@@ -268,7 +268,7 @@ function forwardStateless(
 ): Promise<RoutedOutcome> {
   // No server speaks the stateless era over HTTP+SSE, whether or not it was listed.
   const isDirect = settings.transport === 'http-sse';
-  if (!isDirect && (carried === undefined || eraTowards('2026', carried) === '2026'))
+  if (!isDirect && (carried === undefined || upstreamEraFor('2026', carried) === '2026'))
     return client.forward(authorized, by, signal);
   const versions = carried?.sessions ?? SESSION_VERSIONS;
   return translation.stateless.forward(authorized, by, versions, signal);

@@ -4,7 +4,7 @@
 // (docs/reference/attacks.md case 10).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Incoming, Leaving } from '../protocol/transport.js';
+import { type Incoming, DisconnectController } from '../protocol/transport.js';
 import { sessionInQuery } from '../protocol/versions/legacy-sse.js';
 import { certificateOf } from './peer.js';
 import type { EdgeRoute } from './routes.js';
@@ -78,7 +78,7 @@ function joinChunks(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
 }
 
 /** Aborts when the client's connection closes before its response was finished. */
-export class ClientDisconnect extends Leaving {
+export class ClientDisconnect extends DisconnectController {
   readonly #response: ServerResponse;
 
   constructor(response: ServerResponse) {

@@ -7,9 +7,9 @@ import type { Finding } from '../policy/record.js';
 import {
   applyEdits,
   elementSpans,
-  type Halves,
+  type SplitMessage,
   type IsEqual,
-  isJoined,
+  matchesMessage,
   piecesAtId,
   removalEdits,
   type Span,
@@ -257,7 +257,7 @@ type PageCacheOptions = {
   readonly isEqual: IsEqual;
 };
 
-type CacheEntry = { readonly halves: Halves; readonly page: CachedPage; bytes: number };
+type CacheEntry = { readonly halves: SplitMessage; readonly page: CachedPage; bytes: number };
 
 /**
  * Caches pages and drops the least recently used. A page that only differs in its JSON-RPC id keeps its digests
@@ -293,7 +293,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
   return {
     find(key, bytes, id) {
       const kept = pages.get(key);
-      if (kept === undefined || !isJoined(kept.halves, bytes, id, options.isEqual))
+      if (kept === undefined || !matchesMessage(kept.halves, bytes, id, options.isEqual))
         return undefined;
       pages.delete(key);
       pages.set(key, kept);
@@ -302,7 +302,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     keep(key, { bytes, text, id }, items) {
       const halves = splitAtId(text, id);
       drop(key);
-      if (halves === undefined || !isJoined(halves, bytes, id, options.isEqual)) return undefined;
+      if (halves === undefined || !matchesMessage(halves, bytes, id, options.isEqual)) return undefined;
       const page = createPage(items, id, options.maxForms, (more) => grow(key, kept, more));
       const kept: CacheEntry = { halves, page, bytes: 0 };
       pages.set(key, kept);

@@ -4,11 +4,11 @@
 // tools (x-mcp-header).
 
 import type {
-  Catalogue,
+  Catalog,
   CompiledSchema,
   PinKind,
   PinnedDefinition,
-  Standing,
+  DefinitionStatus,
 } from '../policy/definitions.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { type ClientProfile, isSameProfile } from '../protocol/listings.js';
@@ -48,19 +48,19 @@ export type CatalogInput = {
 
 type PinComparison = {
   /** `invalid`: the name occurred more than once in one listing. */
-  readonly state: Standing['state'];
+  readonly state: DefinitionStatus['state'];
   readonly approved: readonly PinVersion<Pin['definition']>[];
   readonly observedItems: readonly ObservedItem[];
 };
 
 /** The catalog of one upstream. Immutable; standings and schemas are computed on first use and kept. */
-export function createCatalog(input: CatalogInput): Catalogue {
+export function createCatalog(input: CatalogInput): Catalog {
   const { upstream, lock, observed, mode } = input;
   const standings = {
-    tool: new Map<string, Standing>(),
-    prompt: new Map<string, Standing>(),
-    template: new Map<string, Standing>(),
-    resource: new Map<string, Standing>(),
+    tool: new Map<string, DefinitionStatus>(),
+    prompt: new Map<string, DefinitionStatus>(),
+    template: new Map<string, DefinitionStatus>(),
+    resource: new Map<string, DefinitionStatus>(),
   };
   const ranks: { [kind in PinKind]?: ReadonlyMap<string, number> } = {};
   return {
@@ -107,12 +107,12 @@ function ranksOf(input: CatalogInput, kind: PinKind): ReadonlyMap<string, number
   return ranks;
 }
 
-function unpinned(observed: Observed | undefined, kind: PinKind, name: string): Standing {
+function unpinned(observed: Observed | undefined, kind: PinKind, name: string): DefinitionStatus {
   const [observedItem] = observedItemsOf(observed, kind, name);
   return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
 }
 
-function standingOf(input: CatalogInput, kind: PinKind, name: string, pin: Pin): Standing {
+function standingOf(input: CatalogInput, kind: PinKind, name: string, pin: Pin): DefinitionStatus {
   const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name));
   const [own] = listingsFor(input).flatMap((listed) => listed.seen[kind].get(name) ?? []);
   const seen = findUnapproved(comparison) ?? own ?? comparison.observedItems[0];

@@ -10,7 +10,7 @@ import {
   type ListedItem,
   type Listing,
 } from '../protocol/listings.js';
-import { readTaskUses } from '../protocol/tasks.js';
+import { readTaskCapabilities } from '../protocol/tasks.js';
 import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
 import type { ServerIdentity } from './lock.js';
 import { compareServers, digestServer, nameOf, PIN_KINDS, readServer } from './lock.js';
@@ -271,7 +271,7 @@ function digestInput(
   const listed = listings.map((listing) => [
     orderOf(listing),
     listing.protocolVersions,
-    readTaskUses(listing.capabilities),
+    readTaskCapabilities(listing.capabilities),
     listing.instructions?.digest ?? null,
     SHOWN_OF_SERVER.map((member) => listing.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>

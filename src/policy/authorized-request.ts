@@ -2,10 +2,10 @@
 // AuthorizedRequest is made, which is all that forwarding accepts. The only stage that uses the limit store.
 // ARCHITECTURE.md, "Types hold the order"; docs/contract.md §4, law 3.
 
-import type { Admitted, TaskFacts } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, TaskFacts } from '../protocol/admitted-request.js';
 import type { Message } from '../protocol/jsonrpc.js';
 import type { Allow, Deny } from './decision.js';
-import { type LimitStore, meetLimits } from './limits.js';
+import { type LimitStore, enforceLimits } from './limits.js';
 import type { Principal } from './principal.js';
 
 declare const authorizedBrand: unique symbol;
@@ -21,7 +21,7 @@ export type ResponseObligations = {
 /** A message that has passed every stage. Made only here. */
 export type AuthorizedRequest<M extends Message = Message> = {
   readonly [authorizedBrand]: true;
-  readonly admitted: Admitted<M>;
+  readonly admitted: AdmittedMessage<M>;
   readonly principal: Principal;
   readonly allow: Allow;
   readonly responseObligations: ResponseObligations;
@@ -35,11 +35,11 @@ export type EnforcePorts = { readonly limits: LimitStore };
  */
 export function enforce<M extends Message>(
   allow: Allow,
-  admitted: Admitted<M>,
+  admitted: AdmittedMessage<M>,
   principal: Principal,
   ports: EnforcePorts,
 ): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
-  const deny = isReply(admitted) ? undefined : meetLimits(allow, principal, ports.limits);
+  const deny = isReply(admitted) ? undefined : enforceLimits(allow, principal, ports.limits);
   if (deny instanceof Promise) {
     return deny.then((denied) => denied ?? authorize(allow, admitted, principal));
   }
@@ -47,14 +47,14 @@ export function enforce<M extends Message>(
 }
 
 /** A reply to a server request was counted when the request was made. */
-function isReply({ message }: Admitted): boolean {
+function isReply({ message }: AdmittedMessage): boolean {
   return message.kind === 'result' || message.kind === 'error';
 }
 
 // INVARIANT: the only cast to AuthorizedRequest in the program.
 function authorize<M extends Message>(
   allow: Allow,
-  admitted: Admitted<M>,
+  admitted: AdmittedMessage<M>,
   principal: Principal,
 ): AuthorizedRequest<M> {
   return {

@@ -50,7 +50,7 @@ const FUNCTIONS = new Set([
   ...'getHours getMinutes getSeconds getMilliseconds @in'.split(' '),
 ]);
 
-class Refusal extends Error {
+class VettingError extends Error {
   readonly suggestion: string | undefined;
   constructor(message: string, suggestion?: string) {
     super(message);
@@ -66,7 +66,7 @@ type ExpressionPosition = {
   readonly isRepeated: boolean;
 };
 
-type Findings = {
+type CollectedReads = {
   readonly paths: (readonly string[])[];
   readonly values: (readonly string[])[];
   readonly tested: (readonly string[])[];
@@ -77,7 +77,7 @@ type Findings = {
 
 /** Vets a parsed expression; errors are sentences for the author of the policy. */
 function vetExpression(expr: Expr): Vetting {
-  const findings: Findings = {
+  const findings: CollectedReads = {
     paths: [],
     values: [],
     tested: [],
@@ -88,7 +88,7 @@ function vetExpression(expr: Expr): Vetting {
   try {
     visit(expr, { locals: new Set(), isNested: false, isRepeated: false }, findings);
   } catch (error) {
-    if (!(error instanceof Refusal)) return { ok: false, why: 'the expression is nested too deep' };
+    if (!(error instanceof VettingError)) return { ok: false, why: 'the expression is nested too deep' };
     const { message: why, suggestion } = error;
     return suggestion === undefined ? { ok: false, why } : { ok: false, why, suggestion };
   }
@@ -107,7 +107,7 @@ function vetExpression(expr: Expr): Vetting {
   };
 }
 
-function visit(expr: Expr | undefined, position: ExpressionPosition, findings: Findings): void {
+function visit(expr: Expr | undefined, position: ExpressionPosition, findings: CollectedReads): void {
   const kind = expr?.exprKind;
   switch (kind?.case) {
     case 'identExpr':
@@ -136,8 +136,8 @@ type Call = Extract<Kinds, { case: 'callExpr' }>['value'];
 type MapLiteral = Extract<Kinds, { case: 'structExpr' }>['value'];
 type Comprehension = Extract<Kinds, { case: 'comprehensionExpr' }>['value'];
 
-function visitMap(literal: MapLiteral, position: ExpressionPosition, findings: Findings): void {
-  if (literal.messageName !== '') throw new Refusal('messages cannot be made here');
+function visitMap(literal: MapLiteral, position: ExpressionPosition, findings: CollectedReads): void {
+  if (literal.messageName !== '') throw new VettingError('messages cannot be made here');
   for (const entry of literal.entries) {
     if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, position, findings);
     visit(entry.value, position, findings);
@@ -147,10 +147,10 @@ function visitMap(literal: MapLiteral, position: ExpressionPosition, findings: F
 function visitComprehension(
   fold: Comprehension,
   position: ExpressionPosition,
-  findings: Findings,
+  findings: CollectedReads,
 ): void {
   if (position.isNested)
-    throw new Refusal('comprehensions (all, exists, map, filter) may not nest');
+    throw new VettingError('comprehensions (all, exists, map, filter) may not nest');
   visit(fold.iterRange, { ...position, isNested: true }, findings);
   const locals = new Set([fold.iterVar, fold.iterVar2, fold.accuVar].filter((name) => name !== ''));
   const inner: ExpressionPosition = { locals, isNested: true, isRepeated: true };
@@ -193,7 +193,7 @@ function literalText(expr: Expr): string | undefined {
   return kind.value.constantKind.value;
 }
 
-function visitChain(expr: Expr, position: ExpressionPosition, findings: Findings): void {
+function visitChain(expr: Expr, position: ExpressionPosition, findings: CollectedReads): void {
   const { root, path, isTest } = unwind(expr);
   if (root.exprKind.case !== 'identExpr') {
     visit(root, position, findings);
@@ -204,7 +204,7 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Findings
   // A leading dot names the variable of the environment even if a local one shadows it.
   const name = written.startsWith('.') ? written.slice(1) : written;
   if (!VARIABLES.includes(name)) {
-    throw new Refusal('an unknown name is used', suggestName(name, VARIABLES));
+    throw new VettingError('an unknown name is used', suggestName(name, VARIABLES));
   }
   readVariable(name, path, isTest, findings);
 }
@@ -213,7 +213,7 @@ function readVariable(
   name: string,
   path: readonly string[],
   isTest: boolean,
-  findings: Findings,
+  findings: CollectedReads,
 ): void {
   if (name === 'uri') findings.readsUri = true;
   if (name === 'args') {
@@ -224,17 +224,17 @@ function readVariable(
   const members = MEMBERS.get(name);
   if (members === undefined) return;
   const member = path[0];
-  if (member === undefined) throw new Refusal(`name a member of ${name}: ${members.join(', ')}`);
+  if (member === undefined) throw new VettingError(`name a member of ${name}: ${members.join(', ')}`);
   if (!members.includes(member)) {
-    throw new Refusal(`${name} has no such member`, suggestName(member, members));
+    throw new VettingError(`${name} has no such member`, suggestName(member, members));
   }
   if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
 }
 
-function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: Findings): void {
+function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: CollectedReads): void {
   const name = call.function;
   if (!OPERATORS.has(name) && !FUNCTIONS.has(name)) {
-    throw new Refusal('an unknown function is called', suggestName(name, FUNCTIONS));
+    throw new VettingError('an unknown function is called', suggestName(name, FUNCTIONS));
   }
   if (name === '_[_]' && unwind(expr).root !== expr) {
     visitChain(expr, position, findings);
@@ -245,23 +245,23 @@ function visitCall(expr: Expr, call: Call, position: ExpressionPosition, finding
   const before = countReads(findings);
   visitOperands(name, operands, position, findings);
   if (position.isRepeated && FUNCTIONS.has(name) && countReads(findings) > before) {
-    throw new Refusal('inside a comprehension, functions may not read args or uri');
+    throw new VettingError('inside a comprehension, functions may not read args or uri');
   }
 }
 
-function countReads(findings: Findings): number {
+function countReads(findings: CollectedReads): number {
   return findings.paths.length + (findings.readsUri ? 1 : 0);
 }
 
 /** The cost of compiling RE2 is bounded for patterns of the policy, not for patterns of the caller. */
 function vetMatches(operands: readonly Expr[]): void {
   const pattern = operands[1] === undefined ? undefined : literalText(operands[1]);
-  if (pattern === undefined) throw new Refusal('the pattern of matches() must be a literal');
+  if (pattern === undefined) throw new VettingError('the pattern of matches() must be a literal');
   const compiled = compileLinear(pattern);
-  if (!compiled.ok) throw new Refusal(`in matches(), ${compiled.why}`);
+  if (!compiled.ok) throw new VettingError(`in matches(), ${compiled.why}`);
 }
 
-function vetOperands(name: string, operands: readonly Expr[], findings: Findings): void {
+function vetOperands(name: string, operands: readonly Expr[], findings: CollectedReads): void {
   if (name === 'matches') vetMatches(operands);
   if (name === '@in') guardByMembership(operands, findings);
   if (ARITHMETIC.has(name)) vetArithmetic(operands);
@@ -271,7 +271,7 @@ function visitOperands(
   name: string,
   operands: readonly Expr[],
   position: ExpressionPosition,
-  findings: Findings,
+  findings: CollectedReads,
 ): void {
   const asked = name === '@in' ? memberAsked(operands, position) : undefined;
   if (asked === undefined) {
@@ -297,7 +297,7 @@ function memberAsked(
 }
 
 /** `"name" in args` tests for an argument as has() does. */
-function guardByMembership(operands: readonly Expr[], findings: Findings): void {
+function guardByMembership(operands: readonly Expr[], findings: CollectedReads): void {
   const [name, container] = operands;
   const text = name === undefined ? undefined : literalText(name);
   const kind = container?.exprKind;
@@ -317,7 +317,7 @@ function vetArithmetic(operands: readonly Expr[]): void {
     return exprKind.case === 'identExpr' && exprKind.value.name === 'args';
   });
   if (hasInteger && hasArgument) {
-    throw new Refusal('numbers of arguments are doubles: write 1.0 instead of 1');
+    throw new VettingError('numbers of arguments are doubles: write 1.0 instead of 1');
   }
 }
 
@@ -328,7 +328,7 @@ const MAX_ARGUMENT_BYTES = 16 * 1024;
 /** Maximum number of values in the arguments that an expression may read, nested ones included. */
 const MAX_ARGUMENT_VALUES = 2000;
 
-export type Holding = 'holds' | 'fails' | 'error';
+export type ConditionResult = 'holds' | 'fails' | 'error';
 
 /** The values that a policy query offers to expressions. Converted at most once per query, when first needed. */
 export type ExpressionFacts = {
@@ -345,7 +345,7 @@ export type ExpressionFacts = {
 
 export type Expression = {
   readonly reads: ExpressionReads;
-  evaluate(facts: ExpressionFacts): Holding;
+  evaluate(facts: ExpressionFacts): ConditionResult;
 };
 
 type ExpressionResult =
@@ -393,7 +393,7 @@ export function compileExpression(text: string): ExpressionResult {
   }
 }
 
-function evaluate(run: (bindings: Bindings) => unknown, facts: ExpressionFacts): Holding {
+function evaluate(run: (bindings: Bindings) => unknown, facts: ExpressionFacts): ConditionResult {
   try {
     const outcome = run(bindingsOf(facts));
     if (isCelError(outcome) || typeof outcome !== 'boolean') return 'error';

@@ -6,7 +6,7 @@
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
-import type { ExpressionFacts, ExpressionReads, Holding } from './cel.js';
+import type { ExpressionFacts, ExpressionReads, ConditionResult } from './cel.js';
 import type { ArgumentReads, PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Rule } from './rules.js';
@@ -26,7 +26,7 @@ export function collectReads(
   for (const [name, schema] of Object.entries(args)) addSchema(memberOf(root, name), schema);
   for (const path of when?.valuePaths ?? []) path.reduce(memberOf, root).readsAll = true;
   for (const path of when?.testedPaths ?? []) path.reduce(memberOf, root);
-  return root.readsAll || root.members.size > 0 ? seal(root) : undefined;
+  return root.readsAll || root.members.size > 0 ? finishReads(root) : undefined;
 }
 
 function createTree(): Tree {
@@ -107,8 +107,8 @@ function isScalar(value: Json): boolean {
   return typeof value !== 'object' || value === null;
 }
 
-function seal({ readsAll, members, items }: Tree): ArgumentReads {
-  const sealed = new Map([...members].map(([name, tree]) => [name, seal(tree)] as const));
+function finishReads({ readsAll, members, items }: Tree): ArgumentReads {
+  const sealed = new Map([...members].map(([name, tree]) => [name, finishReads(tree)] as const));
   const normalizedNames = new Set<string>();
   const fullyRead = new Set<string>();
   for (const [
@@ -124,7 +124,7 @@ function seal({ readsAll, members, items }: Tree): ArgumentReads {
   return {
     readsAll,
     members: sealed,
-    items: items === undefined ? undefined : seal(items),
+    items: items === undefined ? undefined : finishReads(items),
     normalizedNames,
     fullyRead,
   };
@@ -144,7 +144,7 @@ function normalizedName(name: string): string {
 }
 
 /** Members through which some languages set other members. */
-const INHERITED = new Set(['__proto__', 'constructor', 'prototype']);
+const PROTOTYPE_MEMBERS = new Set(['__proto__', 'constructor', 'prototype']);
 
 /** True if a member could be taken for one that is read, in a value without a known schema. */
 function hasAmbiguousName(value: Json, reads: ArgumentReads): boolean {
@@ -157,14 +157,14 @@ function hasAmbiguousName(value: Json, reads: ArgumentReads): boolean {
   return Object.keys(value).some((name) => {
     const below = reads.members.get(name);
     return below === undefined
-      ? mayStandFor(name, reads)
+      ? mayBeTakenFor(name, reads)
       : hasAmbiguousName(value[name] ?? null, below);
   });
 }
 
 /** True for a member that some reader could take for one that is read. */
-export function mayStandFor(name: string, reads: ArgumentReads): boolean {
-  if (INHERITED.has(name) || reads.normalizedNames.has(normalizedName(name))) return true;
+export function mayBeTakenFor(name: string, reads: ArgumentReads): boolean {
+  if (PROTOTYPE_MEMBERS.has(name) || reads.normalizedNames.has(normalizedName(name))) return true;
   const [path, head = ''] = PATH.exec(name) ?? [];
   if (path === undefined) return false;
   const member = normalizedName(head);
@@ -222,7 +222,7 @@ export function prepareCall(parts: CallParts): Call {
 }
 
 /** Evaluates `args` and `when` of a rule. `args` first: `when` may rely on what they guarantee. */
-export function holdsFor(rule: Rule, call: Call): Holding {
+export function holdsFor(rule: Rule, call: Call): ConditionResult {
   for (const { name, schema } of rule.args) {
     const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
     if (value === undefined || schema.check(value).length > 0) return 'fails';
@@ -234,7 +234,7 @@ export function holdsFor(rule: Rule, call: Call): Holding {
  * Like `holdsFor`, for rules that grant. A rule that reads arguments holds only if what it reads is
  * described, so that the upstream finds under these names what the rule found.
  */
-export function grantsFor(rule: Rule, call: Call): Holding {
+export function grantsFor(rule: Rule, call: Call): ConditionResult {
   return readsUndescribed(rule, call) ? 'fails' : holdsFor(rule, call);
 }
 
@@ -261,7 +261,7 @@ function findUndescribed({ args, described, mustDescribe }: Call, reads: Argumen
   const isPrompt = described?.kind === 'prompt';
   const names = isPrompt ? promptArguments(described.definition) : NO_NAMES;
   return Object.keys(args).some((name) => {
-    const isRead = reads.readsAll || reads.members.has(name) || mayStandFor(name, reads);
+    const isRead = reads.readsAll || reads.members.has(name) || mayBeTakenFor(name, reads);
     return isRead && !names.has(name);
   });
 }

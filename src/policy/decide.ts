@@ -6,7 +6,7 @@ import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.
 import { type Call, grantsFor, holdsFor, prepareCall, readsUndescribed } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
-  type Catalogue,
+  type Catalog,
   definitionOf,
   type PinKind,
   type PinnedDefinition,
@@ -189,7 +189,7 @@ export function decideRequest(policies: PolicySet, query: PolicyQuery): Decision
 export const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
 /** A catalog without pins, for callers of `isListed` that have none. */
-export const NO_CATALOGUE: Omit<Catalogue, 'upstream'> = {
+export const NO_CATALOG: Omit<Catalog, 'upstream'> = {
   mode: 'off',
   isStopped: false,
   standing: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
@@ -203,7 +203,7 @@ export function isListed(
   principal: Principal,
   upstream: string,
   target: Target,
-  catalogue: Catalogue = { ...NO_CATALOGUE, upstream },
+  catalogue: Catalog = { ...NO_CATALOG, upstream },
 ): boolean {
   const query: PolicyQuery = { principal, upstream, target, args: 'unknown', catalogue };
   return decide(policies, query).verdict === 'allow';
@@ -242,7 +242,7 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
   const decision = evaluateCandidates(candidates, query, subject);
   return decision.verdict === 'deny' && args !== 'unknown'
     ? captureRefused(decision, candidates.requires, () =>
-        callOf(query, subject, args, UNPINNED_KIND),
+        callOf(query, subject, args, NOT_PINNED),
       )
     : decision;
 }
@@ -257,7 +257,7 @@ function evaluateCandidates(
   const unconditional = candidates.denies.find(isUnconditional);
   if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
   if (first === undefined) return deny('no-matching-allow', false);
-  const pin = standingOf(query.catalogue, subject);
+  const pin = targetPinOf(query.catalogue, subject);
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
   if (target.kind === 'task') return evaluateTask(candidates, callOf(query, subject, args, pin));
@@ -312,7 +312,7 @@ const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
   shadowed: 'tool-shadowed',
 };
 
-type Pin = {
+type TargetPin = {
   readonly refusal: Reason | undefined;
   readonly pinned: PinnedDefinition | undefined;
   /** The definition that describes the arguments. */
@@ -321,7 +321,7 @@ type Pin = {
   readonly mustDescribe: boolean;
 };
 
-const UNPINNED_KIND: Pin = {
+const NOT_PINNED: TargetPin = {
   refusal: undefined,
   pinned: undefined,
   described: undefined,
@@ -332,13 +332,13 @@ const UNPINNED_KIND: Pin = {
  * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
  * a stopped upstream stops them too.
  */
-function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
-  if (catalogue.isStopped) return { ...UNPINNED_KIND, refusal: 'tool-changed' };
-  if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return UNPINNED_KIND;
+function targetPinOf(catalogue: Catalog, { kind, name }: Subject): TargetPin {
+  if (catalogue.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
+  if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return NOT_PINNED;
   const standing = catalogue.standing(kind satisfies PinKind, name);
   const { state, pinned } = standing;
   const approved = state === 'approved' ? pinned : undefined;
-  if (state === 'shadowed') return { ...UNPINNED_KIND, refusal: PIN_REFUSALS.shadowed };
+  if (state === 'shadowed') return { ...NOT_PINNED, refusal: PIN_REFUSALS.shadowed };
   if (catalogue.mode === 'off') {
     const mustDescribe = standing.observed !== undefined;
     const described = definitionOf(standing);
@@ -348,7 +348,7 @@ function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   return { refusal, pinned: approved, described: approved, mustDescribe: true };
 }
 
-function callOf(query: PolicyQuery, subject: Subject, args: JsonObject, pin: Pin): Call {
+function callOf(query: PolicyQuery, subject: Subject, args: JsonObject, pin: TargetPin): Call {
   const hasName = subject.kind === 'tool' || subject.kind === 'prompt';
   return prepareCall({
     principal: query.principal,
@@ -468,7 +468,7 @@ export type ListedKind = 'tool' | 'prompt' | 'resource';
 export function listsKind(
   policies: PolicySet,
   principal: Principal,
-  catalogue: Catalogue,
+  catalogue: Catalog,
   kind: ListedKind,
 ): boolean {
   const { upstream } = catalogue;

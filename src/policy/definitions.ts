@@ -70,7 +70,7 @@ export type PinnedDefinition = {
 };
 
 /** What is known of one name: its pin state and, if something is approved, the definition. */
-export type Standing = {
+export type DefinitionStatus = {
   readonly state: PinState;
   readonly pinned: PinnedDefinition | undefined;
   /** Without pinning, what the upstream listed last: it describes arguments and results, and approves nothing. */
@@ -80,17 +80,17 @@ export type Standing = {
 };
 
 /** The definition by which arguments, their headers and results are checked. */
-export function definitionOf({ listed, pinned }: Standing): PinnedDefinition | undefined {
+export function definitionOf({ listed, pinned }: DefinitionStatus): PinnedDefinition | undefined {
   return listed ?? pinned;
 }
 
 /** The definitions of one upstream under one version of the lock file and the last complete listing. */
-export interface Catalogue {
+export interface Catalog {
   readonly upstream: string;
   readonly mode: 'strict' | 'off';
   /** Everything is refused because of a drift (`onDrift: stop-upstream`). */
   readonly isStopped: boolean;
-  standing(kind: PinKind, name: string): Standing;
+  standing(kind: PinKind, name: string): DefinitionStatus;
   names(kind: PinKind): readonly string[];
   /** The position of a name in lists: the order of the first listing. `undefined` for names that were never listed. */
   rankOf?(kind: PinKind, name: string): number | undefined;

@@ -43,7 +43,7 @@ const MS_PER_SECOND = 1000;
  * Takes one use of every rate obligation, in their order. Undefined if all are met; a promise only if the
  * store returns one. A store that is unavailable is a refusal.
  */
-export function meetLimits(
+export function enforceLimits(
   allow: Allow,
   principal: Principal,
   store: LimitStore,

@@ -7,7 +7,7 @@ import { type Grants, isGranted } from '../protocol/server-requests.js';
 import type { Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { RateLimit } from './decision.js';
-import type { ArgumentReads, Catalogue, CompiledSchema } from './definitions.js';
+import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 
@@ -18,7 +18,7 @@ export type PolicyQuery = {
   readonly target: Target;
   /** `unknown` for lists. Otherwise the arguments of a tool or prompt; `{}` if the client sent none. */
   readonly args: JsonObject | 'unknown';
-  readonly catalogue: Catalogue;
+  readonly catalogue: Catalog;
 };
 
 declare const policySetBrand: unique symbol;
@@ -167,7 +167,7 @@ export function findServerRequestRules(
   );
   let found = serverRequests.get(name);
   if (found === undefined) {
-    found = sortOut(new Set(rules.filter((rule) => isGranted(rule.grants, name))));
+    found = groupByEffect(new Set(rules.filter((rule) => isGranted(rule.grants, name))));
     serverRequests.set(name, found);
   }
   return found;
@@ -186,7 +186,7 @@ export function findCandidates(
   ];
   const known = index.known.get(name);
   if (known !== undefined) return known;
-  const candidates = sortOut(matchingRules(index, name));
+  const candidates = groupByEffect(matchingRules(index, name));
   if (index.known.size >= MAX_KNOWN_NAMES) index.known.clear();
   index.known.set(name, candidates);
   return candidates;
@@ -253,7 +253,7 @@ function matchingRules(index: KindIndex, name: string): ReadonlySet<Rule> {
   return found;
 }
 
-function sortOut(rules: ReadonlySet<Rule>): Candidates {
+function groupByEffect(rules: ReadonlySet<Rule>): Candidates {
   const allows: AllowRule[] = [];
   const denies: DenyRule[] = [];
   const requires: RequireRule[] = [];
@@ -321,14 +321,14 @@ function claimAmong(
 ): (principal: Principal) => boolean {
   const named = new Set<unknown>(values);
   return (principal) => {
-    if (isElsewhere(principal, name)) return restricts;
+    if (isDistributedClaim(principal, name)) return restricts;
     const claim = Object.hasOwn(principal.claims, name) ? principal.claims[name] : undefined;
     return Array.isArray(claim) ? claim.some((element) => named.has(element)) : named.has(claim);
   };
 }
 
 /** True if the token names a source for the claim and not the claim itself (OpenID Connect Core §5.6.2). */
-function isElsewhere({ claims }: Principal, name: string): boolean {
+function isDistributedClaim({ claims }: Principal, name: string): boolean {
   if (Object.hasOwn(claims, name) || !Object.hasOwn(claims, '_claim_names')) return false;
   const sources = claims['_claim_names'];
   return typeof sources === 'object' && sources !== null && Object.hasOwn(sources, name);

@@ -4,9 +4,9 @@
 
 import type { ServerRequestName } from '../protocol/jsonrpc.js';
 import type { Grants } from '../protocol/server-requests.js';
-import { decide, isListed, NO_ARGUMENTS, NO_CATALOGUE } from './decide.js';
+import { decide, isListed, NO_ARGUMENTS, NO_CATALOG } from './decide.js';
 import type { Decision } from './decision.js';
-import type { Catalogue } from './definitions.js';
+import type { Catalog } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { PolicyQuery, PolicySet } from './rules.js';
 
@@ -27,7 +27,7 @@ export function decideServerRequest(
  * declares. Limits are ignored, because they count the requests that are made.
  */
 export function grantsFor(policies: PolicySet, principal: Principal, upstream: string): Grants {
-  const catalogue = { ...NO_CATALOGUE, upstream };
+  const catalogue = { ...NO_CATALOG, upstream };
   const may = (name: ServerRequestName): boolean =>
     decideServerRequest(policies, { principal, upstream, catalogue, name }).verdict === 'allow';
   return {
@@ -45,7 +45,7 @@ export function grantsFor(policies: PolicySet, principal: Principal, upstream: s
 export function mayShowApps(
   policies: PolicySet,
   principal: Principal,
-  { upstream, mode, names }: Pick<Catalogue, 'upstream' | 'mode' | 'names'>,
+  { upstream, mode, names }: Pick<Catalog, 'upstream' | 'mode' | 'names'>,
 ): boolean {
   if (mode === 'off') return true;
   return names('resource').some((uri) =>

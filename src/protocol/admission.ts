@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; docs/contract.md §6.
 
 import type {
-  Admitted,
+  AdmittedMessage,
   EventFacts,
   MethodRule,
   ProtocolError,
@@ -12,8 +12,8 @@ import type {
   SessionFacts,
   TextEdit,
 } from './admitted-request.js';
-import { type AdmittedArray, admitArray, forbidden } from './batch.js';
-import { type CapabilityCut, type CutTerms, ownMetaEdits } from './capabilities.js';
+import { type AdmittedArray, admitArray, batchForbidden } from './batch.js';
+import { type CapabilityCut, type CapabilityGrants, ownMetaEdits } from './capabilities.js';
 import {
   type ErrorContext,
   headerMismatch,
@@ -30,11 +30,11 @@ import { isObject, type Json, type JsonObject, type Message, readEnvelope } from
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
 import { type Grants, NO_GRANTS } from './server-requests.js';
-import { checkDeclared, readTasks } from './task-requests.js';
+import { checkTasksDeclared, readTasks } from './task-requests.js';
 import {
   type AdmissionInput,
   type Call,
-  type CarriedEra,
+  type SupportedEra,
   type Classified,
   checkRepeated,
   classify,
@@ -83,7 +83,7 @@ function readReply(
 ): ReplyReading | ProtocolError {
   const era = input.isLegacySse === true ? '2024' : '2025';
   const errorContext: ErrorContext = { era };
-  if (claimsStateless(undefined, input.headers)) return unexpected({ era: '2026' });
+  if (claimsStateless(undefined, input.headers)) return unexpectedReply({ era: '2026' });
   const repeated = checkRepeated(input, errorContext);
   if (repeated !== undefined) return repeated;
   const session =
@@ -96,7 +96,7 @@ function readReply(
   const rule = serverRequest && findMethod(era, 'server', serverRequest.method);
   const id = spanOf(text, ['id']);
   if (serverRequest === undefined || rule === undefined || id === undefined)
-    return unexpected(errorContext);
+    return unexpectedReply(errorContext);
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
   const own = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
   const edits = [...own.edits, { ...id, text: JSON.stringify(serverRequest.id) }];
@@ -112,7 +112,7 @@ function readReply(
   };
 }
 
-function unexpected(errorContext: ErrorContext): ProtocolError {
+function unexpectedReply(errorContext: ErrorContext): ProtocolError {
   return invalidMessage(errorContext, 'No request is waiting for this answer.');
 }
 
@@ -137,12 +137,12 @@ const CHECKED_NUMBERS = [
  * Admits the body of a POST: one message, or an array in the revision that has arrays.
  * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
  */
-export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolError {
+export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArray | ProtocolError {
   const { reading = readJson(input.body) } = input;
   if (!reading.ok) return unreadable(reading.error);
   if (!Array.isArray(reading.value)) return admitReading(input, reading);
   return input.isLegacySse === true
-    ? forbidden({ era: '2024' })
+    ? batchForbidden({ era: '2024' })
     : admitArray(input, reading.text, reading.value);
 }
 
@@ -153,12 +153,12 @@ export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | Pro
  * nothing.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/contract.md §6, row "protocol violation".
  */
-export function admitMessage(input: AdmissionInput): Admitted | ProtocolError {
+export function admitMessage(input: AdmissionInput): AdmittedMessage | ProtocolError {
   const { reading = readJson(input.body) } = input;
   return reading.ok ? admitReading(input, reading) : unreadable(reading.error);
 }
 
-function admitReading(input: AdmissionInput, reading: Text): Admitted | ProtocolError {
+function admitReading(input: AdmissionInput, reading: Text): AdmittedMessage | ProtocolError {
   const envelope = readEnvelope(reading.value);
   switch (envelope.kind) {
     case 'request':
@@ -168,7 +168,7 @@ function admitReading(input: AdmissionInput, reading: Text): Admitted | Protocol
     case 'error':
       return admitReply(input, reading.text, envelope);
     case 'batch':
-      return forbidden({ era: undefined });
+      return batchForbidden({ era: undefined });
     case 'malformed': {
       const errorContext = { era: undefined, id: envelope.id };
       return invalidMessage(errorContext, 'The body is not one valid JSON-RPC message.');
@@ -201,7 +201,7 @@ function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']
 }
 
 /** Admits a reply to a server request, under the rule and target of that request. */
-function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted | ProtocolError {
+function admitReply(input: AdmissionInput, text: string, reply: Reply): AdmittedMessage | ProtocolError {
   const read = readReply(input, text, reply);
   if (read.kind === 'fault') return read;
   const { session, version } = read.session;
@@ -230,7 +230,7 @@ function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted
   });
 }
 
-function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | ProtocolError {
+function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessage | ProtocolError {
   const meta = metaOf(call);
   const classified = classify(input, call, meta);
   if (classified.kind === 'fault') return classified;
@@ -241,19 +241,19 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', errorContext);
   }
   const context = { input, classified, rule, call, text: text.text, meta, errorContext };
-  const undeclared = checkDeclared(context);
+  const undeclared = checkTasksDeclared(context);
   if (undeclared !== undefined) return undeclared;
   const params = readParams(rule.method, call.params, classified.era);
   if (!params.ok) return invalidParams(errorContext, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
     return invalidParams(errorContext, 'A number loses its value when it is read as a double.');
   }
-  const paramHeaders = checkMirrors(input, classified.era, call, errorContext);
+  const paramHeaders = checkMirrorHeaders(input, classified.era, call, errorContext);
   if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'fault') return tasks;
   const own = ownMetaEdits(text.text, meta);
-  const cut = cutEra(input, classified, text.text, call, meta);
+  const cut = cutClientCapabilities(input, classified, text.text, call, meta);
   return admit({
     kind: 'admitted',
     era: classified.era,
@@ -273,14 +273,14 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     nameHeader: classified.era === '2026' ? input.headers['mcp-name']?.trim() : undefined,
     edits: mergeAll(cut.edits, own.edits, tasks.edits),
     paramHeaders,
-    selfReported: selfReported(call, meta),
+    selfReported: readSelfReported(call, meta),
     removed: own.removed,
   });
 }
 
 // INVARIANT: the only cast to Admitted in the program.
-function admit(message: { readonly [key in Exclude<keyof Admitted, symbol>]: Admitted[key] }) {
-  return message as Admitted;
+function admit(message: { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] }) {
+  return message as AdmittedMessage;
 }
 
 function mergeAll(
@@ -292,7 +292,7 @@ function mergeAll(
 }
 
 /** Adds the edits that restoring sealed values, or narrowing by policy, requires. */
-export function amendAdmitted(admitted: Admitted, edits: readonly TextEdit[]): Admitted {
+export function amendAdmitted(admitted: AdmittedMessage, edits: readonly TextEdit[]): AdmittedMessage {
   return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
 }
 
@@ -321,17 +321,17 @@ function findRule(
  * requests get 200. Notifications, and everything posted to a legacy SSE session, have no response but the
  * HTTP status, so they are refused by it.
  */
-function refusalStatus(era: CarriedEra, call: Call): number {
+function refusalStatus(era: SupportedEra, call: Call): number {
   if (era === '2026') return 404;
   return call.kind === 'request' && era === '2025' ? 200 : 400;
 }
 
-function checkMirrors(
+function checkMirrorHeaders(
   input: AdmissionInput,
-  era: CarriedEra,
+  era: SupportedEra,
   call: Call,
   errorContext: ErrorContext,
-): Admitted['paramHeaders'] | ProtocolError {
+): AdmittedMessage['paramHeaders'] | ProtocolError {
   if (era !== '2026') return NO_HEADERS;
   const error = checkNameHeader(call.method, call.params, input.headers, errorContext);
   if (error !== undefined) return error;
@@ -341,7 +341,7 @@ function checkMirrors(
   );
 }
 
-function isProtocolError(value: Admitted['paramHeaders'] | ProtocolError): value is ProtocolError {
+function isProtocolError(value: AdmittedMessage['paramHeaders'] | ProtocolError): value is ProtocolError {
   return value['kind'] === 'fault';
 }
 
@@ -362,7 +362,7 @@ function mayNotifyRoots(input: AdmissionInput, { era, session }: Classified): bo
 }
 
 /** Cuts the client's capabilities. Policy is evaluated only if some are declared. */
-function cutEra(
+function cutClientCapabilities(
   input: AdmissionInput,
   { era, version, session }: Classified,
   text: string,
@@ -382,11 +382,11 @@ function cutEra(
   };
   return era === '2026'
     ? cutStateless(text, meta, terms)
-    : cutInitialize(text, call.params ?? {}, version, era === '2024' ? older(terms) : terms);
+    : cutInitialize(text, call.params ?? {}, version, era === '2024' ? legacySseTerms(terms) : terms);
 }
 
 /** Legacy SSE predates elicitation and apps. */
-function older(terms: CutTerms): CutTerms {
+function legacySseTerms(terms: CapabilityGrants): CapabilityGrants {
   const grants = (): Grants => ({ ...terms.grants(), elicitation: NO_GRANTS.elicitation });
   return { ...terms, grants, apps: () => false };
 }
@@ -400,7 +400,7 @@ function metaOf(call: Call): JsonObject | undefined {
   return isObject(meta) ? meta : undefined;
 }
 
-function selfReported(call: Call, meta: JsonObject | undefined): Admitted['selfReported'] {
+function readSelfReported(call: Call, meta: JsonObject | undefined): AdmittedMessage['selfReported'] {
   const client: Json | undefined =
     call.method === 'initialize' ? call.params?.['clientInfo'] : meta?.[CLIENT_INFO_KEY];
   if (!isObject(client)) return undefined;

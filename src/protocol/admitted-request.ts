@@ -10,7 +10,7 @@ import type {
   ServerRequestName,
   Target,
 } from './jsonrpc.js';
-import type { TaskUse } from './tasks.js';
+import type { TaskCapability } from './tasks.js';
 
 declare const admittedBrand: unique symbol;
 
@@ -80,7 +80,7 @@ export type SessionFacts = {
   /** Whether the Apps extension was declared in the session. Absent: it was not. */
   readonly apps?: boolean;
   /** The task capabilities that the server declared when the session was opened. Absent: none. */
-  readonly tasks?: readonly TaskUse[];
+  readonly tasks?: readonly TaskCapability[];
 };
 
 /** A server request that was forwarded: the content of the sealed id that the client's reply carries. */
@@ -136,7 +136,7 @@ export type EventFacts = {
 };
 
 /** A request sent to a legacy SSE server: the content of the sealed id under which the server knows it. */
-export type SentFacts = RequestFacts & {
+export type SentRequestFacts = RequestFacts & {
   /** For `initialize`: the server requests that are allowed once it succeeded. */
   readonly allowedServerRequests: readonly ServerRequestName[];
   /** Milliseconds since the epoch. */
@@ -148,7 +148,7 @@ export type SentFacts = RequestFacts & {
  * sessions) a reply to a server request, whose id was opened and whose `rule` and `target` are those of that
  * request.
  */
-export type Admitted<M extends Message = Message> = {
+export type AdmittedMessage<M extends Message = Message> = {
   readonly [admittedBrand]: true;
   readonly kind: 'admitted';
   readonly era: Era;

@@ -36,16 +36,16 @@ export function admitArray(
 ): AdmittedArray | ProtocolError {
   const { headers } = input;
   const isStateless = claimsStateless(undefined, headers);
-  if (isStateless || headers['mcp-session-id'] === undefined) return forbidden({ era: undefined });
+  if (isStateless || headers['mcp-session-id'] === undefined) return batchForbidden({ era: undefined });
   const errorContext: ErrorContext = { era: '2025' };
   const repeated = checkRepeated(input, errorContext);
   if (repeated !== undefined) return repeated;
   const opened = checkSession(headers, input.openSession, errorContext);
   if (opened.kind === 'fault') return opened;
   const { session } = opened;
-  if (session.version !== ARRAY_VERSION) return forbidden(errorContext);
+  if (session.version !== ARRAY_VERSION) return batchForbidden(errorContext);
   if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areApart(value)) {
-    return forbidden(errorContext);
+    return batchForbidden(errorContext);
   }
   const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
   const elements = spans.map(({ start, end }) => text.slice(start, end));
@@ -67,7 +67,7 @@ function areApart(value: readonly Json[]): boolean {
 }
 
 /** The error for an array that is not accepted. */
-export function forbidden(errorContext: ErrorContext): ProtocolError {
+export function batchForbidden(errorContext: ErrorContext): ProtocolError {
   const text = 'Arrays of messages are not accepted; send one message a request.';
   return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, errorContext);
 }

@@ -10,7 +10,7 @@ import type { TextEdit } from './admitted-request.js';
 import { removalEdits, spanOf } from './json/json.js';
 import { isObject, type Json, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 import { declaredServerRequests, type Grants, isGranted, NO_GRANTS } from './server-requests.js';
-import { declaresTasks, readTaskUses, TASKS_EXTENSION, writeTaskUses } from './tasks.js';
+import { declaresTasks, readTaskCapabilities, TASKS_EXTENSION, writeTaskCapabilities } from './tasks.js';
 
 /** The name of the Apps extension, in the capabilities of both sides. With it a host declares that it shows apps. */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';
@@ -43,8 +43,8 @@ export function servesApps(capabilities: JsonObject): boolean {
   return isObject(extensions) && isObject(extensions[APPS_EXTENSION]);
 }
 
-const WITH_LIST = ['prompts', 'resources', 'tools'];
-const PLAIN = ['completions', 'logging'];
+const LIST_CAPABILITIES = ['prompts', 'resources', 'tools'];
+const PLAIN_CAPABILITIES = ['completions', 'logging'];
 
 /** How tasks are declared in a client's revision; `none` if it has none, or its upstream speaks another revision. */
 export type TaskForm = 'session' | 'extension' | 'none';
@@ -59,20 +59,20 @@ export function filterServerCapabilities(
   { form, apps }: { readonly form: TaskForm; readonly apps: boolean },
 ): JsonObject {
   const kept: Record<string, Json> = {};
-  for (const name of PLAIN) {
+  for (const name of PLAIN_CAPABILITIES) {
     if (isObject(capabilities[name])) kept[name] = {};
   }
-  for (const name of WITH_LIST) {
+  for (const name of LIST_CAPABILITIES) {
     const declared = capabilities[name];
-    if (isObject(declared)) kept[name] = listed(declared, name);
+    if (isObject(declared)) kept[name] = listCapability(declared, name);
   }
-  const uses = form === 'session' ? readTaskUses(capabilities) : [];
-  if (uses.length > 0) kept['tasks'] = writeTaskUses(uses);
+  const uses = form === 'session' ? readTaskCapabilities(capabilities) : [];
+  if (uses.length > 0) kept['tasks'] = writeTaskCapabilities(uses);
   const hasTasks = form === 'extension' && declaresTasks(capabilities);
   return { ...kept, ...writeExtensions(hasTasks, apps && servesApps(capabilities)) };
 }
 
-function listed(declared: JsonObject, name: string): JsonObject {
+function listCapability(declared: JsonObject, name: string): JsonObject {
   const maySubscribe = name === 'resources' && declared['subscribe'] === true;
   return maySubscribe ? { subscribe: true, listChanged: true } : { listChanged: true };
 }
@@ -89,7 +89,7 @@ export function writeExtensions(
 }
 
 /** Members of `_meta` with this prefix belong to the gateway and never cross from one side to the other. */
-export const OWN_PREFIX = 'dev.sallyport/';
+export const OWN_META_PREFIX = 'dev.sallyport/';
 
 /** Client capabilities that would let a server request something of the client, or defer a response. */
 const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set([
@@ -127,7 +127,7 @@ export type CapabilityCut = {
 };
 
 /** Which declared capabilities may stay. The functions are called only if something is declared. */
-export type CutTerms = {
+export type CapabilityGrants = {
   readonly grants: () => Grants;
   /** Whether the Tasks extension may stay. */
   readonly tasks: boolean;
@@ -144,7 +144,7 @@ const NOTHING_CUT: CapabilityCut = Object.freeze({
 
 /** True for a member of `_meta` with the gateway's own prefix, in any case. */
 export function isOwnMember(name: string): boolean {
-  return name.length >= OWN_PREFIX.length && foldName(name).startsWith(OWN_PREFIX);
+  return name.length >= OWN_META_PREFIX.length && foldName(name).startsWith(OWN_META_PREFIX);
 }
 
 /**
@@ -156,7 +156,7 @@ export function cutCapabilities(
   text: string,
   path: readonly string[],
   capabilities: Json | undefined,
-  terms: CutTerms,
+  terms: CapabilityGrants,
 ): CapabilityCut {
   if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING_CUT;
   const grants = terms.grants();

@@ -298,12 +298,12 @@ const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
   ['prompts/get', 'name'],
   ['resources/read', 'uri'],
 ]);
-const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const PLAIN_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const ENCODED_START = '=?base64?';
 
 /** A value as a header carries it: plain if every reader reads it alike, otherwise base64. */
 export function encodeHeaderValue(value: string): string {
-  const isPlain = PLAIN.test(value) && !value.startsWith(ENCODED_START);
+  const isPlain = PLAIN_VALUE.test(value) && !value.startsWith(ENCODED_START);
   if (isPlain && decodeHeaderValue(value) === value) return value;
   let binary = '';
   for (const byte of new TextEncoder().encode(value)) binary += String.fromCharCode(byte);

@@ -8,17 +8,17 @@ import { TASK_SESSION_VERSION } from './tasks.js';
 import { STATELESS_VERSIONS } from './versions/revisions.js';
 
 /** The eras with sessions, on either transport. */
-const SESSIONS: readonly Era[] = ['2024', '2025'];
+const SESSION_ERAS: readonly Era[] = ['2024', '2025'];
 /** Elicitation was introduced after legacy SSE. */
-const ELICITING: readonly Era[] = ['2025'];
-const STATELESS: readonly Era[] = ['2026'];
+const ELICITATION_ERAS: readonly Era[] = ['2025'];
+const STATELESS_ERAS: readonly Era[] = ['2026'];
 /** Tasks were introduced by the last revision with sessions. */
-const TASKING: readonly Era[] = ['2025', '2026'];
-const ALL: readonly Era[] = ['2024', '2025', '2026'];
+const TASK_ERAS: readonly Era[] = ['2025', '2026'];
+const ALL_ERAS: readonly Era[] = ['2024', '2025', '2026'];
 
 type Shape = Pick<MethodRule, 'subject' | 'request' | 'response'>;
 
-const UPKEEP: Shape = { subject: 'none', request: 'name-only', response: 'envelope' };
+const PROTOCOL_ONLY: Shape = { subject: 'none', request: 'name-only', response: 'envelope' };
 const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
 const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
 const LISTEN: Shape = { subject: 'none', request: 'name-only', response: 'subscription' };
@@ -34,7 +34,7 @@ function serverRequest(method: string, eras: readonly Era[]): MethodRule {
   return { method, eras, from: 'server', type: 'request', ...SERVER_REQUEST };
 }
 
-function note(
+function notification(
   method: string,
   eras: readonly Era[],
   from: MethodRule['from'],
@@ -52,60 +52,60 @@ const TASK_VERSIONS: readonly string[] = [TASK_SESSION_VERSION, ...STATELESS_VER
 
 /** Every method that is supported. */
 export const METHODS: readonly MethodRule[] = [
-  request('initialize', SESSIONS, LIST),
-  request('ping', SESSIONS, UPKEEP),
-  request('server/discover', STATELESS, LIST),
-  request('tools/list', ALL, LIST),
-  request('tools/call', ALL, { subject: 'tool', request: 'arguments', response: 'inspect' }),
-  request('resources/list', ALL, LIST),
-  request('resources/templates/list', ALL, LIST),
-  request('resources/read', ALL, {
+  request('initialize', SESSION_ERAS, LIST),
+  request('ping', SESSION_ERAS, PROTOCOL_ONLY),
+  request('server/discover', STATELESS_ERAS, LIST),
+  request('tools/list', ALL_ERAS, LIST),
+  request('tools/call', ALL_ERAS, { subject: 'tool', request: 'arguments', response: 'inspect' }),
+  request('resources/list', ALL_ERAS, LIST),
+  request('resources/templates/list', ALL_ERAS, LIST),
+  request('resources/read', ALL_ERAS, {
     subject: 'resource',
     request: 'name-only',
     response: 'inspect',
   }),
-  request('resources/subscribe', SESSIONS, SUBSCRIPTION),
-  request('resources/unsubscribe', SESSIONS, SUBSCRIPTION),
-  request('prompts/list', ALL, LIST),
-  request('prompts/get', ALL, { subject: 'prompt', request: 'arguments', response: 'inspect' }),
-  request('completion/complete', ALL, {
+  request('resources/subscribe', SESSION_ERAS, SUBSCRIPTION),
+  request('resources/unsubscribe', SESSION_ERAS, SUBSCRIPTION),
+  request('prompts/list', ALL_ERAS, LIST),
+  request('prompts/get', ALL_ERAS, { subject: 'prompt', request: 'arguments', response: 'inspect' }),
+  request('completion/complete', ALL_ERAS, {
     subject: 'reference',
     request: 'arguments',
     response: 'inspect',
   }),
-  request('logging/setLevel', SESSIONS, UPKEEP),
-  request('subscriptions/listen', STATELESS, LISTEN),
-  since(TASK_VERSIONS, request('tasks/get', TASKING, TASK)),
-  since(TASK_VERSIONS, request('tasks/cancel', TASKING, TASK)),
-  since(TASK_VERSIONS, request('tasks/result', ELICITING, { ...TASK, response: 'inspect' })),
-  since(TASK_VERSIONS, request('tasks/list', ELICITING, LIST)),
-  request('tasks/update', STATELESS, { ...TASK, request: 'arguments' }),
+  request('logging/setLevel', SESSION_ERAS, PROTOCOL_ONLY),
+  request('subscriptions/listen', STATELESS_ERAS, LISTEN),
+  since(TASK_VERSIONS, request('tasks/get', TASK_ERAS, TASK)),
+  since(TASK_VERSIONS, request('tasks/cancel', TASK_ERAS, TASK)),
+  since(TASK_VERSIONS, request('tasks/result', ELICITATION_ERAS, { ...TASK, response: 'inspect' })),
+  since(TASK_VERSIONS, request('tasks/list', ELICITATION_ERAS, LIST)),
+  request('tasks/update', STATELESS_ERAS, { ...TASK, request: 'arguments' }),
 
-  note('notifications/initialized', SESSIONS, 'client', UPKEEP),
-  note('notifications/cancelled', SESSIONS, 'client', UPKEEP),
-  note('notifications/progress', SESSIONS, 'client', UPKEEP),
+  notification('notifications/initialized', SESSION_ERAS, 'client', PROTOCOL_ONLY),
+  notification('notifications/cancelled', SESSION_ERAS, 'client', PROTOCOL_ONLY),
+  notification('notifications/progress', SESSION_ERAS, 'client', PROTOCOL_ONLY),
 
-  note('notifications/roots/list_changed', SESSIONS, 'client', UPKEEP),
+  notification('notifications/roots/list_changed', SESSION_ERAS, 'client', PROTOCOL_ONLY),
 
-  serverRequest('sampling/createMessage', SESSIONS),
-  serverRequest('elicitation/create', ELICITING),
-  serverRequest('roots/list', SESSIONS),
+  serverRequest('sampling/createMessage', SESSION_ERAS),
+  serverRequest('elicitation/create', ELICITATION_ERAS),
+  serverRequest('roots/list', SESSION_ERAS),
 
-  note('notifications/cancelled', SESSIONS, 'server', UPKEEP),
-  note('notifications/progress', ALL, 'server', CONTENT),
-  note('notifications/message', ALL, 'server', CONTENT),
-  note('notifications/subscriptions/acknowledged', STATELESS, 'server', UPKEEP),
-  note('notifications/tools/list_changed', ALL, 'server', UPKEEP),
-  note('notifications/prompts/list_changed', ALL, 'server', UPKEEP),
-  note('notifications/resources/list_changed', ALL, 'server', UPKEEP),
-  note('notifications/resources/updated', ALL, 'server', UPKEEP),
-  note('notifications/elicitation/complete', ELICITING, 'server', UPKEEP),
-  since(TASK_VERSIONS, note('notifications/tasks/status', ELICITING, 'server', TASK)),
-  note('notifications/tasks', STATELESS, 'server', TASK),
+  notification('notifications/cancelled', SESSION_ERAS, 'server', PROTOCOL_ONLY),
+  notification('notifications/progress', ALL_ERAS, 'server', CONTENT),
+  notification('notifications/message', ALL_ERAS, 'server', CONTENT),
+  notification('notifications/subscriptions/acknowledged', STATELESS_ERAS, 'server', PROTOCOL_ONLY),
+  notification('notifications/tools/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
+  notification('notifications/prompts/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
+  notification('notifications/resources/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
+  notification('notifications/resources/updated', ALL_ERAS, 'server', PROTOCOL_ONLY),
+  notification('notifications/elicitation/complete', ELICITATION_ERAS, 'server', PROTOCOL_ONLY),
+  since(TASK_VERSIONS, notification('notifications/tasks/status', ELICITATION_ERAS, 'server', TASK)),
+  notification('notifications/tasks', STATELESS_ERAS, 'server', TASK),
 ];
 
 /** In 2026 these arrive on the stream of a subscription, and that stream carries no others (subscriptions). */
-const NOTIFICATIONS: ReadonlySet<string> = new Set([
+const SUBSCRIPTION_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/subscriptions/acknowledged',
   'notifications/tools/list_changed',
   'notifications/prompts/list_changed',
@@ -118,7 +118,7 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set([
  * Methods that some revision defines and the gateway refuses, by sender. Server requests never become tasks
  * here: the tasks capability of clients is removed, so no client has a task that a server could ask about.
  */
-export const REFUSED: readonly Pick<MethodRule, 'method' | 'from'>[] = [
+export const REFUSED_METHODS: readonly Pick<MethodRule, 'method' | 'from'>[] = [
   { method: 'tasks/get', from: 'server' },
   { method: 'tasks/result', from: 'server' },
   { method: 'tasks/list', from: 'server' },
@@ -126,7 +126,7 @@ export const REFUSED: readonly Pick<MethodRule, 'method' | 'from'>[] = [
   { method: 'notifications/tasks/status', from: 'client' },
 ];
 
-const DEFINED: ReadonlySet<string> = new Set([...METHODS, ...REFUSED].map(({ method }) => method));
+const DEFINED_METHODS: ReadonlySet<string> = new Set([...METHODS, ...REFUSED_METHODS].map(({ method }) => method));
 
 const RULES: { readonly [era in Era]: { readonly [from in MethodRule['from']]: Rules } } = {
   '2024': { client: rulesOf('2024', 'client'), server: rulesOf('2024', 'server') },
@@ -155,7 +155,7 @@ export function findMethod(
 
 /** True for a notification of 2026 that only the stream of a subscription may carry. */
 export function isSubscriptionNotification(method: string): boolean {
-  return NOTIFICATIONS.has(method);
+  return SUBSCRIPTION_NOTIFICATIONS.has(method);
 }
 
 /**
@@ -163,5 +163,5 @@ export function isSubscriptionNotification(method: string): boolean {
  * `method-unknown`.
  */
 export function isDefinedMethod(method: string): boolean {
-  return DEFINED.has(method);
+  return DEFINED_METHODS.has(method);
 }

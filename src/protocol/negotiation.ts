@@ -3,17 +3,17 @@
 // Translates nothing.
 // Source: MCP 2026-07-28, versioning and custom headers; docs/reference/protocol.md §2.2.
 
-import type { Admitted, ProtocolError } from './admitted-request.js';
+import type { AdmittedMessage, ProtocolError } from './admitted-request.js';
 import { compareParamHeaders } from './headers.js';
-import type { TaskUse } from './tasks.js';
+import type { TaskCapability } from './tasks.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions/revisions.js';
 
 /** Versions that both the upstream and the gateway support. */
-export type Carried = {
+export type SupportedVersions = {
   readonly sessions: readonly string[];
   readonly stateless: readonly string[];
   /** The task capabilities that it declares in sessions. */
-  readonly tasks?: readonly TaskUse[];
+  readonly tasks?: readonly TaskCapability[];
 };
 
 const UNSUPPORTED_VERSION = -32022;
@@ -37,7 +37,7 @@ type Mirroring = {
  * it, otherwise the other one if the upstream supports that. Before the first listing nothing is known, and
  * nothing is translated.
  */
-export function eraTowards(client: '2025' | '2026', carried: Carried | undefined): '2025' | '2026' {
+export function upstreamEraFor(client: '2025' | '2026', carried: SupportedVersions | undefined): '2025' | '2026' {
   if (carried === undefined) return client;
   const { sessions, stateless } = carried;
   if (client === '2025') return sessions.length === 0 && stateless.length > 0 ? '2026' : '2025';
@@ -48,7 +48,7 @@ export function eraTowards(client: '2025' | '2026', carried: Carried | undefined
  * The versions that a client may use: for an era that the upstream does not support, those that the gateway
  * translates.
  */
-export function versionsOffered(carried: Carried | undefined): readonly string[] | undefined {
+export function versionsOffered(carried: SupportedVersions | undefined): readonly string[] | undefined {
   if (carried === undefined) return undefined;
   const { sessions, stateless } = carried;
   if (sessions.length + stateless.length === 0) return [];
@@ -62,9 +62,9 @@ export function versionsOffered(carried: Carried | undefined): readonly string[]
  * Refuses a message if no era of the upstream is supported. Before the first listing it is not known what the
  * upstream supports; then nothing is refused here, and the upstream's own response decides.
  */
-export function checkCarried(
-  admitted: Admitted,
-  carried: Carried | undefined,
+export function checkSupported(
+  admitted: AdmittedMessage,
+  carried: SupportedVersions | undefined,
 ): ProtocolError | undefined {
   const supported = versionsOffered(carried);
   if (supported === undefined || supported.length > 0) return undefined;
@@ -83,7 +83,7 @@ export function checkCarried(
 
 /** Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema (2026 only). */
 export function checkParamHeaders(
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   catalogue: MirroredLookup,
 ): ProtocolError | undefined {
   const { target, args, era, message } = admitted;

@@ -88,7 +88,7 @@ export const DEFINED_TASK_MEMBERS = definedMembers([
 ]);
 
 /** True if the name of a member differs from a defined one only in case. Linear in the names. */
-export function isMisspelt(object: JsonObject, { exact, folded }: DefinedMembers): boolean {
+export function hasMisspelledMember(object: JsonObject, { exact, folded }: DefinedMembers): boolean {
   for (const name in object) {
     if (!exact.has(name) && folded.has(foldName(name))) return true;
   }
@@ -176,13 +176,13 @@ export function readParams(
   era: Era,
 ): ParamsReading {
   const given = params ?? NO_PARAMS;
-  const why = findUnclear(given) ?? findUncarried(method, given, era);
+  const why = checkCommonMembers(given) ?? checkInputRetry(method, given, era);
   if (why !== undefined) return { ok: false, why };
   return READERS.get(method)?.(given) ?? NOTHING;
 }
 
 /** An error text for members that any method may have. */
-function findUnclear(params: JsonObject): string | undefined {
+function checkCommonMembers(params: JsonObject): string | undefined {
   for (const name in params) {
     const defined = DEFINED_MEMBERS.get(foldName(name));
     if (defined !== undefined && defined !== name) {
@@ -192,7 +192,7 @@ function findUnclear(params: JsonObject): string | undefined {
   const meta = params['_meta'];
   if (meta === undefined) return undefined;
   if (!isObject(meta)) return '_meta must be an object.';
-  if (isMisspelt(meta, DEFINED_META_MEMBERS)) {
+  if (hasMisspelledMember(meta, DEFINED_META_MEMBERS)) {
     return 'A member of _meta differs from a defined one only in case.';
   }
   const token = meta['progressToken'];
@@ -201,7 +201,7 @@ function findUnclear(params: JsonObject): string | undefined {
 }
 
 /** An error text for the members of an input retry, where the method or the era has none (they exist in 2026 only). */
-function findUncarried(method: string, params: JsonObject, era: Era): string | undefined {
+function checkInputRetry(method: string, params: JsonObject, era: Era): string | undefined {
   const { responses, state } = {
     responses: params['inputResponses'],
     state: params['requestState'],
@@ -264,7 +264,7 @@ function readCompletion(params: JsonObject): ParamsReading {
   const { argument, context } = { argument: params['argument'], context: params['context'] };
   const isNamed =
     isObject(argument) &&
-    !isMisspelt(argument, DEFINED_COMPLETION_MEMBERS) &&
+    !hasMisspelledMember(argument, DEFINED_COMPLETION_MEMBERS) &&
     typeof argument['name'] === 'string' &&
     typeof argument['value'] === 'string';
   if (!isNamed) return wrong('argument must have a name and a value.');
@@ -276,12 +276,12 @@ function readCompletion(params: JsonObject): ParamsReading {
 }
 
 function isContext(context: Json): boolean {
-  if (!isObject(context) || isMisspelt(context, DEFINED_COMPLETION_MEMBERS)) return false;
+  if (!isObject(context) || hasMisspelledMember(context, DEFINED_COMPLETION_MEMBERS)) return false;
   return context['arguments'] === undefined || isObject(context['arguments']);
 }
 
 function readReference(ref: Json | undefined): Target | undefined {
-  if (!isObject(ref) || isMisspelt(ref, DEFINED_COMPLETION_MEMBERS)) return undefined;
+  if (!isObject(ref) || hasMisspelledMember(ref, DEFINED_COMPLETION_MEMBERS)) return undefined;
   const name = ref['name'];
   const uri = ref['uri'];
   if (ref['type'] === 'ref/prompt' && typeof name === 'string' && uri === undefined) {

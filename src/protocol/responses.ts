@@ -13,7 +13,7 @@ import {
   readEnvelope,
 } from './jsonrpc.js';
 import { findMethod, isSubscriptionNotification } from './methods.js';
-import { DEFINED_RESULT_MEMBERS, isMisspelt } from './params.js';
+import { DEFINED_RESULT_MEMBERS, hasMisspelledMember } from './params.js';
 import { TASK_SESSION_VERSION } from './tasks.js';
 
 /** The response that is expected. On a stream that no request opened, `id` is undefined. */
@@ -70,7 +70,7 @@ export function classifyUpstreamMessage(value: Json, expect: Expectation): Upstr
     case 'notification': {
       const { method, params } = message;
       const rule = findMethod(expect.era, 'server', method, expect.version);
-      return rule?.type === 'notification' && isInPlace(method, expect)
+      return rule?.type === 'notification' && isExpectedNotification(method, expect)
         ? { kind: 'notification', rule, method, params }
         : { kind: 'foreign' };
     }
@@ -87,12 +87,12 @@ function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
   return id !== undefined && id === expect.id;
 }
 
-function isInPlace(method: string, { era, isListening = false }: Expectation): boolean {
+function isExpectedNotification(method: string, { era, isListening = false }: Expectation): boolean {
   return era !== '2026' || isSubscriptionNotification(method) === isListening;
 }
 
 function readResult(result: JsonObject, expect: Expectation): UpstreamMessage {
-  if (isMisspelt(result, DEFINED_RESULT_MEMBERS)) return { kind: 'malformed' };
+  if (hasMisspelledMember(result, DEFINED_RESULT_MEMBERS)) return { kind: 'malformed' };
   if (expect.era !== '2026') return readSessionResult(result, expect);
   switch (result['resultType']) {
     case undefined:

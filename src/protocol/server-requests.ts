@@ -73,9 +73,9 @@ export function declaredServerRequests(
   if (isObject(capabilities['sampling'])) declared.push('sampling');
   const elicitation = capabilities['elicitation'];
   if (isObject(elicitation)) {
-    const asksUrl = isObject(elicitation['url']);
-    if (isObject(elicitation['form']) || !asksUrl) declared.push('elicitation/form');
-    if (asksUrl) declared.push('elicitation/url');
+    const declaresUrlMode = isObject(elicitation['url']);
+    if (isObject(elicitation['form']) || !declaresUrlMode) declared.push('elicitation/form');
+    if (declaresUrlMode) declared.push('elicitation/url');
   }
   if (isObject(capabilities['roots'])) declared.push('roots');
   return declared;

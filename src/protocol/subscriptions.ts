@@ -17,14 +17,14 @@ export const LIST_FILTERS = [
 export type ListFilter = (typeof LIST_FILTERS)[number];
 
 /** What a client listens to. */
-export type ListenFilter = {
+export type SubscriptionFilter = {
   readonly lists: readonly ListFilter[];
   readonly uris: readonly string[];
   /** Ids of tasks (Tasks extension). */
   readonly tasks: readonly string[];
 };
 
-export const EMPTY_FILTER: ListenFilter = Object.freeze({ lists: [], uris: [], tasks: [] });
+export const EMPTY_FILTER: SubscriptionFilter = Object.freeze({ lists: [], uris: [], tasks: [] });
 
 const LIST_CHANGED_METHODS: { readonly [filter in ListFilter]: string } = {
   toolsListChanged: 'notifications/tools/list_changed',
@@ -43,7 +43,7 @@ export function filterOfNotification(method: string): ListFilter | undefined {
 }
 
 /** Reads `notifications`. Unknown members are ignored; `undefined` if a known one is malformed. */
-export function readFilter(value: Json | undefined): ListenFilter | undefined {
+export function readFilter(value: Json | undefined): SubscriptionFilter | undefined {
   if (!isObject(value)) return undefined;
   const lists: ListFilter[] = [];
   for (const filter of LIST_FILTERS) {
@@ -64,7 +64,7 @@ function readNames(value: Json | undefined, max: number): readonly string[] | un
 }
 
 /** Writes a filter as the value of `notifications`; what is not listened to is absent. */
-export function writeFilter({ lists, uris, tasks }: ListenFilter): JsonObject {
+export function writeFilter({ lists, uris, tasks }: SubscriptionFilter): JsonObject {
   const written: Record<string, Json> = {};
   for (const filter of lists) written[filter] = true;
   if (uris.length > 0) written['resourceSubscriptions'] = uris;
@@ -73,7 +73,7 @@ export function writeFilter({ lists, uris, tasks }: ListenFilter): JsonObject {
 }
 
 /** True if `notifications` is exactly this filter and has no unknown member. */
-export function matchesExactly(value: Json | undefined, filter: ListenFilter): boolean {
+export function matchesExactly(value: Json | undefined, filter: SubscriptionFilter): boolean {
   const read = readFilter(value);
   if (read === undefined || !isObject(value)) return false;
   const known = new Set<string>([...LIST_FILTERS, 'resourceSubscriptions', 'taskIds']);
@@ -84,7 +84,7 @@ export function matchesExactly(value: Json | undefined, filter: ListenFilter): b
 }
 
 /** The first message of a stream: the filter that was accepted. */
-export function renderAcknowledged(id: RequestId, filter: ListenFilter): string {
+export function renderAcknowledged(id: RequestId, filter: SubscriptionFilter): string {
   const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id } };
   return JSON.stringify({ jsonrpc: '2.0', method: ACKNOWLEDGED, params });
 }
@@ -102,7 +102,7 @@ export function renderFinalResponse(id: RequestId): string {
 }
 
 /** True if a notification names the subscription on whose stream it came. */
-export function isOfSubscription(params: JsonObject | undefined, id: RequestId): boolean {
+export function belongsToSubscription(params: JsonObject | undefined, id: RequestId): boolean {
   const meta = params?.['_meta'];
   return isObject(meta) && meta[SUBSCRIPTION_ID_KEY] === id;
 }

@@ -8,7 +8,7 @@ import { type ErrorContext, INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } 
 import { removalEdits, spanOf } from './json/json.js';
 import type { JsonObject, Target } from './jsonrpc.js';
 import { readFilter } from './subscriptions.js';
-import { declaresTasks, isTaskParam, TASKS_EXTENSION, type TaskUse } from './tasks.js';
+import { declaresTasks, isTaskParam, TASKS_EXTENSION, type TaskCapability } from './tasks.js';
 import type { AdmissionInput, Call, Classified } from './version-detection.js';
 import { CAPABILITIES_KEY } from './versions/stateless.js';
 
@@ -34,7 +34,7 @@ export type TaskReading = {
 
 const MISSING_CAPABILITY = -32021;
 /** The task capability that a session's server must have declared, by method. */
-const NEEDED_USES: ReadonlyMap<string, TaskUse> = new Map([
+const REQUIRED_TASK_CAPABILITIES: ReadonlyMap<string, TaskCapability> = new Map([
   ['tasks/get', 'call'],
   ['tasks/result', 'call'],
   ['tasks/cancel', 'cancel'],
@@ -55,7 +55,7 @@ export function readTasks(context: TaskContext, target: Target): TaskReading | P
   return { kind: 'read', target: { kind: 'task', tool: task?.tool }, mayDefer, task, edits };
 }
 
-function usesOf({ classified }: Pick<TaskContext, 'classified'>): readonly TaskUse[] {
+function taskCapabilitiesOf({ classified }: Pick<TaskContext, 'classified'>): readonly TaskCapability[] {
   return classified.session?.tasks ?? [];
 }
 
@@ -67,14 +67,14 @@ function readMayDefer(context: TaskContext): boolean {
   const { classified, rule, call, meta } = context;
   if (rule.method !== 'tools/call') return false;
   if (classified.era === '2026') return declaresTasks(meta?.[CAPABILITIES_KEY]);
-  return call.params?.['task'] !== undefined && usesOf(context).includes('call');
+  return call.params?.['task'] !== undefined && taskCapabilitiesOf(context).includes('call');
 }
 
 /**
  * The error of a request that requires tasks to be declared, by its client in 2026 or by its server in a
  * session, when they are not.
  */
-export function checkDeclared(context: TaskContext): ProtocolError | undefined {
+export function checkTasksDeclared(context: TaskContext): ProtocolError | undefined {
   const { classified, rule, call, meta, errorContext } = context;
   if (classified.era === '2026') {
     const isAbout = rule.subject === 'task' || listensToTasks(rule, call);
@@ -84,8 +84,8 @@ export function checkDeclared(context: TaskContext): ProtocolError | undefined {
     const error = protocolErrorOf('invalid-message', MISSING_CAPABILITY, text, errorContext);
     return { ...error, data: { requiredCapabilities } };
   }
-  const needed = NEEDED_USES.get(rule.method);
-  if (needed === undefined || usesOf(context).includes(needed)) return undefined;
+  const needed = REQUIRED_TASK_CAPABILITIES.get(rule.method);
+  if (needed === undefined || taskCapabilitiesOf(context).includes(needed)) return undefined;
   const text = 'Method not found: the server of this session has not declared it.';
   return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, 200);
 }

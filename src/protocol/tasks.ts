@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25, tasks; the Tasks extension of 2026-07-28 (io.modelcontextprotocol/tasks).
 
 import { isObject, type Json, type JsonObject } from './jsonrpc.js';
-import { DEFINED_RESULT_MEMBERS, DEFINED_TASK_MEMBERS, isMisspelt } from './params.js';
+import { DEFINED_RESULT_MEMBERS, DEFINED_TASK_MEMBERS, hasMisspelledMember } from './params.js';
 
 /** The name of the extension, in the capabilities of both sides (2026). */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
@@ -19,9 +19,9 @@ export const TASK_SESSION_VERSION = '2025-11-25';
 const MAX_TASK_ID_CHARS = 1024;
 
 /** The task capabilities that a server can declare in a session. */
-export type TaskUse = 'call' | 'list' | 'cancel';
+export type TaskCapability = 'call' | 'list' | 'cancel';
 
-export const TASK_USES: readonly TaskUse[] = ['call', 'list', 'cancel'];
+export const TASK_CAPABILITIES: readonly TaskCapability[] = ['call', 'list', 'cancel'];
 
 /** The state of a task. A task has only the content member that belongs to its status. */
 export type TaskState =
@@ -56,17 +56,17 @@ export function declaresTasks(capabilities: Json | undefined): boolean {
 }
 
 /** The task capabilities that a server of the session era declares (MCP 2025-11-25, tasks, capabilities). */
-export function readTaskUses(capabilities: Json | undefined): readonly TaskUse[] {
+export function readTaskCapabilities(capabilities: Json | undefined): readonly TaskCapability[] {
   const tasks = isObject(capabilities) ? capabilities['tasks'] : undefined;
   if (!isObject(tasks)) return [];
   const { requests } = tasks;
   const tools = isObject(requests) ? requests['tools'] : undefined;
   if (!isObject(tools) || !isObject(tools['call'])) return [];
-  return TASK_USES.filter((use) => use === 'call' || isObject(tasks[use]));
+  return TASK_CAPABILITIES.filter((use) => use === 'call' || isObject(tasks[use]));
 }
 
 /** Writes the task capabilities of a server of the session era. */
-export function writeTaskUses(uses: readonly TaskUse[]): JsonObject {
+export function writeTaskCapabilities(uses: readonly TaskCapability[]): JsonObject {
   const written: Record<string, Json> = {};
   if (uses.includes('list')) written['list'] = {};
   if (uses.includes('cancel')) written['cancel'] = {};
@@ -84,7 +84,7 @@ export function isTaskId(value: Json | undefined): value is string {
  * @returns `undefined` if it violates the specification, or has content as a task of the extension has.
  */
 export function readPlainTask(value: Json | undefined): Task | undefined {
-  if (!isObject(value) || isMisspelt(value, DEFINED_TASK_MEMBERS)) return undefined;
+  if (!isObject(value) || hasMisspelledMember(value, DEFINED_TASK_MEMBERS)) return undefined;
   if (Object.values(PAYLOADS).some((member) => isObject(value[member]))) return undefined;
   const { taskId, status, ttl } = value as { readonly [name: string]: Json };
   if (!isTaskId(taskId) || !STATUSES.has(status) || !isTtl(ttl)) return undefined;
@@ -106,7 +106,7 @@ export function readDetailedTask(value: JsonObject): Task | undefined {
 }
 
 function readHead(value: JsonObject): Omit<Task, 'state'> | undefined {
-  if (isMisspelt(value, DEFINED_TASK_MEMBERS) || value['requestState'] !== undefined)
+  if (hasMisspelledMember(value, DEFINED_TASK_MEMBERS) || value['requestState'] !== undefined)
     return undefined;
   const { taskId, status, ttlMs } = value as { readonly [name: string]: Json };
   if (!isTaskId(taskId) || !STATUSES.has(status) || !isTtl(ttlMs)) return undefined;
@@ -138,7 +138,7 @@ function readState(value: JsonObject): TaskState | undefined {
 /** True for the result of a call, which can neither ask for input nor be deferred again. */
 function isComplete(result: JsonObject): boolean {
   const type = result['resultType'];
-  return (type === undefined || type === 'complete') && !isMisspelt(result, DEFINED_RESULT_MEMBERS);
+  return (type === undefined || type === 'complete') && !hasMisspelledMember(result, DEFINED_RESULT_MEMBERS);
 }
 
 function isTtl(ttl: Json | undefined): ttl is number | null | undefined {

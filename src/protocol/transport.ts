@@ -2,10 +2,10 @@
 // upstream returned. No socket and no framework type occurs here, so everything behind it can be tested with
 // literals.
 
-type Amendments = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
+type ResponseChanges = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
 
 /** A response with the given changes; everything else is delegated to the original. */
-export function amendResponse(response: UpstreamResponse, changes: Amendments): UpstreamResponse {
+export function amendResponse(response: UpstreamResponse, changes: ResponseChanges): UpstreamResponse {
   return {
     kind: 'answer',
     status: changes.status ?? response.status,
@@ -37,9 +37,9 @@ export function sizeOfBytes(bytes: Bytes): number {
   return size;
 }
 
-export function inOnePiece(body: Bytes): Uint8Array;
-export function inOnePiece(body: Body): Uint8Array | string;
-export function inOnePiece(body: Body): Uint8Array | string {
+export function joinPieces(body: Bytes): Uint8Array;
+export function joinPieces(body: Body): Uint8Array | string;
+export function joinPieces(body: Body): Uint8Array | string {
   if (!isInPieces(body)) return body;
   const joined = new Uint8Array(sizeOfBytes(body));
   let at = 0;
@@ -54,15 +54,15 @@ export function inOnePiece(body: Body): Uint8Array | string {
  * Signals that the client has left. Behaves as an AbortController at a small part of its cost: one is made
  * for every request, and few are ever used. Listeners are called once, in order, and then dropped.
  */
-export class Leaving implements LeaveSignal {
-  #listeners: LeaveListener[] | undefined;
+export class DisconnectController implements DisconnectSignal {
+  #listeners: DisconnectListener[] | undefined;
   #hasLeft = false;
 
   get aborted(): boolean {
     return this.#hasLeft;
   }
 
-  addEventListener(_type: 'abort', listener: LeaveListener): void {
+  addEventListener(_type: 'abort', listener: DisconnectListener): void {
     if (this.aborted) return;
     if (this.#listeners === undefined) {
       this.#listeners = [];
@@ -71,7 +71,7 @@ export class Leaving implements LeaveSignal {
     if (!this.#listeners.includes(listener)) this.#listeners.push(listener);
   }
 
-  removeEventListener(_type: 'abort', listener: LeaveListener): void {
+  removeEventListener(_type: 'abort', listener: DisconnectListener): void {
     const listeners = this.#listeners ?? [];
     const at = listeners.indexOf(listener);
     if (at !== -1) listeners.splice(at, 1);
@@ -92,27 +92,27 @@ export class Leaving implements LeaveSignal {
   }
 }
 
-function notify(listener: LeaveListener): void {
+function notify(listener: DisconnectListener): void {
   if (typeof listener === 'function') listener();
   else listener.handleEvent();
 }
 
 /** Called when a client has left: a function, or an object, which saves a closure per exchange (DOM, EventListener). */
-type LeaveListener = (() => void) | { handleEvent(): void };
+type DisconnectListener = (() => void) | { handleEvent(): void };
 
 /** Reports that a client has left, with the interface of an AbortSignal. */
-export type LeaveSignal = {
+export type DisconnectSignal = {
   readonly aborted: boolean;
   addEventListener(
     type: 'abort',
-    listener: LeaveListener,
+    listener: DisconnectListener,
     options?: { readonly once: boolean },
   ): void;
-  removeEventListener(type: 'abort', listener: LeaveListener): void;
+  removeEventListener(type: 'abort', listener: DisconnectListener): void;
 };
 
 /** The responses that are still due on a legacy SSE session: the POSTs of their requests ended long before. */
-export type AwaitedResponses = {
+export type PendingResponses = {
   /** While true, no further request is sent for this session until a response arrives. */
   readonly isFull: boolean;
   /** Waits for the response with this id, up to `withinMs`. */
@@ -157,7 +157,7 @@ export type Incoming = {
    */
   enter(backend?: string): boolean;
   /** Aborted when the client's connection ends before the response does. */
-  readonly signal: LeaveSignal;
+  readonly signal: DisconnectSignal;
   /** Time of arrival: milliseconds since the epoch, and a monotonic reading in milliseconds. */
   readonly receivedAt: number;
   readonly startedMs: number;
@@ -188,9 +188,9 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   /** True while so much is unread that no further request is accepted for it. */
   readonly isLagging: boolean;
   /** Aborted when the stream of the session ends. */
-  readonly signal: LeaveSignal;
+  readonly signal: DisconnectSignal;
   /** The responses that arrive after the POST of their request has ended. */
-  readonly awaited: AwaitedResponses | undefined;
+  readonly awaited: PendingResponses | undefined;
 };
 
 /** Why there is no usable response of an upstream. `overloaded`: there is no space to buffer it. */

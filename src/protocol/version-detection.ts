@@ -19,7 +19,7 @@ import {
   checkInitialize,
   checkSession,
   type OpenSession,
-  withoutAgreedMirrors,
+  withoutMatchingMirrorHeaders,
 } from './versions/session.js';
 import { checkStateless, claimsStateless } from './versions/stateless.js';
 
@@ -53,12 +53,12 @@ export type AdmissionInput = {
 export type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
 
 /** The eras that are supported. */
-export type CarriedEra = Era;
+export type SupportedEra = Era;
 
 /** The era of a message that passed the checks of that era. */
 export type Classified = {
   readonly kind: 'classified';
-  readonly era: CarriedEra;
+  readonly era: SupportedEra;
   readonly version: string;
   readonly session: SessionFacts | undefined;
 };
@@ -89,7 +89,7 @@ export function classify(
   if (repeated !== undefined) return repeated;
   const supported = input.supportedVersions ?? ALL_VERSIONS;
   if (isStateless) {
-    const checked = checkStateless(call, meta, headers, ofStatelessEra(supported), errorContext);
+    const checked = checkStateless(call, meta, headers, statelessVersionsOf(supported), errorContext);
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2026', version: checked.version, session: undefined };
   }
@@ -113,7 +113,7 @@ function classifyLegacySse(
 }
 
 /** The versions that `server/discover` names: the others are negotiated by initialize (2026-07-28, versioning). */
-function ofStatelessEra(supported: readonly string[]): readonly string[] {
+function statelessVersionsOf(supported: readonly string[]): readonly string[] {
   const stateless = supported.filter((version) => STATELESS_VERSIONS.includes(version));
   return stateless.length > 0 ? stateless : supported;
 }
@@ -123,7 +123,7 @@ function classifySession(
   call: Call,
   errorContext: ErrorContext,
 ): Classified | ProtocolError {
-  const headers = withoutAgreedMirrors(input.headers, call);
+  const headers = withoutMatchingMirrorHeaders(input.headers, call);
   if (call.method === 'initialize') {
     const requested = call.params?.['protocolVersion'];
     const name = typeof requested === 'string' ? requested : '';
@@ -148,6 +148,6 @@ export function checkRepeated(
     : undefined;
 }
 
-export function errorContextOf(era: CarriedEra, call: Call): ErrorContext {
+export function errorContextOf(era: SupportedEra, call: Call): ErrorContext {
   return call.kind === 'request' ? { era, id: call.id } : { era };
 }

@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25, transports (the client must accept both); RFC 9110 §12.5.1 and §15.5.7.
 
 import { type Refusal, refuseProtocolError } from '../policy/refusal.js';
-import type { Admitted, ProtocolError } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from '../protocol/errors.js';
 import { acceptsType } from '../protocol/headers.js';
 import type { Incoming } from '../protocol/transport.js';
@@ -33,8 +33,8 @@ export function notAcceptable(errorContext: ErrorContext): ProtocolError {
  */
 export function adaptToAcceptHeader(
   { incoming }: Pick<RequestContext, 'incoming'>,
-  admitted: Admitted,
-): Admitted | Refusal {
+  admitted: AdmittedMessage,
+): AdmittedMessage | Refusal {
   const { message, era, session, rule } = admitted;
   if (message.kind !== 'request' || era === '2024' || acceptsEventStream(incoming)) return admitted;
   const takesJson = acceptsType(incoming.headers['accept'], JSON_BODY);

@@ -7,7 +7,7 @@ import type { ResponseObligations } from '../policy/authorized-request.js';
 import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import type {
-  Admitted,
+  AdmittedMessage,
   OpenedTask,
   RequestFacts,
   SessionFacts,
@@ -21,7 +21,7 @@ import type { Snapshot } from './ports.js';
 
 /** What checking a response needs of the admitted request. */
 export type PlannedMessage = Pick<
-  Admitted,
+  AdmittedMessage,
   | 'era'
   | 'version'
   | 'session'

@@ -6,7 +6,7 @@ import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/lists.js';
 import type { Page } from '../pins/last-seen.js';
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
-import type { Catalogue, PinKind } from '../policy/definitions.js';
+import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { LimitStore, ReplayOutcome } from '../policy/limits.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
@@ -15,19 +15,19 @@ import type { PolicySet } from '../policy/rules.js';
 import type {
   EventFacts,
   OpenedTask,
-  SentFacts,
+  SentRequestFacts,
   ServerRequestFacts,
   SessionFacts,
   TaskFacts,
 } from '../protocol/admitted-request.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import type { Era, JsonObject, RequestId } from '../protocol/jsonrpc.js';
-import type { Carried } from '../protocol/negotiation.js';
+import type { SupportedVersions } from '../protocol/negotiation.js';
 import type {
   ClientEnd,
   ForwardOutcome,
   Incoming,
-  LeaveSignal,
+  DisconnectSignal,
   LegacySseOutcome,
   Outgoing,
   RoutedOutcome,
@@ -55,9 +55,9 @@ export type Snapshot = {
     readonly keepAliveMs: number;
   };
   /** The supported protocol versions that the upstream speaks, by era; `undefined` before the first listing. */
-  readonly carried: Carried | undefined;
+  readonly carried: SupportedVersions | undefined;
   /** The definitions under this version's lock file and the newest listing, as offered to this client. */
-  catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalogue;
+  catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalog;
   /** Whether a host may declare the Apps extension for this caller: only if the upstream is also listed with it. */
   mayShowApps(principal: Principal): boolean;
   /** Where legacy SSE clients post their messages. `isDirect`: the upstream speaks legacy SSE itself. */
@@ -140,7 +140,7 @@ export type SessionScope = {
 export type StreamRequest = {
   readonly session: SessionFacts;
   readonly by: Caller;
-  readonly signal: LeaveSignal;
+  readonly signal: DisconnectSignal;
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };
@@ -185,11 +185,11 @@ export type ObservedPage = Omit<Page, 'atMs'>;
 /** The streams of legacy SSE: one for each session, on which every response arrives. */
 export type LegacySsePorts = {
   /** Opens a legacy SSE stream at the upstream and waits until the server has named its message endpoint. */
-  open(upstream: string, by: Caller, signal: LeaveSignal): Promise<LegacySseOutcome>;
+  open(upstream: string, by: Caller, signal: DisconnectSignal): Promise<LegacySseOutcome>;
   /** Seals a request into the id that the server is sent; `undefined` if it is too long. */
-  sealRequest(sent: SentFacts, scope: SessionScope): string | undefined;
+  sealRequest(sent: SentRequestFacts, scope: SessionScope): string | undefined;
   /** Opens such an id; `undefined` if it was not sent in this session of this caller. */
-  openRequest(sealed: string, scope: SessionScope): SentFacts | undefined;
+  openRequest(sealed: string, scope: SessionScope): SentRequestFacts | undefined;
   /** The sealed id of a recently sent request, if this replica knows it. */
   recallRequest(id: RequestId, session: SessionFacts): string | undefined;
   /** Registers the client's end of a legacy SSE stream; the returned function unregisters it. */
@@ -262,7 +262,7 @@ export type Ports = {
     upstream: string,
     authorized: AuthorizedRequest,
     by: Caller,
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: StreamRequest): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;

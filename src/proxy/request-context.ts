@@ -12,7 +12,7 @@ import { type Caller, closeToken } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
-import type { Admitted } from '../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
@@ -89,7 +89,7 @@ export function presentedScheme(incoming: Incoming): string | undefined {
 /** Notes what is known after admission. */
 export function noteAdmitted(
   call: Pick<RequestContext, 'record' | 'ports'>,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;

@@ -32,7 +32,7 @@ import {
   type Target,
 } from '../protocol/jsonrpc.js';
 import { listedEra } from '../protocol/listings.js';
-import { readTaskUses } from '../protocol/tasks.js';
+import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import {
   LEGACY_SSE_VERSION,
@@ -241,7 +241,7 @@ function endHandshakeResponse(
       upstreamSession: issued,
       allowedServerRequests: responsePlan.admitted.allowedServerRequests,
       apps,
-      tasks: form === 'session' ? readTaskUses(result['capabilities']) : [],
+      tasks: form === 'session' ? readTaskCapabilities(result['capabilities']) : [],
     },
     call.incoming.upstream,
     responsePlan.principal,

@@ -13,8 +13,8 @@ import { hasInexactNumber, setMember, setPrivate, spanOf } from '../protocol/jso
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
-import { type Bytes, inOnePiece } from '../protocol/transport.js';
-import { repairOf } from '../protocol/versions/stateless.js';
+import { type Bytes, joinPieces } from '../protocol/transport.js';
+import { correctionOf } from '../protocol/versions/stateless.js';
 import { checkInputRequired, isRetry } from './features/input-required.js';
 import { createResponseGate, createTaskGate } from './features/progress.js';
 import { checkUrlError, URL_ELICITATION_REQUIRED } from './features/server-requests.js';
@@ -70,7 +70,7 @@ function reviewAppContent(
  */
 function repairError(verdict: MessageOutcome, text: string, error: RpcError): MessageOutcome {
   if (verdict.kind !== 'own') return verdict;
-  const repair = repairOf(error);
+  const repair = correctionOf(error);
   let repaired = verdict.text ?? text;
   if (repair.code !== error.code) repaired = setMember(repaired, ['error'], 'code', repair.code);
   if (repair.supported !== undefined)
@@ -171,7 +171,7 @@ export function createResponseCheck(
 
   return {
     checkBytes(bytes) {
-      return recallList(call, responsePlan, bytes) ?? checkSource(inOnePiece(bytes));
+      return recallList(call, responsePlan, bytes) ?? checkSource(joinPieces(bytes));
     },
     checkText: checkSource,
     setObligations(responseObligations) {

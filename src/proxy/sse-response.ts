@@ -15,7 +15,7 @@ import {
 } from '../protocol/sse.js';
 import {
   type Body,
-  inOnePiece,
+  joinPieces,
   type Outgoing,
   sizeOfBytes,
   type UpstreamResponse,
@@ -250,7 +250,7 @@ export function noteResult(
   // Lists are identified by the pins that they show; the result of a call or a read only by its digest.
   const response = call.admitted?.rule.response;
   if (response === 'inspect' || response === 'task')
-    result.digest = call.ports.keyedHash('result', inOnePiece(body));
+    result.digest = call.ports.keyedHash('result', joinPieces(body));
 }
 
 /** The reason for a stream that ended without its response. */

@@ -10,12 +10,12 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { grantsFor } from '../policy/server-requests.js';
 import { admitPost } from '../protocol/admission.js';
-import type { Admitted } from '../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { AdmittedArray } from '../protocol/batch.js';
 import { decodeParamHeaders } from '../protocol/headers.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-import { checkCarried, checkParamHeaders, versionsOffered } from '../protocol/negotiation.js';
+import { checkSupported, checkParamHeaders, versionsOffered } from '../protocol/negotiation.js';
 import { type Grants, NO_GRANTS } from '../protocol/server-requests.js';
 import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
 import { adaptToAcceptHeader } from './accept.js';
@@ -40,7 +40,7 @@ import {
  * carries (request state, task ids) are left out: they look like secrets, were opened earlier, and leave as what
  * the server originally sent.
  */
-function contentOf(admitted: Admitted): JsonObject {
+function contentOf(admitted: AdmittedMessage): JsonObject {
   const { message, rule, task } = admitted;
   if (message.kind === 'error') return message.error;
   let content = message.kind === 'result' ? message.result : paramsOf(admitted);
@@ -95,7 +95,7 @@ function refreshSnapshot(call: RequestContext): void {
 export function admit(
   call: RequestContext,
   principal: Principal,
-): Admitted | AdmittedArray | Refusal | Promise<Admitted | AdmittedArray | Refusal> {
+): AdmittedMessage | AdmittedArray | Refusal | Promise<AdmittedMessage | AdmittedArray | Refusal> {
   const reading = readMessage(call, call.incoming.body);
   if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
   return reading.then((late) => {
@@ -109,7 +109,7 @@ function admitRead(
   call: RequestContext,
   principal: Principal,
   reading: ReadOutcome,
-): Admitted | AdmittedArray | Refusal {
+): AdmittedMessage | AdmittedArray | Refusal {
   if (!isRead(reading)) return refuseReadError(reading.error);
   const { incoming, ports, snapshot } = call;
   const { upstream } = incoming;
@@ -148,7 +148,7 @@ function grantsForCaller(
 export function decide(
   call: RequestContext,
   principal: Principal,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): Allow | Refusal | Promise<Allow | Refusal> {
   const startedMs = performance.now();
   const { isFresh, carried } = call.snapshot;
@@ -161,19 +161,19 @@ export function decide(
 }
 
 /** False for a reply to a server request: it belongs to a request that was allowed earlier. */
-function needsFreshListing({ rule }: Admitted): boolean {
+function needsFreshListing({ rule }: AdmittedMessage): boolean {
   return rule.subject !== 'none' && rule.subject !== 'question';
 }
 
 function decideNow(
   call: RequestContext,
   principal: Principal,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
 ): Allow | Refusal {
   const { policies, carried } = call.snapshot;
   const catalogue = call.snapshot.catalogueFor(admitted);
-  const mismatch = checkCarried(admitted, carried);
+  const mismatch = checkSupported(admitted, carried);
   if (mismatch !== undefined) return refuseProtocolError(mismatch);
   const args = admitted.args ?? 'unknown';
   const decision = decideRequest(policies, {
@@ -201,9 +201,9 @@ function decideNow(
 export function openSealedValues(
   call: RequestContext,
   principal: Principal,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   allow: Allow,
-): Admitted | Refusal {
+): AdmittedMessage | Refusal {
   const addressed = restoreTaskIds(call, principal, admitted);
   if (isBridged(call, admitted)) return findLegacyStream(call, addressed) ?? addressed;
   if (admitted.era === '2024') return sealRequestId(call, principal, addressed, allow);
@@ -221,7 +221,7 @@ export function openSealedValues(
 type DecidedRequest = {
   readonly principal: Principal;
   readonly allow: Allow;
-  readonly restored: Admitted;
+  readonly restored: AdmittedMessage;
 };
 
 /**
@@ -231,7 +231,7 @@ type DecidedRequest = {
  */
 export function inspectArguments(
   call: RequestContext,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   standing: DecidedRequest,
 ): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
   const startedMs = performance.now();
@@ -251,7 +251,7 @@ export function inspectArguments(
 
 function finishArgumentInspection(
   call: RequestContext,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   body: GuardOutcome,
   startedMs: number,
 ): Refusal | undefined {
@@ -267,7 +267,7 @@ function finishArgumentInspection(
  */
 async function revalidate(
   call: RequestContext,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   standing: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
   const { incoming, outgoing, ports } = call;
@@ -296,7 +296,7 @@ async function revalidate(
 /** Whether the session of a request ended, or is not this caller's, while the request waited. */
 function isSessionOver(
   { incoming, ports }: RequestContext,
-  { session }: Admitted,
+  { session }: AdmittedMessage,
   principal: Principal,
 ): boolean {
   const sealed = incoming.headers['mcp-session-id'];
@@ -310,14 +310,14 @@ function isSessionOver(
  */
 function restoreRevalidated(
   call: RequestContext,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   { principal, allow, restored }: DecidedRequest,
-): Admitted | Refusal {
+): AdmittedMessage | Refusal {
   return admitted.era === '2024' ? openSealedValues(call, principal, admitted, allow) : restored;
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
-function guardHeaders(call: RequestContext, admitted: Admitted): Refusal | undefined {
+function guardHeaders(call: RequestContext, admitted: AdmittedMessage): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
   if (headers === undefined) return undefined;
   return noteGuarded(call, guardArguments(guardInput(call, headers, JSON.stringify(headers))));

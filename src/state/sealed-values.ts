@@ -6,14 +6,14 @@
 import type {
   EventFacts,
   RequestFacts,
-  SentFacts,
+  SentRequestFacts,
   ServerRequestFacts,
   SessionFacts,
   TaskFacts,
 } from '../protocol/admitted-request.js';
 import type { Target } from '../protocol/jsonrpc.js';
 import { SERVER_REQUEST_METHODS, SERVER_REQUEST_NAMES } from '../protocol/server-requests.js';
-import { TASK_USES } from '../protocol/tasks.js';
+import { TASK_CAPABILITIES } from '../protocol/tasks.js';
 import type { KeyRing } from './keys.js';
 
 import { keyTagOf, open, seal } from './sealed-token.js';
@@ -92,7 +92,7 @@ function readSession(text: string): SessionFacts | undefined {
   if (!Array.isArray(value)) return undefined;
   const [version, upstreamSession, allowedServerRequests, tasks, apps]: readonly unknown[] = value;
   if (typeof version !== 'string' || !Array.isArray(allowedServerRequests)) return undefined;
-  const uses = TASK_USES.filter((use) => Array.isArray(tasks) && tasks.includes(use));
+  const uses = TASK_CAPABILITIES.filter((use) => Array.isArray(tasks) && tasks.includes(use));
   return {
     version,
     upstreamSession: typeof upstreamSession === 'string' ? upstreamSession : undefined,
@@ -312,7 +312,7 @@ const MAX_REQUEST_CHARACTERS = 8192;
 export function sealRequest(
   ring: KeyRing,
   binding: ServerRequestBinding,
-  sent: SentFacts,
+  sent: SentRequestFacts,
   expiresAtMs: number,
 ): string | undefined {
   const payload = JSON.stringify([writeRequest(sent), sent.allowedServerRequests, sent.sentAt]);
@@ -326,7 +326,7 @@ export function openRequest(
   binding: ServerRequestBinding,
   sealed: string,
   nowMs: number,
-): SentFacts | undefined {
+): SentRequestFacts | undefined {
   const bound = [...bindings(binding), binding.session];
   const payload = open(ring, REQUEST_PURPOSE, bound, sealed, nowMs);
   if (payload === undefined) return undefined;

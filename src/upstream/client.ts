@@ -8,10 +8,10 @@
 import { type buildConnector, Pool } from 'undici';
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import type { Caller } from '../policy/principal.js';
-import type { Admitted } from '../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { HeaderPair } from '../protocol/headers.js';
 import { applyEdits } from '../protocol/json/json.js';
-import type { ForwardOutcome, LeaveSignal, LegacySseOutcome } from '../protocol/transport.js';
+import type { ForwardOutcome, DisconnectSignal, LegacySseOutcome } from '../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import { awaitEndpoint } from './adapters/legacy-sse/endpoint-event.js';
 import type { TranslatedForm } from './adapters/message-translation.js';
@@ -32,7 +32,7 @@ function baseHeaders(accept: string): HeaderList {
  * Headers of a POST with an admitted message. The 2026 headers are the admitted ones, which were compared
  * with the body and therefore agree with it (MCP 2026-07-28, standard headers).
  */
-function messageHeaders(admitted: Admitted): HeaderList {
+function messageHeaders(admitted: AdmittedMessage): HeaderList {
   const headers = baseHeaders(ACCEPT_BOTH);
   headers.push('content-type', 'application/json');
   if (admitted.era === '2026') {
@@ -113,7 +113,7 @@ export type UpstreamClient = {
   forward(
     authorized: AuthorizedRequest,
     by: Caller,
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome>;
   /**
    * Sends an authorized message in the form of another era. `mayRest`: the response may wait for client
@@ -123,23 +123,23 @@ export type UpstreamClient = {
     authorized: AuthorizedRequest,
     by: Caller,
     form: TranslatedForm,
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
     mayWaitForInput: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream with a request of the gateway's own; it carries no text of a principal. */
-  subscribe(form: TranslatedForm, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
+  subscribe(form: TranslatedForm, by: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event id of the upstream's own. */
   openStream(
     session: SessionRef,
     by: Caller,
-    signal: LeaveSignal,
+    signal: DisconnectSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   /**
    * Opens a legacy SSE stream and waits for the event that names the message endpoint. A message endpoint of
    * another origin is `upstream-protocol`.
    */
-  openLegacyStream(by: OnBehalf, signal: LeaveSignal): Promise<LegacySseOutcome>;
+  openLegacyStream(by: OnBehalf, signal: DisconnectSignal): Promise<LegacySseOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
   /** Sends a request of the gateway's own; it carries no text of a principal. */
@@ -177,7 +177,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   function dispatch(
     pool: Pool,
     sent: OutboundRequest,
-    signal?: LeaveSignal,
+    signal?: DisconnectSignal,
   ): Promise<ForwardOutcome> {
     const shown = presenter.present(sent.by);
     return shown instanceof Promise
@@ -189,7 +189,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     pool: Pool,
     { by, method, target = path, headers, body = null }: OutboundRequest,
     shown: PresentOutcome,
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
     if (typeof shown === 'string') return Promise.resolve({ kind: 'fault', reason: shown });
     headers.push(...shown);

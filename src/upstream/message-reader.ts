@@ -9,7 +9,7 @@ import type { Json } from '../protocol/jsonrpc.js';
 import { createSseFramer, type SseError, type SseEvent } from '../protocol/sse.js';
 import {
   type ForwardError,
-  inOnePiece,
+  joinPieces,
   type ResponseBody,
   type UpstreamResponse,
 } from '../protocol/transport.js';
@@ -107,7 +107,7 @@ export async function parseBody(
 ): Promise<InboundItem> {
   if (typeof bytes === 'string')
     return errorItem(bytes === 'too-large' ? 'upstream-protocol' : bytes);
-  const reading = await read(inOnePiece(bytes));
+  const reading = await read(joinPieces(bytes));
   if (!reading.ok)
     return errorItem(reading.error === 'overloaded' ? 'overloaded' : 'upstream-protocol');
   return { kind: 'message', text: reading.text, value: reading.value };

@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import type {
   ForwardError,
   ForwardOutcome,
-  LeaveSignal,
+  DisconnectSignal,
   UpstreamResponse,
 } from '../protocol/transport.js';
 import type { BufferReservation, ReservationOutcome } from './response-quota.js';
@@ -47,7 +47,7 @@ type Collecting = {
  */
 export function createResponseReader(
   settle: (outcome: ForwardOutcome) => void,
-  signal?: LeaveSignal,
+  signal?: DisconnectSignal,
   openReservation?: OpenReservation,
 ): Dispatcher.DispatchHandler {
   return new ResponseReader(settle, signal, openReservation);
@@ -59,7 +59,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   status = 0;
   headers: UpstreamResponse['headers'] = NO_HEADERS;
   readonly #settle: (outcome: ForwardOutcome) => void;
-  readonly #signal: LeaveSignal | undefined;
+  readonly #signal: DisconnectSignal | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #end: 'open' | 'done' | ForwardError = 'open';
@@ -73,7 +73,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
   constructor(
     settle: (outcome: ForwardOutcome) => void,
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
     openReservation: OpenReservation | undefined,
   ) {
     this.#settle = settle;
@@ -179,7 +179,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#controller?.abort(new Error('exchange given up'));
   }
 
-  #listen(signal: LeaveSignal): void {
+  #listen(signal: DisconnectSignal): void {
     if (signal.aborted) this.handleEvent();
     else signal.addEventListener('abort', this, { once: true });
   }

@@ -8,9 +8,9 @@ import { EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../../src/cli/program.js
 import { SCHEMAS } from '../../src/cli/schema.js';
 import { FINDINGS_MEMBER } from '../../src/inspection/responses.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
-import { OWN_PREFIX } from '../../src/protocol/capabilities.js';
+import { OWN_META_PREFIX } from '../../src/protocol/capabilities.js';
 import { DECISION_MEMBER } from '../../src/protocol/errors.js';
-import { METHODS, REFUSED } from '../../src/protocol/methods.js';
+import { METHODS, REFUSED_METHODS } from '../../src/protocol/methods.js';
 import { METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/telemetry/metric-table.js';
 import { CONTROL_STATES } from '../../src/telemetry/metrics.js';
 import type { RunningGateway } from './start-gateway.js';
@@ -152,7 +152,7 @@ function methodSection(): Section {
   };
   for (const { method, from, type, eras, versions } of METHODS)
     add(`${from} ${method}`, { type, eras, ...(versions === undefined ? {} : { versions }) });
-  for (const { method, from } of REFUSED) add(`${from} ${method}`, 'refused');
+  for (const { method, from } of REFUSED_METHODS) add(`${from} ${method}`, 'refused');
   return rows;
 }
 
@@ -227,7 +227,7 @@ export async function readPublicSurface(
     reasons: reasonSection(),
     stages: { names: [...new Set(Object.values(REASONS).map(({ stage }) => stage))].sort() },
     controls: { names: controls, states: CONTROL_STATES },
-    meta: { prefix: OWN_PREFIX, decision: DECISION_MEMBER, findings: FINDINGS_MEMBER },
+    meta: { prefix: OWN_META_PREFIX, decision: DECISION_MEMBER, findings: FINDINGS_MEMBER },
     methods: methodSection(),
     audit: schemaSection('audit'),
     written: writtenSection(lines),

@@ -9,7 +9,7 @@ import {
   type LoopScheduler,
   type ReadJson,
   type ReadOutcome,
-  type ReadTerms,
+  type ReadOptions,
 } from '../../protocol/json/incremental.js';
 import {
   decodeUtf8,
@@ -32,7 +32,7 @@ export function createJsonReading(
 ): ReadJson {
   async function readOnWorker(
     text: string,
-    { upstream, maxValues }: ReadTerms,
+    { upstream, maxValues }: ReadOptions,
   ): Promise<ReadOutcome> {
     const end = await worker.run({ kind: 'read', input: { text, maxValues } }, upstream);
     switch (end.kind) {

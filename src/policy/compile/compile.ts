@@ -6,7 +6,7 @@
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { suggestName } from '../../text/edit-distance.js';
 import { promptArguments } from '../conditions.js';
-import type { Catalogue, PinKind, PinnedDefinition } from '../definitions.js';
+import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import {
@@ -53,14 +53,14 @@ function checkPins(
 
 type Match = { readonly pinned: PinnedDefinition | undefined; readonly isExact: boolean };
 
-function pinnedNames(catalogue: Catalogue | undefined, kind: PinKind): readonly string[] {
+function pinnedNames(catalogue: Catalog | undefined, kind: PinKind): readonly string[] {
   const names = catalogue?.names(kind) ?? [];
   return names.filter((name) => catalogue?.standing(kind, name).state !== 'unpinned');
 }
 
 /** Templates are matched exactly even if they contain a `*`. */
 function matchPins(
-  catalogues: readonly (Catalogue | undefined)[],
+  catalogues: readonly (Catalog | undefined)[],
   kind: PinKind,
   text: string,
 ): readonly Match[] {
@@ -79,7 +79,7 @@ type Unmatched = {
   readonly kind: PinKind;
   readonly text: string;
   readonly index: number;
-  readonly catalogues: readonly (Catalogue | undefined)[];
+  readonly catalogues: readonly (Catalog | undefined)[];
   /** Every upstream of the rule is pinned strictly. */
   readonly isStrict: boolean;
 };

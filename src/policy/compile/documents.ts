@@ -3,7 +3,7 @@
 // nothing else reads a document.
 
 import type { JsonObject } from '../../protocol/jsonrpc.js';
-import type { Catalogue } from '../definitions.js';
+import type { Catalog } from '../definitions.js';
 
 /** The names that policies may use, from the gateway file and the lock files. */
 export type PolicyContext = {
@@ -18,7 +18,7 @@ export type PolicyContext = {
   readonly profiles: readonly string[];
   readonly issuers: readonly string[];
   /** Absent: pins are unknown and not checked. An upstream without a lock file has no pins. */
-  readonly pins?: ((upstream: string) => Catalogue | undefined) | undefined;
+  readonly pins?: ((upstream: string) => Catalog | undefined) | undefined;
   /** These policies are already in force: pins that changed since are no error, the rule just matches nothing. */
   readonly areInForce?: boolean;
 };

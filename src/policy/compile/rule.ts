@@ -232,7 +232,7 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   if (when?.reads.readsUri === true && targets.resource.length === 0) {
     report(['when'], 'error', 'uri is for resources, and the rule names none');
   }
-  const asks = asksAnything(rule.grants);
+  const asks = grantsAny(rule.grants);
   if (targets.resource.length + targets.template.length === 0 && !asks) return;
   const takesArguments = targets.tool.length + targets.prompt.length > 0;
   const severity = takesArguments ? 'warning' : 'error';
@@ -244,7 +244,7 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
     report(['when'], severity, message);
 }
 
-function asksAnything({ sampling, elicitation, roots }: Grants): boolean {
+function grantsAny({ sampling, elicitation, roots }: Grants): boolean {
   return sampling || elicitation.form || elicitation.url || roots;
 }
 

@@ -5,7 +5,7 @@
 // Source: JSON Schema 2020-12 core §10.3; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
-import { mayStandFor } from '../conditions.js';
+import { mayBeTakenFor } from '../conditions.js';
 import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
 import type { Schema, SchemaCopy, SchemaNode } from './sanitizer.js';
@@ -85,7 +85,7 @@ function search(
   state: Search,
 ): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const applied = closeOver(schemas, state);
+  const applied = appliedSchemas(schemas, state);
   state.visits += applied.length;
   if (state.visits > MAX_VISITS) return pointer;
   return isObject(value)
@@ -104,7 +104,7 @@ function searchRead(
   if (reads.readsAll) return search(value, schemas, pointer, state);
   if (typeof value !== 'object' || value === null) return undefined;
   if (isObject(value) ? reads.members.size === 0 : reads.items === undefined) return undefined;
-  const applied = closeOver(schemas, state);
+  const applied = appliedSchemas(schemas, state);
   state.visits += applied.length;
   if (state.visits > MAX_VISITS) return pointer;
   return isObject(value)
@@ -150,7 +150,7 @@ function findAmbiguousName(
   applied: readonly SchemaNode[],
   reads: ArgumentReads,
 ): string | undefined {
-  return !isNamed(applied, name) && mayStandFor(name, reads) ? pointerTo('', name) : undefined;
+  return !isNamed(applied, name) && mayBeTakenFor(name, reads) ? pointerTo('', name) : undefined;
 }
 
 /** True for a member that the schema has under `properties`. */
@@ -182,7 +182,7 @@ function pointerTo(pointer: string, name: string): string {
 const appliedAtRoot = new WeakMap<SchemaNode, readonly SchemaNode[]>();
 
 /** All schemas that apply in place, each once. Cached for the root schema, which every call needs. */
-function closeOver(schemas: readonly Schema[], state: Search): readonly SchemaNode[] {
+function appliedSchemas(schemas: readonly Schema[], state: Search): readonly SchemaNode[] {
   const { root } = state;
   if (!isNode(root) || schemas.length !== 1 || schemas[0] !== root) return closure(schemas, state);
   const known = appliedAtRoot.get(root) ?? closure(schemas, state);

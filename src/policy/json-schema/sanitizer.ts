@@ -65,7 +65,7 @@ const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
   ['http://json-schema.org/draft-07/schema', 'draft-07'],
 ]);
 
-class Refusal extends Error {}
+class SchemaRefusal extends Error {}
 
 type Copying = {
   readonly dialect: Dialect;
@@ -81,14 +81,14 @@ export function copySchema(schema: JsonObject | boolean): CopyResult {
     return { ok: true, copy: copyRoot(schema) };
   } catch (error) {
     // Serializing or walking a value that is nested too deep throws a RangeError.
-    const why = error instanceof Refusal ? error.message : 'the schema could not be read';
+    const why = error instanceof SchemaRefusal ? error.message : 'the schema could not be read';
     return { ok: false, why };
   }
 }
 
 function copyRoot(schema: JsonObject | boolean): SchemaCopy {
   if (JSON.stringify(schema).length > MAX_SCHEMA_CHARS) {
-    throw new Refusal(`the schema is larger than ${MAX_SCHEMA_CHARS} characters`);
+    throw new SchemaRefusal(`the schema is larger than ${MAX_SCHEMA_CHARS} characters`);
   }
   const copying: Copying = {
     dialect: readDialect(schema),
@@ -105,20 +105,20 @@ function readDialect(schema: JsonObject | boolean): Dialect {
   const named = isObject(schema) ? schema['$schema'] : undefined;
   if (named === undefined) return '2020-12';
   const dialect = typeof named === 'string' ? DIALECTS.get(named.replace(/#$/, '')) : undefined;
-  if (dialect === undefined) throw new Refusal('the dialect of the schema is not supported');
+  if (dialect === undefined) throw new SchemaRefusal('the dialect of the schema is not supported');
   return dialect;
 }
 
 function copyNode(schema: Json | undefined, depth: number, copying: Copying): Schema {
   copying.subschemas += 1;
   if (copying.subschemas > MAX_SUBSCHEMAS) {
-    throw new Refusal(`the schema has more than ${MAX_SUBSCHEMAS} subschemas`);
+    throw new SchemaRefusal(`the schema has more than ${MAX_SUBSCHEMAS} subschemas`);
   }
   if (depth > MAX_SCHEMA_DEPTH) {
-    throw new Refusal(`the schema is nested deeper than ${MAX_SCHEMA_DEPTH}`);
+    throw new SchemaRefusal(`the schema is nested deeper than ${MAX_SCHEMA_DEPTH}`);
   }
   if (typeof schema === 'boolean') return schema;
-  if (!isObject(schema)) throw new Refusal('a subschema is neither an object nor a boolean');
+  if (!isObject(schema)) throw new SchemaRefusal('a subschema is neither an object nor a boolean');
   refuseNaming(schema, depth);
   const node: SchemaNode = {};
   copying.nodes.push(node);
@@ -135,12 +135,12 @@ function copyNode(schema: Json | undefined, depth: number, copying: Copying): Sc
 
 function refuseNaming(schema: JsonObject, depth: number): void {
   if (REFUSED.some((keyword) => Object.hasOwn(schema, keyword))) {
-    throw new Refusal('the schema uses dynamic anchors or references');
+    throw new SchemaRefusal('the schema uses dynamic anchors or references');
   }
-  if (depth > 0 && schema['$id'] !== undefined) throw new Refusal('a subschema carries an $id');
+  if (depth > 0 && schema['$id'] !== undefined) throw new SchemaRefusal('a subschema carries an $id');
   const ref = schema['$ref'];
   if (ref !== undefined && (typeof ref !== 'string' || !/^#(?:\/.*)?$/s.test(ref))) {
-    throw new Refusal('the schema refers to something outside itself');
+    throw new SchemaRefusal('the schema refers to something outside itself');
   }
 }
 
@@ -174,31 +174,31 @@ function copyKeyword(
 
 function copyPlain(keyword: string, value: Json, copying: Copying): Json {
   if (keyword === 'enum' && Array.isArray(value) && value.length > MAX_ENUM_VALUES) {
-    throw new Refusal(`an enum has more than ${MAX_ENUM_VALUES} values`);
+    throw new SchemaRefusal(`an enum has more than ${MAX_ENUM_VALUES} values`);
   }
   if (keyword === 'pattern') addPattern(value, copying);
   return value;
 }
 
 function addPattern(pattern: Json, copying: Copying): void {
-  if (typeof pattern !== 'string') throw new Refusal('a pattern is not a string');
+  if (typeof pattern !== 'string') throw new SchemaRefusal('a pattern is not a string');
   copying.patterns.push(pattern);
   if (copying.patterns.length > MAX_SCHEMA_PATTERNS) {
-    throw new Refusal(`the schema has more than ${MAX_SCHEMA_PATTERNS} patterns`);
+    throw new SchemaRefusal(`the schema has more than ${MAX_SCHEMA_PATTERNS} patterns`);
   }
 }
 
 function copyList(value: Json, depth: number, copying: Copying): readonly Schema[] {
-  if (!Array.isArray(value)) throw new Refusal('a keyword that lists schemas has no list');
+  if (!Array.isArray(value)) throw new SchemaRefusal('a keyword that lists schemas has no list');
   return value.map((member: Json) => copyNode(member, depth + 1, copying));
 }
 
 function copyMap(keyword: string, value: Json, depth: number, copying: Copying): SchemaNode {
-  if (!isObject(value)) throw new Refusal('a keyword that names schemas has no object');
+  if (!isObject(value)) throw new SchemaRefusal('a keyword that names schemas has no object');
   const copied: SchemaNode = {};
   for (const name of Object.keys(value)) {
     // The validator would skip such a member silently.
-    if (name === '__proto__') throw new Refusal('a property is named __proto__');
+    if (name === '__proto__') throw new SchemaRefusal('a property is named __proto__');
     if (keyword === 'patternProperties') addPattern(name, copying);
     if (keyword === 'properties') copying.names.add(name);
     const member = value[name];

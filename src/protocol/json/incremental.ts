@@ -193,7 +193,7 @@ export type ReadOutcome =
   | Extract<JsonReading, { readonly ok: true }>
   | { readonly ok: false; readonly error: ReadError };
 
-export type ReadTerms = {
+export type ReadOptions = {
   /** The upstream whose turn on the event loop the read waits for. */
   readonly upstream: string;
   readonly maxValues: number;
@@ -205,7 +205,7 @@ export type ReadTerms = {
  */
 export type ReadJson = (
   source: Uint8Array | string,
-  terms: ReadTerms,
+  terms: ReadOptions,
 ) => ReadOutcome | Promise<ReadOutcome>;
 
 /** Shares the event loop between upstreams: work reports the time that it took, and asks before it continues. */

@@ -312,7 +312,7 @@ export function setPrivate(
  * The bytes of a message before and after its id, so that the same message under another id can be recognized
  * and written without being parsed again.
  */
-export type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
+export type SplitMessage = { readonly head: Uint8Array; readonly tail: Uint8Array };
 
 /** Compares two byte ranges; the composition root supplies the fastest implementation it has. */
 export type IsEqual = (one: Uint8Array, other: Uint8Array) => boolean;
@@ -321,7 +321,7 @@ const encoder = new TextEncoder();
 const NO_BYTES = new Uint8Array(0);
 
 /** Splits a message at its id; undefined if the id is not spelled as JSON.stringify would spell it. */
-export function splitAtId(text: string, id: RequestId): Halves | undefined {
+export function splitAtId(text: string, id: RequestId): SplitMessage | undefined {
   const span = spanOf(text, ['id']);
   if (span === undefined || text.slice(span.start, span.end) !== JSON.stringify(id))
     return undefined;
@@ -332,14 +332,14 @@ export function splitAtId(text: string, id: RequestId): Halves | undefined {
 }
 
 /** True if `bytes` are exactly this message with this id. */
-export function isJoined(halves: Halves, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
+export function matchesMessage(halves: SplitMessage, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
   return isInPieces(bytes)
-    ? areItsPieces(halves, bytes, id, isEqual)
-    : isSameMessage(halves, bytes, id, isEqual);
+    ? matchesPieces(halves, bytes, id, isEqual)
+    : matchesBytes(halves, bytes, id, isEqual);
 }
 
 /** Pieces that are cut at other positions are not recognized. */
-function areItsPieces(halves: Halves, pieces: Pieces, id: RequestId, isEqual: IsEqual): boolean {
+function matchesPieces(halves: SplitMessage, pieces: Pieces, id: RequestId, isEqual: IsEqual): boolean {
   const own = piecesAtId(halves, id);
   return (
     pieces.length === own.length &&
@@ -347,8 +347,8 @@ function areItsPieces(halves: Halves, pieces: Pieces, id: RequestId, isEqual: Is
   );
 }
 
-function isSameMessage(
-  { head, tail }: Halves,
+function matchesBytes(
+  { head, tail }: SplitMessage,
   bytes: Uint8Array,
   id: RequestId,
   isEqual: IsEqual,
@@ -364,7 +364,7 @@ function isSameMessage(
 }
 
 /** The message with this id: the stored bytes and the encoded id as pieces, without copying. */
-export function piecesAtId({ head, tail }: Halves, id: RequestId): Pieces {
+export function piecesAtId({ head, tail }: SplitMessage, id: RequestId): Pieces {
   return [head, encoder.encode(JSON.stringify(id)), tail];
 }
 

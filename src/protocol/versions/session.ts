@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25, transports (session management, protocol version header) and lifecycle.
 
 import type { ProtocolError, SessionFacts, TextEdit } from '../admitted-request.js';
-import { type CapabilityCut, type CutTerms, cutCapabilities } from '../capabilities.js';
+import { type CapabilityCut, type CapabilityGrants, cutCapabilities } from '../capabilities.js';
 import {
   type ErrorContext,
   headerMismatch,
@@ -34,7 +34,7 @@ type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
  * if a reader that trusted them would read what the body says.
  * Source: MCP 2026-07-28, transports, validation of standard headers by intermediaries.
  */
-export function withoutAgreedMirrors(headers: HeaderMap, call: Call): HeaderMap {
+export function withoutMatchingMirrorHeaders(headers: HeaderMap, call: Call): HeaderMap {
   if (headers['mcp-method'] === undefined && headers['mcp-name'] === undefined) return headers;
   const { 'mcp-method': method, 'mcp-name': name, ...others } = headers;
   const version = headers['mcp-protocol-version']?.trim();
@@ -114,7 +114,7 @@ export function cutInitialize(
   text: string,
   params: JsonObject,
   version: string,
-  terms: CutTerms,
+  terms: CapabilityGrants,
 ): CapabilityCut {
   const path = ['params', 'capabilities'];
   const cut = cutCapabilities(text, path, params['capabilities'], terms);

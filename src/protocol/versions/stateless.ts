@@ -5,7 +5,7 @@
 // error codes, versioning, backward compatibility.
 
 import type { ProtocolError } from '../admitted-request.js';
-import { type CapabilityCut, type CutTerms, cutCapabilities } from '../capabilities.js';
+import { type CapabilityCut, type CapabilityGrants, cutCapabilities } from '../capabilities.js';
 import {
   type ErrorContext,
   headerMismatch,
@@ -45,7 +45,7 @@ export function statusOfResponse(status: number, code: number | undefined): numb
 }
 
 /** What an upstream's error becomes: the code that this era has for it, and the versions that may be offered. */
-export function repairOf(error: RpcError): {
+export function correctionOf(error: RpcError): {
   readonly code: number;
   readonly supported?: readonly string[];
 } {
@@ -151,7 +151,7 @@ export function checkNameHeader(
 export function cutStateless(
   text: string,
   meta: JsonObject | undefined,
-  terms: CutTerms,
+  terms: CapabilityGrants,
 ): CapabilityCut {
   const path = ['params', '_meta', CAPABILITIES_KEY];
   return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], terms);

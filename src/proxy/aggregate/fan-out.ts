@@ -5,7 +5,7 @@
 import { refuseWith } from '../../policy/refusal.js';
 import { isObject, type Json, type RequestId } from '../../protocol/jsonrpc.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
-import { inOnePiece, type Outgoing, type ResponseHeaders } from '../../protocol/transport.js';
+import { joinPieces, type Outgoing, type ResponseHeaders } from '../../protocol/transport.js';
 import { STREAM_HEADERS } from '../sse-response.js';
 import {
   type AggregateContext,
@@ -81,7 +81,7 @@ export function collectResponse(
       // Such headers are sent to the client by the aggregate itself.
       also: () => undefined,
       send(status, headers, body) {
-        const joined = inOnePiece(body);
+        const joined = joinPieces(body);
         const text = typeof joined === 'string' ? joined : decoder.decode(joined);
         const isMessage = headers['content-type']?.startsWith('application/json') === true;
         settle({ status, headers, body: text, text: isMessage ? text : undefined });

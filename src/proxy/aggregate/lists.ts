@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25 and 2026-07-28, pagination; MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import type { Admitted } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import { isObject, type Json, type RequestId } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../features/input-required.js';
@@ -27,7 +27,7 @@ type Handshakes = ReturnType<typeof handshakesIn>;
 /** Opens a session with all backends (`initialize`), or discovers them, and joins their results. */
 export async function joinHandshakes(
   verified: VerifiedRequest,
-  { rule, message }: Admitted,
+  { rule, message }: AdmittedMessage,
 ): Promise<Refusal | undefined> {
   const { context } = verified;
   const { backends, server } = context.aggregate;
@@ -79,7 +79,7 @@ type Page = BackendPage & { readonly upstream: string };
 /** Responds to a list request with the joined pages of the backends. */
 export async function joinLists(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
   const { era, rule, message } = admitted;
   if (message.kind !== 'request') return refuseWith('invalid-message');
@@ -107,7 +107,7 @@ type Cursors = ReadonlyMap<string, string>;
 /** Opens the client's cursor: `undefined` on the first page, `foreign` for a cursor that was not issued here. */
 function openCursors(
   { context, principal }: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): Cursors | 'foreign' | undefined {
   const cursor = paramsOf(admitted)['cursor'];
   if (typeof cursor !== 'string') return undefined;
@@ -118,7 +118,7 @@ function openCursors(
 /** The requests for all backends, or for those whose lists continue. */
 function backendRequestsToSend(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   cursors: Cursors | undefined,
 ): readonly BackendRequest[] {
   const backendRequests = backendRequestsOf(verified, admitted);
@@ -130,7 +130,7 @@ function backendRequestsToSend(
 /** An empty string is a valid cursor. */
 function goOn(
   backendRequest: BackendRequest,
-  { text }: Admitted,
+  { text }: AdmittedMessage,
   cursors: Cursors,
 ): readonly BackendRequest[] {
   const own = cursors.get(backendRequest.backend.upstream);
@@ -197,7 +197,7 @@ function hasNoSuchList(text: string | undefined): boolean {
   return isObject(error) && error['code'] === METHOD_NOT_FOUND;
 }
 
-function refuseCursor({ era, message }: Admitted): Refusal {
+function refuseCursor({ era, message }: AdmittedMessage): Refusal {
   const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
   const text = 'The cursor is not one of this list.';
   return refuseProtocolError(

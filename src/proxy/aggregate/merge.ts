@@ -14,7 +14,7 @@ import {
   type JsonObject,
   type RequestId,
 } from '../../protocol/jsonrpc.js';
-import { declaresTasks, readTaskUses, writeTaskUses } from '../../protocol/tasks.js';
+import { declaresTasks, readTaskCapabilities, writeTaskCapabilities } from '../../protocol/tasks.js';
 
 /** A backend's result of a handshake. */
 type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject };
@@ -103,8 +103,8 @@ function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
     const maySubscribe = lists.some((one) => isObject(one) && one['subscribe'] === true);
     joined[name] = maySubscribe ? { subscribe: true, listChanged: true } : { listChanged: true };
   }
-  const uses = new Set(declared.flatMap(readTaskUses));
-  if (uses.size > 0) joined['tasks'] = writeTaskUses([...uses]);
+  const uses = new Set(declared.flatMap(readTaskCapabilities));
+  if (uses.size > 0) joined['tasks'] = writeTaskCapabilities([...uses]);
   const extensions = writeExtensions(declared.some(declaresTasks), declared.some(servesApps));
   return { ...joined, ...extensions };
 }

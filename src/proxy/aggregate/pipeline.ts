@@ -7,7 +7,7 @@ import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitPost } from '../../protocol/admission.js';
-import type { Admitted } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import type { AdmittedArray } from '../../protocol/batch.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import type { JsonReading } from '../../protocol/json/json.js';
@@ -93,7 +93,7 @@ function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<
 function admit(
   verified: VerifiedRequest,
   reading: JsonReading,
-): Admitted | AdmittedArray | Refusal {
+): AdmittedMessage | AdmittedArray | Refusal {
   const { context, principal } = verified;
   const { incoming, ports } = context;
   const outcome = admitPost({

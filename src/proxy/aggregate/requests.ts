@@ -7,7 +7,7 @@
 import type { Principal } from '../../policy/principal.js';
 import type { RequestRecord } from '../../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';
-import type { Admitted } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import type { Aggregate, Ports } from '../ports.js';
@@ -123,7 +123,7 @@ export type AggregateContext = {
   readonly aggregate: Aggregate;
   /** Written only if no backend was involved. */
   readonly record: RequestRecord;
-  admitted: Admitted | undefined;
+  admitted: AdmittedMessage | undefined;
   /** Backend requests were made, and their records are the ones that count. */
   isPassedOn: boolean;
 };

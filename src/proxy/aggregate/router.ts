@@ -4,7 +4,7 @@
 
 import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import type { Admitted, TaskFacts } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import { changeMembers } from '../../protocol/json/json.js';
 import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
@@ -63,7 +63,7 @@ export function findTask(
  */
 function findBackendOfUri(
   verified: VerifiedRequest,
-  { target, era, apps }: Pick<Admitted, 'target' | 'era' | 'apps'>,
+  { target, era, apps }: Pick<AdmittedMessage, 'target' | 'era' | 'apps'>,
 ): Backend | 'nobody' | 'several' {
   const { context, principal } = verified;
   const client = { era, apps };
@@ -86,7 +86,7 @@ function findBackendOfUri(
   return onlyOne(claiming) ?? 'several';
 }
 
-type Client = Pick<Admitted, 'era' | 'apps'>;
+type Client = Pick<AdmittedMessage, 'era' | 'apps'>;
 
 function maySee(
   { context, principal }: VerifiedRequest,
@@ -120,7 +120,7 @@ function onlyOne(backends: readonly Backend[]): Backend | undefined {
 
 type Route = (
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ) => Promise<Refusal | undefined> | Refusal | undefined;
 
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
@@ -147,7 +147,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
 /** Sends an admitted message to the backend or backends that it concerns. */
 export async function route(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
   const { message, rule } = admitted;
   if (message.kind === 'result' || message.kind === 'error') return reply(verified, admitted);
@@ -158,7 +158,7 @@ export async function route(
 
 async function callByName(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   path: readonly string[],
 ): Promise<Refusal | undefined> {
   const { target, text } = admitted;
@@ -172,7 +172,7 @@ async function callByName(
 
 async function callByUri(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
   const serving = findBackendOfUri(verified, admitted);
   if (serving === 'nobody') return refuseUnknown();
@@ -182,14 +182,14 @@ async function callByUri(
 
 async function callByTask(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
   const found = admitted.task && findTask(verified, admitted.task.sealed);
   if (found === undefined) return refuseWith('unknown-task', { listed: false });
   return forwardToBackend(verified, admitted, found.backend, admitted.target, {});
 }
 
-function complete(verified: VerifiedRequest, admitted: Admitted): Promise<Refusal | undefined> {
+function complete(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
   return admitted.target.kind === 'prompt'
     ? callByName(verified, admitted, ['params', 'ref', 'name'])
     : callByUri(verified, admitted);
@@ -198,7 +198,7 @@ function complete(verified: VerifiedRequest, admitted: Admitted): Promise<Refusa
 /** Forwards a message to one backend, whose pipeline run responds to the client directly. */
 async function forwardToBackend(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   backend: Backend,
   target: Target,
   edited: Pick<BackendRequest, 'text' | 'name'>,
@@ -221,7 +221,7 @@ async function forwardToBackend(
  */
 function refuseAbsent(
   { context, principal }: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   { upstream }: Backend,
   target: Target,
 ): Refusal {
@@ -233,7 +233,7 @@ function refuseAbsent(
 }
 
 /** Forwards a reply to a server request to the backend whose sealed id it carries. */
-async function reply(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
+async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
   const { context, principal } = verified;
   const { incoming, ports, outgoing } = context;
   const backends =
@@ -251,7 +251,7 @@ function sealedIdOf(body: Uint8Array): string {
 }
 
 /** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
-async function requestAll(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
+async function requestAll(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
   const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
   const good = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
@@ -261,7 +261,7 @@ async function requestAll(verified: VerifiedRequest, admitted: Admitted): Promis
 }
 
 /** Sends a notification to every backend of the session; accepted if one accepts it. */
-function notifyAll(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
+function notifyAll(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
   return notifyBackends(verified, backendRequestsOf(verified, admitted));
 }
 
@@ -270,7 +270,7 @@ function notifyAll(verified: VerifiedRequest, admitted: Admitted): Promise<undef
  * answered, or runs on another replica) it goes to all, since one of them may be; then with the request id
  * alone, because any other member could reveal to one backend what was requested of another.
  */
-function cancel(verified: VerifiedRequest, admitted: Admitted): Promise<undefined> {
+function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
   const { incoming, ports } = verified.context;
   const { message, text } = admitted;
   const backendRequests = backendRequestsOf(verified, admitted);
@@ -304,7 +304,7 @@ async function notifyBackends(
   return undefined;
 }
 
-function refuseMethod({ era, message }: Admitted): Refusal {
+function refuseMethod({ era, message }: AdmittedMessage): Refusal {
   const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
   const status = era === '2026' ? 404 : message.kind === 'request' ? 200 : 400;
   const text = 'This method is not carried where several servers stand behind one endpoint.';
@@ -313,7 +313,7 @@ function refuseMethod({ era, message }: Admitted): Refusal {
   );
 }
 
-function refuseAmbiguous({ era, message }: Admitted): Refusal {
+function refuseAmbiguous({ era, message }: AdmittedMessage): Refusal {
   const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
   const text = 'Several servers of this endpoint may serve this resource. Ask one on its own path.';
   return refuseProtocolError(

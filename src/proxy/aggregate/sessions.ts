@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25, session management; docs/contract.md §10.
 
 import type { Principal } from '../../policy/principal.js';
-import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import type { Ports } from '../ports.js';
 import type { Backend } from './merge.js';
 import type { AggregateContext, BackendRequest, VerifiedRequest } from './requests.js';
@@ -91,7 +91,7 @@ export function backendRequestIn(session: BackendSession): BackendRequest {
 /** Requests for all backends: those of the session, or every backend if there is no session. */
 export function backendRequestsOf(
   { context, principal }: VerifiedRequest,
-  { session }: Admitted,
+  { session }: AdmittedMessage,
 ): readonly BackendRequest[] {
   return session === undefined
     ? context.aggregate.backends.map((backend) => ({ backend }))

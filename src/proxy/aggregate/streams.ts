@@ -6,14 +6,14 @@
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
-import type { Admitted, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { INVALID_REQUEST, protocolErrorOf } from '../../protocol/errors.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage } from '../../protocol/sse.js';
 import {
   EMPTY_FILTER,
   LIST_FILTERS,
-  type ListenFilter,
+  type SubscriptionFilter,
   readFilter,
   renderAcknowledged,
   renderFinalResponse,
@@ -45,7 +45,7 @@ type JoinedSubscription = {
   readonly outgoing: Outgoing;
   readonly id: RequestId;
   /** The filters that backends have acknowledged so far. */
-  readonly agreed: ListenFilter[];
+  readonly agreed: SubscriptionFilter[];
   /** Notifications that arrived before the subscription was acknowledged to the client. */
   readonly early: string[];
   /** How many backends have neither acknowledged nor failed. */
@@ -63,7 +63,7 @@ type JoinedSubscription = {
  */
 export async function subscribeToAll(
   verified: VerifiedRequest,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
   const { context } = verified;
   if (admitted.message.kind !== 'request') return refuseWith('invalid-message');
@@ -150,7 +150,7 @@ function take(joined: JoinedSubscription, text: string, decide: () => void): voi
   joined.early.push(text);
 }
 
-function filterOf(message: JsonObject): ListenFilter {
+function filterOf(message: JsonObject): SubscriptionFilter {
   const params = message['params'];
   return readFilter(isObject(params) ? params['notifications'] : undefined) ?? EMPTY_FILTER;
 }
@@ -160,7 +160,7 @@ function acknowledge(joined: JoinedSubscription): void {
   const { agreed, early, id, outgoing } = joined;
   if (joined.isOpen || agreed.length === 0) return;
   joined.isOpen = true;
-  const together: ListenFilter = {
+  const together: SubscriptionFilter = {
     lists: LIST_FILTERS.filter((filter) => agreed.some(({ lists }) => lists.includes(filter))),
     uris: [...new Set(agreed.flatMap(({ uris }) => uris))],
     tasks: agreed.flatMap(({ tasks }) => tasks),

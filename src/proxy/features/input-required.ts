@@ -12,14 +12,14 @@ import {
   readLink,
 } from '../../inspection/elicitation/forms-and-links.js';
 import { canonicalForm } from '../../pins/digest.js';
-import { meetLimits } from '../../policy/limits.js';
+import { enforceLimits } from '../../policy/limits.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
 import { amendAdmitted } from '../../protocol/admission.js';
-import type { Admitted, TextEdit } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import {
   applyEdits,
@@ -55,12 +55,12 @@ const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
 const NO_PARAMS: JsonObject = {};
 
 /** The params of an admitted message; empty if it has none. */
-export function paramsOf({ message }: Pick<Admitted, 'message'>): JsonObject {
+export function paramsOf({ message }: Pick<AdmittedMessage, 'message'>): JsonObject {
   return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
 }
 
 /** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
-export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
+export function isRetry(admitted: Pick<AdmittedMessage, 'message'>): boolean {
   const params = paramsOf(admitted);
   return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
 }
@@ -89,8 +89,8 @@ function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject 
 export function openRetry(
   call: RequestContext,
   principal: Principal,
-  admitted: Admitted,
-): Admitted | Refusal {
+  admitted: AdmittedMessage,
+): AdmittedMessage | Refusal {
   if (!isRetry(admitted)) return admitted;
   const sealed = paramsOf(admitted)['requestState'];
   const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
@@ -104,7 +104,7 @@ export function openRetry(
   return amendAdmitted(admitted, edits);
 }
 
-function ownInputResponses(call: RequestContext, admitted: Admitted): readonly TextEdit[] {
+function ownInputResponses(call: RequestContext, admitted: AdmittedMessage): readonly TextEdit[] {
   const inputResponses = paramsOf(admitted)['inputResponses'];
   if (!isObject(inputResponses)) return [];
   const count = Object.keys(inputResponses).filter(isOwnKey).length;
@@ -121,7 +121,7 @@ function ownInputResponses(call: RequestContext, admitted: Admitted): readonly T
 }
 
 /** State that was modified, stolen, issued for another request or has expired: one refusal for all of these. */
-function refuseState({ message, era }: Admitted): Refusal {
+function refuseState({ message, era }: AdmittedMessage): Refusal {
   const text = 'requestState is not valid for this request.';
   const id = message.kind === 'request' ? message.id : undefined;
   return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { era, id }));
@@ -221,7 +221,7 @@ export async function enforceServerRequests(
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
     const requestHash = asked === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
     if (asked.has(requestHash)) continue;
-    const limited = await meetLimits(decision, principal, call.ports.limits);
+    const limited = await enforceLimits(decision, principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, inputRequest };
     asked.add(requestHash);
   }

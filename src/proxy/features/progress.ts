@@ -2,7 +2,7 @@
 // and progress and log messages have a maximum rate. Their content is checked elsewhere.
 // Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md §4.2.
 
-import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import { isObject, type JsonObject, type Message, type RequestId } from '../../protocol/jsonrpc.js';
 import type { FollowedProgress, ProgressCount, RequestContext } from '../request-context.js';
 
@@ -33,7 +33,7 @@ export function createCount(): ProgressCount {
 /** Registers a request that asked for progress while it runs; `undefined` for any other message. */
 export function followProgress(
   { ports }: RequestContext,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
 ): FollowedProgress | undefined {
   const token = tokenOf(admitted.message);
   if (token === undefined || admitted.message.kind !== 'request') return undefined;
@@ -56,7 +56,7 @@ export function createResponseGate(message: Message, count = createCount()): Not
 /** The gate for messages that accompany a task's result: the token of the call that created it is active too. */
 export function createTaskGate(
   { ports }: RequestContext,
-  { message, session }: Pick<Admitted, 'message' | 'session'>,
+  { message, session }: Pick<AdmittedMessage, 'message' | 'session'>,
   count = createCount(),
 ): NotificationGate {
   const token = tokenOf(message);

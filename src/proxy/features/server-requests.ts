@@ -6,7 +6,7 @@
 import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
 import { responseObligationsOf } from '../../policy/authorized-request.js';
 import type { Allow } from '../../policy/decision.js';
-import { meetLimits } from '../../policy/limits.js';
+import { enforceLimits } from '../../policy/limits.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
 import { refuseWith } from '../../policy/refusal.js';
@@ -124,7 +124,7 @@ async function runControls(
   if (typeof text === 'string') return text;
   const { subject, record, session, request, name } = context;
   const { call, principal } = subject;
-  const limited = await meetLimits(allow, principal, call.ports.limits);
+  const limited = await enforceLimits(allow, principal, call.ports.limits);
   if (limited !== undefined) return limited.reason;
   record.decision.action = 'forwarded';
   if (!(await call.ports.recordDecision(record))) return 'audit-unavailable';

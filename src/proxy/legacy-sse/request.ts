@@ -8,17 +8,17 @@ import type { Allow } from '../../policy/decision.js';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';
-import type { Admitted } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { invalidParams, renderError } from '../../protocol/errors.js';
 import { spanOf } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
-  type AwaitedResponses,
+  type PendingResponses,
   type Body,
   type ClientEnd,
-  inOnePiece,
-  type LeaveSignal,
+  joinPieces,
+  type DisconnectSignal,
   type Outgoing,
   type ResponseHeaders,
 } from '../../protocol/transport.js';
@@ -33,7 +33,7 @@ const ACCEPTED = 202;
 /** True for a legacy SSE message to an upstream that does not speak legacy SSE. */
 export function isBridged(
   { snapshot }: Pick<RequestContext, 'snapshot'>,
-  { era }: Pick<Admitted, 'era'>,
+  { era }: Pick<AdmittedMessage, 'era'>,
 ): boolean {
   return era === '2024' && !snapshot.legacySse.isDirect;
 }
@@ -44,7 +44,7 @@ export function isBridged(
  */
 export function findLegacyStream(
   call: RequestContext,
-  { session, message }: Pick<Admitted, 'session' | 'message'>,
+  { session, message }: Pick<AdmittedMessage, 'session' | 'message'>,
 ): Refusal | undefined {
   const end = session === undefined ? undefined : call.ports.legacySse.find(session);
   if (end === undefined) return refuseWith('unknown-session');
@@ -57,8 +57,8 @@ export function findLegacyStream(
  */
 export function moveToLegacyStream(
   call: RequestContext,
-  admitted: Admitted,
-): LeaveSignal | undefined {
+  admitted: AdmittedMessage,
+): DisconnectSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request' || !isBridged(call, admitted))
     return undefined;
@@ -109,7 +109,7 @@ export function toJsonRpcMessage(
   headers: ResponseHeaders,
   body: Body,
 ): string {
-  const message = inOnePiece(body);
+  const message = joinPieces(body);
   const text = typeof message === 'string' ? message : new TextDecoder().decode(message);
   const isMessage = headers['content-type']?.startsWith('application/json') === true;
   return isMessage ? text : renderError(id, CODE_OF_STATUS + status, text);
@@ -119,9 +119,9 @@ export function toJsonRpcMessage(
 export function sealRequestId(
   call: RequestContext,
   principal: Principal,
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   allow: Allow,
-): Admitted | Refusal {
+): AdmittedMessage | Refusal {
   const { message } = admitted;
   if (message.kind === 'notification') return sealCancelledId(call, admitted);
   if (message.kind !== 'request') return admitted;
@@ -149,7 +149,7 @@ export function sealRequestId(
  * After the server has accepted a message, waits for its response if this replica holds the stream. A cancelled
  * request is no longer waited for.
  */
-export function awaitStreamResponse(call: RequestContext, admitted: Admitted): void {
+export function awaitStreamResponse(call: RequestContext, admitted: AdmittedMessage): void {
   const { message, rule } = admitted;
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
@@ -161,7 +161,7 @@ export function awaitStreamResponse(call: RequestContext, admitted: Admitted): v
 }
 
 /** The sealed value that was edited in at this path; `undefined` if the value was not changed. */
-function sealedAt({ text, edits }: Admitted, path: readonly string[]): string | undefined {
+function sealedAt({ text, edits }: AdmittedMessage, path: readonly string[]): string | undefined {
   const span = spanOf(text, path);
   const edit = edits.find(({ start }) => start === span?.start);
   return edit === undefined ? undefined : String(JSON.parse(edit.text));
@@ -170,15 +170,15 @@ function sealedAt({ text, edits }: Admitted, path: readonly string[]): string | 
 /** The responses that the stream still waits for, if this replica holds it. */
 function awaitedOf(
   { ports }: RequestContext,
-  { era, session }: Admitted,
-): AwaitedResponses | undefined {
+  { era, session }: AdmittedMessage,
+): PendingResponses | undefined {
   return era === '2024' && session !== undefined
     ? ports.legacySse.find(session)?.awaited
     : undefined;
 }
 
 /** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */
-function withSealedId(admitted: Admitted, sealed: string): Admitted {
+function withSealedId(admitted: AdmittedMessage, sealed: string): AdmittedMessage {
   const addressed = replace(admitted, ['id'], sealed);
   return tokenOf(admitted.message) === undefined
     ? addressed
@@ -188,7 +188,7 @@ function withSealedId(admitted: Admitted, sealed: string): Admitted {
 function seal(
   { ports, incoming }: RequestContext,
   principal: Principal,
-  { session }: Admitted,
+  { session }: AdmittedMessage,
   sent: Parameters<RequestContext['ports']['legacySse']['sealRequest']>[0],
 ): string | undefined {
   if (session === undefined) throw new Error('a message of HTTP+SSE has a session');
@@ -196,7 +196,7 @@ function seal(
 }
 
 /** The id of a request that this replica did not send stays unchanged; no server knows the client's id. */
-function sealCancelledId(call: RequestContext, admitted: Admitted): Admitted {
+function sealCancelledId(call: RequestContext, admitted: AdmittedMessage): AdmittedMessage {
   const { message, session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = 'params' in message ? message.params?.['requestId'] : undefined;
@@ -208,7 +208,7 @@ function isId(value: unknown): value is RequestId {
   return typeof value === 'string' || typeof value === 'number';
 }
 
-function replace(admitted: Admitted, path: readonly string[], sealed: string): Admitted {
+function replace(admitted: AdmittedMessage, path: readonly string[], sealed: string): AdmittedMessage {
   const span = spanOf(admitted.text, path);
   if (span === undefined) throw new Error('an admitted message has what was read of it');
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(sealed) }]);

@@ -8,11 +8,11 @@
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { refuseWith } from '../../policy/refusal.js';
-import type { SentFacts, SessionFacts } from '../../protocol/admitted-request.js';
+import type { SentRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { applyEdits, spanOf } from '../../protocol/json/json.js';
 import { readEnvelope } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
-import type { AwaitedResponses } from '../../protocol/transport.js';
+import type { PendingResponses } from '../../protocol/transport.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import { maySee, planOf, type ResponsePlan } from '../originating-request.js';
 import type { ProgressCount } from '../request-context.js';
@@ -33,7 +33,7 @@ type AwaitedResponseEvents = {
 };
 
 /** Creates the table of awaited responses, with their timeouts. */
-function createAwaitedResponses({ hasCome, onLate }: AwaitedResponseEvents): AwaitedResponses {
+function createAwaitedResponses({ hasCome, onLate }: AwaitedResponseEvents): PendingResponses {
   const awaited = new Map<string, NodeJS.Timeout>();
 
   function drop(id: string): void {
@@ -71,7 +71,7 @@ type LegacyStream = {
   session: SessionFacts;
   checkUnsolicited: (data: string) => Promise<string | undefined>;
   readonly answered: Set<string>;
-  readonly awaited: AwaitedResponses;
+  readonly awaited: PendingResponses;
   /** The progress of running requests, by their sealed ids. */
   readonly counts: Map<string, ProgressCount>;
   /** The progress count for the current message, if it reports progress of a running request. */
@@ -82,7 +82,7 @@ export type LegacySseWriter = {
   /** Writes what may pass of one message. Must be called for one message at a time, in order. */
   write(data: string, leave: AbortSignal): Promise<void>;
   /** This replica's requests that have no response yet. Each is refused on the stream when its time is up. */
-  readonly awaited: AwaitedResponses;
+  readonly awaited: PendingResponses;
 };
 
 /** Creates the writer for one stream. The caller must close `awaited` when the stream ends. */
@@ -123,7 +123,7 @@ export function createLegacySseWriter(
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
 /** The request that a message answers, if it was sent in this session and has not been answered yet. */
-function findAnsweredRequest(stream: LegacyStream, envelope: Envelope): SentFacts | undefined {
+function findAnsweredRequest(stream: LegacyStream, envelope: Envelope): SentRequestFacts | undefined {
   const { answered } = stream;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
   const { id } = envelope;
@@ -142,7 +142,7 @@ function markAnswered({ answered, awaited, counts }: LegacyStream, id: string): 
   awaited.drop(id);
 }
 
-function openSent({ call, principal, session }: LegacyStream, id: string): SentFacts | undefined {
+function openSent({ call, principal, session }: LegacyStream, id: string): SentRequestFacts | undefined {
   return call.ports.legacySse.openRequest(id, {
     upstream: call.incoming.upstream,
     principal,
@@ -179,7 +179,7 @@ function gateOf(stream: LegacyStream): NotificationGate {
 
 async function writeResponse(
   stream: LegacyStream,
-  sent: SentFacts,
+  sent: SentRequestFacts,
   data: string,
   leave: AbortSignal,
 ): Promise<void> {
@@ -231,7 +231,7 @@ async function record(
 }
 
 /** The time limit of a request also applies if its response arrives on the stream. */
-function isLate({ snapshot }: RequestContext, { sentAt }: SentFacts): boolean {
+function isLate({ snapshot }: RequestContext, { sentAt }: SentRequestFacts): boolean {
   return Date.now() - sentAt > snapshot.limits.exchangeMaxMs;
 }
 
@@ -260,7 +260,7 @@ const UNSEEN: MessageOutcome = {
 /** Applies the server requests that the client declared in `initialize`, as granted when it was sent. */
 function applyAllowedServerRequests(
   stream: LegacyStream,
-  { allowedServerRequests }: SentFacts,
+  { allowedServerRequests }: SentRequestFacts,
 ): void {
   const { call, principal, session } = stream;
   stream.session = { ...session, allowedServerRequests };
@@ -271,7 +271,7 @@ function applyAllowedServerRequests(
 function openResponseContext(
   call: RequestContext,
   { admitted, principal }: ResponsePlan,
-  sent: SentFacts,
+  sent: SentRequestFacts,
 ): RequestContext {
   const waitedMs = Math.max(0, Date.now() - sent.sentAt);
   const incoming = {

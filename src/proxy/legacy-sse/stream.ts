@@ -13,7 +13,7 @@ import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refu
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type {
-  AwaitedResponses,
+  PendingResponses,
   ClientEnd,
   ForwardOutcome,
   UpstreamResponse,
@@ -156,7 +156,7 @@ type LegacySseUpstream = {
 
 /** A stream with both sides open: the responses it waits for, and the relay of its messages. */
 type StartedRelay = {
-  readonly awaited: AwaitedResponses | undefined;
+  readonly awaited: PendingResponses | undefined;
   relay(leave: AbortSignal): Promise<void>;
 };
 
@@ -256,7 +256,7 @@ async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream
 function clientEnd(
   { outgoing, snapshot }: RequestContext,
   signal: AbortSignal,
-  awaited: AwaitedResponses | undefined,
+  awaited: PendingResponses | undefined,
 ): ClientEnd {
   const { maxResponseBytes } = snapshot.limits;
   let unread = 0;

@@ -2,7 +2,7 @@
 // is not parsed and translated again. The translation depends only on the bytes, the method and the ids, so
 // nothing in the cache depends on the caller.
 
-import { type Halves, isJoined, piecesAtId, splitAtId } from '../../protocol/json/json.js';
+import { type SplitMessage, matchesMessage, piecesAtId, splitAtId } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import type { Bytes } from '../../protocol/transport.js';
 
@@ -38,7 +38,7 @@ export type TranslatedPages = {
 
 const encoder = new TextEncoder();
 
-type Kept = { readonly source: Halves; readonly translated: Halves };
+type Kept = { readonly source: SplitMessage; readonly translated: SplitMessage };
 
 /** Creates the cache of one upstream. Per method and length it keeps the newest page. */
 export function createTranslatedPages(): TranslatedPages {
@@ -48,7 +48,7 @@ export function createTranslatedPages(): TranslatedPages {
 
   function recall(method: string, bytes: Uint8Array, ids: TranslationIds): Bytes | undefined {
     const kept = pages.get(keyOf(method, bytes.length, ids.source));
-    if (kept === undefined || !isJoined(kept.source, bytes, ids.source, isEqual)) return undefined;
+    if (kept === undefined || !matchesMessage(kept.source, bytes, ids.source, isEqual)) return undefined;
     return piecesAtId(kept.translated, ids.translated);
   }
 

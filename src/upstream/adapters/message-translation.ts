@@ -5,7 +5,7 @@
 // Source: MCP 2025-11-25; MCP 2026-07-28, base protocol, server/discover, results, caching, multi-round-trip
 // requests.
 
-import type { Admitted, TextEdit } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import {
   type HeaderPair,
@@ -55,7 +55,7 @@ const UNCACHED = { ...COMPLETE, ttlMs: 0, cacheScope: 'private' } as const;
 const URL_ELICITATION_REQUIRED = -32042;
 
 /** The ids for an admitted request; its id and token belong to the upstream session, not to the client. */
-export function translatedRequestOf(admitted: Admitted, sentId: number): TranslatedRequest {
+export function translatedRequestOf(admitted: AdmittedMessage, sentId: number): TranslatedRequest {
   const { message, rule } = admitted;
   if (message.kind !== 'request') throw new Error('only requests are answered');
   const meta = message.params?.['_meta'];
@@ -66,7 +66,7 @@ export function translatedRequestOf(admitted: Admitted, sentId: number): Transla
 
 /** The body of an admitted stateless request, as one of a session. */
 export function sessionBody(
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   { sentId, progressToken }: TranslatedRequest,
 ): string {
   const text = applyEdits(admitted.text, admitted.edits);
@@ -245,7 +245,7 @@ export function gatewayForm(
 
 /** An admitted session request as a stateless one; `retry` if it responds to an input-required result. */
 export function statelessForm(
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   envelope: RequestEnvelope,
   mirrored: readonly MirroredParameter[],
   retry?: InputRetry,

@@ -14,7 +14,7 @@ import {
 } from '../../../src/dev/demo-files.js';
 import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import { decide } from '../../../src/policy/decide.js';
-import type { Catalogue } from '../../../src/policy/definitions.js';
+import type { Catalog } from '../../../src/policy/definitions.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { PolicySet } from '../../../src/policy/rules.js';
 import type { JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
@@ -37,7 +37,7 @@ function load(files: DemoFiles) {
 }
 
 /** Pins play no part here: the demo fetches them when it starts. */
-const UNPINNED: Catalogue = {
+const UNPINNED: Catalog = {
   upstream: DESK.name,
   mode: 'off',
   isStopped: false,

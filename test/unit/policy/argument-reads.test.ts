@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide } from '../../../src/policy/decide.js';
-import type { Catalogue, PinnedDefinition, Standing } from '../../../src/policy/definitions.js';
+import type { Catalog, PinnedDefinition, DefinitionStatus } from '../../../src/policy/definitions.js';
 import type { Json, JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 import { catalogue, policiesOf, principal } from './samples.js';
 
@@ -32,7 +32,7 @@ type Reading = { readonly args?: { readonly [name: string]: JsonObject | boolean
 function verdictOf(
   rules: readonly RuleDocument[],
   args: JsonObject,
-  definitions: Catalogue = PINS,
+  definitions: Catalog = PINS,
 ): string {
   const decision = decide(policiesOf(rules), {
     principal: CALLER,
@@ -219,9 +219,9 @@ describe('what a rule reads', () => {
 });
 
 describe('without pinning', () => {
-  const off = (standing: Partial<Standing>) => ({
+  const off = (standing: Partial<DefinitionStatus>) => ({
     ...catalogue({ mode: 'off' }),
-    standing: (): Standing => ({
+    standing: (): DefinitionStatus => ({
       state: 'unpinned',
       pinned: undefined,
       observed: 'digest',

@@ -5,7 +5,7 @@ import { enforce } from '../../../src/policy/authorized-request.js';
 import type { Allow, Obligation, RateLimit } from '../../../src/policy/decision.js';
 import type { LimitOutcome, LimitStore } from '../../../src/policy/limits.js';
 import { limitKey } from '../../../src/policy/limits.js';
-import type { Admitted } from '../../../src/protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { principal } from './samples.js';
 
 function allow(...obligations: Obligation[]): Allow {
@@ -16,7 +16,7 @@ function rate(rule: string, per: RateLimit['per'] = 'subject'): Obligation {
   return { kind: 'rate', limit: { rule, count: 2, windowMs: 60_000, per } };
 }
 
-const MESSAGE = { kind: 'admitted', message: { kind: 'request' } } as unknown as Admitted;
+const MESSAGE = { kind: 'admitted', message: { kind: 'request' } } as unknown as AdmittedMessage;
 const ADA = principal({ subject: 'ada' });
 
 function store(answers: readonly (LimitOutcome | Promise<LimitOutcome>)[]) {

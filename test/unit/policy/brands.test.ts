@@ -12,10 +12,10 @@ import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { type Caller, closeToken, openToken } from '../../../src/policy/principal.js';
 import type { PolicyQuery } from '../../../src/policy/rules.js';
-import type { Admitted } from '../../../src/protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { policiesOf } from './samples.js';
 
-declare const admitted: Admitted;
+declare const admitted: AdmittedMessage;
 declare const caller: Principal;
 declare const ports: EnforcePorts;
 declare const allow: Allow;

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
-import type { Catalogue } from '../../../src/policy/definitions.js';
+import type { Catalog } from '../../../src/policy/definitions.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { matchKey } from '../../../src/policy/rules.js';
 import type { JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
@@ -46,7 +46,7 @@ type Asked = {
   readonly target?: Target;
   readonly args?: JsonObject | 'unknown';
   readonly who?: Principal;
-  readonly catalogue?: Catalogue;
+  readonly catalogue?: Catalog;
   readonly upstream?: string;
 };
 

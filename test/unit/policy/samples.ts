@@ -7,11 +7,11 @@ import type {
   RuleDocument,
 } from '../../../src/policy/compile/documents.js';
 import type {
-  Catalogue,
+  Catalog,
   PinKind,
   PinnedDefinition,
   PinState,
-  Standing,
+  DefinitionStatus,
 } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Principal } from '../../../src/policy/principal.js';
@@ -48,10 +48,10 @@ export type CatalogueSample = {
   readonly templates?: { readonly [name: string]: PinSample };
 };
 
-const UNPINNED: Standing = { state: 'unpinned', pinned: undefined, observed: undefined };
+const UNPINNED: DefinitionStatus = { state: 'unpinned', pinned: undefined, observed: undefined };
 
-export function catalogue(sample: CatalogueSample = {}): Catalogue {
-  const kinds = new Map<PinKind, Map<string, Standing>>([
+export function catalogue(sample: CatalogueSample = {}): Catalog {
+  const kinds = new Map<PinKind, Map<string, DefinitionStatus>>([
     ['tool', standings('tool', sample.tools)],
     ['prompt', standings('prompt', sample.prompts)],
     ['template', standings('template', sample.templates)],
@@ -69,9 +69,9 @@ export function catalogue(sample: CatalogueSample = {}): Catalogue {
 function standings(
   kind: PinKind,
   pins: { readonly [name: string]: PinSample } = {},
-): Map<string, Standing> {
+): Map<string, DefinitionStatus> {
   const entries = Object.entries(pins).map(([name, pin]) => {
-    const standing: Standing = {
+    const standing: DefinitionStatus = {
       state: pin.state ?? 'approved',
       pinned: pinned(kind, name, pin),
       observed: 'digest',

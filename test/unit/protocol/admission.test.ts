@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { admitMessage, admitSessionEnd, admitStreamOpen } from '../../../src/protocol/admission.js';
-import type { Admitted } from '../../../src/protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import {
   admitted,
   inSession,
@@ -316,8 +316,8 @@ describe('what is admitted', () => {
   });
 
   test('[M-37] a plain object is no admitted message, whatever its members', () => {
-    type Forged = { readonly [key in Exclude<keyof Admitted, symbol>]: Admitted[key] };
-    const forge = (forged: Forged): Admitted => {
+    type Forged = { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] };
+    const forge = (forged: Forged): AdmittedMessage => {
       // @ts-expect-error only admission makes one
       return forged;
     };

@@ -2,7 +2,7 @@
 
 import { admitMessage } from '../../../src/protocol/admission.js';
 import type {
-  Admitted,
+  AdmittedMessage,
   ProtocolError,
   SessionFacts,
 } from '../../../src/protocol/admitted-request.js';
@@ -25,7 +25,7 @@ export type Posted = {
 };
 
 /** Admits this body, an object or raw text; the session id `s-1` is live. */
-export function post(body: object | string, posted: Posted = {}): Admitted | ProtocolError {
+export function post(body: object | string, posted: Posted = {}): AdmittedMessage | ProtocolError {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return admitMessage({
     headers: posted.headers ?? {},
@@ -44,7 +44,7 @@ export function inSession(
   method: string,
   params?: object,
   posted: Posted = {},
-): Admitted | ProtocolError {
+): AdmittedMessage | ProtocolError {
   const headers = { 'mcp-session-id': 's-1', ...posted.headers };
   return post({ jsonrpc: '2.0', id: 1, method, params }, { ...posted, headers });
 }
@@ -54,7 +54,7 @@ export function stateless(
   method: string,
   params: object = {},
   posted: Posted = {},
-): Admitted | ProtocolError {
+): AdmittedMessage | ProtocolError {
   const named = params as { readonly name?: string; readonly uri?: string };
   const headers: Record<string, string | undefined> = {
     'mcp-protocol-version': '2026-07-28',
@@ -67,13 +67,13 @@ export function stateless(
 }
 
 /** The admitted message, or a failed test that shows the fault. */
-export function admitted(outcome: Admitted | ProtocolError): Admitted {
+export function admitted(outcome: AdmittedMessage | ProtocolError): AdmittedMessage {
   if (outcome.kind === 'fault') throw new Error(`refused: ${JSON.stringify(outcome)}`);
   return outcome;
 }
 
 /** What would leave: the text with its edits. */
-export function leaving(outcome: Admitted | ProtocolError): string {
+export function leaving(outcome: AdmittedMessage | ProtocolError): string {
   const message = admitted(outcome);
   return applyEdits(message.text, message.edits);
 }

@@ -4,7 +4,7 @@
 // Source: MCP 2024-11-05 to 2026-07-28, schema; the Tasks extension.
 
 import { describe, expect, test } from 'vitest';
-import { findMethod, METHODS, REFUSED } from '../../../src/protocol/methods.js';
+import { findMethod, METHODS, REFUSED_METHODS } from '../../../src/protocol/methods.js';
 import { sessionEra } from '../../../src/protocol/versions/revisions.js';
 
 type Sides = { readonly client: readonly string[]; readonly server: readonly string[] };
@@ -77,7 +77,7 @@ describe('every method of every revision', () => {
     for (const from of ['client', 'server'] as const) {
       for (const method of DEFINED[version]?.[from] ?? []) {
         const rule = findMethod(eraOf(version), from, method, version);
-        const isRefused = REFUSED.some((row) => row.method === method && row.from === from);
+        const isRefused = REFUSED_METHODS.some((row) => row.method === method && row.from === from);
         const isOwn = from === 'server' && OWN.has(method);
         expect([method, from, rule !== undefined || isRefused || isOwn]).toEqual([
           method,

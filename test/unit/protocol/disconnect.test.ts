@@ -1,11 +1,11 @@
 // That somebody waits no more is told once, to everyone who listens then, and to nobody who came too late.
 
 import { describe, expect, it, vi } from 'vitest';
-import { Leaving } from '../../../src/protocol/transport.js';
+import { DisconnectController } from '../../../src/protocol/transport.js';
 
 describe('leaving', () => {
   it('is told once, in order, to functions and to objects', () => {
-    const leaving = new Leaving();
+    const leaving = new DisconnectController();
     const told: string[] = [];
     leaving.addEventListener('abort', () => told.push('first'));
     leaving.addEventListener('abort', { handleEvent: () => void told.push('second') });
@@ -17,7 +17,7 @@ describe('leaving', () => {
   });
 
   it('is not told to who went before it, or came after it', () => {
-    const leaving = new Leaving();
+    const leaving = new DisconnectController();
     const [gone, late, twice] = [vi.fn(), vi.fn(), vi.fn()];
     leaving.removeEventListener('abort', gone);
     leaving.addEventListener('abort', gone);
@@ -30,7 +30,7 @@ describe('leaving', () => {
   });
 
   it('is not told to who goes, or comes, while others are told', () => {
-    const leaving = new Leaving();
+    const leaving = new DisconnectController();
     const [gone, late, last] = [vi.fn(), vi.fn(), vi.fn()];
     leaving.addEventListener('abort', () => {
       leaving.removeEventListener('abort', gone);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   DEFINED_META_MEMBERS,
   DEFINED_RESULT_MEMBERS,
-  isMisspelt,
+  hasMisspelledMember,
 } from '../../../src/protocol/params.js';
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 import { inSession, stateless } from './admission.js';
@@ -68,8 +68,8 @@ describe('a member that is a defined one but for its case', () => {
 
   it('[K-02] is told from names that nobody defined', () => {
     for (const name of ['progressToken', 'traceparent', 'com.example/Own', 'progress-token'])
-      expect(isMisspelt({ [name]: 1 }, DEFINED_META_MEMBERS), name).toBe(false);
+      expect(hasMisspelledMember({ [name]: 1 }, DEFINED_META_MEMBERS), name).toBe(false);
     for (const name of ['content', 'tools', 'Extra', '_meta'])
-      expect(isMisspelt({ [name]: 1 }, DEFINED_RESULT_MEMBERS), name).toBe(false);
+      expect(hasMisspelledMember({ [name]: 1 }, DEFINED_RESULT_MEMBERS), name).toBe(false);
   });
 });

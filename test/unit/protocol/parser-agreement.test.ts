@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { corpus, goodCall, mutate } from '../../../clients/corpus.mjs';
 import { admitMessage } from '../../../src/protocol/admission.js';
-import type { Admitted } from '../../../src/protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import {
@@ -17,7 +17,7 @@ import {
 } from '../../support/model-parsers.js';
 import { opener, SESSION } from './admission.js';
 
-function admit(body: Uint8Array): Admitted | undefined {
+function admit(body: Uint8Array): AdmittedMessage | undefined {
   const outcome = admitMessage({
     headers: { 'mcp-session-id': 's-1' },
     repeated: new Set(),

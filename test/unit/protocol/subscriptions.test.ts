@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   LIST_FILTERS,
-  type ListenFilter,
+  type SubscriptionFilter,
   matchesExactly,
   readFilter,
   writeFilter,
 } from '../../../src/protocol/subscriptions.js';
 
-const filters: fc.Arbitrary<ListenFilter> = fc.record({
+const filters: fc.Arbitrary<SubscriptionFilter> = fc.record({
   lists: fc.subarray([...LIST_FILTERS]),
   uris: fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }),
   tasks: fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }),
@@ -25,7 +25,7 @@ describe('a filter', () => {
   });
 
   test('[T-01] says no more than what is read of it', () => {
-    const filter: ListenFilter = { lists: ['toolsListChanged'], uris: [], tasks: [] };
+    const filter: SubscriptionFilter = { lists: ['toolsListChanged'], uris: [], tasks: [] };
     expect(matchesExactly({ toolsListChanged: true, promptsListChanged: false }, filter)).toBe(
       true,
     );

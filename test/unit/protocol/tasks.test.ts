@@ -6,9 +6,9 @@ import {
   readCreatedTask,
   readDetailedTask,
   readPlainTask,
-  readTaskUses,
+  readTaskCapabilities,
   relatedTaskId,
-  writeTaskUses,
+  writeTaskCapabilities,
 } from '../../../src/protocol/tasks.js';
 
 const HEAD = { taskId: 't', status: 'working', createdAt: 'x', lastUpdatedAt: 'y' };
@@ -60,11 +60,11 @@ describe('a task', () => {
 
   test('[TSK-05] is declared by either side in its own form', () => {
     const whole = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
-    expect(readTaskUses({ tasks: whole })).toEqual(['call', 'list', 'cancel']);
-    expect(writeTaskUses(readTaskUses({ tasks: whole }))).toEqual(whole);
-    expect(readTaskUses({ tasks: { list: {}, requests: { tools: {} } } })).toEqual([]);
+    expect(readTaskCapabilities({ tasks: whole })).toEqual(['call', 'list', 'cancel']);
+    expect(writeTaskCapabilities(readTaskCapabilities({ tasks: whole }))).toEqual(whole);
+    expect(readTaskCapabilities({ tasks: { list: {}, requests: { tools: {} } } })).toEqual([]);
     for (const none of [undefined, {}, { tasks: true }, { tasks: { requests: [] } }])
-      expect(readTaskUses(none)).toEqual([]);
+      expect(readTaskCapabilities(none)).toEqual([]);
     expect(declaresTasks({ extensions: { 'io.modelcontextprotocol/tasks': {} } })).toBe(true);
     for (const none of [
       {},

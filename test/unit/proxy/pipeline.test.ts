@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { guardArguments } from '../../../src/inspection/requests.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
-import type { Catalogue } from '../../../src/policy/definitions.js';
+import type { Catalog } from '../../../src/policy/definitions.js';
 import type { RequestRecord } from '../../../src/policy/record.js';
 import { readJson, readJsonText } from '../../../src/protocol/json/json.js';
 import type { Incoming, Outgoing } from '../../../src/protocol/transport.js';
@@ -19,7 +19,7 @@ function refuseUse(): never {
   throw new Error('this exchange has no use for it');
 }
 
-function snapshotOf(id: number, offered: Catalogue, carried: Snapshot['carried']): Snapshot {
+function snapshotOf(id: number, offered: Catalog, carried: Snapshot['carried']): Snapshot {
   return {
     id,
     upstream: 'github',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SentFacts } from '../../../src/protocol/admitted-request.js';
+import type { SentRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { openRequest, openServerRequest, sealRequest } from '../../../src/state/sealed-values.js';
 
@@ -11,7 +11,7 @@ const PLACE = {
   client: 'app',
   session: 'hash-of-one',
 };
-const SENT: SentFacts = {
+const SENT: SentRequestFacts = {
   id: 1,
   method: 'tools/call',
   target: { kind: 'tool', name: 'echo' },

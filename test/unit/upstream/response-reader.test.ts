@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Pool } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ForwardOutcome, UpstreamResponse } from '../../../src/protocol/transport.js';
-import { inOnePiece } from '../../../src/protocol/transport.js';
+import { joinPieces } from '../../../src/protocol/transport.js';
 import {
   createResponseBufferQuota,
   type ResponseBufferQuota,
@@ -79,10 +79,10 @@ describe('an answer that is kept until it is whole', () => {
     const response = await askIn(quota);
     const whole = await response.readBody(8 * 1024 * 1024, 5_000);
     if (typeof whole === 'string') throw new Error(whole);
-    expect(Buffer.from(inOnePiece(whole)).toString()).toBe(
+    expect(Buffer.from(joinPieces(whole)).toString()).toBe(
       Array.from({ length: CHUNKS }, (_, at) => textOf(at)).join(''),
     );
-    expect(quota.heldBytes).toBeGreaterThanOrEqual(inOnePiece(whole).byteLength);
+    expect(quota.heldBytes).toBeGreaterThanOrEqual(joinPieces(whole).byteLength);
     response.release();
     expect(quota.heldBytes).toBe(0);
   });

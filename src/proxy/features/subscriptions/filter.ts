@@ -7,12 +7,12 @@ import { decideRequest, type ListedKind, listsKind } from '../../../policy/decid
 import type { Principal } from '../../../policy/principal.js';
 import { addFinding } from '../../../policy/record.js';
 import { amendAdmitted } from '../../../protocol/admission.js';
-import type { Admitted, OpenedTask } from '../../../protocol/admitted-request.js';
+import type { AdmittedMessage, OpenedTask } from '../../../protocol/admitted-request.js';
 import { spanOf } from '../../../protocol/json/json.js';
-import { eraTowards } from '../../../protocol/negotiation.js';
+import { upstreamEraFor } from '../../../protocol/negotiation.js';
 import {
   EMPTY_FILTER,
-  type ListenFilter,
+  type SubscriptionFilter,
   type ListFilter,
   matchesExactly,
   readFilter,
@@ -34,8 +34,8 @@ const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
 export function narrowSubscription(
   call: RequestContext,
   principal: Principal,
-  admitted: Admitted,
-): Admitted {
+  admitted: AdmittedMessage,
+): AdmittedMessage {
   const requested = paramsOf(admitted)['notifications'];
   const asked = readFilter(requested) ?? EMPTY_FILTER;
   const listened = openSubscribedTasks(call, principal, asked.tasks);
@@ -67,7 +67,7 @@ export function openSubscribedTasks(
 ): SubscribedTasks {
   const opened = new Map<string, OpenedTask>();
   // No tasks exist if the upstream speaks another era.
-  if (eraTowards('2026', snapshot.carried) !== '2026') return opened;
+  if (upstreamEraFor('2026', snapshot.carried) !== '2026') return opened;
   for (const sealed of ids) {
     const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
     if (facts?.era === '2026') opened.set(sealed, { ...facts, sealed });
@@ -79,9 +79,9 @@ export function openSubscribedTasks(
 export function allowedFilter(
   call: RequestContext,
   principal: Principal,
-  { lists, uris, tasks }: ListenFilter,
+  { lists, uris, tasks }: SubscriptionFilter,
   listened: SubscribedTasks,
-): ListenFilter {
+): SubscriptionFilter {
   const { snapshot } = call;
   const { policies } = snapshot;
   const catalogue = snapshot.catalogueFor(LISTENER);

@@ -20,8 +20,8 @@ import { classifyUpstreamMessage, type UpstreamMessage } from '../../../protocol
 import {
   EMPTY_FILTER,
   filterOfNotification,
-  isOfSubscription,
-  type ListenFilter,
+  belongsToSubscription,
+  type SubscriptionFilter,
   matchesExactly,
   readFilter,
   renderListChanged,
@@ -45,10 +45,10 @@ export type Subscription = {
   readonly call: RequestContext;
   readonly authorized: AuthorizedRequest;
   readonly id: RequestId;
-  readonly requested: ListenFilter;
+  readonly requested: SubscriptionFilter;
   /** The tasks that were requested; `agreed` says which of them were accepted. */
   readonly listened: SubscribedTasks;
-  agreed: ListenFilter | undefined;
+  agreed: SubscriptionFilter | undefined;
   /** The upstream sends nothing on this stream; only the gateway keeps it open. */
   isOurs: boolean;
   /** Its result or its failure has been written. */
@@ -120,7 +120,7 @@ async function checkNotification(
   reading: Read,
   { method, params }: Notification,
 ): Promise<CheckedMessage> {
-  if (!isOfSubscription(params, subscription.id)) return drop(subscription, 'foreign-message');
+  if (!belongsToSubscription(params, subscription.id)) return drop(subscription, 'foreign-message');
   const { agreed } = subscription;
   if (method === ACKNOWLEDGED && agreed === undefined)
     return acknowledge(subscription, reading, params);
@@ -169,7 +169,7 @@ async function acknowledge(
 }
 
 /** Removes the server's task ids before inspection: they look like secrets, and none of them reaches the client. */
-function withoutTasks(reading: Read, { tasks }: ListenFilter): Read {
+function withoutTasks(reading: Read, { tasks }: SubscriptionFilter): Read {
   if (tasks.length === 0) return reading;
   const cut = readJsonText(removeMember(reading.text, ['params', 'notifications'], 'taskIds'));
   return cut.ok ? cut : reading;
@@ -205,7 +205,7 @@ async function checkTaskStatus(
 /** Lists the upstream again first: a client that lists at once must not be shown unverified definitions. */
 async function checkListChanged(
   subscription: Subscription,
-  filter: ListenFilter['lists'][number],
+  filter: SubscriptionFilter['lists'][number],
 ): Promise<CheckedMessage> {
   const { call, id } = subscription;
   const before = subscription.sentNotifications;
@@ -217,7 +217,7 @@ async function checkListChanged(
 }
 
 /** Whether the URI is a resource that is subscribed to, or one below it, and the caller may still read it. */
-function isSubscribedTo(subscription: Subscription, { uris }: ListenFilter, uri: string): boolean {
+function isSubscribedTo(subscription: Subscription, { uris }: SubscriptionFilter, uri: string): boolean {
   const named = normalizeUri(uri);
   if (named === undefined) return false;
   const isSubscribed = uris.some((one) => {
@@ -230,8 +230,8 @@ function isSubscribedTo(subscription: Subscription, { uris }: ListenFilter, uri:
 
 function allowedNow(
   { call, authorized, listened }: Subscription,
-  filter: ListenFilter,
-): ListenFilter {
+  filter: SubscriptionFilter,
+): SubscriptionFilter {
   return allowedFilter(call, authorized.principal, filter, listened);
 }
 

@@ -12,7 +12,7 @@ import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
-  type ListenFilter,
+  type SubscriptionFilter,
   readFilter,
   renderAcknowledged,
   renderFinalResponse,
@@ -213,7 +213,7 @@ function announce(subscription: Subscription, method: string): void {
 }
 
 /** The agreed filter, as far as the current rules still allow it. */
-function stillAllowed({ call, authorized, agreed, listened }: Subscription): ListenFilter {
+function stillAllowed({ call, authorized, agreed, listened }: Subscription): SubscriptionFilter {
   if (agreed === undefined) return EMPTY_FILTER;
   const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   return allowedFilter({ ...call, snapshot }, authorized.principal, agreed, listened);
@@ -223,7 +223,7 @@ function hasPurpose(subscription: Subscription): boolean {
   return subscription.agreed === undefined || !isEmpty(stillAllowed(subscription));
 }
 
-function isEmpty(filter: ListenFilter | undefined): boolean {
+function isEmpty(filter: SubscriptionFilter | undefined): boolean {
   if (filter === undefined) return true;
   return filter.lists.length + filter.uris.length + filter.tasks.length === 0;
 }

@@ -4,12 +4,12 @@
 // Source: MCP 2025-11-25, tasks; tasks (associating task-related messages); the Tasks extension (routing
 // headers); docs/reference/protocol.md §2.3 and §2.4.
 
-import type { Catalogue } from '../../../policy/definitions.js';
+import type { Catalog } from '../../../policy/definitions.js';
 import type { Principal } from '../../../policy/principal.js';
 import { addFinding } from '../../../policy/record.js';
 import { amendAdmitted } from '../../../protocol/admission.js';
 import type {
-  Admitted,
+  AdmittedMessage,
   OpenedTask,
   ProtocolError,
   TextEdit,
@@ -37,7 +37,7 @@ import {
   type Message,
 } from '../../../protocol/jsonrpc.js';
 import { listedEra } from '../../../protocol/listings.js';
-import { eraTowards } from '../../../protocol/negotiation.js';
+import { upstreamEraFor } from '../../../protocol/negotiation.js';
 import { RELATED_TASK_KEY, relatedTaskId, TASK_SESSION_VERSION } from '../../../protocol/tasks.js';
 import type { Snapshot, TaskPorts, TaskScope } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
@@ -117,9 +117,9 @@ const EXTENSION_PATH =
  * of the tool forbids or requires tasks (MCP 2025-11-25, tasks, tool-level negotiation).
  */
 export function checkTaskUse(
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   snapshot: Pick<Snapshot, 'carried' | 'legacySse'>,
-  catalogue: Catalogue,
+  catalogue: Catalog,
 ): ProtocolError | undefined {
   const { era, rule, message } = admitted;
   const errorContext = { era, id: message.kind === 'request' ? message.id : undefined };
@@ -140,9 +140,9 @@ export function checkTaskUse(
 
 /** Most calls neither request a task nor can be required to; for those the definition is not looked up. */
 function checkTaskCall(
-  admitted: Admitted,
+  admitted: AdmittedMessage,
   snapshot: Pick<Snapshot, 'carried'>,
-  catalogue: Catalogue,
+  catalogue: Catalog,
   errorContext: ErrorContext,
 ): ProtocolError | undefined {
   const requestsTask = admitted.era === '2025' && admitted.mayDefer;
@@ -161,7 +161,7 @@ function isAcrossEras(
   era: Era,
   { carried, legacySse }: Pick<Snapshot, 'carried' | 'legacySse'>,
 ): boolean {
-  return legacySse.isDirect || eraTowards(listedEra(era), carried) !== era;
+  return legacySse.isDirect || upstreamEraFor(listedEra(era), carried) !== era;
 }
 
 /**
@@ -170,7 +170,7 @@ function isAcrossEras(
  * stateless server reports this itself.
  */
 function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean {
-  const isOfSessions = era !== '2025' && eraTowards(listedEra(era), carried) === '2025';
+  const isOfSessions = era !== '2025' && upstreamEraFor(listedEra(era), carried) === '2025';
   return isOfSessions && carried?.tasks?.includes('call') === true;
 }
 
@@ -179,7 +179,7 @@ function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean
  * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
  * client declares no support.
  */
-export function noteTaskParam(call: RequestContext, { era, message, mayDefer }: Admitted): void {
+export function noteTaskParam(call: RequestContext, { era, message, mayDefer }: AdmittedMessage): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;
   if (taskParam !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
   if (era === '2026' && mayDefer && isAcrossEras(era, call.snapshot)) noteCut(call, EXTENSION_PATH);
@@ -205,8 +205,8 @@ export function taskForm({ snapshot }: RequestContext, era: Era, result: JsonObj
 
 /** The task support that the approved definition of a tool declares; `undefined` without a definition. */
 function taskSupport(
-  { target }: Admitted,
-  catalogue: Catalogue,
+  { target }: AdmittedMessage,
+  catalogue: Catalog,
 ): 'forbidden' | 'optional' | 'required' | undefined {
   if (target.kind !== 'tool') return undefined;
   const { pinned } = catalogue.standing('tool', target.name);
@@ -220,8 +220,8 @@ function taskSupport(
 export function restoreTaskIds(
   call: RequestContext,
   principal: Principal,
-  admitted: Admitted,
-): Admitted {
+  admitted: AdmittedMessage,
+): AdmittedMessage {
   const { task, text, message } = admitted;
   if (task === undefined && !namesTask(message)) return admitted;
   const scope = { upstream: call.incoming.upstream, principal };

@@ -9,7 +9,7 @@ import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, LeaveSignal } from '../../../protocol/transport.js';
+import type { ForwardOutcome, DisconnectSignal } from '../../../protocol/transport.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';
@@ -108,7 +108,7 @@ type Sending = {
   readonly session: string | undefined;
   readonly text: string;
   readonly owner: string | undefined;
-  readonly signal: LeaveSignal | undefined;
+  readonly signal: DisconnectSignal | undefined;
   readonly version: string | undefined;
 };
 
@@ -193,7 +193,7 @@ async function startRequest(
 /** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
 function streamReading(
   { conversation, leave }: Reading,
-  signal: LeaveSignal | undefined,
+  signal: DisconnectSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
   signal?.addEventListener('abort', leave, { once: true });

@@ -15,7 +15,7 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import { isJson, isStream, type ReadBounds, readMessages } from '../../message-reader.js';
@@ -28,7 +28,7 @@ export type LegacySseClientSessions = {
     authorized: AuthorizedRequest,
     by: Caller,
     version: string,
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome>;
   /** True if the client's handshake has succeeded or is under way; there can be no second one. */
   hasOpened(legacySession: SessionFacts): boolean;
@@ -45,7 +45,7 @@ export type LegacySseClientSessions = {
   /** Records that the client has sent `notifications/initialized`. */
   begin(legacySession: SessionFacts): void;
   /** Resolves with the session once it is initialized; `undefined` if the stream ends first. */
-  begun(legacySession: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
+  begun(legacySession: SessionFacts, signal: DisconnectSignal): Promise<SessionFacts | undefined>;
   /** Removes the session and returns it, so that it can be ended at the upstream. */
   forget(legacySession: SessionFacts): SessionFacts | undefined;
   readonly size: number;
@@ -78,7 +78,7 @@ export function createLegacySseClientSessions(parts: Parts): LegacySseClientSess
     authorized: AuthorizedRequest,
     by: Caller,
     version: string,
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(authorized, version);
     const outcome = await parts.client.forwardAs(authorized, by, form, signal, false);

@@ -14,7 +14,7 @@ import {
   spanOf,
 } from '../../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
@@ -173,7 +173,7 @@ export type LegacySseAdapterSettings = {
 export type Post = (
   target: string,
   body: string,
-  signal: LeaveSignal | undefined,
+  signal: DisconnectSignal | undefined,
 ) => Promise<ForwardOutcome>;
 
 /** An `initialize` that opens a session. */

@@ -6,7 +6,7 @@
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
-import type { Admitted, SessionFacts } from '../../../protocol/admitted-request.js';
+import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
@@ -14,9 +14,9 @@ import { canRequireInput } from '../../../protocol/server-requests.js';
 import {
   amendResponse,
   type ForwardOutcome,
-  inOnePiece,
-  type LeaveSignal,
-  Leaving,
+  joinPieces,
+  type DisconnectSignal,
+  DisconnectController,
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
@@ -110,7 +110,7 @@ const UNDELIVERED = {
 /** Handles a message that concerns only the session; `undefined` for one that the upstream must receive. */
 function respondLocally(
   own: LocalSession,
-  message: Admitted['message'],
+  message: AdmittedMessage['message'],
 ): UpstreamResponse | Promise<RoutedOutcome> | undefined {
   switch (message.kind) {
     case 'result':
@@ -215,7 +215,7 @@ export type SessionClients = {
     by: Caller,
     mirrored: readonly MirroredParameter[],
   ): Promise<RoutedOutcome>;
-  openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
+  openStream(session: SessionFacts, by: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** The gateway's own reply to a server request. */
   replyToServerRequest(
@@ -241,7 +241,7 @@ type Request = {
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
   readonly sessionState: SessionState | undefined;
-  readonly leaving: Leaving;
+  readonly leaving: DisconnectController;
 };
 
 /** Creates the adapter of one upstream. */
@@ -294,7 +294,7 @@ async function forward(
   if (message.kind !== 'request') return acceptedResponse();
   const { id } = message;
   const sessionState = own?.sessionState;
-  return send({ parts, authorized, by, mirrored, id, sessionState, leaving: new Leaving() });
+  return send({ parts, authorized, by, mirrored, id, sessionState, leaving: new DisconnectController() });
 }
 
 function localSessionOf(
@@ -376,7 +376,7 @@ function translateResponse(
     async readBody(maxBytes, withinMs) {
       const body = await response.readBody(maxBytes, withinMs);
       if (typeof body === 'string') return body;
-      const bytes = inOnePiece(body);
+      const bytes = joinPieces(body);
       const ids = { source: reader.sentId, translated: reader.id };
       return request.parts.pages.translate(reader.method, bytes, ids, async () => {
         const inbound = await parseBody(bytes, request.parts.messageReader);
@@ -424,7 +424,7 @@ async function withInputRequired(
       leave(request);
       return { kind: 'fault', reason: body === 'too-large' ? 'upstream-protocol' : body };
     }
-    const bytes = inOnePiece(body);
+    const bytes = joinPieces(body);
     response.release();
     first = bodyResponse(200, bytes);
     if (!mentionsInputRequired(bytes)) return translateResponse(request, first, reader);

@@ -10,7 +10,7 @@ import {
   type InputRequiredResult,
   readInputRequiredResult,
 } from '../../../protocol/server-requests.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { type InboundItem, type ReadBounds, readMessages } from '../../message-reader.js';
 import type { OutboundItem, OutboundItems } from '../local-response.js';
 import {
@@ -28,7 +28,7 @@ export type InputRequiredContext = {
   readonly sessionState: SessionState;
   readonly sessionBus: Pick<SessionBus, 'self'>;
   /** Aborted when the response is no longer wanted. */
-  readonly signal: LeaveSignal;
+  readonly signal: DisconnectSignal;
   readonly bounds: ReadBounds;
   /** Retries the request with the client's responses. */
   again(retry: InputRetry): Promise<ForwardOutcome>;
@@ -170,7 +170,7 @@ const METHODS: { readonly [name in InputRequest['name']]: string } = {
 function waitFor(
   sessionState: SessionState,
   id: string,
-  signal: LeaveSignal,
+  signal: DisconnectSignal,
 ): { readonly reply: Promise<ServerRequestReply>; end(): void } {
   const late: ServerRequestReply = { kind: 'error', error: undefined };
   let settle: (reply: ServerRequestReply) => void = () => undefined;

@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../../../policy/principal.js';
 import type { JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
-import type { Leaving } from '../../../protocol/transport.js';
+import type { DisconnectController } from '../../../protocol/transport.js';
 import { LiveMap } from '../../../state/live-map.js';
 
 /** A client's reply to a server request. */
@@ -22,7 +22,7 @@ export type SessionState = {
   /** Called when the resources change. */
   readonly listeners: Set<() => void>;
   /** Requests under way, by id. */
-  readonly running: LiveMap<RequestId, Pick<Leaving, 'abort'>>;
+  readonly running: LiveMap<RequestId, Pick<DisconnectController, 'abort'>>;
   /** Server requests waiting for the client's reply, by id. */
   readonly waiting: Map<RequestId, (reply: ServerRequestReply) => void>;
 };

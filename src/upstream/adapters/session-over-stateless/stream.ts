@@ -5,7 +5,7 @@
 
 import type { Caller } from '../../../policy/principal.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import type { SessionUpstream } from '../../client.js';
 import { isStream, type ReadBounds, readMessages } from '../../message-reader.js';
 import {
@@ -33,7 +33,7 @@ const LISTEN_ID = 1;
 export async function listenForSession(
   parts: StreamParts,
   sessionState: SessionState,
-  signal: LeaveSignal,
+  signal: DisconnectSignal,
 ): Promise<ForwardOutcome> {
   const stop = new AbortController();
   const end = (): void => stop.abort();
@@ -65,7 +65,7 @@ type Subscribed =
 async function subscribe(
   { client, by, envelope }: StreamParts,
   sessionState: SessionState,
-  signal: LeaveSignal,
+  signal: DisconnectSignal,
 ): Promise<Subscribed> {
   const notifications: Record<string, Json> = {
     toolsListChanged: true,

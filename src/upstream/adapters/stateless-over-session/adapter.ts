@@ -7,14 +7,14 @@
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, withoutToken } from '../../../policy/principal.js';
-import type { Admitted } from '../../../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
-  type ListenFilter,
+  type SubscriptionFilter,
   readFilter,
   renderAcknowledged,
 } from '../../../protocol/subscriptions.js';
@@ -22,9 +22,9 @@ import {
   amendResponse,
   type ForwardError,
   type ForwardOutcome,
-  inOnePiece,
-  type LeaveSignal,
-  Leaving,
+  joinPieces,
+  type DisconnectSignal,
+  DisconnectController,
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
@@ -69,7 +69,7 @@ async function listenInSession(
   parts: StatelessParts,
   { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardError>,
-  signal: LeaveSignal | undefined,
+  signal: DisconnectSignal | undefined,
 ): Promise<RoutedOutcome> {
   const { message } = authorized.admitted;
   if (message.kind !== 'request') return bodyResponse(202);
@@ -109,7 +109,7 @@ async function listenInSession(
 }
 
 /** The requested filter, as it was narrowed. */
-function filterOf({ admitted }: AuthorizedRequest): ListenFilter {
+function filterOf({ admitted }: AuthorizedRequest): SubscriptionFilter {
   const sent: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const params = isObject(sent) ? sent['params'] : undefined;
   const asked = isObject(params) ? readFilter(params['notifications']) : undefined;
@@ -120,7 +120,7 @@ async function* relayNotifications(
   response: UpstreamResponse,
   parts: StatelessParts,
   id: string | number,
-  filter: ListenFilter,
+  filter: SubscriptionFilter,
 ): OutboundItems {
   yield { kind: 'message', text: renderAcknowledged(id, filter) };
   for await (const inbound of readMessages(response, parts)) {
@@ -137,7 +137,7 @@ function toSubscriptionNotification(
   text: string,
   value: Json | undefined,
   id: string | number,
-  filter: ListenFilter,
+  filter: SubscriptionFilter,
 ): string | undefined {
   if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
   const list = filterOfNotification(value['method']);
@@ -159,7 +159,7 @@ export type StatelessClients = {
     authorized: AuthorizedRequest,
     by: Caller,
     sessionVersions: readonly string[],
-    signal: LeaveSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<RoutedOutcome>;
   close(): void;
 };
@@ -210,7 +210,7 @@ type ForwardContext = {
   readonly parts: StatelessParts;
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  readonly signal: LeaveSignal | undefined;
+  readonly signal: DisconnectSignal | undefined;
 };
 
 async function forward(
@@ -244,7 +244,7 @@ async function forward(
   return again === 'lost' ? bodyResponse(200, errorResponseText(id, LOST)) : again;
 }
 
-function isInputRetry({ message }: Admitted): boolean {
+function isInputRetry({ message }: AdmittedMessage): boolean {
   return 'params' in message && message.params?.['requestState'] !== undefined;
 }
 
@@ -272,7 +272,7 @@ async function openSession(
   return typeof opened === 'string' ? opened : { ...opened, caller: withoutToken(by) };
 }
 
-function logLevelOf({ message }: Admitted): string | undefined {
+function logLevelOf({ message }: AdmittedMessage): string | undefined {
   const meta = 'params' in message ? message.params?.['_meta'] : undefined;
   const level = (meta as JsonObject | undefined)?.[LOG_LEVEL];
   return typeof level === 'string' ? level : undefined;
@@ -299,7 +299,7 @@ async function send(
     headers: Object.entries(sessionHeadersOf(session)),
     body: sessionBody(admitted, sent),
   };
-  const stop = new Leaving();
+  const stop = new DisconnectController();
   let isOver = false;
   const cancel = (): void => {
     if (isOver) return;
@@ -359,7 +359,7 @@ function translateBody(
     async readBody(maxBytes, withinMs) {
       const body = await response.readBody(maxBytes, withinMs);
       if (typeof body === 'string') return body;
-      const bytes = inOnePiece(body);
+      const bytes = joinPieces(body);
       const ids = { source: sent.sentId, translated: sent.id };
       return pages.translate(sent.method, bytes, ids, async () => {
         const inbound = await parseBody(bytes, messageReader);
@@ -392,7 +392,7 @@ function resumeSuspended({
 }
 
 /** The request state that was unsealed by an edit of the request's text. */
-function openedState({ text, edits }: Admitted): string | undefined {
+function openedState({ text, edits }: AdmittedMessage): string | undefined {
   const span = spanOf(text, ['params', 'requestState']);
   const edit = edits.find((one) => one.start === span?.start);
   return edit === undefined ? undefined : String(JSON.parse(edit.text));

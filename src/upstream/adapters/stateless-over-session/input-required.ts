@@ -4,7 +4,7 @@
 // Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports.
 
 import type { Caller, Principal } from '../../../policy/principal.js';
-import type { Admitted } from '../../../protocol/admitted-request.js';
+import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import {
   isObject,
   type Json,
@@ -13,7 +13,7 @@ import {
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
-import type { LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
 import type { TranslatedPages } from '../list-pages.js';
 import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
@@ -147,8 +147,8 @@ export function relayInSession(call: SessionCall, response: UpstreamResponse): U
  */
 export function resume(
   { call, rest, requestId, key }: SuspendedCall,
-  { admitted, by }: { readonly admitted: Admitted; readonly by: Caller },
-  signal: LeaveSignal | undefined,
+  { admitted, by }: { readonly admitted: AdmittedMessage; readonly by: Caller },
+  signal: DisconnectSignal | undefined,
 ): OutboundItems | undefined {
   const { message } = admitted;
   const params = 'params' in message ? message.params : undefined;

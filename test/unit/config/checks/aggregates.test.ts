@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkAggregateNames } from '../../../../src/gateway/config-version.js';
 import { buildTables } from '../../../../src/gateway/listeners.js';
-import type { Catalogue } from '../../../../src/policy/definitions.js';
+import type { Catalog } from '../../../../src/policy/definitions.js';
 import { diagnosticLines, FILE, GOOD, LOCAL, lineOf, read, settingsOf } from '../reading.js';
 
 const TWO = GOOD.replace(
@@ -186,7 +186,7 @@ describe('[MRG-19] the path of an endpoint', () => {
 });
 
 describe('[MRG-14] names that look alike under prefixes', () => {
-  function pinned(names: readonly string[]): Catalogue {
+  function pinned(names: readonly string[]): Catalog {
     return {
       ...{ upstream: 'x', mode: 'strict', isStopped: false, instructions: undefined },
       standing: (_kind, name) => ({

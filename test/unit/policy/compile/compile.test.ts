@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PolicyContext } from '../../../../src/policy/compile/compile.js';
 import type { PolicyDiagnostic, RuleDocument } from '../../../../src/policy/compile/documents.js';
-import type { Catalogue } from '../../../../src/policy/definitions.js';
+import type { Catalog } from '../../../../src/policy/definitions.js';
 import { catalogue, compiled, document } from '../samples.js';
 
 const RULE = {
@@ -52,7 +52,7 @@ const ISSUES = catalogue({
   templates: { 'repo://{x}': {} },
 });
 
-const pins = (upstream: string): Catalogue | undefined =>
+const pins = (upstream: string): Catalog | undefined =>
   upstream === 'github' ? ISSUES : undefined;
 
 describe('names', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { repairOf, statusOfResponse } from '../../../../src/protocol/versions/stateless.js';
+import { correctionOf, statusOfResponse } from '../../../../src/protocol/versions/stateless.js';
 
 describe('the status of an answer', () => {
   test.each<[number, number | undefined, number]>([
@@ -25,14 +25,14 @@ describe('the status of an answer', () => {
 describe('an error', () => {
   test('[T-12] has the codes of this era, and offers no version that is not policed', () => {
     const message = 'x';
-    expect(repairOf({ code: -32002, message })).toEqual({ code: -32602 });
-    expect(repairOf({ code: -32021, message })).toEqual({ code: -32021 });
+    expect(correctionOf({ code: -32002, message })).toEqual({ code: -32602 });
+    expect(correctionOf({ code: -32021, message })).toEqual({ code: -32021 });
     const supported = ['2026-07-28', '2027-01-01', '2024-11-05'];
-    expect(repairOf({ code: -32022, message, data: { supported } })).toEqual({
+    expect(correctionOf({ code: -32022, message, data: { supported } })).toEqual({
       code: -32022,
       supported: ['2026-07-28'],
     });
-    expect(repairOf({ code: -32022, message, data: { supported: ['2026-07-28'] } })).toEqual({
+    expect(correctionOf({ code: -32022, message, data: { supported: ['2026-07-28'] } })).toEqual({
       code: -32022,
     });
   });

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { inOnePiece } from '../../../../src/protocol/transport.js';
+import { joinPieces } from '../../../../src/protocol/transport.js';
 import {
   createTranslatedPages,
   type TranslatedPage,
@@ -42,7 +42,7 @@ describe('pages that were told before', () => {
           return tellingOf(text, told);
         },
       );
-      expect(decode(inOnePiece(bytes))).toBe(tellingOf(text, told).translated);
+      expect(decode(joinPieces(bytes))).toBe(tellingOf(text, told).translated);
     }
     expect(readings).toBe(1);
   });
@@ -61,7 +61,7 @@ describe('pages that were told before', () => {
           { source: heard, translated: told },
           async () => tellingOf(text, told),
         );
-        expect(decode(inOnePiece(bytes))).toBe(tellingOf(text, told).translated);
+        expect(decode(joinPieces(bytes))).toBe(tellingOf(text, told).translated);
       }),
       { numRuns: 2000 },
     );
