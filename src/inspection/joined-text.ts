@@ -11,7 +11,7 @@ import { isExposedIn } from './detectors/upstream-credentials.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
 /** How clients join the texts of one result before they render them. */
-const CONTENT_SEPARATORS = ['', '\n', '\n\n'] as const;
+const CONTENT_SEPARATORS = ['', ' ', '\n', '\n\n'] as const;
 /** Content that is still active after this many rounds is given up on, and the message is withheld. */
 const MAX_ROUNDS = 6;
 

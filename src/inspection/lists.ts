@@ -7,12 +7,12 @@ import type { Finding } from '../policy/record.js';
 import {
   applyEdits,
   elementSpans,
-  type SplitMessage,
   type IsEqual,
   matchesMessage,
   piecesAtId,
   removalEdits,
   type Span,
+  type SplitMessage,
   setPrivate,
   spanOf,
   splitAtId,
@@ -302,7 +302,8 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     keep(key, { bytes, text, id }, items) {
       const halves = splitAtId(text, id);
       drop(key);
-      if (halves === undefined || !matchesMessage(halves, bytes, id, options.isEqual)) return undefined;
+      if (halves === undefined || !matchesMessage(halves, bytes, id, options.isEqual))
+        return undefined;
       const page = createPage(items, id, options.maxForms, (more) => grow(key, kept, more));
       const kept: CacheEntry = { halves, page, bytes: 0 };
       pages.set(key, kept);

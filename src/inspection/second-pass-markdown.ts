@@ -64,7 +64,9 @@ function readFence(progress: Progress, at: number): number {
   const closing = rows[Math.min(last, rows.length - 1)];
   if (closing === undefined) return 0;
   const reachesEnd = isClosed || last >= rows.length;
-  sure.push({ start: opening.start, end: closing.start + (reachesEnd ? closing.text.length : 0) });
+  // The row that opens it is read as prose: it is no fence where something else follows in that row.
+  const end = closing.start + (reachesEnd ? closing.text.length : 0);
+  if (end > opening.behind) sure.push({ start: opening.behind, end });
   return isClosed ? last + 1 : 0;
 }
 
@@ -167,12 +169,24 @@ function addSpans(row: Row, sure: Stretch[]): boolean {
     const close = pieces.indexOf(ticks, index + 1);
     if (close < 0 || ticks.length > MAX_TICKS || mayEnclose(prose)) return false;
     const code = pieces.slice(index, close + 1).join('');
+    if (endsLabel(code)) return false;
     sure.push({ start: at, end: at + code.length });
     prose = pieces[close + 1] ?? '';
     at += code.length + prose.length;
     index = close + 2;
   }
   return !hasOpenMark(prose);
+}
+
+/** Whether the code closes more labels than it opens, one of them before a target: it may be read as a link. */
+function endsLabel(code: string): boolean {
+  if (!/\][([]/.test(code)) return false;
+  let open = 0;
+  for (let at = 0; at < code.length; at++) {
+    if (code[at] === '[') open++;
+    else if (code[at] === ']' && --open < 0) return true;
+  }
+  return false;
 }
 
 /** Whether a tag, a link destination or a label begins here that may not be closed. */
@@ -208,6 +222,54 @@ export function hasImage(text: string, code: readonly Stretch[]): boolean {
 
 const LOADING_TAG =
   /<(?:[a-z]{1,16}:)?(?:script|style|iframe|frame|img|image|picture|source|svg|math|object|embed|applet|audio|video|track|link|meta|base|form|input)(?=[\t\n\f\r />]|$)/gi;
+
+const MAX_ADDRESS_CHARS = 72;
+
+/**
+ * Whether a bare address outside code names a user or carries a long query. Addresses in tags and link
+ * destinations are not checked here. Continues past `<` once a bracket or a quote is open. Linear.
+ */
+export function hasLeakingAddress(text: string, code: readonly Stretch[]): boolean {
+  if (!/:\/\/|www\.|\/\//i.test(text)) return false;
+  const prose = withoutStretches(text, code)
+    .replace(/<(\/?)[a-z][^<>]*>/gi, '<$1')
+    .replace(/\]\((?:<[^<>\s]*>|[^\s()<>]*)\)/g, ']()');
+  if (/(?:https?|ftp):\/\/[^\s/?#@\\]{0,2048}@/i.test(prose)) return true;
+  for (const { 0: word } of prose.matchAll(/\S+/g)) {
+    if (word.length > MAX_ADDRESS_CHARS && carriesMuch(word)) return true;
+  }
+  return false;
+}
+
+function withoutStretches(text: string, code: readonly Stretch[]): string {
+  let rest = '';
+  let at = 0;
+  for (const { start, end } of code) {
+    rest += `${text.slice(at, start)} `;
+    at = end;
+  }
+  return rest + text.slice(at);
+}
+
+/** Whether an address in these characters, which hold no white space, has a long query or fragment. */
+function carriesMuch(word: string): boolean {
+  const mark = createFinder(word, /[?#]|&(?:#|quest;|num;)/gi);
+  const opening = createFinder(word, /[([{"']/g);
+  const wall = createFinder(word, /</g);
+  const lastClosing = Math.max(...[')', ']', '}', '"', "'"].map((sign) => word.lastIndexOf(sign)));
+  const wallBehind = wallAfter(word, lastClosing);
+  for (const { index } of word.matchAll(/(?:https?|ftp):\/\/|(?<![:/])\/\/|www\./gi)) {
+    const first = wall(index);
+    const end = opening(index) < first && first < lastClosing ? wallBehind : first;
+    if (Math.min(end, word.length) - mark(index) > MAX_ADDRESS_CHARS) return true;
+  }
+  return false;
+}
+
+function wallAfter(word: string, at: number): number {
+  const wall = word.indexOf('<', at + 1);
+  return wall < 0 ? word.length : wall;
+}
 
 /** Whether a tag that loads or runs something stands outside code. Linear. */
 export function hasLoadingTag(text: string, code: readonly Stretch[]): boolean {

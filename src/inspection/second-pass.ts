@@ -20,7 +20,12 @@ import {
 import { stripInvisible, stripTerminalSequences } from './detectors/unicode.js';
 import { findOwn, OWN_CREDENTIAL, type OwnCredentials } from './detectors/upstream-credentials.js';
 import { areRemote, exemptIn, ICONS, isFreeForm } from './message-fields.js';
-import { findSureCode, hasImage, hasLoadingTag } from './second-pass-markdown.js';
+import {
+  findSureCode,
+  hasImage,
+  hasLeakingAddress,
+  hasLoadingTag,
+} from './second-pass-markdown.js';
 
 export type RecheckInput = {
   readonly text: string;
@@ -219,18 +224,21 @@ function isActiveRemoved({ activeContent }: ResultRules): boolean {
 function isActive(text: string, isProse: boolean): boolean {
   const code = isProse ? findSureCode(text) : [];
   if (hasImage(text, code) || hasLoadingTag(text, code)) return true;
+  if (isProse && hasLeakingAddress(text, code)) return true;
   return findActiveContent(text, isProse ? 'markdown' : 'value', code).length > 0;
 }
 
 /** How clients join the texts of one result before they render them. */
-const CONTENT_SEPARATORS = ['', '\n', '\n\n'] as const;
+const CONTENT_SEPARATORS = ['', ' ', '\n', '\n\n'] as const;
 
 /** Whether texts that are inert apart become active when a client shows them as one. */
 function isActiveJoined(texts: readonly string[]): boolean {
+  const mayHoldData = texts.some((text) => parsed(text) !== undefined);
   return CONTENT_SEPARATORS.some((glue) => {
     const joined = texts.join(glue);
     const code = findSureCode(joined);
     if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
+    if (!mayHoldData && hasLeakingAddress(joined, code)) return true;
     const found = findActiveContent(joined, 'markdown', code);
     return found.some((one) => one.isBare !== true) || !allTouchData(found, texts, glue.length);
   });

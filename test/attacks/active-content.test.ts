@@ -6,6 +6,7 @@
 import { describe, expect, it } from 'vitest';
 import { inspectMessage } from '../../src/inspection/responses.js';
 import { findRemains } from '../../src/inspection/second-pass.js';
+import { writeShape } from '../support/active-shapes.js';
 import { GLUES, tryDocuments } from '../support/active-trial.js';
 import { faultsOfText } from '../support/markdown-renderers.js';
 import { profile, textResult } from '../unit/inspection/samples.js';
@@ -87,6 +88,21 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
   ['a target in three texts', '[a](java', 'script', ':alert(1))'],
   ['a fence of one text in another', '```', `\`\`\`\n${IMAGE}\n\`\`\``],
   ['an address in two texts', 'see https://bank.example', '@e.example/'],
+  ['a fence that texts joined by a blank end', '`\n\n\u00a0\n```<iframe>', '``', '`\n'],
+  [
+    'an address that goes on over the target of a link',
+    `\`\`![a][a]\`\`ftp://a.example/&#106;avascript\\:alert(1)[a](<#a>)\\\`https://e.example/?${QUERY}${QUERY}\``,
+  ],
+  [
+    'an address that goes on over a tag in parentheses',
+    `HTTP://A.example/(\`</pre>)https://e.example/\\?${QUERY}${QUERY}<object\n>onload\n='<b x=''/>`,
+  ],
+  ['an address that goes on over the sign of a tag in quotes', `//a.example/"<"?${QUERY}${QUERY}`],
+  ['an address that goes on over a link', `https://a.example/[a](/x)?${QUERY}${QUERY}`],
+  ['a query that begins with a tag', `https://a.example/?{<b>}${QUERY}${QUERY}`],
+  ['an address behind an escaped bracket', `\\<https://b.example/>?${QUERY}${QUERY}`],
+  ['a target behind a label', '][a](\n`)``![x](//e.example/`p`)'],
+  ['a label that ends in a span', `[[\`]](<b>)\`\`\`${IMAGE}\\\`\n`],
 ];
 
 function passed(texts: readonly string[]): readonly string[] {
@@ -135,6 +151,7 @@ describe('active content', () => {
     ],
     ['a span behind a link', `See [the docs](https://docs.example/a) on \`${IMAGE}\`.`],
     ['a span in a list', `- use \`${IMAGE}\`\n- or \`<img src=x>\`\n`],
+    ['brackets in spans', `Use \`]\`, \`x[0](1)\` and \`${IMAGE}\`.`],
     ['a span with a backtick', `Use \`\` a \` ${IMAGE} \`\` in it.`],
   ])('[I-12] code to every renderer passes byte for byte, without a finding: %s', (_what, text) => {
     expect(faultsOfText(text)).toEqual([]);
@@ -174,6 +191,12 @@ describe('active content', () => {
     expect(trial.passed).toBeGreaterThan(documents / 20);
     expect(trial.withheld).toBeLessThan(documents / 20);
   }, 7_200_000);
+
+  it('[X-70, I-13] nothing in documents of the shapes that were once let pass does either', () => {
+    const trial = tryDocuments(1, 2000, 'in-turn', writeShape);
+    expect(trial.faults).toEqual([]);
+    expect(trial.withheld).toBeLessThan(trial.documents / 20);
+  });
 });
 
 describe('the work of looking for active content', () => {
@@ -207,6 +230,8 @@ describe('the work of looking for active content', () => {
     ['carriage returns', '\r'],
     ['targets', '](a'],
     ['comments', '<!--'],
+    ['addresses without a host', 'www.('],
+    ['tags in quotes', '"<'],
   ])('[PRF-07] ends soon for many %s', (_what, piece) => {
     const text = `\`\`\n${piece.repeat(Math.ceil(MANY / piece.length))}?${QUERY} \`\`\``;
     for (const texts of [[text], [text.slice(0, MANY / 2), text.slice(MANY / 2)]]) {

@@ -35,13 +35,21 @@ const MAX_FAULTS = 20;
 /** A document goes to one renderer after the other in turn where time is short, else to each of them. */
 export type Thoroughness = 'in-turn' | 'each';
 
-export function tryDocuments(seed: number, documents: number, how: Thoroughness): Trial {
+/** Writes the texts of one random result. */
+export type Write = (random: Random) => readonly string[];
+
+export function tryDocuments(
+  seed: number,
+  documents: number,
+  how: Thoroughness,
+  write: Write = writeDocument,
+): Trial {
   const random = createRandom(seed);
   const faults: string[] = [];
   const alone: readonly Renderers[] = [...RENDERERS].map((one) => new Map([one]));
   const count = { clean: 0, changed: 0, withhold: 0 };
   for (let done = 0; done < documents && faults.length < MAX_FAULTS; done++) {
-    const texts = writeDocument(random);
+    const texts = write(random);
     const renderers = how === 'each' ? RENDERERS : (alone[done % alone.length] ?? RENDERERS);
     count[tryDocument({ random, renderers, faults }, texts)]++;
   }

@@ -9,6 +9,7 @@ import {
   defangTarget,
   findHtml,
   isQuietTarget,
+  MAX_QUIET_QUERY_CHARS,
   MAX_TARGET_CHARS,
   type TagReading,
 } from './html.js';
@@ -29,11 +30,12 @@ export type CodeStretch = { readonly start: number; readonly end: number };
 /** `markdown`: code is kept. `value`: a string of structured content, whose rendering is unknown. */
 export type Reading = 'markdown' | 'value';
 
-const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)[^\s/]*[@&]/i;
+const MAY_BE_ACTIVE =
+  /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)(?:[^\s/@&]{2049}|[^\s/@&]{0,2048}[@&])/i;
 // A backslash hides no token, because not every renderer treats it as an escape everywhere. After `!` backslashes
 // are matched, because one renderer drops them from a link text and parses it again.
 const TOKEN =
-  /!\\{0,3}\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|(?::\/\/|www\.)(?=[^\s/?#<]*[@&])/gi;
+  /!\\{0,3}\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[\S\ufeff]{65})|&(?:#|quest;|num;)(?=[\S\ufeff]{65})|(?::\/\/|www\.)(?=[^\s/?#@&]{2049}|[^\s/?#@&]{0,2048}[@&])/gi;
 
 /** `image` is the index in `found` of the opening of an image; undefined for other brackets. */
 type Opener = { readonly at: number; readonly image: number | undefined };
@@ -48,19 +50,29 @@ type Scan = {
   hasNoCommentEnd: boolean;
   /** The last bracket, if it begins its line and no other followed it: a definition may begin there. */
   label: number | undefined;
-  /** Addresses before this offset are targets that were already checked. */
-  targetsEnd: number;
+  /** Targets and tags that contain addresses and were already checked, in the order of their ends. */
+  readonly targets: CodeStretch[];
+  /** How many of them end before the last address that was checked. */
+  passedTargets: number;
   /** Where the last link text began: a link around another one is no link. */
   lastText: number;
   /** The last word that was searched as the target of a definition. */
   wordStart: number;
   wordEnd: number;
-  /** The run around the last position that needed an address search. */
-  address: Address | undefined;
+  /** The word around the last position that needed an address search. */
+  word: Word | undefined;
 };
 
-/** A run of characters that may hold addresses, and how far it was searched. */
-type Address = { readonly end: number; searched: number };
+/** Characters without white space, which may hold addresses. */
+type Word = {
+  readonly end: number;
+  /** Positions that end an address for every renderer, in order. */
+  readonly walls: readonly number[];
+  /** How many of these precede the last position that was searched. */
+  passedWalls: number;
+  /** How far the word was searched for addresses. */
+  searched: number;
+};
 
 /** A target with deeper nested parentheses is no target. */
 const MAX_TARGET_NESTING = 8;
@@ -80,11 +92,12 @@ export function findActiveContent(
     tags: createTagReading(text),
     hasNoCommentEnd: false,
     label: undefined,
-    targetsEnd: 0,
+    targets: [],
+    passedTargets: 0,
     lastText: -1,
     wordStart: 0,
     wordEnd: 0,
-    address: undefined,
+    word: undefined,
   };
   let region = 0;
   TOKEN.lastIndex = 0;
@@ -227,8 +240,11 @@ const ANOTHER_ADDRESS = /.(?:(?:https?|ftp):\/\/|(?<!^https?:\/\/)www\.)/is;
 // Marks a target as checked, unless another address begins inside it: that is a link of its own where the whole
 // turns out to be none.
 function trustTarget(scan: Scan, start: number, end: number): void {
-  if (end <= scan.targetsEnd || ANOTHER_ADDRESS.test(scan.text.slice(start, end))) return;
-  scan.targetsEnd = end;
+  if (!ANOTHER_ADDRESS.test(scan.text.slice(start, end))) addTarget(scan, start, end);
+}
+
+function addTarget({ targets }: Scan, start: number, end: number): void {
+  if (end > (targets.at(-1)?.end ?? 0)) targets.push({ start, end });
 }
 
 /** Marks the opening of an image as removed. Its index is known, which avoids a search for each image. */
@@ -327,7 +343,8 @@ function readTag(scan: Scan, at: number): number {
     const end = at + auto.length + 2;
     if (isQuietTarget(auto)) {
       scan.lastText = at;
-      trustTarget(scan, at + 1, end - 1);
+      // Behind a backslash it is none, but an address by itself.
+      if (text[at - 1] !== '\\') trustTarget(scan, at + 1, end - 1);
       return at + 1;
     }
     scan.found.push({ kind: 'link', start: at, end, text: removedAddress(auto) });
@@ -342,7 +359,7 @@ function readTag(scan: Scan, at: number): number {
   }
   const { quietEnd } = html;
   if (quietEnd !== undefined && text[at - 1] !== '\\' && PLAIN_TAG.test(text.slice(at, quietEnd))) {
-    scan.targetsEnd = Math.max(scan.targetsEnd, quietEnd);
+    addTarget(scan, at, quietEnd);
   }
   return at + 1;
 }
@@ -376,31 +393,42 @@ const NO_HOST_BEHIND = /[:/\\@]/;
 // Breaks a bare address, which some renderers turn into a link, where it has a user name or a long query. It
 // stays readable, but its start is rewritten so that it is not a link.
 function readAddress(scan: Scan, token: string, at: number): number {
-  const { found } = scan;
+  const { found, targets } = scan;
   const after = at + token.length;
-  if (scan.reading === 'value' || at < scan.targetsEnd) return after;
-  if (scan.address === undefined || at >= scan.address.end) scan.address = addressAround(scan, at);
-  if (token === '://' || /^www/i.test(token)) breakUserName(scan, at, scan.address.end);
-  else breakAddresses(scan, scan.address, at);
+  if (scan.reading === 'value') return after;
+  if (token === '://' || /^www/i.test(token)) {
+    if (at >= (targets.at(-1)?.end ?? 0)) breakUserName(scan, at);
+  } else {
+    const word = wordAround(scan, at);
+    const end = word.walls[word.passedWalls] ?? word.end;
+    if (end - after > MAX_QUIET_QUERY_CHARS) breakAddresses(scan, word, at);
+  }
   return Math.max(after, found.at(-1)?.end ?? 0);
 }
 
-function breakUserName({ text, found }: Scan, at: number, end: number): void {
+function breakUserName({ text, found }: Scan, at: number): void {
   const start = at - schemeBefore(text, at).length;
-  if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at, end)) return;
+  if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at)) return;
   found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
 }
 
 /** Any of the addresses that precede the query may become the link, so all are broken. */
-function breakAddresses({ text, found }: Scan, address: Address, at: number): void {
-  let from = Math.max(address.searched, found.at(-1)?.end ?? 0);
+function breakAddresses(scan: Scan, word: Word, at: number): void {
+  const { text, found, targets } = scan;
+  let from = Math.max(word.searched, found.at(-1)?.end ?? 0);
   for (let one = nextAddress(text, from, at); one !== undefined; ) {
-    const broken = breakAddress(text, one);
-    found.push({ kind: 'link', start: one, ...broken, isBare: true });
-    from = Math.max(one + 1, broken.end);
+    while ((targets[scan.passedTargets]?.end ?? text.length) <= one) scan.passedTargets++;
+    const target = targets[scan.passedTargets];
+    if (target !== undefined && target.start <= one) {
+      from = target.end;
+    } else {
+      const broken = breakAddress(text, one);
+      found.push({ kind: 'link', start: one, ...broken, isBare: true });
+      from = Math.max(one + 1, broken.end);
+    }
     one = nextAddress(text, from, at);
   }
-  address.searched = at;
+  word.searched = Math.max(from, at);
 }
 
 const SCHEME_BEFORE = /(?:https?|ftp)$/i;
@@ -410,11 +438,15 @@ function schemeBefore(text: string, at: number): string {
   return SCHEME_BEFORE.exec(text.slice(Math.max(0, at - 5), at))?.[0] ?? '';
 }
 
-/** Whether a user name precedes the host after the `://` or `www.` at `at`. */
-function hasUserName(text: string, at: number, end: number): boolean {
+/**
+ * Whether a user name precedes the host after the `://` or `www.` at `at`. The beginning of a tag may be part of
+ * it, because some renderers look for addresses before they look for tags.
+ */
+function hasUserName(text: string, at: number): boolean {
   const isScheme = text[at] === ':';
   if (isScheme && schemeBefore(text, at) === '') return false;
-  const authority = /^[^/?#]*/.exec(text.slice(isScheme ? at + 3 : at, end))?.[0] ?? '';
+  const from = isScheme ? at + 3 : at;
+  const authority = /^[^\s/?#]*/.exec(text.slice(from, from + MAX_TARGET_CHARS + 1))?.[0] ?? '';
   return !isQuietTarget(`http://${authority}`);
 }
 
@@ -431,16 +463,61 @@ function breakAddress(
   if (text.startsWith('//', start)) return { end: start + 2, text: '/ /' };
   HOST.lastIndex = start;
   const host = HOST.exec(text)?.[0].replace(/\.+$/, '') ?? '';
+  // What follows `www.` may be no host.
+  if (!host.includes('.')) return { end: start + 4, text: `${text.slice(start, start + 3)}[.]` };
   return { end: start + host.length, text: host.replaceAll('.', '[.]') };
 }
 
-/** The run of characters around a position that one address may cover. */
-function addressAround({ text, found, targetsEnd }: Scan, at: number): Address {
-  const least = Math.max(found.at(-1)?.end ?? 0, targetsEnd);
-  let searched = at;
-  while (searched > least && !/[\s<]/.test(text[searched - 1] ?? '')) searched--;
-  const rest = text.slice(at).search(/[\s<]/);
-  return { searched, end: rest < 0 ? text.length : at + rest };
+/** The word around a position; `searched` moves past the last wall before it. Positions only ascend. */
+function wordAround(scan: Scan, at: number): Word {
+  if (scan.word === undefined || at >= scan.word.end) scan.word = readWord(scan, at);
+  const { word } = scan;
+  for (let wall = word.walls[word.passedWalls]; wall !== undefined && wall < at; ) {
+    word.searched = Math.max(word.searched, wall + 1);
+    wall = word.walls[++word.passedWalls];
+  }
+  return word;
+}
+
+/** White space that ends an address; a byte order mark does not. */
+const BLANK = /[^\S\ufeff]/;
+
+function readWord({ text, found }: Scan, at: number): Word {
+  const least = found.at(-1)?.end ?? 0;
+  let start = at;
+  while (start > least && !BLANK.test(text[start - 1] ?? '')) start--;
+  const length = text.slice(at).search(BLANK);
+  const end = length < 0 ? text.length : at + length;
+  return { end, walls: findWalls(text, start, end), passedWalls: 0, searched: start };
+}
+
+const OPENING_SIGNS = `([{"'`;
+const CLOSING_SIGNS = `)]}"'`;
+
+/**
+ * Where a `<` ends an address for every renderer. Inside parentheses, brackets, braces and quotes it does not: one
+ * renderer treats what they hold as part of the address, tags and links included.
+ */
+function findWalls(text: string, start: number, end: number): readonly number[] {
+  const word = text.slice(start, end);
+  const walls: number[] = [];
+  if (!word.includes('<')) return walls;
+  const kinds = [...OPENING_SIGNS].map((sign, kind) => {
+    const closing = CLOSING_SIGNS.charAt(kind);
+    return { sign, closing, last: word.lastIndexOf(closing), depth: 0 };
+  });
+  for (const { 0: sign, index } of word.matchAll(/[<()[\]{}"']/g)) {
+    if (sign === '<') {
+      if (!kinds.some(({ depth, last }) => depth > 0 && last > index)) walls.push(start + index);
+      continue;
+    }
+    // An open quote stays open, because which one closes it depends on where the address begins.
+    const opened = kinds.find((kind) => kind.sign === sign);
+    const closed = kinds.find((kind) => kind.closing === sign);
+    if (opened !== undefined) opened.depth++;
+    else if (closed !== undefined) closed.depth = Math.max(0, closed.depth - 1);
+  }
+  return walls;
 }
 
 /** The start of the next address in a range. */

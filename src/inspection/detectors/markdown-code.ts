@@ -26,7 +26,7 @@ const OPENING = /^(?:(`{3,})[^`]*|(~{3,}).*)$/s;
 const RAW_HTML = /<(?:pre|textarea|script|style|!|\?)/i;
 /** Unclosed tags, targets and labels, which may include a backtick that then begins no code span. */
 const SWALLOWING = /<[A-Za-z/!?]|\]\(|\]\[/;
-const LINK_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*\]/g;
+const LINK_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*\](?![([])/g;
 /** Where a title may begin, which may continue over lines and in some renderers over blank lines. */
 const TITLE_START = /^[^A-Za-z]*["'(]/;
 
@@ -68,11 +68,12 @@ function readNext(state: State, place: Line): number | undefined {
   return place.next;
 }
 
-function readFence(state: State, line: string, { start, next }: Line): number | undefined {
+function readFence(state: State, line: string, { next }: Line): number | undefined {
   const fence = state.trust === 'plain' ? openFence(line) : undefined;
   if (fence === undefined) return undefined;
   const closing = findClosing(state.text, next, fence);
-  state.regions.push({ start, end: closing.end });
+  // What follows the fence in its line is no code: with one more text behind it, the line may open none.
+  state.regions.push({ start: Math.min(next, closing.end), end: closing.end });
   return closing.isSure ? closing.next : undefined;
 }
 
@@ -164,23 +165,44 @@ const MAX_RUN = 32;
 function readSpans(line: string, offset: number, regions: Region[]): Trust {
   let done = 0;
   let open: { readonly at: number; readonly run: string } | undefined;
-  const hasCells = line.includes('|');
   TICKS.lastIndex = 0;
   for (let match = TICKS.exec(line); match !== null; match = TICKS.exec(line)) {
     const run = match[0];
     if (open === undefined) {
-      const before = line.slice(done, match.index);
-      if (hasCells || run.length > MAX_RUN || maySwallow(before) || clings(before)) break;
+      if (isDoubtful(line, done, match.index, run)) break;
       open = { at: match.index, run };
     } else if (open.run === run) {
+      // One renderer looks for the end of a label before it looks for spans.
+      if (closesLabel(line.slice(open.at, match.index))) break;
       done = match.index + run.length;
       regions.push({ start: offset + open.at, end: offset + done });
       open = undefined;
     }
   }
-  const rest = line.slice(done);
+  return trustBehind(line.slice(done));
+}
+
+function trustBehind(rest: string): Trust {
   if (RAW_HTML.test(rest)) return 'raw';
   return rest.includes('`') || maySwallow(rest) ? 'unsure' : 'plain';
+}
+
+function isDoubtful(line: string, from: number, at: number, run: string): boolean {
+  if (run.length > MAX_RUN || line.includes('|')) return true;
+  const before = line.slice(from, at);
+  return maySwallow(before) || clings(before);
+}
+
+/** Whether a bracket that was opened before the span would end in it, with a target or a label behind it. */
+function closesLabel(span: string): boolean {
+  if (!/\][([]/.test(span)) return false;
+  let depth = 0;
+  for (const { 0: sign } of span.matchAll(/\[|\][([]?/g)) {
+    depth += sign === '[' ? 1 : -1;
+    if (depth < 0 && sign.length > 1) return true;
+    if (sign === '][') depth++;
+  }
+  return false;
 }
 
 function maySwallow(prose: string): boolean {

@@ -50,10 +50,10 @@ function isSuspiciousSign(text: string, at: number, code: number, isJson: boolea
   }
 }
 
-/** A query longer than a link target may have, up to white space or a tag. */
-const LONG_QUERY = new RegExp(`^[^\\s<]{${MAX_QUIET_QUERY_CHARS + 1}}`);
+/** A query longer than a link target may have, up to white space. */
+const LONG_QUERY = new RegExp(`^\\S{${MAX_QUIET_QUERY_CHARS + 1}}`);
 /** The same within one JSON string. */
-const LONG_JSON_QUERY = new RegExp(`^(?:\\\\.|[^\\s<"\\\\]){${MAX_QUIET_QUERY_CHARS + 1}}`);
+const LONG_JSON_QUERY = new RegExp(`^(?:\\\\.|[^\\s"\\\\]){${MAX_QUIET_QUERY_CHARS + 1}}`);
 
 function isLongQuery(text: string, at: number, isJson: boolean): boolean {
   const ahead = text.slice(at, at + 2 * (MAX_QUIET_QUERY_CHARS + 1));

@@ -174,8 +174,8 @@ const REQUIRED_NEXT: { readonly [sign: string]: RegExp } = {
   '&': /[#A-Za-z]/,
   ']': /[([:]/,
   '!': /\[/,
-  '?': /[!-;=-\u007f]/,
-  '#': /[!-;=-\u007f]/,
+  '?': /[!-\u007f]/,
+  '#': /[!-\u007f]/,
   '|': /\|/,
   // biome-ignore lint/suspicious/noControlCharactersInRegex: blanks and every control before them
   '\n': /[\u0000-\u0020\\]/,
