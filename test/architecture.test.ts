@@ -55,7 +55,7 @@ const BRANDS: readonly (readonly [string, RegExp, string])[] = [
   ['Principal', /\bas (?:unknown as )?Principal\b/, 'auth/principal.ts'],
   ['Allow', /\bas (?:unknown as )?Allow\b/, 'policy/decide.ts'],
   ['AuthorizedRequest', /\bas (?:unknown as )?AuthorizedRequest\b/, 'policy/authorized-request.ts'],
-  ['Admitted', /\bas (?:unknown as )?Admitted\b/, 'protocol/admission.ts'],
+  ['AdmittedMessage', /\bas (?:unknown as )?AdmittedMessage\b/, 'protocol/admission.ts'],
 ];
 
 /** What a barrel has none of. */

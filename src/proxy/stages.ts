@@ -15,7 +15,7 @@ import type { AdmittedArray } from '../protocol/batch.js';
 import { decodeParamHeaders } from '../protocol/headers.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-import { checkSupported, checkParamHeaders, versionsOffered } from '../protocol/negotiation.js';
+import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/negotiation.js';
 import { type Grants, NO_GRANTS } from '../protocol/server-requests.js';
 import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
 import { adaptToAcceptHeader } from './accept.js';
@@ -271,9 +271,10 @@ async function revalidate(
   standing: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
   const { incoming, outgoing, ports } = call;
-  // The end of a session is no new version, so it is asked about first.
-  if (isSessionOver(call, admitted, standing.principal)) return refuseWith('unknown-session');
   const hasEnded = standing.principal.token.expiresAt <= Date.now();
+  // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
+  if (!hasEnded && isSessionOver(call, admitted, standing.principal))
+    return refuseWith('unknown-session');
   if (ports.countVersions() === call.since && !hasEnded) return standing;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
