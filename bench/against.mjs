@@ -266,12 +266,12 @@ export async function benchAgainst(options) {
   const otherRoot = resolve(options.dir);
   const cells = cellsOf(options);
   const names = SCENARIOS.map(({ name }) => `"${name}"`).join(', ');
-  const fault =
+  const error =
     faultOfBuild(ownRoot) ??
     faultOfBuild(otherRoot) ??
     (cells.length === 0 ? `--scenario knows ${names}.` : undefined);
-  if (fault !== undefined) {
-    console.error(fault);
+  if (error !== undefined) {
+    console.error(error);
     return 1;
   }
   const startedMs = performance.now();

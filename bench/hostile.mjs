@@ -33,16 +33,16 @@ const LEAD_MS = 200;
 /** Follows what loop-watch.mjs tells: the longest block since `reset`, one that goes on still included. */
 function watchLoop(child) {
   let longest = 0;
-  let toldAtMs = performance.now();
+  let reportedAtMs = performance.now();
   child.on('message', ({ blockMs }) => {
     longest = Math.max(longest, blockMs);
-    toldAtMs = performance.now();
+    reportedAtMs = performance.now();
   });
   return {
     reset() {
       longest = 0;
     },
-    longestMs: () => Math.max(longest, performance.now() - toldAtMs - 200),
+    longestMs: () => Math.max(longest, performance.now() - reportedAtMs - 200),
   };
 }
 
@@ -146,12 +146,12 @@ function printRun({ attack, idleP99Ms, p50Ms, p99Ms, errors, idleBlockMs, blockM
 /** Runs the attacks; resolves with the exit code. */
 export async function benchHostile(options) {
   const root = options.dir === undefined ? here('..') : resolve(options.dir);
-  const fault = faultOfBuild(root);
+  const error = faultOfBuild(root);
   const isWanted = ({ name }) => options.attacks.length === 0 || options.attacks.includes(name);
   const attacks = ATTACKS.filter(isWanted);
-  if (fault !== undefined || attacks.length === 0) {
+  if (error !== undefined || attacks.length === 0) {
     const names = ATTACKS.map(({ name }) => `"${name}"`).join(', ');
-    console.error(fault ?? `--attack knows ${names}.`);
+    console.error(error ?? `--attack knows ${names}.`);
     return 1;
   }
   const dist = options.dir === undefined ? OWN_DIST : join(root, 'dist');

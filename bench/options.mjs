@@ -34,13 +34,13 @@ const WIDTH = 4;
 const NARROW_WIDTH = 2;
 const NARROW_FROM = 3;
 
-class Fault extends Error {}
+class UsageError extends Error {}
 
 function numberOf(values, name, otherwise, isGood, what) {
   if (values[name] === undefined) return otherwise;
   const value = Number(values[name]);
   if (values[name].trim() === '' || !Number.isFinite(value) || !isGood(value))
-    throw new Fault(`--${name} wants ${what}, not "${values[name]}".`);
+    throw new UsageError(`--${name} wants ${what}, not "${values[name]}".`);
   return value;
 }
 
@@ -50,7 +50,7 @@ const isCount = (value) => Number.isInteger(value) && value > 0;
 function readConnections(text) {
   const wanted = text.split(',').map(Number);
   if (!wanted.every((one) => one === 1 || one === 32))
-    throw new Fault(`--connections wants 1, 32 or 1,32, not "${text}".`);
+    throw new UsageError(`--connections wants 1, 32 or 1,32, not "${text}".`);
   return [...new Set(wanted)];
 }
 
@@ -128,8 +128,11 @@ function read(args) {
   const mode = MODES.find((one) => values[one] !== undefined) ?? 'run';
   const stray = Object.keys(values).find((name) => name !== mode && !READS[mode].includes(name));
   if (stray !== undefined)
-    throw new Fault(`--${stray} says nothing ${mode === 'run' ? 'by itself' : `with --${mode}`}.`);
-  if (values.against === '') throw new Fault('--against wants the folder of another checkout.');
+    throw new UsageError(
+      `--${stray} says nothing ${mode === 'run' ? 'by itself' : `with --${mode}`}.`,
+    );
+  if (values.against === '')
+    throw new UsageError('--against wants the folder of another checkout.');
   if (mode === 'hostile') return readHostile(values);
   if (mode === 'against') return readAgainst(values);
   return mode === 'run' ? readRun(values) : { kind: mode };
@@ -140,7 +143,7 @@ export function readOptions(args) {
   try {
     return read(args);
   } catch (error) {
-    const isOurs = error instanceof Fault || error.code?.startsWith('ERR_PARSE_ARGS');
+    const isOurs = error instanceof UsageError || error.code?.startsWith('ERR_PARSE_ARGS');
     if (!isOurs) throw error;
     return { kind: 'fault', sentence: error.message };
   }

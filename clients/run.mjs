@@ -6,9 +6,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkClient } from './check.mjs';
 import { startGateway } from './gateway.mjs';
 import { askInspector, loginWithInspector, prepareInspector } from './inspector.mjs';
-import { judge } from './judge.mjs';
 import { prepareGo, prepareJava, preparePython } from './languages.mjs';
 import { compareParsers } from './parsers.mjs';
 import { run } from './process.mjs';
@@ -64,9 +64,9 @@ async function tryClient(client, upstream, access) {
   const order = { ...access, mode: client.mode, call, leak, hidden, unknown: UNKNOWN_TOOL };
   try {
     const found = await client.ask(order);
-    return { ...found, faults: judge(order, upstream, found) };
+    return { ...found, errors: checkClient(order, upstream, found) };
   } catch (error) {
-    return { sdk: '-', protocol: '-', faults: [error.message] };
+    return { sdk: '-', protocol: '-', errors: [error.message] };
   }
 }
 
@@ -97,9 +97,9 @@ async function tryAll(clients, upstreams, inspector) {
       }
       for (const upstream of upstreams) {
         const row = await tryClient(client, upstream, await gateway.access(upstream.name));
-        failures += row.faults.length === 0 ? 0 : 1;
+        failures += row.errors.length === 0 ? 0 : 1;
         const verdict =
-          row.faults.length === 0 ? 'as it must be' : `FAILED: ${row.faults.join('; ')}`;
+          row.errors.length === 0 ? 'as it must be' : `FAILED: ${row.errors.join('; ')}`;
         printRow([client.title, row.sdk, upstream.title, row.protocol, verdict]);
       }
     }

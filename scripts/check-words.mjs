@@ -35,9 +35,9 @@ function readBanned(page) {
   return new Set(tableAfter(page, '### Banned in names').flatMap(([cell]) => inBackticks(cell)));
 }
 
-/** Of each public property the beginnings of the files in which it keeps its name. */
-function readPublic(page) {
-  const rows = tableAfter(page, 'Public spellings that stay');
+/** Of each name in a table of names that stay, the beginnings of the files in which it does. */
+function readKept(page, start) {
+  const rows = tableAfter(page, start);
   return new Map(
     rows.flatMap(([cell, , files]) => inBackticks(cell).map((name) => [name, inBackticks(files)])),
   );
@@ -48,10 +48,11 @@ function wordsOf(name) {
   return (name.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).map((word) => word.toLowerCase());
 }
 
-function findNames(file, text, banned, publicNames) {
+function findNames(file, text, { banned, properties, exported }) {
   const found = [];
   for (const { name, line, isProperty } of declaredNames(text)) {
-    if (isProperty && publicNames.get(name)?.some((start) => file.startsWith(start))) continue;
+    const kept = isProperty ? properties : exported;
+    if (kept.get(name)?.some((start) => file.startsWith(start))) continue;
     for (const word of wordsOf(name))
       if (banned.has(word)) found.push({ word, text: `${file}:${line} ${name}` });
   }
@@ -79,14 +80,18 @@ function main() {
   const isCount = process.argv.includes('--count');
   const page = readFileSync(join(ROOT, GLOSSARY), 'utf8');
   const banned = readBanned(page);
-  const publicNames = readPublic(page);
+  const rules = {
+    banned,
+    properties: readKept(page, 'Public spellings that stay'),
+    exported: readKept(page, 'Exports that stay'),
+  };
   const files = listFiles();
   const read = (file) => readFileSync(join(ROOT, file), 'utf8');
   const named = files.filter((file) => NAMED.test(file));
   if (banned.size === 0 || named.length === 0) throw new Error('nothing to check');
   const names = named.flatMap((file) => [
     ...findFileName(file, banned),
-    ...findNames(file, read(file), banned, publicNames),
+    ...findNames(file, read(file), rules),
   ]);
   const citations = checkCitations(files, read, (from, path) =>
     existsSync(join(ROOT, from === undefined ? '' : dirname(from), path)),

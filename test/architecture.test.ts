@@ -62,7 +62,7 @@ const BRANDS: readonly (readonly [string, RegExp, string])[] = [
 const OWN_EXPORT = /\bexport\s+(?:async\s+)?(?:function|const|class|interface|type\s+\w+\s*[=<])/;
 
 /** Names that say nothing. */
-const FORBIDDEN_WORDS = ['util', 'utils', 'helper', 'helpers', 'common', 'misc'];
+const FORBIDDEN_TERMS = ['util', 'utils', 'helper', 'helpers', 'common', 'misc'];
 
 const modules = readModules(ROOT);
 const byPath: ReadonlyMap<string, Module> = new Map(modules.map((module) => [module.path, module]));
@@ -86,7 +86,7 @@ function layerOf(path: string): string {
   return path.split('/')[0] ?? path;
 }
 
-function isLayerFault(edge: Edge): boolean {
+function isLayerViolation(edge: Edge): boolean {
   const from = layerOf(edge.from);
   if (COMPOSITION.has(from) || DEV_IMPORTERS.has(edge.from)) return false;
   if (edge.isTypeOnly && SHARED_TYPES.has(edge.to))
@@ -165,12 +165,12 @@ describe('the tree', () => {
   });
 
   it('[D-10] imports along the layers', () => {
-    const faults = edges.filter(isLayerFault);
-    expect(faults.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
+    const violations = edges.filter(isLayerViolation);
+    expect(violations.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
   });
 
   it('[D-10] keeps I/O out of the pure layers', () => {
-    const faults = modules
+    const violations = modules
       .filter((module) => PURE.includes(module.layer))
       .flatMap((module) =>
         module.imports
@@ -178,15 +178,15 @@ describe('the tree', () => {
           .filter((name) => !name.startsWith('.') && !isPurePackage(name))
           .map((name) => `${module.path} -> ${name}`),
       );
-    expect(faults).toEqual([]);
+    expect(violations).toEqual([]);
   });
 
   it('[D-10] loads the development parts from the command alone', () => {
-    const faults = edges.filter(
+    const violations = edges.filter(
       (edge) =>
         layerOf(edge.to) === 'dev' && layerOf(edge.from) !== 'dev' && !DEV_IMPORTERS.has(edge.from),
     );
-    expect(faults.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
+    expect(violations.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
   });
 
   it('[D-10] has no cycle', () => {
@@ -201,8 +201,8 @@ function isPurePackage(name: string): boolean {
 }
 
 describe('each module', () => {
-  function offenders(isFault: (module: Module) => boolean): string[] {
-    return modules.filter(isFault).map((module) => module.path);
+  function offenders(isViolation: (module: Module) => boolean): string[] {
+    return modules.filter(isViolation).map((module) => module.path);
   }
 
   it('[D-10] leaves the process to main.ts', () => {
@@ -252,7 +252,7 @@ describe('each module', () => {
     const empty = offenders((module) =>
       name(module)
         .split('-')
-        .some((word) => FORBIDDEN_WORDS.includes(word)),
+        .some((word) => FORBIDDEN_TERMS.includes(word)),
     );
     expect(empty).toEqual([]);
   });

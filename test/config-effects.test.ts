@@ -55,9 +55,9 @@ const disk: Sources = {
 };
 
 function expand(key: string): readonly string[] {
-  const [whole, options] = /\{([^}]*)\}/.exec(key) ?? [];
-  if (whole === undefined || options === undefined) return [key];
-  return options.split(',').flatMap((option) => expand(key.replace(whole, () => option)));
+  const [braced, options] = /\{([^}]*)\}/.exec(key) ?? [];
+  if (braced === undefined || options === undefined) return [key];
+  return options.split(',').flatMap((option) => expand(key.replace(braced, () => option)));
 }
 
 function expanded(effects: Effects): ReadonlyMap<string, string> {
@@ -97,7 +97,7 @@ function namesOf(key: string): readonly string[] {
 }
 
 /** Why a claim is not true; undefined where it is. */
-function faultOf(key: string, claim: string, sources: Sources): string | undefined {
+function errorOf(key: string, claim: string, sources: Sources): string | undefined {
   const [path = '', title = ''] = claim.split(' > ', 2);
   const text = sources.text(path);
   if (text === undefined) return `${key}: there is no test ${path}`;
@@ -110,13 +110,13 @@ function faultOf(key: string, claim: string, sources: Sources): string | undefin
   return unset === undefined ? undefined : `${key}: ${path} never sets ${unset}`;
 }
 
-function faultsOf(keys: readonly string[], effects: Effects, sources: Sources): readonly string[] {
+function errorsOf(keys: readonly string[], effects: Effects, sources: Sources): readonly string[] {
   const claims = expanded(effects);
   return [
     ...keys.filter((key) => !claims.has(key)).map((key) => `${key}: no test shows what it does`),
     ...[...claims.keys()].filter((key) => !keys.includes(key)).map((key) => `${key}: no such key`),
     ...[...claims].flatMap(([key, claim]) =>
-      keys.includes(key) ? (faultOf(key, claim, sources) ?? []) : [],
+      keys.includes(key) ? (errorOf(key, claim, sources) ?? []) : [],
     ),
   ];
 }
@@ -131,7 +131,7 @@ describe('[C-24] every key', () => {
   it.each(FILES)('of the %s file has a test from file to effect', (name, effects) => {
     const keys = keysOf(SCHEMAS.get(name) ?? {});
     expect(keys.length).toBeGreaterThan(10);
-    expect(faultsOf(keys, effects, disk)).toEqual([]);
+    expect(errorsOf(keys, effects, disk)).toEqual([]);
   });
 
   it('is found in the schemas: below maps, lists, unions and other forms, and once', () => {
@@ -174,7 +174,7 @@ it.skip('is not run at all', () => undefined);`;
     imports: (path) => (path === 'c.test.ts' ? ['writer.ts'] : []),
   };
   const of = (keys: readonly string[], effects: Effects): readonly string[] =>
-    faultsOf(keys, effects, sources);
+    errorsOf(keys, effects, sources);
 
   it('is taken where the test exists, runs, reads a file and sets the key in it', () => {
     expect(of(['limits.rate'], { 'limits.rate': 'a.test.ts > bounded by its limit' })).toEqual([]);
@@ -188,8 +188,8 @@ it.skip('is not run at all', () => undefined);`;
     ['its test is gone', { 'limits.rate': 'a.test.ts > was there yesterday' }, 'that runs'],
     ['its test is skipped', { 'limits.rate': 'a.test.ts > is not run at all' }, 'that runs'],
     ['it reads no file', { 'limits.rate': 'b.test.ts > bounded by its limit' }, 'reads no file'],
-  ])('is refused where %s', (_, effects: Effects, fault) => {
-    expect(of(['limits.rate'], effects).join()).toContain(fault);
+  ])('is refused where %s', (_, effects: Effects, error) => {
+    expect(of(['limits.rate'], effects).join()).toContain(error);
   });
 
   it('is refused where the test sets another key', () => {

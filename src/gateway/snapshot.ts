@@ -106,7 +106,8 @@ function buildSnapshot(
     limits: upstream.limits,
     carried,
     // A translated client is shown what was listed in the era that its upstream speaks.
-    catalogueFor: ({ era, apps }) => (apps ? withApps : plain)[upstreamEraFor(listedEra(era), carried)],
+    catalogueFor: ({ era, apps }) =>
+      (apps ? withApps : plain)[upstreamEraFor(listedEra(era), carried)],
     mayShowApps: showsAppsTo(upstream, version, plain['2025']),
     legacySse: {
       messageUrl: `${upstream.resource}/message`,
@@ -150,6 +151,8 @@ function carriedVersions(observed: Observed | undefined, isDirect: boolean): Sna
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
     stateless: listedIn('2026')?.protocolVersions ?? [],
-    tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskCapabilities(inSessions?.capabilities) : [],
+    tasks: sessions.includes(TASK_SESSION_VERSION)
+      ? readTaskCapabilities(inSessions?.capabilities)
+      : [],
   };
 }

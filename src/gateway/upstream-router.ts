@@ -10,7 +10,7 @@ import type { SessionFacts } from '../protocol/admitted-request.js';
 import { INVALID_REQUEST } from '../protocol/errors.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { upstreamEraFor } from '../protocol/negotiation.js';
-import type { ForwardOutcome, DisconnectSignal, RoutedOutcome } from '../protocol/transport.js';
+import type { DisconnectSignal, ForwardOutcome, RoutedOutcome } from '../protocol/transport.js';
 import { BRIDGED_LEGACY_SSE } from '../protocol/versions/legacy-sse.js';
 import {
   LATEST_SESSION_VERSION,

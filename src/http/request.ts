@@ -4,7 +4,7 @@
 // (docs/reference/attacks.md case 10).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Incoming, DisconnectController } from '../protocol/transport.js';
+import { DisconnectController, type Incoming } from '../protocol/transport.js';
 import { sessionInQuery } from '../protocol/versions/legacy-sse.js';
 import { certificateOf } from './peer.js';
 import type { EdgeRoute } from './routes.js';

@@ -6,9 +6,9 @@
 import type {
   Catalog,
   CompiledSchema,
+  DefinitionStatus,
   PinKind,
   PinnedDefinition,
-  DefinitionStatus,
 } from '../policy/definitions.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { type ClientProfile, isSameProfile } from '../protocol/listings.js';

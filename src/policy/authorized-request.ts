@@ -5,7 +5,7 @@
 import type { AdmittedMessage, TaskFacts } from '../protocol/admitted-request.js';
 import type { Message } from '../protocol/jsonrpc.js';
 import type { Allow, Deny } from './decision.js';
-import { type LimitStore, enforceLimits } from './limits.js';
+import { enforceLimits, type LimitStore } from './limits.js';
 import type { Principal } from './principal.js';
 
 declare const authorizedBrand: unique symbol;

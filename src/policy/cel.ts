@@ -88,7 +88,8 @@ function vetExpression(expr: Expr): Vetting {
   try {
     visit(expr, { locals: new Set(), isNested: false, isRepeated: false }, findings);
   } catch (error) {
-    if (!(error instanceof VettingError)) return { ok: false, why: 'the expression is nested too deep' };
+    if (!(error instanceof VettingError))
+      return { ok: false, why: 'the expression is nested too deep' };
     const { message: why, suggestion } = error;
     return suggestion === undefined ? { ok: false, why } : { ok: false, why, suggestion };
   }
@@ -107,7 +108,11 @@ function vetExpression(expr: Expr): Vetting {
   };
 }
 
-function visit(expr: Expr | undefined, position: ExpressionPosition, findings: CollectedReads): void {
+function visit(
+  expr: Expr | undefined,
+  position: ExpressionPosition,
+  findings: CollectedReads,
+): void {
   const kind = expr?.exprKind;
   switch (kind?.case) {
     case 'identExpr':
@@ -136,7 +141,11 @@ type Call = Extract<Kinds, { case: 'callExpr' }>['value'];
 type MapLiteral = Extract<Kinds, { case: 'structExpr' }>['value'];
 type Comprehension = Extract<Kinds, { case: 'comprehensionExpr' }>['value'];
 
-function visitMap(literal: MapLiteral, position: ExpressionPosition, findings: CollectedReads): void {
+function visitMap(
+  literal: MapLiteral,
+  position: ExpressionPosition,
+  findings: CollectedReads,
+): void {
   if (literal.messageName !== '') throw new VettingError('messages cannot be made here');
   for (const entry of literal.entries) {
     if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, position, findings);
@@ -224,14 +233,20 @@ function readVariable(
   const members = MEMBERS.get(name);
   if (members === undefined) return;
   const member = path[0];
-  if (member === undefined) throw new VettingError(`name a member of ${name}: ${members.join(', ')}`);
+  if (member === undefined)
+    throw new VettingError(`name a member of ${name}: ${members.join(', ')}`);
   if (!members.includes(member)) {
     throw new VettingError(`${name} has no such member`, suggestName(member, members));
   }
   if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
 }
 
-function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: CollectedReads): void {
+function visitCall(
+  expr: Expr,
+  call: Call,
+  position: ExpressionPosition,
+  findings: CollectedReads,
+): void {
   const name = call.function;
   if (!OPERATORS.has(name) && !FUNCTIONS.has(name)) {
     throw new VettingError('an unknown function is called', suggestName(name, FUNCTIONS));

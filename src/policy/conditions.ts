@@ -6,7 +6,7 @@
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
-import type { ExpressionFacts, ExpressionReads, ConditionResult } from './cel.js';
+import type { ConditionResult, ExpressionFacts, ExpressionReads } from './cel.js';
 import type { ArgumentReads, PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Rule } from './rules.js';

@@ -241,9 +241,7 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
       : findCandidates(policies, principal, upstream, subject.kind, subject.name);
   const decision = evaluateCandidates(candidates, query, subject);
   return decision.verdict === 'deny' && args !== 'unknown'
-    ? captureRefused(decision, candidates.requires, () =>
-        callOf(query, subject, args, NOT_PINNED),
-      )
+    ? captureRefused(decision, candidates.requires, () => callOf(query, subject, args, NOT_PINNED))
     : decision;
 }
 

@@ -34,11 +34,11 @@ import { checkTasksDeclared, readTasks } from './task-requests.js';
 import {
   type AdmissionInput,
   type Call,
-  type SupportedEra,
   type Classified,
   checkRepeated,
   classify,
   errorContextOf,
+  type SupportedEra,
 } from './version-detection.js';
 import { checkLegacySse } from './versions/legacy-sse.js';
 import {
@@ -201,7 +201,11 @@ function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']
 }
 
 /** Admits a reply to a server request, under the rule and target of that request. */
-function admitReply(input: AdmissionInput, text: string, reply: Reply): AdmittedMessage | ProtocolError {
+function admitReply(
+  input: AdmissionInput,
+  text: string,
+  reply: Reply,
+): AdmittedMessage | ProtocolError {
   const read = readReply(input, text, reply);
   if (read.kind === 'fault') return read;
   const { session, version } = read.session;
@@ -279,7 +283,9 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessa
 }
 
 // INVARIANT: the only cast to Admitted in the program.
-function admit(message: { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] }) {
+function admit(
+  message: { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] },
+) {
   return message as AdmittedMessage;
 }
 
@@ -292,7 +298,10 @@ function mergeAll(
 }
 
 /** Adds the edits that restoring sealed values, or narrowing by policy, requires. */
-export function amendAdmitted(admitted: AdmittedMessage, edits: readonly TextEdit[]): AdmittedMessage {
+export function amendAdmitted(
+  admitted: AdmittedMessage,
+  edits: readonly TextEdit[],
+): AdmittedMessage {
   return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
 }
 
@@ -341,7 +350,9 @@ function checkMirrorHeaders(
   );
 }
 
-function isProtocolError(value: AdmittedMessage['paramHeaders'] | ProtocolError): value is ProtocolError {
+function isProtocolError(
+  value: AdmittedMessage['paramHeaders'] | ProtocolError,
+): value is ProtocolError {
   return value['kind'] === 'fault';
 }
 
@@ -382,7 +393,12 @@ function cutClientCapabilities(
   };
   return era === '2026'
     ? cutStateless(text, meta, terms)
-    : cutInitialize(text, call.params ?? {}, version, era === '2024' ? legacySseTerms(terms) : terms);
+    : cutInitialize(
+        text,
+        call.params ?? {},
+        version,
+        era === '2024' ? legacySseTerms(terms) : terms,
+      );
 }
 
 /** Legacy SSE predates elicitation and apps. */
@@ -400,7 +416,10 @@ function metaOf(call: Call): JsonObject | undefined {
   return isObject(meta) ? meta : undefined;
 }
 
-function readSelfReported(call: Call, meta: JsonObject | undefined): AdmittedMessage['selfReported'] {
+function readSelfReported(
+  call: Call,
+  meta: JsonObject | undefined,
+): AdmittedMessage['selfReported'] {
   const client: Json | undefined =
     call.method === 'initialize' ? call.params?.['clientInfo'] : meta?.[CLIENT_INFO_KEY];
   if (!isObject(client)) return undefined;

@@ -36,7 +36,8 @@ export function admitArray(
 ): AdmittedArray | ProtocolError {
   const { headers } = input;
   const isStateless = claimsStateless(undefined, headers);
-  if (isStateless || headers['mcp-session-id'] === undefined) return batchForbidden({ era: undefined });
+  if (isStateless || headers['mcp-session-id'] === undefined)
+    return batchForbidden({ era: undefined });
   const errorContext: ErrorContext = { era: '2025' };
   const repeated = checkRepeated(input, errorContext);
   if (repeated !== undefined) return repeated;

@@ -10,7 +10,12 @@ import type { TextEdit } from './admitted-request.js';
 import { removalEdits, spanOf } from './json/json.js';
 import { isObject, type Json, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 import { declaredServerRequests, type Grants, isGranted, NO_GRANTS } from './server-requests.js';
-import { declaresTasks, readTaskCapabilities, TASKS_EXTENSION, writeTaskCapabilities } from './tasks.js';
+import {
+  declaresTasks,
+  readTaskCapabilities,
+  TASKS_EXTENSION,
+  writeTaskCapabilities,
+} from './tasks.js';
 
 /** The name of the Apps extension, in the capabilities of both sides. With it a host declares that it shows apps. */
 export const APPS_EXTENSION = 'io.modelcontextprotocol/ui';

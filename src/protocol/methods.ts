@@ -67,7 +67,11 @@ export const METHODS: readonly MethodRule[] = [
   request('resources/subscribe', SESSION_ERAS, SUBSCRIPTION),
   request('resources/unsubscribe', SESSION_ERAS, SUBSCRIPTION),
   request('prompts/list', ALL_ERAS, LIST),
-  request('prompts/get', ALL_ERAS, { subject: 'prompt', request: 'arguments', response: 'inspect' }),
+  request('prompts/get', ALL_ERAS, {
+    subject: 'prompt',
+    request: 'arguments',
+    response: 'inspect',
+  }),
   request('completion/complete', ALL_ERAS, {
     subject: 'reference',
     request: 'arguments',
@@ -100,7 +104,10 @@ export const METHODS: readonly MethodRule[] = [
   notification('notifications/resources/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/resources/updated', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/elicitation/complete', ELICITATION_ERAS, 'server', PROTOCOL_ONLY),
-  since(TASK_VERSIONS, notification('notifications/tasks/status', ELICITATION_ERAS, 'server', TASK)),
+  since(
+    TASK_VERSIONS,
+    notification('notifications/tasks/status', ELICITATION_ERAS, 'server', TASK),
+  ),
   notification('notifications/tasks', STATELESS_ERAS, 'server', TASK),
 ];
 
@@ -126,7 +133,9 @@ export const REFUSED_METHODS: readonly Pick<MethodRule, 'method' | 'from'>[] = [
   { method: 'notifications/tasks/status', from: 'client' },
 ];
 
-const DEFINED_METHODS: ReadonlySet<string> = new Set([...METHODS, ...REFUSED_METHODS].map(({ method }) => method));
+const DEFINED_METHODS: ReadonlySet<string> = new Set(
+  [...METHODS, ...REFUSED_METHODS].map(({ method }) => method),
+);
 
 const RULES: { readonly [era in Era]: { readonly [from in MethodRule['from']]: Rules } } = {
   '2024': { client: rulesOf('2024', 'client'), server: rulesOf('2024', 'server') },

@@ -37,7 +37,10 @@ type Mirroring = {
  * it, otherwise the other one if the upstream supports that. Before the first listing nothing is known, and
  * nothing is translated.
  */
-export function upstreamEraFor(client: '2025' | '2026', carried: SupportedVersions | undefined): '2025' | '2026' {
+export function upstreamEraFor(
+  client: '2025' | '2026',
+  carried: SupportedVersions | undefined,
+): '2025' | '2026' {
   if (carried === undefined) return client;
   const { sessions, stateless } = carried;
   if (client === '2025') return sessions.length === 0 && stateless.length > 0 ? '2026' : '2025';
@@ -48,7 +51,9 @@ export function upstreamEraFor(client: '2025' | '2026', carried: SupportedVersio
  * The versions that a client may use: for an era that the upstream does not support, those that the gateway
  * translates.
  */
-export function versionsOffered(carried: SupportedVersions | undefined): readonly string[] | undefined {
+export function versionsOffered(
+  carried: SupportedVersions | undefined,
+): readonly string[] | undefined {
   if (carried === undefined) return undefined;
   const { sessions, stateless } = carried;
   if (sessions.length + stateless.length === 0) return [];

@@ -88,7 +88,10 @@ export const DEFINED_TASK_MEMBERS = definedMembers([
 ]);
 
 /** True if the name of a member differs from a defined one only in case. Linear in the names. */
-export function hasMisspelledMember(object: JsonObject, { exact, folded }: DefinedMembers): boolean {
+export function hasMisspelledMember(
+  object: JsonObject,
+  { exact, folded }: DefinedMembers,
+): boolean {
   for (const name in object) {
     if (!exact.has(name) && folded.has(foldName(name))) return true;
   }

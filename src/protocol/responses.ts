@@ -87,7 +87,10 @@ function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
   return id !== undefined && id === expect.id;
 }
 
-function isExpectedNotification(method: string, { era, isListening = false }: Expectation): boolean {
+function isExpectedNotification(
+  method: string,
+  { era, isListening = false }: Expectation,
+): boolean {
   return era !== '2026' || isSubscriptionNotification(method) === isListening;
 }
 

@@ -55,7 +55,9 @@ export function readTasks(context: TaskContext, target: Target): TaskReading | P
   return { kind: 'read', target: { kind: 'task', tool: task?.tool }, mayDefer, task, edits };
 }
 
-function taskCapabilitiesOf({ classified }: Pick<TaskContext, 'classified'>): readonly TaskCapability[] {
+function taskCapabilitiesOf({
+  classified,
+}: Pick<TaskContext, 'classified'>): readonly TaskCapability[] {
   return classified.session?.tasks ?? [];
 }
 

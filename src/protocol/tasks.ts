@@ -138,7 +138,10 @@ function readState(value: JsonObject): TaskState | undefined {
 /** True for the result of a call, which can neither ask for input nor be deferred again. */
 function isComplete(result: JsonObject): boolean {
   const type = result['resultType'];
-  return (type === undefined || type === 'complete') && !hasMisspelledMember(result, DEFINED_RESULT_MEMBERS);
+  return (
+    (type === undefined || type === 'complete') &&
+    !hasMisspelledMember(result, DEFINED_RESULT_MEMBERS)
+  );
 }
 
 function isTtl(ttl: Json | undefined): ttl is number | null | undefined {

@@ -5,7 +5,10 @@
 type ResponseChanges = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
 
 /** A response with the given changes; everything else is delegated to the original. */
-export function amendResponse(response: UpstreamResponse, changes: ResponseChanges): UpstreamResponse {
+export function amendResponse(
+  response: UpstreamResponse,
+  changes: ResponseChanges,
+): UpstreamResponse {
   return {
     kind: 'answer',
     status: changes.status ?? response.status,

@@ -89,7 +89,13 @@ export function classify(
   if (repeated !== undefined) return repeated;
   const supported = input.supportedVersions ?? ALL_VERSIONS;
   if (isStateless) {
-    const checked = checkStateless(call, meta, headers, statelessVersionsOf(supported), errorContext);
+    const checked = checkStateless(
+      call,
+      meta,
+      headers,
+      statelessVersionsOf(supported),
+      errorContext,
+    );
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2026', version: checked.version, session: undefined };
   }

@@ -25,9 +25,9 @@ import type { Era, JsonObject, RequestId } from '../protocol/jsonrpc.js';
 import type { SupportedVersions } from '../protocol/negotiation.js';
 import type {
   ClientEnd,
+  DisconnectSignal,
   ForwardOutcome,
   Incoming,
-  DisconnectSignal,
   LegacySseOutcome,
   Outgoing,
   RoutedOutcome,

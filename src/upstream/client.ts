@@ -11,7 +11,7 @@ import type { Caller } from '../policy/principal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { HeaderPair } from '../protocol/headers.js';
 import { applyEdits } from '../protocol/json/json.js';
-import type { ForwardOutcome, DisconnectSignal, LegacySseOutcome } from '../protocol/transport.js';
+import type { DisconnectSignal, ForwardOutcome, LegacySseOutcome } from '../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import { awaitEndpoint } from './adapters/legacy-sse/endpoint-event.js';
 import type { TranslatedForm } from './adapters/message-translation.js';

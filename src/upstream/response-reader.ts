@@ -4,9 +4,9 @@
 
 import type { Dispatcher } from 'undici';
 import type {
+  DisconnectSignal,
   ForwardError,
   ForwardOutcome,
-  DisconnectSignal,
   UpstreamResponse,
 } from '../protocol/transport.js';
 import type { BufferReservation, ReservationOutcome } from './response-quota.js';

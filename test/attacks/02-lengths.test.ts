@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
-import { hasWholeAnswer, sendRaw, statelessParts } from '../support/wire-client.js';
+import { hasCompleteResponse, sendRaw, statelessParts } from '../support/wire-client.js';
 
 describe('a request whose length is not one number', () => {
   let rig: AttackRig;
@@ -27,7 +27,7 @@ describe('a request whose length is not one number', () => {
       '',
       '',
     ];
-    const reply = await sendRaw(rig.port, [head.join('\r\n') + body], hasWholeAnswer);
+    const reply = await sendRaw(rig.port, [head.join('\r\n') + body], hasCompleteResponse);
     return reply.status;
   }
 

@@ -9,7 +9,7 @@ import {
 } from '../support/attack-rig.js';
 import {
   callStateless,
-  hasWholeAnswer,
+  hasCompleteResponse,
   rawPost,
   sendRaw,
   statelessParts,
@@ -46,7 +46,7 @@ describe('a request with two credentials', () => {
           text,
         ),
       ],
-      hasWholeAnswer,
+      hasCompleteResponse,
     );
     expect(reply.status).toBe(401);
     const lines = reply.text.split('\r\n\r\n', 1)[0]?.split('\r\n').slice(1) ?? [];

@@ -9,7 +9,7 @@ import {
 } from '../support/attack-rig.js';
 import {
   callStateless,
-  hasWholeAnswer,
+  hasCompleteResponse,
   post,
   type RawReply,
   sendRaw,
@@ -42,7 +42,7 @@ describe('a request that lies about where it belongs', () => {
       '',
       text,
     ];
-    return sendRaw(rig.port, [head.join('\r\n')], hasWholeAnswer);
+    return sendRaw(rig.port, [head.join('\r\n')], hasCompleteResponse);
   }
 
   const own = (): string => `127.0.0.1:${rig.port}`;
@@ -149,7 +149,7 @@ describe('a request that lies about where it belongs', () => {
       '',
       '',
     ];
-    const reply = await sendRaw(rig.port, [head.join('\r\n')], hasWholeAnswer);
+    const reply = await sendRaw(rig.port, [head.join('\r\n')], hasCompleteResponse);
     expect([400, 401]).toContain(reply.status);
     expectNothingForwarded(rig);
   });

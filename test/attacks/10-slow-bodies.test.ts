@@ -4,7 +4,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { callStateless, hasWholeAnswer, rawPost, sendRaw } from '../support/wire-client.js';
+import { callStateless, hasCompleteResponse, rawPost, sendRaw } from '../support/wire-client.js';
 
 const CONCURRENCY = 4;
 
@@ -39,7 +39,7 @@ describe('bodies that are on their way for ever', () => {
     });
     await Promise.all(opened);
     // Behind them on the same listener: by its answer they have been read.
-    await sendRaw(rig.port, [rawPost('/nowhere', head([]), '')], hasWholeAnswer);
+    await sendRaw(rig.port, [rawPost('/nowhere', head([]), '')], hasCompleteResponse);
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.status).toBe(200);
   });
@@ -53,7 +53,7 @@ describe('bodies that are on their way for ever', () => {
     '[H-03] with the type %j get the refusal of the edge, and it is recorded',
     async (type, status) => {
       const lines = head([`content-type: ${type}`, 'content-length: 2']);
-      const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '{}')], hasWholeAnswer);
+      const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '{}')], hasCompleteResponse);
       expect(reply.status).toBe(status);
       expect(reply.text).not.toContain('FST_');
       expect(reply.text).toMatch(/\r\nsallyport-decision: /i);

@@ -11,7 +11,7 @@ import {
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {
   errorOf,
-  hasWholeAnswer,
+  hasCompleteResponse,
   post,
   rawPost,
   requestStateless,
@@ -107,7 +107,7 @@ describe('headers that mirror a body', () => {
             text,
           ),
         ],
-        hasWholeAnswer,
+        hasCompleteResponse,
       );
       expect(reply.status).toBe(400);
       expect(reply.text).toContain('-32020');

@@ -6,7 +6,7 @@ import { type AttackRig, expectNothingForwarded, startRig } from '../support/att
 import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
 import {
   callStateless,
-  hasWholeAnswer,
+  hasCompleteResponse,
   rawPost,
   sendRaw,
   statelessParts,
@@ -74,7 +74,7 @@ describe('[X-46, TOK-10] a good token in another spelling', () => {
         `Authorization: ${value}`,
         ...Object.entries(headers).map(([name, one]) => `${name}: ${one}`),
       ];
-      const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, text)], hasWholeAnswer);
+      const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, text)], hasCompleteResponse);
       expect(reply.status).toBe(200);
     }
   });

@@ -13,7 +13,7 @@ import {
 import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/proofs.js';
 import {
   type HeaderLines,
-  hasWholeAnswer,
+  hasCompleteResponse,
   post,
   type Reply,
   rawPost,
@@ -223,7 +223,7 @@ describe('[X-48] a token that is bound to a key', () => {
       ['x', one],
     ]) {
       const sent = rawPost(rig.path, [...lines, `DPoP: ${first}`, `dpop: ${second}`], TEXT);
-      const reply = await sendRaw(rig.port, [sent], hasWholeAnswer);
+      const reply = await sendRaw(rig.port, [sent], hasCompleteResponse);
       expect(reply.status).toBe(401);
     }
     expectNothingForwarded(rig);
@@ -290,9 +290,9 @@ describe('[X-48] a token that is bound to a key', () => {
     const reply = await dpop(proof);
     await linesOf(rig.gateway, reply.headers.get('sallyport-decision') ?? '', 1);
     const signature = proof.split('.')[2] ?? 'none';
-    const told = [rig.gateway.log(), JSON.stringify(await rig.gateway.audit()), reply.text];
-    told.push(await rig.gateway.metrics());
-    for (const text of told) {
+    const written = [rig.gateway.log(), JSON.stringify(await rig.gateway.audit()), reply.text];
+    written.push(await rig.gateway.metrics());
+    for (const text of written) {
       expect(text).not.toContain(signature);
       expect(text).not.toContain(token.split('.')[2]);
     }

@@ -75,7 +75,7 @@ async function openConnection(url: string) {
       return text.split('\r\n\r\n', 1)[0] ?? '';
     },
     /** The next answer in chunks, to its end. */
-    async whole(): Promise<string> {
+    async body(): Promise<string> {
       await expect.poll(() => text, { timeout: 10_000, interval: 10 }).toMatch(/\r\n0\r\n\r\n$/);
       return text;
     },
@@ -98,14 +98,14 @@ function callText(token: string): string {
 
 async function renew(clientCa: string, own = server): Promise<void> {
   await writeFilesBeside(gateway.folder, { tls: { ...own, clientCa } });
-  const faults = await gateway.reload();
-  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+  const diagnostics = await gateway.reload();
+  expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
 }
 
 it('[X-49, ACH-02] a connection that was busy all the time proves nothing to other authorities', async () => {
   const cnf = { 'x5t#S256': hash('sha256', client.der, 'base64url') };
   const call = callText(await gateway.token('target', { cnf }));
-  const { socket, write, head, whole } = await openConnection(gateway.url('target'));
+  const { socket, write, head, body } = await openConnection(gateway.url('target'));
 
   /** A call that is under way while the certificates change, so that its connection is never idle. */
   async function callDuring(change: () => Promise<void>): Promise<void> {
@@ -114,7 +114,7 @@ it('[X-49, ACH-02] a connection that was busy all the time proves nothing to oth
     write(call);
     await expect.poll(() => upstream.uses().length, { timeout: 5_000 }).toBe(1);
     await change();
-    expect(await whole()).toContain('done');
+    expect(await body()).toContain('done');
     upstream.forget();
   }
 

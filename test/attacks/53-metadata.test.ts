@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
-import { hasWholeAnswer, sendRaw } from '../support/wire-client.js';
+import { hasCompleteResponse, sendRaw } from '../support/wire-client.js';
 
 const MAPPED = 'api://target';
 
@@ -29,7 +29,7 @@ describe('the metadata of a resource', () => {
   ])('[X-53] is made without %s', async (name, value, status) => {
     const host = name === 'Host' ? [] : [`Host: 127.0.0.1:${rig.port}`];
     const request = [`GET ${PATH} HTTP/1.1`, ...host, `${name}: ${value}`, '', ''].join('\r\n');
-    const reply = await sendRaw(rig.port, [request], hasWholeAnswer);
+    const reply = await sendRaw(rig.port, [request], hasCompleteResponse);
     expect(reply.status).toBe(status);
     expect(reply.text).not.toContain('evil.example');
     if (status !== 200) return;

@@ -90,9 +90,11 @@ describe('a notice that a list changed', () => {
   it('[X-68] is told in words of our own', async () => {
     const session = await rig.openSession();
     const method = 'notifications/tools/list_changed';
-    const notice = { jsonrpc: '2.0', method, params: { _meta: { note: SSN } } };
+    const notification = { jsonrpc: '2.0', method, params: { _meta: { note: SSN } } };
     rig.upstream.obey(
-      onMethod('tools/call', (request) => stream([notice, resultFor(request, textResult('done'))])),
+      onMethod('tools/call', (request) =>
+        stream([notification, resultFor(request, textResult('done'))]),
+      ),
     );
     const reply = await session.call('read_record', { id: 'one' });
     expect(reply.messages[0]).toEqual({ jsonrpc: '2.0', method });

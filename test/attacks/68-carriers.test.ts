@@ -145,7 +145,7 @@ describe('a secret on its way to a client', () => {
           {
             jsonrpc: '2.0',
             method: 'notifications/message',
-            params: { level: 'info', logger: secret, data: { said: [secret], [secret]: 1 } },
+            params: { level: 'info', logger: secret, data: { written: [secret], [secret]: 1 } },
           },
           resultFor(request, textResult('done')),
         ]),

@@ -63,8 +63,8 @@ describe('text in base64', () => {
   });
 
   it('[X-68] is withheld where it cannot be written as it was', async () => {
-    const words = Buffer.from([0x93, 0xfa, 0x96, 0x7b]);
-    const bytes = Buffer.concat([words, Buffer.from(` ${makeGithubToken()}`)]);
+    const text = Buffer.from([0x93, 0xfa, 0x96, 0x7b]);
+    const bytes = Buffer.concat([text, Buffer.from(` ${makeGithubToken()}`)]);
     const block = blob('text/plain; charset=shift_jis')(bytes.toString('base64'));
     const reply = await callFor(block);
     expect(reply.text).not.toContain('"blob"');

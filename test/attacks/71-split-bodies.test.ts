@@ -49,7 +49,7 @@ describe('a body in pieces', () => {
     return args?.['id'] as string | undefined;
   }
 
-  function wholeBody(request: HostileRequest, kind: Cut['kind']): Buffer {
+  function completeBody(request: HostileRequest, kind: Cut['kind']): Buffer {
     const content = [{ type: 'text', text: textFor(secret) }];
     const result = JSON.stringify(resultFor(request, { content }))
       // Escapes as some writers make them, so that cuts fall within them too.
@@ -65,7 +65,7 @@ describe('a body in pieces', () => {
 
   function cutAnswer(request: HostileRequest): Act {
     const { kind, at } = JSON.parse(argumentOf(request) ?? '') as Cut;
-    const bytes = wholeBody(request, kind);
+    const bytes = completeBody(request, kind);
     const edges = at === 'everywhere' ? bytes.keys() : at.map((one) => one % bytes.byteLength);
     const sorted = [...new Set([0, ...edges])].sort((one, other) => one - other);
     const chunks = sorted.map((edge, index) => bytes.subarray(edge, sorted[index + 1]));
@@ -94,7 +94,7 @@ describe('a body in pieces', () => {
   }
 
   function lengthOf(kind: Cut['kind']): number {
-    return wholeBody({ id: 1 } as HostileRequest, kind).byteLength;
+    return completeBody({ id: 1 } as HostileRequest, kind).byteLength;
   }
 
   const variants = (['2025', '2026'] as const).flatMap((era) =>
@@ -104,24 +104,24 @@ describe('a body in pieces', () => {
   it.each(variants)(
     '[X-71] is answered as a whole: $kind in $era, whole',
     async ({ era, kind }) => {
-      const whole = await call(era, { kind, at: [] });
-      expect(whole.status).toBe(200);
-      expect(whole.type).toContain(kind === 'json' ? JSON_TYPE : SSE_TYPE);
-      expect(whole.text).toContain('[redacted:');
-      expect(whole.text).toContain('(removed image, x)');
-      expect(whole.text).not.toContain(secret);
+      const unsplit = await call(era, { kind, at: [] });
+      expect(unsplit.status).toBe(200);
+      expect(unsplit.type).toContain(kind === 'json' ? JSON_TYPE : SSE_TYPE);
+      expect(unsplit.text).toContain('[redacted:');
+      expect(unsplit.text).toContain('(removed image, x)');
+      expect(unsplit.text).not.toContain(secret);
     },
   );
 
   it.each(variants)(
     '[X-71] is answered alike cut in two at any byte: $kind in $era',
     async ({ era, kind }) => {
-      const whole = await call(era, { kind, at: [] });
+      const unsplit = await call(era, { kind, at: [] });
       const length = lengthOf(kind);
       expect(length).toBeGreaterThan(200);
       await inParallel(length - 1, async (index) => {
         const outcome = await call(era, { kind, at: [index + 1] });
-        expect(outcome, `cut at ${index + 1}`).toEqual(whole);
+        expect(outcome, `cut at ${index + 1}`).toEqual(unsplit);
       });
     },
   );
@@ -129,18 +129,18 @@ describe('a body in pieces', () => {
   it.each(variants)(
     '[X-71] is answered alike byte by byte: $kind in $era',
     async ({ era, kind }) => {
-      const whole = await call(era, { kind, at: [] });
-      expect(await call(era, { kind, at: 'everywhere' })).toEqual(whole);
+      const unsplit = await call(era, { kind, at: [] });
+      expect(await call(era, { kind, at: 'everywhere' })).toEqual(unsplit);
     },
   );
 
   it.each(variants)(
     '[X-71] is answered alike in any pieces: $kind in $era',
     async ({ era, kind }) => {
-      const whole = await call(era, { kind, at: [] });
+      const unsplit = await call(era, { kind, at: [] });
       await fc.assert(
         fc.asyncProperty(fc.array(fc.nat(lengthOf(kind) - 1), { maxLength: 12 }), async (at) => {
-          expect(await call(era, { kind, at })).toEqual(whole);
+          expect(await call(era, { kind, at })).toEqual(unsplit);
         }),
         { numRuns: 60 },
       );
@@ -197,11 +197,11 @@ describe('a body in pieces', () => {
 
   it('[X-71] reaches the upstream as it was sent, cut at any byte', async () => {
     const body = requestBody('naïve 漢字 😀 "quoted"');
-    const whole = await postInPieces(body, []);
-    expect(whole).toMatchObject({ status: 200 });
+    const unsplit = await postInPieces(body, []);
+    expect(unsplit).toMatchObject({ status: 200 });
     rig.upstream.forget();
     await inParallel(body.byteLength - 1, async (index) => {
-      expect(await postInPieces(body, [index + 1]), `cut at ${index + 1}`).toEqual(whole);
+      expect(await postInPieces(body, [index + 1]), `cut at ${index + 1}`).toEqual(unsplit);
     });
     const seen = rig.upstream.uses().map((request) => request.body);
     expect(seen).toHaveLength(body.byteLength - 1);
@@ -211,11 +211,11 @@ describe('a body in pieces', () => {
   it('[X-71] is refused alike, cut at any byte', async () => {
     const text = requestBody('safe').toString('utf8');
     const body = Buffer.from(text.replace('"id":"safe"', '"id":"safe","\\u0069d":"evil"'));
-    const whole = withoutDecision(await postInPieces(body, []));
-    expect(whole).toMatchObject({ status: 400 });
+    const unsplit = withoutDecision(await postInPieces(body, []));
+    expect(unsplit).toMatchObject({ status: 400 });
     rig.upstream.forget();
     await inParallel(body.byteLength - 1, async (index) => {
-      expect(withoutDecision(await postInPieces(body, [index + 1]))).toEqual(whole);
+      expect(withoutDecision(await postInPieces(body, [index + 1]))).toEqual(unsplit);
     });
     expect(rig.upstream.uses()).toEqual([]);
   });

@@ -111,8 +111,8 @@ describe('a secret in an event stream', () => {
     const secret = makeGithubToken();
     rig.upstream.obey(
       onMethod('tools/call', (request) => {
-        const whole = sseEvent(resultFor(request, textResult(secret)));
-        return { ...splitStream(whole.slice(0, -2), [40]), ending: 'destroy' };
+        const event = sseEvent(resultFor(request, textResult(secret)));
+        return { ...splitStream(event.slice(0, -2), [40]), ending: 'destroy' };
       }),
     );
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });

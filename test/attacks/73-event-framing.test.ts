@@ -82,8 +82,8 @@ describe('an event stream', () => {
     const waits = ['0', '999', '1000', '5000', '999', '00'];
     const lines = waits.map((wait) => `retry: ${wait}\n\n`).join('');
     const reply = await streamed((own) => [`${lines}data: ${own}\n\n`]);
-    const told = [...reply.text.matchAll(/^retry: (.*)$/gm)].map(([, wait]) => wait);
-    expect(told).toEqual(['1000', '1000', '1000', '5000', '1000', '1000']);
+    const receivedWaits = [...reply.text.matchAll(/^retry: (.*)$/gm)].map(([, wait]) => wait);
+    expect(receivedWaits).toEqual(['1000', '1000', '1000', '5000', '1000', '1000']);
     expect(reply.message?.['result']).toMatchObject({ content: [{ text: 'answered' }] });
   });
 

@@ -8,7 +8,7 @@ import { inspectMessage } from '../../src/inspection/responses.js';
 import { findRemains } from '../../src/inspection/second-pass.js';
 import { writeShape } from '../support/active-shapes.js';
 import { GLUES, tryDocuments } from '../support/active-trial.js';
-import { faultsOfText } from '../support/markdown-renderers.js';
+import { effectsOfText } from '../support/markdown-renderers.js';
 import { profile, textResult } from '../unit/inspection/samples.js';
 
 const IMAGE = '![a](https://e.example/p.png)';
@@ -121,12 +121,12 @@ function remainsOf(texts: readonly string[]): readonly string[] {
 
 describe('active content', () => {
   it.each(SAMPLES)('[X-70] is made inert and not withheld: %s', (_what, ...texts) => {
-    const before = GLUES.flatMap((glue) => faultsOfText(texts.join(glue)));
+    const before = GLUES.flatMap((glue) => effectsOfText(texts.join(glue)));
     expect(before).not.toEqual([]);
     const left = passed(texts);
     expect(left).toHaveLength(texts.length);
-    for (const glue of GLUES) expect(faultsOfText(left.join(glue))).toEqual([]);
-    for (const text of left) expect(faultsOfText(text)).toEqual([]);
+    for (const glue of GLUES) expect(effectsOfText(left.join(glue))).toEqual([]);
+    for (const text of left) expect(effectsOfText(text)).toEqual([]);
   });
 
   it.each(SAMPLES)('[I-30] is seen by the second check alone: %s', (_what, ...texts) => {
@@ -154,7 +154,7 @@ describe('active content', () => {
     ['brackets in spans', `Use \`]\`, \`x[0](1)\` and \`${IMAGE}\`.`],
     ['a span with a backtick', `Use \`\` a \` ${IMAGE} \`\` in it.`],
   ])('[I-12] code to every renderer passes byte for byte, without a finding: %s', (_what, text) => {
-    expect(faultsOfText(text)).toEqual([]);
+    expect(effectsOfText(text)).toEqual([]);
     const outcome = inspectMessage({ ...textResult(text), profile });
     expect(outcome).toMatchObject({ kind: 'clean', findings: [] });
   });
@@ -185,16 +185,16 @@ describe('active content', () => {
     const trial = tryDocuments(seed, documents, documents > 20_000 ? 'each' : 'in-turn');
     // Said in any case: what is found must be found again.
     console.info(
-      `active content: seed ${seed}, ${JSON.stringify({ ...trial, faults: trial.faults.length })}`,
+      `active content: seed ${seed}, ${JSON.stringify({ ...trial, failures: trial.failures.length })}`,
     );
-    expect(trial.faults).toEqual([]);
+    expect(trial.failures).toEqual([]);
     expect(trial.passed).toBeGreaterThan(documents / 20);
     expect(trial.withheld).toBeLessThan(documents / 20);
   }, 7_200_000);
 
   it('[X-70, I-13] nothing in documents of the shapes that were once let pass does either', () => {
     const trial = tryDocuments(1, 2000, 'in-turn', writeShape);
-    expect(trial.faults).toEqual([]);
+    expect(trial.failures).toEqual([]);
     expect(trial.withheld).toBeLessThan(trial.documents / 20);
   });
 });

@@ -4,7 +4,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { body, jsonBody, progressThenResult, resultFor, stream } from '../support/hostile-acts.js';
 import {
   type Act,
@@ -15,6 +14,7 @@ import {
 import { openRawSession } from '../support/raw-mcp.js';
 import { makeSecret } from '../support/secret.js';
 import { makeSecretFiles, type SecretFiles } from '../support/secret-files.js';
+import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/server-requests.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import { startTokenServer, type TokenServer } from '../support/token-server.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
@@ -23,7 +23,7 @@ import { callStateless, requestStateless } from '../support/wire-client.js';
 const OFF =
   'inspection: {profiles: {open: {request: {secrets: off}, result: {secrets: off, pii: {action: off}, activeContent: off, invisible: off, injection: off}}}}\n';
 
-const NAMES = ['static', 'words', 'basic', 'client', 'exchange'] as const;
+const NAMES = ['static', 'phrase', 'basic', 'client', 'exchange'] as const;
 type Name = (typeof NAMES)[number];
 
 let upstream: HostileUpstream;
@@ -34,7 +34,7 @@ let gateway: RunningGateway;
 const configured: { [name in Name]: string[] } = {
   static: [makeSecret()],
   // Nothing about it looks random.
-  words: ['open-the-gate-please'],
+  phrase: ['open-the-gate-please'],
   basic: [`robot-${makeSecret()}`],
   client: [makeSecret()],
   exchange: [makeSecret()],
@@ -44,7 +44,7 @@ beforeAll(async () => {
   upstream = await startHostileUpstream();
   server = await startTokenServer();
   files = await makeSecretFiles();
-  const [token = '', words = '', password = '', client = '', exchanger = ''] = NAMES.map(
+  const [token = '', phrase = '', password = '', client = '', exchanger = ''] = NAMES.map(
     (name) => configured[name][0],
   );
   const pair = Buffer.from(`robot:${password}`).toString('base64');
@@ -56,7 +56,7 @@ beforeAll(async () => {
   const own = await fixed('own', 'X-Own', makeSecret());
   const credentials: { readonly [name in Name]: string } = {
     static: await fixed('static', 'Authorization', `Bearer ${token}`),
-    words: await fixed('words', 'X-Key', words),
+    phrase: await fixed('phrase', 'X-Key', phrase),
     basic: await fixed('basic', 'Authorization', `Basic ${pair}`),
     client: await issued('client-credentials', 'client', client),
     exchange: await issued('token-exchange', 'exchange', exchanger),
@@ -119,79 +119,79 @@ function spelt(request: HostileRequest, name: Name): readonly string[] {
 
 const read = { id: 'one' };
 
-type Echo = (request: HostileRequest, told: readonly string[]) => Act;
+type Echo = (request: HostileRequest, forms: readonly string[]) => Act;
 
 const ECHOES: readonly (readonly [where: string, echo: Echo])[] = [
   [
     'a text',
-    (request, told) =>
-      jsonBody(resultFor(request, { content: [{ type: 'text', text: told.join(' and ') }] })),
+    (request, forms) =>
+      jsonBody(resultFor(request, { content: [{ type: 'text', text: forms.join(' and ') }] })),
   ],
   [
     'an error',
-    (request, told) =>
+    (request, forms) =>
       jsonBody({
         jsonrpc: '2.0',
         id: request.id ?? 0,
-        error: { code: -32000, message: told.join(' '), data: { headers: told } },
+        error: { code: -32000, message: forms.join(' '), data: { headers: forms } },
       } as JsonObject),
   ],
   [
     'an error of HTTP',
-    (request, told) =>
+    (request, forms) =>
       jsonBody(
         {
           jsonrpc: '2.0',
           id: request.id ?? 0,
-          error: { code: -32603, message: told.join(' ') },
+          error: { code: -32603, message: forms.join(' ') },
         } as JsonObject,
         500,
       ),
   ],
   [
     'structured content, names too',
-    (request, told) =>
+    (request, forms) =>
       jsonBody(
         resultFor(request, {
           content: [],
           structuredContent: Object.fromEntries(
             // Names that differ in their case alone are no valid message.
-            told.filter((one) => one !== one.toUpperCase()).map((one, at) => [one, [at, one]]),
+            forms.filter((one) => one !== one.toUpperCase()).map((one, at) => [one, [at, one]]),
           ),
         }),
       ),
   ],
   [
     'a cursor and metadata',
-    (request, told) =>
+    (request, forms) =>
       jsonBody(
         resultFor(request, {
           content: [],
-          nextCursor: told.join(),
-          _meta: { 'com.example/a': told.join() },
+          nextCursor: forms.join(),
+          _meta: { 'com.example/a': forms.join() },
         }),
       ),
   ],
-  ['a notification', (request, told) => progressThenResult(request, told)],
+  ['a notification', (request, forms) => progressThenResult(request, forms)],
   [
     'a log message in a stream',
-    (request, told) =>
+    (request, forms) =>
       stream([
         {
           jsonrpc: '2.0',
           method: 'notifications/message',
-          params: { level: 'info', data: { told } },
+          params: { level: 'info', data: { forms } },
         } as JsonObject,
         resultFor(request, { content: [] }),
       ]),
   ],
   [
     'a long text, beside the event loop',
-    (request, told) =>
+    (request, forms) =>
       body(
         JSON.stringify(
           resultFor(request, {
-            content: [{ type: 'text', text: `${'quiet words '.repeat(8000)}${told.join(' ')}` }],
+            content: [{ type: 'text', text: `${'quiet words '.repeat(8000)}${forms.join(' ')}` }],
           }),
         ),
       ),
@@ -199,9 +199,9 @@ const ECHOES: readonly (readonly [where: string, echo: Echo])[] = [
 ];
 
 /** Nothing of what was shown or configured stands in what the gateway wrote. */
-async function expectNothingWritten(told: readonly string[]): Promise<void> {
+async function expectNothingWritten(forms: readonly string[]): Promise<void> {
   for (const text of [gateway.log(), JSON.stringify(await gateway.audit())]) {
-    expect(told.filter((one) => text.includes(one))).toEqual([]);
+    expect(forms.filter((one) => text.includes(one))).toEqual([]);
   }
 }
 
@@ -212,32 +212,32 @@ describe.each(NAMES)('an upstream with %s credentials', (name) => {
     const access = await accessTo(name);
     const all: string[] = [];
     for (const [where, echo] of ECHOES) {
-      let told: readonly string[] = [];
+      let forms: readonly string[] = [];
       upstream.obey((request) => {
         if (request.method !== 'tools/call') return undefined;
-        told = spelt(request, name);
-        return echo(request, told);
+        forms = spelt(request, name);
+        return echo(request, forms);
       });
       const { text } = await callStateless(access, 'read_record', read, META);
-      expect([where, told.length > SPELLINGS.length]).toEqual([where, true]);
-      expect([where, told.filter((one) => text.includes(one))]).toEqual([where, []]);
+      expect([where, forms.length > SPELLINGS.length]).toEqual([where, true]);
+      expect([where, forms.filter((one) => text.includes(one))]).toEqual([where, []]);
       expect([where, text]).toEqual([where, expect.stringContaining('upstream-credential')]);
-      all.push(...told);
+      all.push(...forms);
     }
     await expectNothingWritten(all);
   });
 
   it('[CRD-14] gives them back in a list, and no caller reads them', async () => {
     const access = await accessTo(name);
-    let told: readonly string[] = [];
+    let forms: readonly string[] = [];
     upstream.obey((request) => {
       if (request.method !== 'resources/list') return undefined;
-      told = spelt(request, name);
-      const resources = told.map((title, at) => ({ uri: `file:///${at}`, name: `r${at}`, title }));
+      forms = spelt(request, name);
+      const resources = forms.map((title, at) => ({ uri: `file:///${at}`, name: `r${at}`, title }));
       return jsonBody(resultFor(request, { resources }));
     });
     const { text } = await requestStateless(access, 'resources/list');
-    expect(told.filter((one) => text.includes(one))).toEqual([]);
+    expect(forms.filter((one) => text.includes(one))).toEqual([]);
     expect(text).toContain('upstream-credential');
   });
 });
@@ -262,18 +262,18 @@ describe("the gateway's credentials", () => {
   it('[CRD-14] stand in no question of a server', async () => {
     const { url, token } = await accessTo('static');
     const session = await openRawSession(url, { token, capabilities: ALL_QUESTIONS });
-    let told: readonly string[] = [];
+    let forms: readonly string[] = [];
     upstream.obey((request) => {
       if (request.method !== 'tools/call') return undefined;
-      told = spelt(request, 'static');
+      forms = spelt(request, 'static');
       const requestedSchema = { type: 'object', properties: { a: { type: 'string' } } };
-      const params = { message: told.join(' '), requestedSchema };
+      const params = { message: forms.join(' '), requestedSchema };
       return askThenAnswer(request, [{ id: 'q', method: 'elicitation/create', params }], 5);
     });
     const asked = await session.ask(9, 'tools/call', { name: 'read_record', arguments: read });
     const text = JSON.stringify(asked.messages);
     expect(asked.messages[0]).toMatchObject({ method: 'elicitation/create' });
-    expect(told.filter((each) => text.includes(each))).toEqual([]);
+    expect(forms.filter((each) => text.includes(each))).toEqual([]);
     expect(text).toContain('[redacted:upstream-credential]');
   });
 });

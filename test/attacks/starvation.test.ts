@@ -105,7 +105,7 @@ describe('a server that sends too much', () => {
   });
 
   it('[PRF-12] on a stream of its own is cut off by the minute, and on record as such', async () => {
-    const notice = sseEvent({
+    const notification = sseEvent({
       jsonrpc: '2.0',
       method: 'notifications/message',
       params: { level: 'info', data: TEXT },
@@ -115,7 +115,7 @@ describe('a server that sends too much', () => {
         ? {
             kind: 'chunks',
             contentType: 'text/event-stream',
-            chunks: Array.from({ length: 40 }, () => notice),
+            chunks: Array.from({ length: 40 }, () => notification),
             ending: 'hold',
           }
         : undefined,

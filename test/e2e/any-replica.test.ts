@@ -8,17 +8,22 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
-import { CITIES, startAskingServer } from '../support/asking-server.js';
 import {
   type Act,
   type HostileUpstream,
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
+import { CITIES, startInputRequiredServer } from '../support/input-required-server.js';
 import { writeOpenPolicy } from '../support/open-policy.js';
 import { PATIENT } from '../support/patience.js';
 import { connectSdkV2 } from '../support/sdk-clients.js';
 import type { SdkV2Server } from '../support/sdk-v2-server.js';
+import {
+  ALL_QUESTIONS,
+  askThenAnswer,
+  FORM_QUESTION,
+  grantQuestions,
+} from '../support/server-requests.js';
 import {
   askInStream,
   messagesOf,
@@ -49,7 +54,7 @@ let gateways: TwoGateways;
 const waits: string[] = [];
 
 beforeAll(async () => {
-  server = await startAskingServer(waits);
+  server = await startInputRequiredServer(waits);
   old = await startHostileUpstream();
   old.obey(sessionsOnly);
   gateways = await startTwoGateways({
@@ -134,10 +139,12 @@ describe('a session without an upstream session, at another replica than its own
       expect((await client.listTools()).tools.length).toBeGreaterThan(5);
       const sum = await client.callTool({ name: 'add', arguments: { a: turn, b: 3 } });
       expect(sum.structuredContent).toEqual({ sum: turn + 3 });
-      const told: unknown[] = [];
+      const received: unknown[] = [];
       const slow = { name: 'slow', arguments: { steps: 2 } };
-      await client.callTool(slow, undefined, { onprogress: ({ message }) => told.push(message) });
-      expect(told).toEqual(['step 1', 'step 2']);
+      await client.callTool(slow, undefined, {
+        onprogress: ({ message }) => received.push(message),
+      });
+      expect(received).toEqual(['step 1', 'step 2']);
       expect((await client.readResource({ uri: 'memo://readme' })).contents).toHaveLength(1);
     }
     expect(turns).toBeGreaterThan(14);
@@ -209,20 +216,20 @@ async function connectAsked(
   generation: 'v1' | 'v2',
   { url, token = '' }: Access,
   through: typeof fetch,
-  tell: (fault: string) => void,
+  report: (error: string) => void,
 ) {
   if (generation === 'v2') {
     const capabilities = { elicitation: { form: {} } };
     const access = { token, fetch: through };
     const { client } = await connectSdkV2(url, '2025', access, { capabilities });
     client.setRequestHandler('elicitation/create', () => ACCEPTED);
-    client.onerror = ({ message }) => tell(message);
+    client.onerror = ({ message }) => report(message);
     return client;
   }
   const options = { capabilities: { elicitation: {} } };
   const client = new Client({ name: 'asked', version: '1.0.0' }, options);
   client.setRequestHandler(ElicitRequestSchema, () => ACCEPTED);
-  client.onerror = ({ message }) => tell(message);
+  client.onerror = ({ message }) => report(message);
   const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: through });
   await client.connect(transport as Transport);
   return client;
@@ -244,19 +251,19 @@ describe('an official client of sessions whose answer reached a replica that did
         if (isAnswer) statuses.push(reply.status);
         return reply;
       };
-      const faults: string[] = [];
-      const client = await connectAsked(generation, here, answersElsewhere, (fault) =>
-        faults.push(fault),
+      const errors: string[] = [];
+      const client = await connectAsked(generation, here, answersElsewhere, (error) =>
+        errors.push(error),
       );
-      const asking = { name: 'greet_someone', arguments: {} };
+      const greeting = { name: 'greet_someone', arguments: {} };
       const timeout = { timeout: 1_000 };
       const call =
         client instanceof Client
-          ? client.callTool(asking, undefined, timeout)
-          : client.callTool(asking, timeout);
+          ? client.callTool(greeting, undefined, timeout)
+          : client.callTool(greeting, timeout);
       await expect(call).rejects.toThrow(/timed out/iu);
       expect(statuses).toEqual([409]);
-      expect(faults.join()).toMatch(/409|at another replica/u);
+      expect(errors.join()).toMatch(/409|at another replica/u);
       await client.ping();
       expect(await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })).toMatchObject({
         structuredContent: { sum: 3 },
@@ -275,14 +282,14 @@ describe('a call that was given up while its server waits for an answer', () => 
     const params = { name: 'greet_someone', arguments: {} };
     const call = await askInStream(here, session, { id: 9, method: 'tools/call', params });
     await expect.poll(() => messagesOf(call).length, PATIENT).toBe(1);
-    const notice = {
+    const notification = {
       jsonrpc: '2.0',
       method: 'notifications/cancelled',
       params: { requestId: 9 },
     };
     const headers = { ...sessionHeaders(session), authorization: `Bearer ${here.token}` };
     if (isEnd) await fetch(here.url, { method: 'DELETE', headers });
-    else await post(here, JSON.stringify(notice), sessionHeaders(session));
+    else await post(here, JSON.stringify(notification), sessionHeaders(session));
     await expect.poll(() => call.isOver(), { timeout: 5_000, interval: 20 }).toBe(true);
   });
 });

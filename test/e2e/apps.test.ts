@@ -22,12 +22,12 @@ const SHOWN = {
 };
 const PLAIN = { title: 'Clock', description: 'Tells the time.' };
 const DRAWN = { content: [{ type: 'text' as const, text: 'drawn' }] };
-const TOLD = { content: [{ type: 'text' as const, text: 'told' }] };
+const PLAIN_RESULT = { content: [{ type: 'text' as const, text: 'told' }] };
 const CONTENTS = { contents: APP_CONTENTS.map((one) => ({ ...one })) as never };
 
 /** Registers what a client that declared this is offered. */
 function offer(server: ServerV1, isShown: boolean): void {
-  server.registerTool('clock', isShown ? SHOWN : PLAIN, () => (isShown ? DRAWN : TOLD));
+  server.registerTool('clock', isShown ? SHOWN : PLAIN, () => (isShown ? DRAWN : PLAIN_RESULT));
   if (isShown) server.registerResource('view', APP_URI, { mimeType: APP_TYPE }, () => CONTENTS);
 }
 
@@ -36,7 +36,7 @@ async function startSessionServer(): Promise<{ readonly url: string; close(): Pr
   const transports = new Map<string, StreamableHTTPServerTransport>();
   async function open(): Promise<StreamableHTTPServerTransport> {
     const server = new ServerV1({ name: 'apps-v1', version: '1.0.0' });
-    server.registerTool('always', { description: 'There for everyone.' }, () => TOLD);
+    server.registerTool('always', { description: 'There for everyone.' }, () => PLAIN_RESULT);
     server.registerResource('always', 'memo://always', {}, () => ({ contents: [] }));
     server.server.oninitialized = () => {
       const declared = server.server.getClientCapabilities()?.extensions ?? {};
@@ -69,7 +69,7 @@ function offerStateless(server: ServerV2, body: string): void {
   const isShown = body.includes(APPS);
   const inputSchema = fromJsonSchema({ type: 'object' } as never);
   server.registerTool('clock', { ...(isShown ? SHOWN : PLAIN), inputSchema }, () =>
-    isShown ? DRAWN : TOLD,
+    isShown ? DRAWN : PLAIN_RESULT,
   );
   if (isShown) server.registerResource('view', APP_URI, { mimeType: APP_TYPE }, () => CONTENTS);
 }
@@ -112,7 +112,7 @@ describe.each(['2025', '2026'] as const)('a host of %s', (era) => {
     const plain = (await other.client.listTools()).tools.find((tool) => tool.name === 'clock');
     expect(plain).toMatchObject(PLAIN);
     expect((await other.client.callTool({ name: 'clock', arguments: {} })).content).toEqual(
-      TOLD.content,
+      PLAIN_RESULT.content,
     );
     await expect(other.client.readResource({ uri: APP_URI })).rejects.toThrow();
     await other.close();

@@ -6,11 +6,11 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { grantQuestions } from '../support/asking.js';
 import { type Everything, startEverything } from '../support/everything.js';
 import { PATIENT } from '../support/patience.js';
 import { connectSdkV2, createTransportV1 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
+import { grantQuestions } from '../support/server-requests.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
@@ -67,8 +67,8 @@ describe('before a server of HTTP+SSE', () => {
     const client = await connectV1(createTransportV1(gateway.url('old'), { token }) as Transport);
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toContain('echo');
-    const said = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
-    expect(textOf(said)).toBe('Grüße');
+    const result = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
+    expect(textOf(result)).toBe('Grüße');
     const steps: number[] = [];
     await client.callTool({ name: 'steps', arguments: {} }, undefined, {
       onprogress: ({ progress }) => void steps.push(progress),
@@ -103,8 +103,8 @@ describe('before a server of HTTP+SSE', () => {
     }));
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toContain('echo');
-    const said = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
-    expect(textOf(said)).toBe('Grüße');
+    const result = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
+    expect(textOf(result)).toBe('Grüße');
     const steps: number[] = [];
     const onprogress = ({ progress }: { progress: number }): void => void steps.push(progress);
     await client.callTool({ name: 'steps', arguments: {} }, { onprogress });
@@ -119,8 +119,8 @@ describe('a client of HTTP+SSE', () => {
     const client = await connectOld('everything');
     const { tools } = await client.listTools();
     expect(tools.length).toBeGreaterThan(3);
-    const said = await client.callTool({ name: 'echo', arguments: { message: 'Grüße' } });
-    expect(textOf(said)).toContain('Grüße');
+    const result = await client.callTool({ name: 'echo', arguments: { message: 'Grüße' } });
+    expect(textOf(result)).toContain('Grüße');
     const { resources } = await client.listResources();
     const [resource] = resources;
     expect((await client.readResource({ uri: resource?.uri ?? '' })).contents).toHaveLength(1);
@@ -142,8 +142,8 @@ describe('a client of HTTP+SSE', () => {
 
   it('[LEG-01] uses a stateless server: tools, resources, prompts', async () => {
     const client = await connectOld('modern');
-    const said = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
-    expect(textOf(said)).toBe('Grüße');
+    const result = await client.callTool({ name: 'echo', arguments: { text: 'Grüße' } });
+    expect(textOf(result)).toBe('Grüße');
     const slow = await client.callTool({ name: 'slow', arguments: { steps: 3 } });
     expect(textOf(slow)).toBe('done after 3');
     const read = await client.readResource({ uri: 'memo://readme' });

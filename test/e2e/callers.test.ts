@@ -138,9 +138,9 @@ describe('many calls at once', () => {
     const [alice, bob] = [await openAs('alice', era), await openAs('bob', era)];
     const calls = Array.from({ length: PARALLEL_CALLS }, async (_, index) => {
       const { client } = index % 2 === 0 ? alice : bob;
-      const said = `number ${index}`;
-      const result = await client.callTool({ name: 'echo', arguments: { text: said } });
-      expect(result.content).toEqual([{ type: 'text', text: said }]);
+      const sent = `number ${index}`;
+      const result = await client.callTool({ name: 'echo', arguments: { text: sent } });
+      expect(result.content).toEqual([{ type: 'text', text: sent }]);
     });
     await Promise.all(calls);
     await alice.close();

@@ -272,12 +272,12 @@ describe('serve', () => {
   it('[E-34] leaves an audit that verifies, and does not once a line is gone', async () => {
     const verify = (...more: string[]) =>
       runSallyport(['audit', 'verify', files.auditFile, ...more], { cwd: folder });
-    const whole = await verify();
-    expect(whole.stdout).toMatch(
+    const verdict = await verify();
+    expect(verdict.stdout).toMatch(
       /^unsigned: 0 lines.*\nwhole: \d+ lines, \d+ signed checkpoints, head /,
     );
-    expect(whole.stderr).toContain('note:');
-    expect(whole.code).toBe(0);
+    expect(verdict.stderr).toContain('note:');
+    expect(verdict.code).toBe(0);
     const lines = (await readFile(files.auditFile, 'utf8')).split('\n');
     const types = new Set(
       lines.filter((line) => line !== '').map((line) => JSON.parse(line).type as string),

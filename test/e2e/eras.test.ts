@@ -64,11 +64,13 @@ describe('a stateless client before an upstream of sessions', () => {
       '2026',
       await tokenFor('sessions'),
     );
-    const told: number[] = [];
+    const received: number[] = [];
     const call = { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 3 } };
-    const done = await client.callTool(call, { onprogress: ({ progress }) => told.push(progress) });
+    const done = await client.callTool(call, {
+      onprogress: ({ progress }) => received.push(progress),
+    });
     expect(JSON.stringify(done.content)).toContain('completed');
-    expect(told).toEqual([1, 2, 3]);
+    expect(received).toEqual([1, 2, 3]);
     await close();
   });
 });
@@ -96,12 +98,12 @@ describe('a client of sessions before a stateless upstream', () => {
 
   it('[E-17] hears the progress of its own call', async () => {
     const { client, close } = await connectSdkV1(gateway.url('modern'), await tokenFor('modern'));
-    const told: (string | undefined)[] = [];
+    const received: (string | undefined)[] = [];
     const slow = await client.callTool({ name: 'slow', arguments: { steps: 3 } }, undefined, {
-      onprogress: ({ message }) => told.push(message),
+      onprogress: ({ message }) => received.push(message),
     });
     expect(JSON.stringify(slow.content)).toContain('done after 3');
-    expect(told).toEqual(['step 1', 'step 2', 'step 3']);
+    expect(received).toEqual(['step 1', 'step 2', 'step 3']);
     await close();
   });
 });
@@ -130,8 +132,8 @@ describe('a session of an older or unknown revision', () => {
       // The first revision knows no such header.
       ...(given === '2025-03-26' ? {} : { 'mcp-protocol-version': given }),
     };
-    const told = { jsonrpc: '2.0', method: 'notifications/initialized' };
-    expect((await postRaw(url, told, { token, headers })).status).toBe(202);
+    const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    expect((await postRaw(url, notification, { token, headers })).status).toBe(202);
     const call = {
       jsonrpc: '2.0',
       id: 2,

@@ -184,8 +184,8 @@ describe('bytes', () => {
 
   it('[E-26] around a redaction stay as they came', async () => {
     const card = withCheckDigit('411111111111111');
-    const write = (said: string): string =>
-      `{"jsonrpc":"2.0","id":9,"result":{${odd},"content":[{"type":"text","text":"Paid with ${said}, thanks."}]`;
+    const write = (payment: string): string =>
+      `{"jsonrpc":"2.0","id":9,"result":{${odd},"content":[{"type":"text","text":"Paid with ${payment}, thanks."}]`;
     const seen = await askFor(`${write(card)}}}`);
     expect(seen).not.toContain(card);
     expect(seen).toContain(odd);

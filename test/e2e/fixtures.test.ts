@@ -72,11 +72,11 @@ describe('SDK v2 server', () => {
   it('[D-02] tells progress and mirrors a parameter in era 2026', async () => {
     const { client, close } = await connectSdkV2(server.url, '2026');
     await client.listTools();
-    const told: number[] = [];
-    const options = { onprogress: (step: { progress: number }) => told.push(step.progress) };
+    const received: number[] = [];
+    const options = { onprogress: (step: { progress: number }) => received.push(step.progress) };
     const slow = await client.callTool({ name: 'slow', arguments: { steps: 3 } }, options);
     expect(firstText(slow)).toBe('done after 3');
-    expect(told).toEqual([1, 2, 3]);
+    expect(received).toEqual([1, 2, 3]);
     await client.callTool({ name: 'by_region', arguments: { region: 'north' } });
     expect(server.seen().at(-1)?.headers['mcp-param-region']).toBe('north');
     await close();
@@ -103,12 +103,12 @@ describe('demo upstream', () => {
     const second = await client.listTools({ cursor: first.nextCursor });
     expect(second.tools).toHaveLength(3);
     expect(second.nextCursor).toBeUndefined();
-    const told: (string | undefined)[] = [];
+    const received: (string | undefined)[] = [];
     const options = {
-      onprogress: (step: { message?: string | undefined }) => told.push(step.message),
+      onprogress: (step: { message?: string | undefined }) => received.push(step.message),
     };
     await client.callTool({ name: 'export_all', arguments: {} }, undefined, options);
-    expect(told).toHaveLength(4);
+    expect(received).toHaveLength(4);
     await close();
   });
 

@@ -90,9 +90,9 @@ describe('HTTP+SSE through the gateway', () => {
 
   it('[V-02] redacts results and refuses on the stream, under the ids of the client', async () => {
     const client = await connect();
-    const told = await client.callTool({ name: 'secret', arguments: {} });
-    expect(JSON.stringify(told)).not.toContain(SECRET);
-    expect(textOf(told)).toContain('[redacted:');
+    const result = await client.callTool({ name: 'secret', arguments: {} });
+    expect(JSON.stringify(result)).not.toContain(SECRET);
+    expect(textOf(result)).toContain('[redacted:');
     await expect(client.callTool({ name: 'hidden', arguments: {} })).rejects.toMatchObject({
       code: -32602,
     });

@@ -3,12 +3,12 @@
 
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectAsked, grantQuestions } from '../support/asking.js';
 import { type Everything, startEverything } from '../support/everything.js';
 import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
 import { PATIENT } from '../support/patience.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
+import { connectAsked, grantQuestions } from '../support/server-requests.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
 let everything: Everything;
@@ -132,22 +132,22 @@ describe('[MRG-18] progress of a call', () => {
   const call = { name: 'm_slow', arguments: { steps: 3 } };
 
   it('reaches a client with a session', async () => {
-    const told: number[] = [];
-    const onprogress = ({ progress }: { progress: number }): void => void told.push(progress);
+    const received: number[] = [];
+    const onprogress = ({ progress }: { progress: number }): void => void received.push(progress);
     const { client, close } = await connectSdkV1(url(), await access());
     const done = await client.callTool(call, undefined, { onprogress });
     expect(JSON.stringify(done)).toContain('done after 3');
-    expect(told).toEqual([1, 2, 3]);
+    expect(received).toEqual([1, 2, 3]);
     await close();
   });
 
   it('reaches a client without', async () => {
-    const told: number[] = [];
-    const onprogress = ({ progress }: { progress: number }): void => void told.push(progress);
+    const received: number[] = [];
+    const onprogress = ({ progress }: { progress: number }): void => void received.push(progress);
     const { client, close } = await connectSdkV2(url(), '2026', await access());
     const done = await client.callTool(call, { onprogress });
     expect(JSON.stringify(done)).toContain('done after 3');
-    expect(told).toEqual([1, 2, 3]);
+    expect(received).toEqual([1, 2, 3]);
     await close();
   });
 });

@@ -4,14 +4,6 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import {
-  ALL_QUESTIONS,
-  type AskedClient,
-  answersTo,
-  askThenAnswer,
-  connectAsked,
-  grantQuestions,
-} from '../support/asking.js';
 import { type Everything, startEverything } from '../support/everything.js';
 import { sseEvent } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
@@ -19,12 +11,20 @@ import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js
 import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
+import {
+  ALL_QUESTIONS,
+  type AskedClient,
+  answersTo,
+  askThenAnswer,
+  connectAsked,
+  grantQuestions,
+} from '../support/server-requests.js';
 import { type AuditLine, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
 const SECRET = makeGithubToken();
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 
-let asking: HostileUpstream;
+let requester: HostileUpstream;
 let everything: Everything;
 let gateway: RunningGateway;
 const opened: AskedClient[] = [];
@@ -59,14 +59,14 @@ async function ask(question: JsonObject, answer: Parameters<typeof connectAsked>
   // Lines of the audit are found by it: those of another test may still be on their way.
   questions += 1;
   const id = `question-${questions}`;
-  asking.obey((request) =>
+  requester.obey((request) =>
     request.method === 'tools/call' ? askThenAnswer(request, [{ id, ...question }]) : undefined,
   );
   const { client, asked } = await open('asking', answer);
   const result = await client.callTool(CALL);
   expect(result.content).toEqual([{ type: 'text', text: 'answered' }]);
-  await expect.poll(() => answersTo(asking).has(id), PATIENT).toBe(true);
-  return { id, asked, told: answersTo(asking).get(id) };
+  await expect.poll(() => answersTo(requester).has(id), PATIENT).toBe(true);
+  return { id, asked, reply: answersTo(requester).get(id) };
 }
 
 /** The lines of a question and of its answer, once there are as many. */
@@ -78,11 +78,11 @@ async function linesOf(id: string, count: number): Promise<readonly AuditLine[]>
 }
 
 beforeAll(async () => {
-  asking = await startHostileUpstream();
+  requester = await startHostileUpstream();
   everything = await startEverything();
   gateway = await startTestGateway({
     upstreams: [
-      { name: 'asking', url: asking.url, more: ['pinning: {maxAge: 10m}'] },
+      { name: 'asking', url: requester.url, more: ['pinning: {maxAge: 10m}'] },
       { name: 'everything', url: everything.url },
     ],
     policies: { open: writeOpenPolicy(EVERYTHING_TEMPLATES), questions: grantQuestions() },
@@ -90,13 +90,13 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const { close } of opened.splice(0)) await close();
-  asking.repent();
-  asking.forget();
+  requester.repent();
+  requester.forget();
 });
 afterAll(async () => {
   await gateway?.close();
   await everything?.close();
-  await asking?.close();
+  await requester?.close();
 });
 
 describe('[Q-04] a granted question of the reference server', () => {
@@ -134,7 +134,7 @@ describe('[Q-04] a granted question of the reference server', () => {
 describe('[Q-04] a granted question', () => {
   it('reaches the client under a sealed id, the answer the server under its own', async () => {
     for (const id of [0, 'own-id']) {
-      asking.obey((request) =>
+      requester.obey((request) =>
         request.method === 'tools/call'
           ? askThenAnswer(request, [{ id, ...sample('Say yes.') }])
           : undefined,
@@ -143,11 +143,11 @@ describe('[Q-04] a granted question', () => {
       await client.callTool(CALL);
       expect(asked).toMatchObject([{ params: { messages: [{ content: { text: 'Say yes.' } }] } }]);
       await expect
-        .poll(() => answersTo(asking).get(id), PATIENT)
+        .poll(() => answersTo(requester).get(id), PATIENT)
         .toMatchObject({
           result: { content: { text: 'told by the model' } },
         });
-      asking.forget();
+      requester.forget();
     }
   });
 
@@ -176,7 +176,7 @@ describe('[Q-04] a granted question', () => {
   it('[Q-17] is taken back under the id that the client knows', async () => {
     const taken = { method: 'notifications/cancelled', params: { requestId: 'q' } };
     const other = { method: 'notifications/cancelled', params: { requestId: 'never-asked' } };
-    asking.obey((request) =>
+    requester.obey((request) =>
       request.method === 'tools/call'
         ? askThenAnswer(request, [{ id: 'q', ...sample('Wait.') }, taken, other], 20)
         : undefined,
@@ -196,17 +196,17 @@ describe('[Q-04] a granted question', () => {
 
 describe('[Q-08] the answer to a question', () => {
   it('that holds a secret stays here, and the server is told that none will come', async () => {
-    const { id, asked, told } = await ask(sample('Say yes.'), { text: `take ${SECRET}` });
+    const { id, asked, reply } = await ask(sample('Say yes.'), { text: `take ${SECRET}` });
     expect(asked).toHaveLength(1);
-    expect(told).toMatchObject({ error: { code: -32603 } });
-    expect(asking.seen().some(({ body }) => body.includes(SECRET))).toBe(false);
+    expect(reply).toMatchObject({ error: { code: -32603 } });
+    expect(requester.seen().some(({ body }) => body.includes(SECRET))).toBe(false);
     const refused = (await linesOf(id, 4)).filter((line) => line['decision'].action === 'refused');
     expect(refused).toHaveLength(2);
     for (const line of refused) expect(line['decision'].reasons).toEqual(['arguments-content']);
   });
 
   it("that holds the caller's own token stays here too", async () => {
-    asking.obey((request) =>
+    requester.obey((request) =>
       request.method === 'tools/call'
         ? askThenAnswer(request, [{ id: 'q', ...form({ name: { type: 'string' } }) }])
         : undefined,
@@ -216,9 +216,9 @@ describe('[Q-08] the answer to a question', () => {
     const { client, close } = await connectAsked(url, token, { content: { name: token } });
     await client.callTool(CALL);
     await expect
-      .poll(() => answersTo(asking).get('q'), PATIENT)
+      .poll(() => answersTo(requester).get('q'), PATIENT)
       .toMatchObject({ error: { code: -32603 } });
-    expect(asking.seen().some(({ body }) => body.includes(token))).toBe(false);
+    expect(requester.seen().some(({ body }) => body.includes(token))).toBe(false);
     await close();
   });
 });
@@ -258,9 +258,9 @@ describe('a question that may not pass', () => {
   });
 
   async function expectRefused(question: JsonObject, reason: string, code: number) {
-    const { id, asked, told } = await ask(question);
+    const { id, asked, reply } = await ask(question);
     expect(asked).toEqual([]);
-    expect(told).toMatchObject({ id, error: { code } });
+    expect(reply).toMatchObject({ id, error: { code } });
     const lines = await linesOf(id, 2);
     expect(lines.map((line) => line['type'])).toEqual(['mcp.decision', 'mcp.outcome']);
     for (const line of lines) {
@@ -283,7 +283,7 @@ describe('[Q-06] the error that asks for links', () => {
     ['passes with plain links', ['https://example.com/a'], -32042],
     ['is withheld with any other', ['https://example.com/a', 'javascript:alert(1)'], undefined],
   ])('%s', async (_what, urls, code) => {
-    asking.obey((request) =>
+    requester.obey((request) =>
       request.method === 'tools/call'
         ? {
             kind: 'http',
@@ -311,7 +311,7 @@ describe('[Q-06] the error that asks for links', () => {
   });
 
   it('is withheld from whoever has declared no links', async () => {
-    asking.obey((request) =>
+    requester.obey((request) =>
       request.method === 'tools/call'
         ? {
             kind: 'chunks',

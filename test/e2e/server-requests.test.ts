@@ -25,10 +25,10 @@ import { type RunningGateway, startTestGateway } from '../support/start-gateway.
 
 const IDENTITY = { name: 'asked', version: '1.0.0' };
 const CAPABILITIES = { sampling: {}, elicitation: {}, roots: { listChanged: true } };
-const ASKING = ['sampling/createMessage', 'elicitation/create', 'roots/list'];
+const REQUEST_METHODS = ['sampling/createMessage', 'elicitation/create', 'roots/list'];
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 
-let asking: HostileUpstream;
+let requester: HostileUpstream;
 let everything: Everything;
 let gateway: RunningGateway;
 
@@ -37,7 +37,7 @@ function eventOf(message: JsonObject): string {
 }
 
 function questions(): string[] {
-  return ASKING.map((method) =>
+  return REQUEST_METHODS.map((method) =>
     eventOf({ jsonrpc: '2.0', id: `ask-${method}`, method, params: {} }),
   );
 }
@@ -81,29 +81,29 @@ async function openV1(upstream: string): Promise<{ client: ClientV1; asked: stri
 }
 
 beforeAll(async () => {
-  asking = await startHostileUpstream();
+  requester = await startHostileUpstream();
   everything = await startEverything();
   gateway = await startTestGateway({
     upstreams: [
-      { name: 'asking', url: asking.url },
+      { name: 'asking', url: requester.url },
       { name: 'everything', url: everything.url },
     ],
   });
 });
 afterEach(() => {
-  asking.repent();
-  asking.forget();
+  requester.repent();
+  requester.forget();
 });
 afterAll(async () => {
   await gateway?.close();
   await everything?.close();
-  await asking?.close();
+  await requester?.close();
 });
 
 describe('capabilities of a client', () => {
   it('[E-08] that would let a server ask are gone from what it saw in a session', async () => {
     const { client } = await openV1('asking');
-    const seen = asking.seen().filter((one) => one.body.includes('"asked"'));
+    const seen = requester.seen().filter((one) => one.body.includes('"asked"'));
     expect(seen.map((one) => one.method)).toEqual(['initialize']);
     const params = seen[0]?.message?.['params'] as JsonObject;
     expect(params['capabilities']).toEqual({});
@@ -126,7 +126,7 @@ describe('capabilities of a client', () => {
     const token = await gateway.token('asking');
     await client.connect(createTransportV2(gateway.url('asking'), { token }));
     await client.callTool(CALL);
-    const seen = asking.seen().filter((one) => one.body.includes('"asked"'));
+    const seen = requester.seen().filter((one) => one.body.includes('"asked"'));
     expect(seen.map((one) => one.method)).toEqual(['server/discover', 'tools/call']);
     for (const { message } of seen) {
       expect(message).toMatchObject({
@@ -140,13 +140,13 @@ describe('capabilities of a client', () => {
 
 describe('a request of a server', () => {
   it('[E-09] in a streamed answer is refused by the gateway; the answer arrives, a ping is answered', async () => {
-    asking.obey(askFirst);
+    requester.obey(askFirst);
     const { client, asked } = await openV1('asking');
     const result = await client.callTool(CALL);
     expect(result.content).toEqual([{ type: 'text', text: 'answered' }]);
-    await expect.poll(() => answersOf(asking.seen()).size, PATIENT).toBe(4);
-    const answers = answersOf(asking.seen());
-    for (const method of ASKING) {
+    await expect.poll(() => answersOf(requester.seen()).size, PATIENT).toBe(4);
+    const answers = answersOf(requester.seen());
+    for (const method of REQUEST_METHODS) {
       expect(answers.get(`ask-${method}`)).toMatchObject({ error: { code: -32601 } });
     }
     expect(answers.get('ask-ping')).toMatchObject({ result: {} });
@@ -155,7 +155,7 @@ describe('a request of a server', () => {
   });
 
   it('[E-09] on the stream of a session is refused by the gateway too', async () => {
-    asking.obey((request) =>
+    requester.obey((request) =>
       request.httpMethod === 'GET'
         ? {
             kind: 'chunks',
@@ -166,9 +166,9 @@ describe('a request of a server', () => {
         : undefined,
     );
     const { client, asked } = await openV1('asking');
-    await expect.poll(() => answersOf(asking.seen()).size, PATIENT).toBe(3);
-    for (const method of ASKING) {
-      expect(answersOf(asking.seen()).get(`ask-${method}`)).toMatchObject({
+    await expect.poll(() => answersOf(requester.seen()).size, PATIENT).toBe(3);
+    for (const method of REQUEST_METHODS) {
+      expect(answersOf(requester.seen()).get(`ask-${method}`)).toMatchObject({
         error: { code: -32601 },
       });
     }
@@ -177,7 +177,7 @@ describe('a request of a server', () => {
   });
 
   it('[E-09, MCP-18] in a stateless answer is dropped, for that era has none', async () => {
-    asking.obey(askFirst);
+    requester.obey(askFirst);
     const client = new ClientV2(IDENTITY, {
       versionNegotiation: { mode: { pin: '2026-07-28' } },
     });
@@ -186,11 +186,11 @@ describe('a request of a server', () => {
     const result = await client.callTool(CALL);
     expect(result.content).toEqual([{ type: 'text', text: 'answered' }]);
     await client.close();
-    expect(answersOf(asking.seen()).size).toBe(0);
+    expect(answersOf(requester.seen()).size).toBe(0);
   });
 
   it('[E-09] is on record as a finding of its exchange', async () => {
-    asking.obey(askFirst);
+    requester.obey(askFirst);
     const { client } = await openV1('asking');
     await client.callTool(CALL);
     await client.close();

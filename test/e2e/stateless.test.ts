@@ -89,13 +89,13 @@ describe('SDK v2 in the stateless era', () => {
 
   it('[E-12] hears progress in a streamed answer', async () => {
     const { client } = await open();
-    const told: (string | undefined)[] = [];
+    const received: (string | undefined)[] = [];
     const options = {
-      onprogress: (step: { message?: string | undefined }) => told.push(step.message),
+      onprogress: (step: { message?: string | undefined }) => received.push(step.message),
     };
     const slow = await client.callTool({ name: 'slow', arguments: { steps: 3 } }, options);
     expect(JSON.stringify(slow.content)).toContain('done after 3');
-    expect(told).toEqual(['step 1', 'step 2', 'step 3']);
+    expect(received).toEqual(['step 1', 'step 2', 'step 3']);
   });
 
   it('[E-11] gets prompts, reads resources and templates', async () => {

@@ -4,10 +4,10 @@
 
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AskedClient, connectAsked, grantQuestions } from '../support/asking.js';
 import { type Everything, startEverything } from '../support/everything.js';
 import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
 import { connectSdkV2 } from '../support/sdk-clients.js';
+import { type AskedClient, connectAsked, grantQuestions } from '../support/server-requests.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
 const TOOL = 'simulate-research-query';

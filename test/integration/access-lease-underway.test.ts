@@ -3,7 +3,6 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/asking.js';
 import {
   type ChangingRig,
   createGate,
@@ -18,6 +17,7 @@ import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
 import { listenOn } from '../support/listening.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession, postRaw, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/server-requests.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import { bearer, statelessParts } from '../support/wire-client.js';
@@ -142,7 +142,7 @@ describe('while a response is on its way', () => {
     const subject = 'allowed in part';
     const token = await rig.gateway.token('left', { sub: subject });
     const { passed, open: release } = createGate();
-    const said = (id: RequestId | undefined, method: string, params: JsonObject): string =>
+    const eventOf = (id: RequestId | undefined, method: string, params: JsonObject): string =>
       sseEvent({
         jsonrpc: '2.0',
         method,
@@ -152,8 +152,8 @@ describe('while a response is on its way', () => {
       onMethod('subscriptions/listen', ({ id }) => ({
         ...{ kind: 'chunks', contentType: SSE, ending: 'end', gate: passed },
         chunks: [
-          said(id, 'notifications/subscriptions/acknowledged', { notifications: ASKED }),
-          said(id, 'notifications/resources/updated', { uri: 'memo://one' }),
+          eventOf(id, 'notifications/subscriptions/acknowledged', { notifications: ASKED }),
+          eventOf(id, 'notifications/resources/updated', { uri: 'memo://one' }),
           sseEvent({ jsonrpc: '2.0', id: id ?? 0, result: { resultType: 'complete' } }),
         ],
       })),

@@ -53,8 +53,8 @@ afterEach(async () => {
 afterAll(() => rig.close());
 
 async function reload(): Promise<void> {
-  const faults = await rig.gateway.reload();
-  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+  const diagnostics = await rig.gateway.reload();
+  expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
 }
 
 async function applyPolicy(text: string): Promise<void> {

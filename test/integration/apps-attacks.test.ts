@@ -65,8 +65,8 @@ async function connect(
 async function setApps(folder: string, from: string, to: string): Promise<void> {
   const file = join(folder, 'gateway.yaml');
   await writeFile(file, (await readFile(file, 'utf8')).replaceAll(from, to));
-  const faults = await rig.gateway.reload();
-  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+  const diagnostics = await rig.gateway.reload();
+  expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
 }
 
 describe.each(PAIRS)(
@@ -95,13 +95,13 @@ describe('a client that declares where it should not', () => {
     await start(era);
     const { id } = await openSession(rig.access);
     rig.upstream.forget();
-    const said = (params: JsonObject): string =>
+    const listRequest = (params: JsonObject): string =>
       JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params });
     const meta = { [CAPABILITIES]: HOST };
-    const whole = { ...meta, 'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION };
-    for (const params of [{ _meta: meta }, { _meta: whole }])
-      expect((await post(rig.access, said(params), sessionHeaders(id))).status).toBe(400);
-    await post(rig.access, said({ capabilities: HOST }), sessionHeaders(id));
+    const complete = { ...meta, 'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION };
+    for (const params of [{ _meta: meta }, { _meta: complete }])
+      expect((await post(rig.access, listRequest(params), sessionHeaders(id))).status).toBe(400);
+    await post(rig.access, listRequest({ capabilities: HOST }), sessionHeaders(id));
     expect(server.declared(rig.upstream.seen()).join()).not.toContain(APPS);
   });
 

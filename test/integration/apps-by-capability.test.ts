@@ -271,8 +271,8 @@ describe('with the setting', () => {
     const file = join(rig.gateway.folder, 'gateway.yaml');
     const text = await readFile(file, 'utf8');
     await writeFile(file, text.replace('apps: true', 'apps: false'));
-    const faults = await rig.gateway.reload();
-    expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+    const diagnostics = await rig.gateway.reload();
+    expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
     expect((await host.ask('tools/list')).status).toBe(404);
     await expect.poll(async () => toolNames(await other.ask('tools/list'))).toEqual(['forecast']);
     const again = await connect('sessions', HOST);

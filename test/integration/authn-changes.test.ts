@@ -111,8 +111,8 @@ describe('a stream of a session', () => {
   async function write(from: string, to: string): Promise<void> {
     expect(text).toContain(from);
     await writeFile(file, text.replace(from, to));
-    const faults = await rig.gateway.reload();
-    expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+    const diagnostics = await rig.gateway.reload();
+    expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
   }
 
   const PINNING = 'pinning: {maxAge: 10m}';

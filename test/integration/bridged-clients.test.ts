@@ -3,7 +3,6 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { type ChannelCaller, openChannelCaller } from '../support/channel-caller.js';
 import { openRawChannel, postMessage } from '../support/channel-client.js';
@@ -16,6 +15,12 @@ import {
 } from '../support/hostile-acts.js';
 import type { HostileRequest, Order } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
+import {
+  ALL_QUESTIONS,
+  answersTo,
+  askThenAnswer,
+  grantQuestions,
+} from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
 import { bearer, errorOf, resultOf, sessionHeaders } from '../support/wire-client.js';
@@ -25,7 +30,7 @@ const SAMPLING = {
   method: 'sampling/createMessage',
   params: { maxTokens: 1, messages: [{ role: 'user', content: { type: 'text', text: 'x' } }] },
 };
-const TOLD = { model: 'm', role: 'assistant', content: { type: 'text', text: 'told' } };
+const SAMPLED = { model: 'm', role: 'assistant', content: { type: 'text', text: 'told' } };
 
 const ERAS: readonly UpstreamEra[] = ['sessions', 'stateless'];
 
@@ -94,8 +99,10 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
     obey(onMethod('tools/call', (request) => progressThenResult(request, ['half', 'whole'])));
     const params = { ...CALL, _meta: { progressToken: 'mine' } };
     expect(resultOf(await caller.request('tools/call', params))['content']).toBeDefined();
-    const told = messagesOf(caller).filter(({ method }) => method === 'notifications/progress');
-    expect(told.map(({ params: said }) => said)).toMatchObject([
+    const notifications = messagesOf(caller).filter(
+      ({ method }) => method === 'notifications/progress',
+    );
+    expect(notifications.map(({ params: sent }) => sent)).toMatchObject([
       { progressToken: 'mine', progress: 1 },
       { progressToken: 'mine', progress: 2 },
     ]);
@@ -130,7 +137,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
     const id = asked(caller, SAMPLING.method)?.['id'];
     expect(id).not.toBe('q1');
     const { address } = caller.channel;
-    const answer = { jsonrpc: '2.0', id, result: TOLD };
+    const answer = { jsonrpc: '2.0', id, result: SAMPLED };
     expect((await postMessage(address, rig.access.token, answer)).status).toBe(202);
     expect(resultOf(await done)['content']).toBeDefined();
     const body = (): string | undefined => rig.upstream.uses().find(isAnswered)?.body;
@@ -138,7 +145,7 @@ describe.each(ERAS)('a client of HTTP+SSE before an upstream of %s', (era) => {
     else
       await expect
         .poll(() => answersTo(rig.upstream).get('q1'), PATIENT)
-        .toMatchObject({ result: TOLD });
+        .toMatchObject({ result: SAMPLED });
   });
 
   it('[LEG-05] declares no elicitation, which came later, and is never asked one', async () => {

@@ -3,12 +3,17 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import type { ChannelFace } from '../support/channel-face.js';
 import { onMethod } from '../support/hostile-acts.js';
+import type { LegacySseFront } from '../support/legacy-sse-front.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import {
+  ALL_QUESTIONS,
+  answersTo,
+  askThenAnswer,
+  grantQuestions,
+} from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import { sessionsOnly } from '../support/upstream-eras.js';
 import { bearer, post, requestStateless, resultOf } from '../support/wire-client.js';
@@ -25,7 +30,7 @@ const FORM = {
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 
 let rig: AttackRig;
-let face: ChannelFace;
+let front: LegacySseFront;
 
 beforeAll(async () => {
   rig = await startRig({
@@ -33,14 +38,14 @@ beforeAll(async () => {
     behindChannels: true,
     prepare: (upstream) => upstream.obey(sessionsOnly),
   });
-  if (rig.face === undefined) throw new Error('there is no face');
-  face = rig.face;
+  if (rig.front === undefined) throw new Error('nothing serves HTTP+SSE');
+  front = rig.front;
 });
 afterEach(() => {
-  face.release();
+  front.release();
   rig.upstream.obey(sessionsOnly);
   rig.upstream.forget();
-  face.forget();
+  front.forget();
 });
 afterAll(() => rig.close());
 
@@ -51,7 +56,7 @@ function open(capabilities: object = {}, claims?: Record<string, unknown>): Prom
 }
 
 function bodies(method: string): readonly JsonObject[] {
-  return face
+  return front
     .seen()
     .filter(({ body }) => body.includes(`"${method}"`))
     .map(({ body }) => JSON.parse(body) as JsonObject);
@@ -86,17 +91,17 @@ async function listen(session: RawSession): Promise<{ text(): string; leave(): v
   const headers = { accept: 'text/event-stream', ...session.headers };
   const response = await fetch(rig.access.url, { headers, signal: left.signal });
   expect(response.status).toBe(200);
-  let heard = '';
+  let received = '';
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
   void (async () => {
     for (;;) {
       const chunk = await reader?.read().catch(() => undefined);
       if (chunk?.value === undefined) return;
-      heard += decoder.decode(chunk.value, { stream: true });
+      received += decoder.decode(chunk.value, { stream: true });
     }
   })();
-  return { text: () => heard, leave: () => left.abort() };
+  return { text: () => received, leave: () => left.abort() };
 }
 
 const findingsOf = async (detector: string): Promise<number> =>
@@ -110,18 +115,18 @@ describe('a session over a channel', () => {
     expect(session.opened.messages[0].result.protocolVersion).toBe('2025-11-25');
     const [asked] = bodies('initialize');
     expect(asked).toMatchObject({ params: { protocolVersion: '2024-11-05' } });
-    const posted = face.seen().filter(({ httpMethod }) => httpMethod === 'POST');
+    const posted = front.seen().filter(({ httpMethod }) => httpMethod === 'POST');
     expect(posted.flatMap(({ headers }) => Object.keys(headers))).not.toContain('mcp-session-id');
     expect(JSON.stringify(posted)).not.toContain(session.id);
   });
 
   it('[LEG-03] is not cancelled by leaving, and its answer is there for whoever comes back', async () => {
     const session = await open();
-    face.hold('tools/call');
+    front.hold('tools/call');
     const id = await callAndLeave(session, 21);
     expect(id).toMatch(/^[\w-]{60,}$/);
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
-    face.release();
+    front.release();
     const { status, text } = await resume(id, session.headers);
     expect(status).toBe(200);
     expect(text).toContain('read_record one');
@@ -135,7 +140,7 @@ describe('a session over a channel', () => {
 
   it('[LEG-03] is resumed by nobody else, and in no other session', async () => {
     const session = await open();
-    face.hold('tools/call');
+    front.hold('tools/call');
     const id = await callAndLeave(session, 22);
     const thief = await open({}, { sub: 'mallory' });
     const other = await open();
@@ -150,12 +155,16 @@ describe('a session over a channel', () => {
 
   it('[LEG-04] cancels by its notice', async () => {
     const session = await open();
-    face.hold('tools/call');
+    front.hold('tools/call');
     const waiting = session.ask(23, 'tools/call', CALL);
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
-    const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 23 } };
-    const told = await post(rig.access, JSON.stringify(notice), session.headers);
-    expect(told.status).toBe(202);
+    const notification = {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: 23 },
+    };
+    const posted = await post(rig.access, JSON.stringify(notification), session.headers);
+    expect(posted.status).toBe(202);
     expect((await waiting).messages.filter(({ result }) => result !== undefined)).toEqual([]);
     expect(bodies('notifications/cancelled')).toMatchObject([{ params: { requestId: 23 } }]);
   });
@@ -164,13 +173,13 @@ describe('a session over a channel', () => {
     const session = await open();
     const stream = await listen(session);
     const before = await findingsOf('foreign-message');
-    face.say({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
-    face.say({
+    front.say({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
+    front.say({
       jsonrpc: '2.0',
       method: 'notifications/message',
       params: { level: 'info', data: 'x' },
     });
-    face.say({ jsonrpc: '2.0', id: 99, result: { forged: true } });
+    front.say({ jsonrpc: '2.0', id: 99, result: { forged: true } });
     await expect.poll(stream.text, PATIENT).toContain('notifications/message');
     await expect.poll(stream.text, PATIENT).toContain('notifications/tools/list_changed');
     expect(stream.text()).not.toContain('forged');
@@ -239,14 +248,14 @@ describe('a session over a channel', () => {
 
   it('[LEG-05] refuses a question where nobody can tell whose it is, and says why', async () => {
     const session = await open(ALL_QUESTIONS);
-    face.hold('tools/call');
+    front.hold('tools/call');
     const calls = [31, 32].map((id) => session.ask(id, 'tools/call', CALL));
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(2);
-    face.say({ jsonrpc: '2.0', id: 'whose', ...SAMPLING });
+    front.say({ jsonrpc: '2.0', id: 'whose', ...SAMPLING });
     await expect
       .poll(() => answersTo(rig.upstream).get('whose'), PATIENT)
       .toMatchObject({ error: { message: expect.stringContaining('more than one') } });
-    face.release();
+    front.release();
     for (const { text } of await Promise.all(calls)) expect(text).not.toContain('createMessage');
   });
 
@@ -262,21 +271,21 @@ describe('a session over a channel', () => {
 
   it('[LEG-02] is refused an answer that readers of JSON do not read alike', async () => {
     const session = await open();
-    face.hold('tools/call');
+    front.hold('tools/call');
     const waiting = session.ask(42, 'tools/call', CALL);
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
-    face.sayText('{"jsonrpc":"2.0","id":42,"id":43,"result":{"content":[]}}');
+    front.sayText('{"jsonrpc":"2.0","id":42,"id":43,"result":{"content":[]}}');
     expect((await waiting).messages).toMatchObject([{ id: 42, error: {} }]);
   });
 
   it('[LEG-04] refuses a second request under an id that is under way', async () => {
     const session = await open();
-    face.hold('tools/call');
+    front.hold('tools/call');
     const first = session.ask(41, 'tools/call', CALL);
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
     const second = await session.ask(41, 'tools/call', CALL);
     expect(second.messages).toMatchObject([{ id: 41, error: { code: -32600 } }]);
-    face.release();
+    front.release();
     expect((await first).text).toContain('read_record one');
     expect(rig.upstream.uses()).toHaveLength(1);
   });
@@ -285,29 +294,29 @@ describe('a session over a channel', () => {
 describe('a channel that ends', () => {
   it('[LEG-06] breaks its calls off, and its session is unknown from then on', async () => {
     const session = await open();
-    face.hold('tools/call');
+    front.hold('tools/call');
     const waiting = session.ask(51, 'tools/call', CALL);
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
-    face.cut();
+    front.cut();
     // The stream can be resumed, and then says that there is nothing more.
     expect((await waiting).messages).toEqual([]);
     expect((await session.ask(52, 'tools/call', CALL)).status).toBe(404);
     const next = await open();
-    face.release();
+    front.release();
     expect((await next.ask(53, 'tools/call', CALL)).status).toBe(200);
   });
 
   it('[LEG-06] ends with its session, and with the pooled one that a lost call had', async () => {
-    const before = face.channels();
+    const before = front.channels();
     const session = await open();
-    expect(face.channels()).toBe(before + 1);
+    expect(front.channels()).toBe(before + 1);
     const { status } = await fetch(rig.access.url, { method: 'DELETE', headers: session.headers });
     expect(status).toBe(204);
-    await expect.poll(() => face.channels(), PATIENT).toBe(before);
+    await expect.poll(() => front.channels(), PATIENT).toBe(before);
   });
 
   it('[LEG-07] cancels the call of a stateless client that leaves', async () => {
-    face.hold('tools/call');
+    front.hold('tools/call');
     const left = new AbortController();
     const headers = {
       'mcp-protocol-version': '2026-07-28',
@@ -340,7 +349,7 @@ describe('a session that nobody uses', () => {
     try {
       const session = await openRawSession(short.access.url, { token: short.access.token ?? '' });
       expect((await session.ask(1, 'tools/call', CALL)).status).toBe(200);
-      await expect.poll(() => short.face?.channels(), PATIENT).toBe(0);
+      await expect.poll(() => short.front?.channels(), PATIENT).toBe(0);
       expect((await session.ask(2, 'tools/call', CALL)).status).toBe(404);
     } finally {
       await short.close();

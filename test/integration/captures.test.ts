@@ -223,11 +223,11 @@ describe('[O-09] what rules capture', () => {
       '/note': '{"password":"[redacted:secret]"}',
     });
     // Behind a name that says "secret" nothing is kept, also where results would keep it as a word.
-    const words = {
+    const secrets = {
       password: 'correct horse',
       note: { secret: { of: ['plain'], at: 7, is: true } },
     };
-    expect(await capturedOf({ note: words })).toEqual({
+    expect(await capturedOf({ note: secrets })).toEqual({
       '/note':
         '{"password":"[redacted:secret]","note":{"secret":{"of":["[redacted:secret]"],"at":"[redacted:secret]","is":true}}}',
     });

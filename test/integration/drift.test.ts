@@ -41,8 +41,8 @@ describe('a drift that no client asked for', () => {
     });
     expect(stream.headers.get('content-type')).toBe('text/event-stream');
     rig.upstream.offer(() => DRIFTED);
-    const heard = await readUntil(stream, 'tools/list_changed');
-    expect(heard).toContain('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}');
+    const received = await readUntil(stream, 'tools/list_changed');
+    expect(received).toContain('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}');
     expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['write_record']);
     rig.upstream.forget();
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });

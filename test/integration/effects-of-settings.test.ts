@@ -75,9 +75,9 @@ rules:
         },
       },
       async (rig) => {
-        const said = { app: 'terminal', may: 'records other', teams: ['readers'] };
+        const granted = { app: 'terminal', may: 'records other', teams: ['readers'] };
         const statusOf = async (claims: object): Promise<unknown> => {
-          const token = await rig.gateway.token('target', { ...said, ...claims });
+          const token = await rig.gateway.token('target', { ...granted, ...claims });
           const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });
           return reply.status === 200 ? reply.message?.['error'] === undefined : reply.status;
         };
@@ -222,7 +222,7 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
   afterAll(() => rig.close());
 
   /** The text of the result, or why there is none. */
-  async function saidBy(profileName: string, text: string): Promise<unknown> {
+  async function textOrReasonOf(profileName: string, text: string): Promise<unknown> {
     const reply = await callStateless(rig.access, `${profileName}_${text}`);
     const result = resultOf(reply) as { content?: readonly JsonObject[]; isError?: boolean };
     return result.isError === true ? decisionOf(reply).reason : result.content?.[0]?.['text'];
@@ -231,7 +231,7 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
   it.each(CHANGES)('%s acts on what it is about, and on nothing else', async (name) => {
     for (const [about, text] of Object.entries(TEXTS)) {
       const isMeant = about === name;
-      expect([about, await saidBy(name, about)]).toEqual([
+      expect([about, await textOrReasonOf(name, about)]).toEqual([
         about,
         isMeant ? 'result-content' : text,
       ]);
@@ -245,12 +245,12 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
 
   it('inspect of the upstream chooses the profile of all that no rule says more about', async () => {
     for (const [about, text] of Object.entries(TEXTS)) {
-      expect(await saidBy('bare', about)).toBe(text);
+      expect(await textOrReasonOf('bare', about)).toBe(text);
     }
   });
 
   it('kinds are the personal data that is meant, alone', async () => {
-    expect(await saidBy('cards', 'pii')).toBe(TEXTS['pii']);
+    expect(await textOrReasonOf('cards', 'pii')).toBe(TEXTS['pii']);
   });
 });
 

@@ -3,13 +3,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { MAX_NOTIFICATIONS_PER_SECOND } from '../../src/proxy/features/progress.js';
-import { answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { openRawChannel } from '../support/channel-client.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { answersTo, askThenAnswer, grantQuestions } from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   bearer,
@@ -40,7 +40,7 @@ function progress(token: unknown, step: unknown): JsonObject {
 }
 
 /** These messages, then the answer. */
-function tell(...messages: readonly JsonObject[]) {
+function sendFirst(...messages: readonly JsonObject[]) {
   return onMethod('tools/call', (request) =>
     streamed([...messages, resultFor(request, textResult('done'))].map((one) => sseEvent(one))),
   );
@@ -71,10 +71,10 @@ describe('the time of an exchange', () => {
     expect(messages.length).toBeGreaterThan(1);
     expect(messages.at(-1)).toMatchObject({ id: 3, error: {} });
     await expect.poll(() => rig.upstream.uses()[0]?.isAborted, PATIENT).toBe(true);
-    const notices = (): readonly HostileRequest[] =>
+    const cancellations = (): readonly HostileRequest[] =>
       rig.upstream.seen().filter(({ method }) => method === 'notifications/cancelled');
     await expect
-      .poll(() => notices()[0]?.message, PATIENT)
+      .poll(() => cancellations()[0]?.message, PATIENT)
       .toMatchObject({
         params: { requestId: 3 },
       });
@@ -137,7 +137,7 @@ describe('the time of an exchange', () => {
 
   it('[LEG-10] leaves the stream of a session alone', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
-    const notice = {
+    const notification = {
       jsonrpc: '2.0',
       method: 'notifications/message',
       params: { level: 'info', data: 'late' },
@@ -145,7 +145,7 @@ describe('the time of an exchange', () => {
     const silence = Array.from({ length: 60 }, () => ':\n\n');
     rig.upstream.obey((request) =>
       request.httpMethod === 'GET'
-        ? streamed([...silence, sseEvent(notice as JsonObject)], { paceMs: 20 })
+        ? streamed([...silence, sseEvent(notification as JsonObject)], { paceMs: 20 })
         : undefined,
     );
     const headers = { accept: 'text/event-stream', ...session.headers };
@@ -166,7 +166,7 @@ describe('a silent stream', () => {
   afterEach(() => rig.upstream.repent());
   afterAll(() => rig.close());
 
-  async function hears(response: Response): Promise<void> {
+  async function expectKeepAlive(response: Response): Promise<void> {
     const reader = response.body?.getReader();
     const decoder = new TextDecoder();
     let text = '';
@@ -192,12 +192,12 @@ describe('a silent stream', () => {
 
   it('[LEG-11] of a session, a subscription and a channel says so too', async () => {
     const headers = { accept: 'text/event-stream', ...session.headers };
-    await hears(await fetch(rig.access.url, { headers }));
+    await expectKeepAlive(await fetch(rig.access.url, { headers }));
     const parts = statelessParts('subscriptions/listen', {
       notifications: { toolsListChanged: true },
     });
     const token = bearer(rig.access.token);
-    await hears(
+    await expectKeepAlive(
       await sendRaw(rig.access.url, parts.body, { headers: { ...parts.headers, ...token } }),
     );
     const channel = await openRawChannel(`${rig.access.url}/sse`, token);
@@ -230,7 +230,7 @@ describe('what a client takes', () => {
   it.each(['application/json', 'application/*', '*/*, text/event-stream;q=0'])(
     '[LEG-12] %s gets the answer alone, as JSON',
     async (accept) => {
-      rig.upstream.obey(tell(progress('live', 1)));
+      rig.upstream.obey(sendFirst(progress('live', 1)));
       const response = await ask(accept);
       expect(response.headers.get('content-type')).toBe('application/json');
       expect(await response.json()).toMatchObject({ id: 5, result: textResult('done') });
@@ -254,7 +254,7 @@ describe('what a client takes', () => {
   it.each(['*/*', 'text/event-stream, application/json', 'text/*, application/json'])(
     '[LEG-12] %s gets a stream where there is one',
     async (accept) => {
-      rig.upstream.obey(tell());
+      rig.upstream.obey(sendFirst());
       const response = await ask(accept);
       expect(response.headers.get('content-type')).toBe('text/event-stream');
       await response.text();
@@ -304,8 +304,8 @@ describe('what a server tells on the way', () => {
   });
   afterAll(() => rig.close());
 
-  async function told(...messages: readonly JsonObject[]): Promise<readonly JsonObject[]> {
-    rig.upstream.obey(tell(...messages));
+  async function receivedOf(...messages: readonly JsonObject[]): Promise<readonly JsonObject[]> {
+    rig.upstream.obey(sendFirst(...messages));
     return (await session.ask(6, 'tools/call', TOKEN)).messages.slice(0, -1);
   }
 
@@ -318,7 +318,7 @@ describe('what a server tells on the way', () => {
 
   it('[LEG-13] passes as progress only forwards, and only under the token of its request', async () => {
     const before = await countOf('stale-progress');
-    const passed = await told(
+    const passed = await receivedOf(
       progress('live', 1),
       progress('live', 1),
       progress('live', 0.5),
@@ -332,7 +332,7 @@ describe('what a server tells on the way', () => {
   });
 
   it('[LEG-13] passes no progress that nobody asked for', async () => {
-    rig.upstream.obey(tell(progress('live', 1)));
+    rig.upstream.obey(sendFirst(progress('live', 1)));
     const { messages } = await session.ask(7, 'tools/call', CALL);
     expect(messages).toHaveLength(1);
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });

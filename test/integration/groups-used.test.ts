@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 /** Both events of a call of this caller. */
-async function told(sub: string, groups: readonly string[]): Promise<readonly unknown[]> {
+async function eventsOfCall(sub: string, groups: readonly string[]): Promise<readonly unknown[]> {
   const access = rig.as(await rig.gateway.token(UPSTREAM, { sub, groups }));
   await callStateless(access, 'read_record', { id: 'one' });
   const events = async () =>
@@ -53,25 +53,25 @@ async function told(sub: string, groups: readonly string[]): Promise<readonly un
 
 describe('[O-08] the groups that were used', () => {
   it('are those of the caller that the rule which allows asks for, in both events', async () => {
-    expect(await told('ann', ['leads', 'eng', 'football'])).toEqual([
+    expect(await eventsOfCall('ann', ['leads', 'eng', 'football'])).toEqual([
       ['mcp.decision', 'allow', 'engineers', ['eng', 'leads']],
       ['mcp.outcome', 'allow', 'engineers', ['eng', 'leads']],
     ]);
   });
 
   it('are those that the rule which denies asks for', async () => {
-    expect(await told('ben', ['eng', 'interns'])).toEqual([
+    expect(await eventsOfCall('ben', ['eng', 'interns'])).toEqual([
       ['mcp.decision', 'deny', 'no-contractors', ['interns']],
       ['mcp.outcome', 'deny', 'no-contractors', ['interns']],
     ]);
   });
 
   it('are none where the rule asks for no group, or no rule decided', async () => {
-    expect(await told('named', ['football'])).toEqual([
+    expect(await eventsOfCall('named', ['football'])).toEqual([
       ['mcp.decision', 'allow', 'one-by-name', []],
       ['mcp.outcome', 'allow', 'one-by-name', []],
     ]);
-    expect(await told('cas', ['football'])).toEqual([
+    expect(await eventsOfCall('cas', ['football'])).toEqual([
       ['mcp.decision', 'deny', null, []],
       ['mcp.outcome', 'deny', null, []],
     ]);
@@ -85,7 +85,7 @@ describe('[O-08] the groups that were used', () => {
   });
 
   it('are no more than a line may hold', async () => {
-    const [, outcome] = (await told('eve', CROWD)) as [unknown, readonly unknown[]];
+    const [, outcome] = (await eventsOfCall('eve', CROWD)) as [unknown, readonly unknown[]];
     expect(outcome[3]).toEqual(CROWD.slice(0, 32));
   });
 });

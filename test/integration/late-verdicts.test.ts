@@ -72,8 +72,8 @@ async function open(claims: JsonObject = {}): Promise<OpenedChannel> {
 
 async function applyPolicy(text: string): Promise<void> {
   await gateway.writePolicy('open', text);
-  const faults = await gateway.reload();
-  expect(faults.filter((fault) => fault.severity === 'error')).toEqual([]);
+  const diagnostics = await gateway.reload();
+  expect(diagnostics.filter((diagnostic) => diagnostic.severity === 'error')).toEqual([]);
 }
 
 /** The end of a token that is good in a few seconds' time, and is verified however late its request comes. */
@@ -145,8 +145,8 @@ describe('[PRF-08] a long answer on a channel', () => {
     const { channel } = await open({ exp: endsAt });
     const release = hold();
     const params = { level: 'info', data: LONG };
-    const notice = { jsonrpc: '2.0', method: 'notifications/message', params };
-    await begin(() => server.say(`event: message\ndata: ${JSON.stringify(notice)}\n\n`));
+    const notification = { jsonrpc: '2.0', method: 'notifications/message', params };
+    await begin(() => server.say(`event: message\ndata: ${JSON.stringify(notification)}\n\n`));
     await sleep(endsAt * 1000 - Date.now() + 200);
     release();
     await sleep(300);

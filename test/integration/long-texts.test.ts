@@ -77,8 +77,8 @@ describe('a long hostile text', () => {
 
   async function applyPolicy(text: string): Promise<void> {
     await rig.gateway.writePolicy('open', text);
-    const faults = await rig.gateway.reload();
-    expect(faults.filter((fault) => fault.severity === 'error')).toEqual([]);
+    const diagnostics = await rig.gateway.reload();
+    expect(diagnostics.filter((diagnostic) => diagnostic.severity === 'error')).toEqual([]);
   }
 
   it('[PRF-08] is inspected while another small call is answered before it', async () => {
@@ -111,13 +111,13 @@ describe('a long hostile text', () => {
     });
     rig.upstream.obeyOnce(
       onMethod('tools/call', (request) => {
-        const told = ['first', `<b>${HOSTILE}`, 'third'].map((message, index) => ({
+        const notifications = ['first', `<b>${HOSTILE}`, 'third'].map((message, index) => ({
           jsonrpc: '2.0',
           method: 'notifications/progress',
           params: { progressToken: 7, progress: index + 1, message },
         }));
         // In one piece: one reading of the upstream.
-        const act = stream([...told, resultFor(request, textResult('done'))]);
+        const act = stream([...notifications, resultFor(request, textResult('done'))]);
         return act.kind === 'chunks' ? { ...act, chunks: [act.chunks.join('')] } : act;
       }),
     );
@@ -212,9 +212,11 @@ describe('a long hostile text', () => {
     expect(list.text.includes(secret)).toBe(false);
     expect(threads.begun).toBe(before + 1);
     rig.upstream.introduce({ name: 'target', version: `${HOSTILE}${secret}` });
-    const told = await requestStateless(rig.access, 'server/discover', { _meta: { fresh: 3 } });
-    expect(told.message).toHaveProperty('result.supportedVersions');
-    expect(told.text.includes(secret)).toBe(false);
+    const discovered = await requestStateless(rig.access, 'server/discover', {
+      _meta: { fresh: 3 },
+    });
+    expect(discovered.message).toHaveProperty('result.supportedVersions');
+    expect(discovered.text.includes(secret)).toBe(false);
     expect(threads.begun).toBe(before + 2);
   });
 

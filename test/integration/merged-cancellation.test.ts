@@ -34,9 +34,9 @@ afterEach(() => {
 afterAll(() => rig.close());
 
 /** The params of the cancellations that a member was told. */
-function toldTo(upstream: HostileUpstream): readonly (JsonObject | undefined)[] {
-  const told = upstream.seen().filter(({ method }) => method === CANCELLED);
-  return told.map(({ message }) => message?.['params'] as JsonObject | undefined);
+function cancellationsOf(upstream: HostileUpstream): readonly (JsonObject | undefined)[] {
+  const cancellations = upstream.seen().filter(({ method }) => method === CANCELLED);
+  return cancellations.map(({ message }) => message?.['params'] as JsonObject | undefined);
 }
 
 /** Begins to answer, and never ends. */
@@ -75,12 +75,12 @@ describe('a request that is cancelled at an endpoint', () => {
   it('[MRG-25] is cancelled where it runs, with the reason, and nobody else hears of it', async () => {
     const session = await openSession(rig.access);
     await cancelAmid(session, callOf('l_read_record'), [rig.left]);
-    expect(toldTo(rig.left)).toEqual([{ requestId: ID, reason: REASON }]);
-    expect(toldTo(rig.right)).toEqual([]);
+    expect(cancellationsOf(rig.left)).toEqual([{ requestId: ID, reason: REASON }]);
+    expect(cancellationsOf(rig.right)).toEqual([]);
     rig.left.repent();
     await cancelAmid(session, callOf('right_read_record'), [rig.right]);
-    expect(toldTo(rig.left)).toEqual([]);
-    expect(toldTo(rig.right)).toEqual([{ requestId: ID, reason: REASON }]);
+    expect(cancellationsOf(rig.left)).toEqual([]);
+    expect(cancellationsOf(rig.right)).toEqual([{ requestId: ID, reason: REASON }]);
   });
 
   it('[MRG-25] is cancelled at every member where each works on it', async () => {
@@ -88,7 +88,7 @@ describe('a request that is cancelled at an endpoint', () => {
     const list = { method: 'tools/list', params: {} };
     await cancelAmid(session, list, [rig.left, rig.right]);
     for (const member of [rig.left, rig.right])
-      expect(toldTo(member)).toEqual([{ requestId: ID, reason: REASON }]);
+      expect(cancellationsOf(member)).toEqual([{ requestId: ID, reason: REASON }]);
   });
 
   it('[MRG-25] is told to all by its id alone once nobody knows whose it was', async () => {
@@ -98,7 +98,8 @@ describe('a request that is cancelled at an endpoint', () => {
     rig.forget();
     const odd = { note: REASON, _meta: { 'com.example/why': REASON } };
     expect((await cancel(session, { reason: REASON, requestId: ID, ...odd })).status).toBe(202);
-    for (const member of [rig.left, rig.right]) expect(toldTo(member)).toEqual([{ requestId: ID }]);
+    for (const member of [rig.left, rig.right])
+      expect(cancellationsOf(member)).toEqual([{ requestId: ID }]);
   });
 
   it('[MRG-25] is not cancelled by the same id in another session, or of another type', async () => {
@@ -112,9 +113,9 @@ describe('a request that is cancelled at an endpoint', () => {
     await cancel(other, { requestId: ID, reason: REASON });
     await cancel(session, { requestId: String(ID), reason: REASON });
     for (const member of [rig.left, rig.right])
-      expect(toldTo(member)).toEqual([{ requestId: ID }, { requestId: String(ID) }]);
+      expect(cancellationsOf(member)).toEqual([{ requestId: ID }, { requestId: String(ID) }]);
     await cancel(session, { requestId: ID, reason: REASON });
-    expect(toldTo(rig.left)).toContainEqual({ requestId: ID, reason: REASON });
+    expect(cancellationsOf(rig.left)).toContainEqual({ requestId: ID, reason: REASON });
     await answer;
   });
 });

@@ -9,7 +9,7 @@ import { expectRefusedLines } from '../support/attack-rig.js';
 import { type EventReader, openEvents } from '../support/event-reader.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
-import { connectTo, type MergedRig, saidBy, startMergedRig } from '../support/merged-rig.js';
+import { connectTo, firstTextOf, type MergedRig, startMergedRig } from '../support/merged-rig.js';
 import { PATIENT } from '../support/patience.js';
 import {
   type Access,
@@ -129,8 +129,8 @@ describe('[MRG-14, MCP-49] names of two members that look alike', () => {
     ]);
     rig.left.offer(() => [tool('status'), tool(ofLeft)]);
     await rig.gateway.approvePins();
-    const faults = await rig.gateway.reload();
-    expect(faults.map(({ severity, message }) => [severity, message])).toEqual([
+    const diagnostics = await rig.gateway.reload();
+    expect(diagnostics.map(({ severity, message }) => [severity, message])).toEqual([
       [
         'warning',
         `names that look alike: ${JSON.stringify(`git_${ofLeft}`)} of left, "github_${ofRight}" of right`,
@@ -217,13 +217,13 @@ describe('what changes', () => {
       ...{ jsonrpc: '2.0', method },
       params: { ...params, _meta: { [id]: 'listen-1' } },
     });
-    const streamOf = (notices: readonly JsonObject[]) =>
+    const streamOf = (updates: readonly JsonObject[]) =>
       onMethod('subscriptions/listen', (request): Act => {
         const params = request.message?.['params'] as JsonObject;
         const first = tagged('notifications/subscriptions/acknowledged', {
           notifications: params['notifications'] ?? {},
         });
-        const chunks = [first, ...notices].map((one) => sseEvent(one));
+        const chunks = [first, ...updates].map((one) => sseEvent(one));
         return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending: 'hold' };
       });
     const updated = (uri: string) => tagged('notifications/resources/updated', { uri });
@@ -238,8 +238,8 @@ describe('what changes', () => {
     });
     const first = await reader.next();
     expect(first).toEqual(tagged('notifications/subscriptions/acknowledged', { notifications }));
-    const notices = [await reader.next(), await reader.next()];
-    expect(notices).toEqual(
+    const updates = [await reader.next(), await reader.next()];
+    expect(updates).toEqual(
       expect.arrayContaining([updated('memo://left'), updated('memo://right')]),
     );
     rig.left.offer(() => [...HONEST_TOOLS, tool('fresh')]);
@@ -322,6 +322,8 @@ describe('what changes', () => {
     expect(line?.['target']).toMatchObject({ upstream: 'left', endpoint: 'all' });
     expect(rig.left.uses()).toEqual([]);
     const other = { name: 'right_read_record', arguments: { id: 'one' } };
-    expect(saidBy(await requestStateless(rig.access, 'tools/call', other))).toBe('read_record one');
+    expect(firstTextOf(await requestStateless(rig.access, 'tools/call', other))).toBe(
+      'read_record one',
+    );
   });
 });

@@ -4,12 +4,17 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream } from '../support/hostile-upstream.js';
-import { type MergedRig, saidBy, startMergedRig } from '../support/merged-rig.js';
+import { firstTextOf, type MergedRig, startMergedRig } from '../support/merged-rig.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession, postStateless } from '../support/raw-mcp.js';
+import {
+  ALL_QUESTIONS,
+  answersTo,
+  askThenAnswer,
+  grantQuestions,
+} from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   type Access,
@@ -144,7 +149,9 @@ describe('a session', () => {
     rig.right.repent();
     expect((await session.call('l_read_record', { id: 'one' })).status).toBe(404);
     const again = await openSession(rig.access);
-    expect(saidBy(await again.call('right_read_record', { id: 'one' }))).toBe('read_record one');
+    expect(firstTextOf(await again.call('right_read_record', { id: 'one' }))).toBe(
+      'read_record one',
+    );
   });
 
   it('[MRG-09] goes on without a member that loses its part again and again', async () => {
@@ -313,7 +320,7 @@ describe('[MRG-11] a result of the stateless era that asks first', () => {
       requestState: asked['requestState'] ?? '',
       inputResponses: { a: { action: 'accept', content: { who: 'Ada' } } },
     };
-    expect(saidBy(await requestStateless(rig.access, 'tools/call', answered))).toBe('its own');
+    expect(firstTextOf(await requestStateless(rig.access, 'tools/call', answered))).toBe('its own');
     rig.forget();
     const elsewhere = { ...answered, name: 'right_read_record' };
     const refused = await requestStateless(rig.access, 'tools/call', elsewhere);
@@ -381,7 +388,7 @@ describe('[MRG-12] the stream of a session', () => {
     const id = /^id: (.+)$/m.exec(broken.text)?.[1] ?? '';
     rig.forget();
     const resumed = await readReply(await open(session.id, { 'last-event-id': id }));
-    expect(saidBy(resumed)).toBe('late');
+    expect(firstTextOf(resumed)).toBe('late');
     expect(rig.left.seen().map(({ headers }) => headers['last-event-id'])).toEqual(['answer-0']);
     expect(rig.right.seen()).toEqual([]);
   });

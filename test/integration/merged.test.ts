@@ -7,9 +7,9 @@ import { linesOf } from '../support/attack-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {
   connectTo,
+  firstTextOf,
   type MergedCaller,
   type MergedRig,
-  saidBy,
   startMergedRig,
 } from '../support/merged-rig.js';
 import { makeProofHolder, proofHeaders } from '../support/proofs.js';
@@ -103,7 +103,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
 
   it('[MRG-02] maps a call to its one member, which sees its own name', async () => {
     const reply = await caller.call('right_read_record', { id: 'one' });
-    expect(saidBy(reply)).toBe('right read_record one');
+    expect(firstTextOf(reply)).toBe('right read_record one');
     expect(rig.left.uses()).toHaveLength(0);
     expect(rig.right.uses().map(({ name }) => name)).toEqual(['read_record']);
     expect(rig.right.uses()[0]?.headers['mcp-name']).toBe(
@@ -164,9 +164,9 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     expect(invalid.text).toContain('arguments-invalid');
     expect(rig.left.uses()).toEqual([]);
     const redacted = await caller.call('right_delete_record', { id: '4111111111111111' });
-    expect(saidBy(redacted)).toContain('[redacted:');
+    expect(firstTextOf(redacted)).toContain('[redacted:');
     const first = await caller.call('l_limited_record');
-    expect(saidBy(first)).toContain('left limited_record');
+    expect(firstTextOf(first)).toContain('left limited_record');
     const second = await caller.call('l_limited_record');
     expect(second.text).toContain('rate-limited');
     expect(rig.left.uses()).toHaveLength(1);
@@ -179,16 +179,16 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     expect(rig.right.uses()).toHaveLength(1);
   });
 
-  // The face of HTTP+SSE that tests have cannot be down.
-  const hasFace = upstreamEra === 'channels';
-  it.skipIf(hasFace)('[MRG-06] one member that is down hides its own items alone', async () => {
+  // What serves HTTP+SSE in the tests cannot be down.
+  const isLegacySse = upstreamEra === 'channels';
+  it.skipIf(isLegacySse)('[MRG-06] one member that is down hides its own items alone', async () => {
     rig.left.obey(() => ({ kind: 'destroy' }));
     const listed = await caller.request('tools/list');
     expect(toolNames(listed)).toEqual(['right_read_record', 'right_delete_record']);
     if (era === 'stateless') expect(resultOf(listed)['ttlMs']).toBe(0);
     const reply = await caller.call('l_read_record', { id: 'one' });
     expect([502, 504]).toContain(reply.status);
-    expect(saidBy(await caller.call('right_read_record', { id: 'one' }))).toBe(
+    expect(firstTextOf(await caller.call('right_read_record', { id: 'one' }))).toBe(
       'right read_record one',
     );
     rig.left.obey(order);

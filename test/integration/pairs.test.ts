@@ -93,7 +93,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
 
   /** What reached the upstream, in the one form that it knows. */
   function expectSpoken(): void {
-    for (const { httpMethod, headers, url } of rig.face?.seen() ?? []) {
+    for (const { httpMethod, headers, url } of rig.front?.seen() ?? []) {
       expect(url).toMatch(httpMethod === 'GET' ? /^\/events$/ : /^\/post\?channel=/);
       expect(headers['authorization']).toBeUndefined();
       expect(Object.keys(headers).filter((name) => name.startsWith('mcp-'))).toEqual([]);

@@ -6,11 +6,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
-import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { sseEvent, textResult } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
+import {
+  ALL_QUESTIONS,
+  answersTo,
+  askThenAnswer,
+  grantQuestions,
+} from '../support/server-requests.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import { askStateless, beginStateless, createTaskServer } from '../support/task-server.js';
 import { errorOf, resultOf } from '../support/wire-client.js';

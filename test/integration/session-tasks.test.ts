@@ -3,7 +3,6 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/asking.js';
 import {
   type AttackRig,
   expectNothingForwarded,
@@ -16,6 +15,7 @@ import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
+import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   createTaskServer,
@@ -40,8 +40,8 @@ let rig: AttackRig;
 let server: TaskServer;
 let session: OpenSession;
 
-function text(said: string): JsonObject {
-  return { content: [{ type: 'text', text: said }] };
+function text(value: string): JsonObject {
+  return { content: [{ type: 'text', text: value }] };
 }
 
 function related(id: string): JsonObject {
@@ -394,9 +394,9 @@ describe('a resumed stream', () => {
         'last-event-id': event ?? '',
       },
     });
-    const said = await resumed.text();
-    expect(said).toContain(taskId);
-    expect(said).not.toContain(SECRET);
-    expect(said).not.toContain('up-1');
+    const received = await resumed.text();
+    expect(received).toContain(taskId);
+    expect(received).not.toContain(SECRET);
+    expect(received).not.toContain('up-1');
   });
 });

@@ -3,7 +3,6 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { grantQuestions } from '../support/asking.js';
 import {
   type AttackRig,
   decisionOf,
@@ -14,6 +13,7 @@ import {
   UPSTREAM,
 } from '../support/attack-rig.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
+import { grantQuestions } from '../support/server-requests.js';
 import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
 import {
   askStateless,
@@ -41,13 +41,13 @@ const FORM = {
     requestedSchema: { type: 'object', properties: { colour: { type: 'string' } } },
   },
 };
-const ASKING = { elicitation: { form: {} }, sampling: {} };
+const INPUT_CAPABILITIES = { elicitation: { form: {} }, sampling: {} };
 
 let rig: AttackRig;
 let server: TaskServer;
 
-function text(said: string): JsonObject {
-  return { content: [{ type: 'text', text: said }] };
+function text(value: string): JsonObject {
+  return { content: [{ type: 'text', text: value }] };
 }
 
 function look(taskId: string, capabilities: JsonObject = {}, access: Access = rig.access) {
@@ -56,8 +56,8 @@ function look(taskId: string, capabilities: JsonObject = {}, access: Access = ri
 
 /** Applies what was written; warnings are none of a test's. */
 async function reload(): Promise<void> {
-  const faults = await rig.gateway.reload();
-  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+  const diagnostics = await rig.gateway.reload();
+  expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
 }
 
 /** The outcome of the last request about a task. */
@@ -190,7 +190,7 @@ describe('what is no answer', () => {
   ])('[TSK-04] a task %s', async (_what, state) => {
     const taskId = await beginStateless(rig.access);
     server.say('up-1', state);
-    const reply = await look(taskId, ASKING);
+    const reply = await look(taskId, INPUT_CAPABILITIES);
     expect([reply.status, errorOf(reply)['code']]).toEqual([502, 1506]);
     await expectWithheldLines(rig, reply, 'upstream-protocol');
   });
@@ -310,7 +310,7 @@ describe('questions of a task', () => {
   it('[TSK-07] pass where they are declared and granted, and their answers reach the task', async () => {
     const taskId = await beginStateless(rig.access);
     server.say('up-1', asks({ colour: FORM }));
-    const reply = await look(taskId, ASKING);
+    const reply = await look(taskId, INPUT_CAPABILITIES);
     expect(resultOf(reply)).toMatchObject({ taskId, inputRequests: { colour: FORM } });
     server.say('up-1', {});
     const inputResponses = { colour: { action: 'accept', content: { colour: 'red' } } };
@@ -318,7 +318,7 @@ describe('questions of a task', () => {
       rig.access,
       'tasks/update',
       { taskId, inputResponses },
-      ASKING,
+      INPUT_CAPABILITIES,
     );
     expect(resultOf(updated)).toEqual({ resultType: 'complete' });
     expect(rig.upstream.seen().at(-1)?.message?.['params']).toMatchObject({ inputResponses });
@@ -328,13 +328,13 @@ describe('questions of a task', () => {
     ['is not declared', {}, { a: FORM }, 'elicitation-forbidden'],
     [
       'no rule grants',
-      ASKING,
+      INPUT_CAPABILITIES,
       { a: { method: 'sampling/createMessage', params: {} } },
       'sampling-forbidden',
     ],
     [
       'asks for a secret',
-      ASKING,
+      INPUT_CAPABILITIES,
       {
         a: {
           ...FORM,
@@ -366,10 +366,10 @@ describe('questions of a task', () => {
     const taskId = await beginStateless(rig.access);
     server.say('counted-1', asks({ colour: FORM }));
     for (let looks = 0; looks < 4; looks += 1)
-      expect(resultOf(await look(taskId, ASKING))['status']).toBe('input_required');
+      expect(resultOf(await look(taskId, INPUT_CAPABILITIES))['status']).toBe('input_required');
     server.say('counted-1', asks({ shape: FORM, size: FORM }));
     for (let looks = 0; looks < 2; looks += 1)
-      expect(errorOf(await look(taskId, ASKING))['code']).toBe(1429);
+      expect(errorOf(await look(taskId, INPUT_CAPABILITIES))['code']).toBe(1429);
     await rig.gateway.writePolicy('questions', grantQuestions('elicitation: [form]'));
     await reload();
   });

@@ -3,16 +3,16 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
+import { type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
 import {
   ALL_QUESTIONS,
   askThenAnswer,
   FORM_QUESTION as FORM,
   grantQuestions,
-} from '../support/asking.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
-import { type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
+} from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
 import {
@@ -146,8 +146,8 @@ describe('a stateless client before an upstream of sessions', () => {
     expect(errorOf(await requestStateless(thief, 'tools/call', again))['code']).toBe(-32602);
     const done = await requestStateless(rig.access, 'tools/call', again, { id: 2 });
     await answered;
-    const told = rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server');
-    expect(told?.message).toMatchObject({ result: response });
+    const reply = rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server');
+    expect(reply?.message).toMatchObject({ result: response });
     expect(done.message).toMatchObject({ id: 2, result: { resultType: 'complete' } });
     expect(rig.upstream.uses()).toHaveLength(1);
     const twice = await requestStateless(rig.access, 'tools/call', again, { id: 3 });
@@ -166,9 +166,9 @@ describe('a stateless client before an upstream of sessions', () => {
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.messages).toHaveLength(1);
     expect(resultOf(reply)['resultType']).toBe('complete');
-    const told = () =>
+    const replyOf = () =>
       rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server')?.message;
-    await expect.poll(told, PATIENT).toMatchObject({ error: { code: -32601 } });
+    await expect.poll(replyOf, PATIENT).toMatchObject({ error: { code: -32601 } });
     const found = async () => (await rig.gateway.audit()).flatMap((line) => line['findings'] ?? []);
     await expect
       .poll(found, PATIENT)

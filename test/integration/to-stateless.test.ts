@@ -4,12 +4,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { connectAsked, FORM_QUESTION as FORM, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, resultFor, stream } from '../support/hostile-acts.js';
 import { type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
+import { connectAsked, FORM_QUESTION as FORM, grantQuestions } from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import { inTurn, sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
 import {
@@ -84,9 +84,13 @@ describe('a client of sessions before a stateless upstream', () => {
     await waiting;
     await sleep(50);
     expect(rig.upstream.uses()[0]?.isAborted).toBe(false);
-    const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5 } };
+    const notification = {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: 5 },
+    };
     expect(
-      (await post(rig.access, JSON.stringify(notice), sessionHeaders(session.id))).status,
+      (await post(rig.access, JSON.stringify(notification), sessionHeaders(session.id))).status,
     ).toBe(202);
     await expect.poll(() => rig.upstream.uses()[0]?.isAborted, PATIENT).toBe(true);
   });
@@ -167,15 +171,15 @@ describe('a client of sessions before a stateless upstream', () => {
       const _meta = { 'io.modelcontextprotocol/subscriptionId': request.id ?? 0 };
       const { notifications } = paramsOf(request);
       const uris = (notifications as JsonObject)['resourceSubscriptions'];
-      const told = (method: string, params: JsonObject) => ({
+      const tagged = (method: string, params: JsonObject) => ({
         jsonrpc: '2.0',
         method,
         params: { ...params, _meta },
       });
-      const first = told('notifications/subscriptions/acknowledged', {
+      const first = tagged('notifications/subscriptions/acknowledged', {
         notifications: notifications ?? {},
       });
-      const updated = told('notifications/resources/updated', { uri: 'memo://one' });
+      const updated = tagged('notifications/resources/updated', { uri: 'memo://one' });
       return stream(uris === undefined ? [first] : [first, updated], 'hold');
     });
     rig.upstream.obey(inTurn(statelessOnly, listens));
@@ -187,11 +191,11 @@ describe('a client of sessions before a stateless upstream', () => {
       },
     });
     expect(opened.status).toBe(200);
-    const heard = readUntil(opened, 'resources/updated');
+    const received = readUntil(opened, 'resources/updated');
     expect(resultOf(await session.request('resources/subscribe', { uri: 'memo://one' }))).toEqual(
       {},
     );
-    const text = await heard;
+    const text = await received;
     expect(text).toContain('memo://one');
     expect(text).not.toContain('subscriptionId');
     expect(text).not.toContain('acknowledged');

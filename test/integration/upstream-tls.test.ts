@@ -166,8 +166,8 @@ describe('the certificate of the gateway', () => {
     expect((await call(gateway)).status).toBe(200);
     expect(server.clients).not.toContain('two');
     await files.write('rotated.pem', two?.cert ?? '');
-    const faults = await gateway.reload();
-    expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+    const diagnostics = await gateway.reload();
+    expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
     expect((await call(gateway)).status).toBe(200);
     expect(server.clients).toContain('two');
   });

@@ -94,7 +94,7 @@ const LITERALS = [
     'b.com/',
   ],
 ];
-const WORDS = [
+const TERMS = [
   'a',
   'b',
   'x',
@@ -162,7 +162,7 @@ const script: Rule = (random) => {
 
 const leak: Rule = (random) =>
   random.pick([
-    () => `https://user@e.example/${random.pick(WORDS)}`,
+    () => `https://user@e.example/${random.pick(TERMS)}`,
     () => `https://e.example/${random.pick(MARKS_OF_QUERY)}${'q'.repeat(105)}`,
     () => `//user@e.example/`,
     () => `www.e.example/${random.pick(MARKS_OF_QUERY)}${'q'.repeat(105)}`,
@@ -176,7 +176,7 @@ const target: Rule = (random) =>
 
 const quoted: Rule = (random) => {
   const quote = random.pick(['"', "'", '', '"', "'"]);
-  return `${quote}${random.pick([target(random), random.pick(MARKS), random.pick(WORDS)])}${quote}`;
+  return `${quote}${random.pick([target(random), random.pick(MARKS), random.pick(TERMS)])}${quote}`;
 };
 
 const attribute: Rule = (random) =>
@@ -259,7 +259,7 @@ const RULES: readonly Rule[] = [
     span,
   ],
   ...[script, leak, table, lineEnd, lineEnd, lineEnd, lineEnd, lineEnd],
-  ...[TICKS, TICKS, TICKS, MARKS, MARKS, MARKS, MARKS, MARKS, WORDS, WORDS, LITERALS, BLANKS].map(
+  ...[TICKS, TICKS, TICKS, MARKS, MARKS, MARKS, MARKS, MARKS, TERMS, TERMS, LITERALS, BLANKS].map(
     (from): Rule =>
       (random) =>
         random.pick(from),
@@ -285,11 +285,11 @@ export function writeDocument(random: Random): readonly string[] {
   const kind = random.below(10);
   if (kind < 6) return [writeText(random)];
   if (kind < 8) return [writeText(random), writeText(random)];
-  const whole = writeText(random);
-  const cut = random.below(whole.length + 1);
-  const rest = whole.slice(cut);
+  const complete = writeText(random);
+  const cut = random.below(complete.length + 1);
+  const rest = complete.slice(cut);
   const again = random.below(rest.length + 1);
   return kind === 8
-    ? [whole.slice(0, cut), rest]
-    : [whole.slice(0, cut), rest.slice(0, again), rest.slice(again)];
+    ? [complete.slice(0, cut), rest]
+    : [complete.slice(0, cut), rest.slice(0, again), rest.slice(again)];
 }

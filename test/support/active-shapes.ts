@@ -129,7 +129,7 @@ export function writeShape(random: Random): readonly string[] {
     }
     return texts;
   }
-  const whole = piece();
-  const cut = random.below(whole.length + 1);
-  return [whole.slice(0, cut), whole.slice(cut)];
+  const text = piece();
+  const cut = random.below(text.length + 1);
+  return [text.slice(0, cut), text.slice(cut)];
 }

@@ -10,7 +10,7 @@ import { findRemains } from '../../src/inspection/second-pass.js';
 import type { Json } from '../../src/protocol/jsonrpc.js';
 import { textResult, withRules } from '../unit/inspection/samples.js';
 import { createRandom, type Random, writeDocument } from './active-documents.js';
-import { faultsOfText, RENDERERS, type Renderers } from './markdown-renderers.js';
+import { effectsOfText, RENDERERS, type Renderers } from './markdown-renderers.js';
 
 /** Nothing but active content is looked for: the rest takes most of the time. */
 const profile = withRules({
@@ -25,12 +25,12 @@ export type Trial = {
   readonly changed: number;
   readonly withheld: number;
   /** Documents that did something after all: by whom they were let pass, what they did, and what they are. */
-  readonly faults: readonly string[];
+  readonly failures: readonly string[];
 };
 
 /** Texts of one result as clients join them. */
 export const GLUES = ['', ' ', '\n', '\n\n'] as const;
-const MAX_FAULTS = 20;
+const MAX_FAILURES = 20;
 
 /** A document goes to one renderer after the other in turn where time is short, else to each of them. */
 export type Thoroughness = 'in-turn' | 'each';
@@ -45,31 +45,31 @@ export function tryDocuments(
   write: Write = writeDocument,
 ): Trial {
   const random = createRandom(seed);
-  const faults: string[] = [];
+  const failures: string[] = [];
   const alone: readonly Renderers[] = [...RENDERERS].map((one) => new Map([one]));
   const count = { clean: 0, changed: 0, withhold: 0 };
-  for (let done = 0; done < documents && faults.length < MAX_FAULTS; done++) {
+  for (let done = 0; done < documents && failures.length < MAX_FAILURES; done++) {
     const texts = write(random);
     const renderers = how === 'each' ? RENDERERS : (alone[done % alone.length] ?? RENDERERS);
-    count[tryDocument({ random, renderers, faults }, texts)]++;
+    count[tryDocument({ random, renderers, failures }, texts)]++;
   }
   return {
     documents,
     passed: count.clean,
     changed: count.changed,
     withheld: count.withhold,
-    faults,
+    failures,
   };
 }
 
 type Bench = {
   readonly random: Random;
   readonly renderers: Renderers;
-  readonly faults: string[];
+  readonly failures: string[];
 };
 
 function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed' | 'withhold' {
-  const { random, faults } = bench;
+  const { random, failures } = bench;
   const message = textResult(...texts);
   const outcome = inspectMessage({ ...message, profile });
   const left = outcome.kind === 'changed' ? textsOf(outcome.value) : texts;
@@ -83,7 +83,7 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
       report(bench, 'first pass', texts, alone.text);
     }
     if (isSurelyClean(text) && neutralize(text, 'markdown', findCode).text !== text) {
-      faults.push(`prefilter: calls clean what is changed: ${asAscii(text)}`);
+      failures.push(`prefilter: calls clean what is changed: ${asAscii(text)}`);
     }
   }
   if (outcome.kind === 'clean') return outcome.kind;
@@ -100,9 +100,9 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
 }
 
 function report(bench: Bench, by: string, texts: readonly string[], shown: string): void {
-  const found = faultsOfText(shown, bench.renderers);
+  const found = effectsOfText(shown, bench.renderers);
   if (found.length === 0) return;
-  bench.faults.push(
+  bench.failures.push(
     `${by}: ${found.join(', ')}\n  of ${asAscii([...texts])}\n  in ${asAscii(shown)}`,
   );
 }

@@ -67,7 +67,7 @@ export function createAppsServer(): AppsServer {
     const isShown = showsApps(capabilities);
     opened += 1;
     const id = `${isShown ? 'shows' : 'plain'}-${opened}`;
-    const result = { protocolVersion, ...said(isShown) };
+    const result = { protocolVersion, ...handshakeOf(isShown) };
     const act = jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result });
     if (act.kind !== 'http') return act;
     return { ...act, headers: { ...act.headers, 'mcp-session-id': id } };
@@ -77,7 +77,7 @@ export function createAppsServer(): AppsServer {
     const isShown = showsApps(declaredIn(request));
     const complete = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
     if (request.method !== 'server/discover') return answer(request, isShown, complete);
-    const result = { supportedVersions: [STATELESS_VERSION], ...said(isShown), ...complete };
+    const result = { supportedVersions: [STATELESS_VERSION], ...handshakeOf(isShown), ...complete };
     return jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result });
   }
 
@@ -104,7 +104,7 @@ export function createAppsServer(): AppsServer {
   };
 }
 
-function said(isShown: boolean): JsonObject {
+function handshakeOf(isShown: boolean): JsonObject {
   const own = isShown ? { extensions: { [APPS]: {} } } : {};
   return {
     capabilities: { tools: {}, resources: {}, ...own },

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import type { Reason } from '../../src/policy/reasons.js';
 import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type ChannelFace, startChannelFace } from './channel-face.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
+import { type LegacySseFront, startLegacySseFront } from './legacy-sse-front.js';
 import {
   type AuditLine,
   type GatewayUnderTest,
@@ -24,7 +24,7 @@ export type AttackRig = {
   readonly gateway: RunningGateway;
   readonly upstream: HostileUpstream;
   /** Where it was asked for. */
-  readonly face: ChannelFace | undefined;
+  readonly front: LegacySseFront | undefined;
   readonly port: number;
   readonly path: string;
   /** A good caller. */
@@ -43,7 +43,7 @@ export type RigOptions = Partial<Omit<GatewayUnderTest, 'upstreams'>> & {
   readonly upstream?: readonly string[];
   /** Orders given before the pins are fetched. */
   readonly prepare?: (upstream: HostileUpstream) => void;
-  /** The upstream is reached through a face of HTTP+SSE. */
+  /** The upstream is reached over HTTP+SSE. */
   readonly behindChannels?: boolean;
 };
 
@@ -53,13 +53,13 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
   const { behindChannels = false, ...rest } = others;
   const upstream = await startHostileUpstream();
   prepare?.(upstream);
-  const face = behindChannels ? await startChannelFace(upstream.url) : undefined;
-  const more = face === undefined ? members : [...members, 'transport: http-sse'];
+  const front = behindChannels ? await startLegacySseFront(upstream.url) : undefined;
+  const more = front === undefined ? members : [...members, 'transport: http-sse'];
   let aheadMs = 0;
   const gateway = await startTestGateway({
     now: () => Date.now() + aheadMs,
     ...rest,
-    upstreams: [{ name: UPSTREAM, url: face?.url ?? upstream.url, more }],
+    upstreams: [{ name: UPSTREAM, url: front?.url ?? upstream.url, more }],
   });
   await settleListing(gateway, upstream);
   upstream.forget();
@@ -68,7 +68,7 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
   return {
     gateway,
     upstream,
-    face,
+    front,
     port: Number(new URL(url).port),
     path: new URL(url).pathname,
     access,
@@ -79,7 +79,7 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
     },
     async close() {
       await gateway.close();
-      await face?.close();
+      await front?.close();
       await upstream.close();
     },
   };

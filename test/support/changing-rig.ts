@@ -3,9 +3,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { grantQuestions } from './asking.js';
 import { type MergedRig, startMergedRig } from './merged-rig.js';
 import { ADMINS, adminsOf } from './revocations.js';
+import { grantQuestions } from './server-requests.js';
 import { ALLOW_ALL, type RunningGateway } from './start-gateway.js';
 
 /** Everybody is denied everything. */
@@ -70,8 +70,8 @@ export async function startChangingRig(): Promise<ChangingRig> {
 }
 
 async function reloadOf(gateway: RunningGateway): Promise<void> {
-  const faults = await gateway.reload();
-  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+  const diagnostics = await gateway.reload();
+  expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
 }
 
 /** Ends the session that these headers name, as its client does. */

@@ -28,13 +28,13 @@ export async function openRawChannel(
   const response = await fetch(url, { headers: { accept, ...headers }, signal: gone.signal });
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
-  let said = '';
+  let received = '';
   let isOver = false;
   async function readOn(): Promise<void> {
     for (;;) {
       const chunk = await reader?.read().catch(() => undefined);
       if (chunk?.value === undefined) break;
-      said += decoder.decode(chunk.value, { stream: true });
+      received += decoder.decode(chunk.value, { stream: true });
     }
     isOver = true;
   }
@@ -44,24 +44,24 @@ export async function openRawChannel(
       const found = look();
       if (found !== undefined) return found;
     }
-    throw new Error(`did not come; came: ${said}`);
+    throw new Error(`did not come; came: ${received}`);
   }
   const address = await until(() => {
-    const event = /^event: endpoint\ndata: (.*)\n\n/.exec(said);
+    const event = /^event: endpoint\ndata: (.*)\n\n/.exec(received);
     return event?.[1] ?? (isOver ? '' : undefined);
   });
   return {
     status: response.status,
     headers: response.headers,
     address,
-    text: () => said,
-    answer: (id) => until(() => messagesOf(said).find((message) => message['id'] === id)),
+    text: () => received,
+    answer: (id) => until(() => messagesOf(received).find((message) => message['id'] === id)),
     leave: () => gone.abort(),
   };
 }
 
-function messagesOf(said: string): readonly JsonObject[] {
-  return said
+function messagesOf(received: string): readonly JsonObject[] {
+  return received
     .split('\n\n')
     .slice(0, -1)
     .filter((event) => event.startsWith('event: message'))

@@ -126,8 +126,8 @@ async function openLegacy(
   );
   const address = (): string | undefined => /^data: (http\S+)$/m.exec(listening.text())?.[1];
   await vi.waitFor(() => expect(address()).toBeDefined(), WAITING);
-  const say = async (said: JsonObject): Promise<void> => {
-    const response = await sendRaw(address() ?? '', said, { headers: bearer(token) });
+  const say = async (posted: JsonObject): Promise<void> => {
+    const response = await sendRaw(address() ?? '', posted, { headers: bearer(token) });
     expect([response.status, await response.text()]).toEqual([202, '']);
   };
   const clientInfo = { name: 'held', version: '1' };

@@ -206,12 +206,12 @@ export function progressThenResult(
   result: JsonObject = textResult('done'),
 ): Act {
   const progressToken = progressTokenOf(request);
-  const told = texts.map((message, i) => ({
+  const notifications = texts.map((message, i) => ({
     jsonrpc: '2.0',
     method: 'notifications/progress',
     params: { progressToken, progress: i + 1, message },
   }));
-  return stream([...told, resultFor(request, result)]);
+  return stream([...notifications, resultFor(request, result)]);
 }
 
 /** A stream that tells progress and is then cut off without its answer. */

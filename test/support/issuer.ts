@@ -184,7 +184,7 @@ export async function startTestIssuer(
     response.setHeader('content-type', 'application/json');
     if (part === 'introspection') {
       introspect(request).then(
-        (said) => response.end(JSON.stringify(said)),
+        (reply) => response.end(JSON.stringify(reply)),
         () => response.destroy(),
       );
       return;

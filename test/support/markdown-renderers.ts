@@ -34,28 +34,28 @@ const PLAIN_TAG =
   /<\/?(?:p|em|strong|code|pre|ul|ol|li|blockquote|h[1-6]|del|b|div|table|thead|tbody|tr|th|td|s)>|<(?:hr|br)(?: \/)?>|<a href="(?:https?:\/\/|#)?[\w./%-]*">|<\/a>/g;
 
 /** What a page of this HTML would do; empty where it only shows text and ordinary links. */
-export function faultsOf(html: string): readonly string[] {
+export function effectsOf(html: string): readonly string[] {
   if (!html.replace(PLAIN_TAG, '').includes('<')) return [];
-  const faults: string[] = [];
-  collect(parseFragment(html), faults);
-  return faults;
+  const effects: string[] = [];
+  collect(parseFragment(html), effects);
+  return effects;
 }
 
 /** What any of the renderers makes of the text. */
-export function faultsOfText(text: string, renderers = RENDERERS): readonly string[] {
-  const faults: string[] = [];
+export function effectsOfText(text: string, renderers = RENDERERS): readonly string[] {
+  const effects: string[] = [];
   for (const [name, render] of renderers) {
-    for (const fault of faultsOf(render(text))) faults.push(`${name}: ${fault}`);
+    for (const effect of effectsOf(render(text))) effects.push(`${name}: ${effect}`);
   }
-  return faults;
+  return effects;
 }
 
-function collect(node: DefaultTreeAdapterTypes.ParentNode, faults: string[]): void {
+function collect(node: DefaultTreeAdapterTypes.ParentNode, effects: string[]): void {
   const open: DefaultTreeAdapterTypes.ParentNode[] = [node];
   for (let one = open.pop(); one !== undefined; one = open.pop()) {
     for (const child of one.childNodes) {
       if (!('tagName' in child)) continue;
-      judge(child, faults);
+      checkElement(child, effects);
       open.push(child);
       if ('content' in child) open.push(child.content);
     }
@@ -75,17 +75,17 @@ const LOADING =
 const OWN_STYLE = /^text-align: ?(?:left|right|center);?$/;
 const OWN_INPUT: ReadonlySet<string> = new Set(['type', 'disabled', 'checked']);
 
-function judge(element: DefaultTreeAdapterTypes.Element, faults: string[]): void {
+function checkElement(element: DefaultTreeAdapterTypes.Element, effects: string[]): void {
   const { tagName, attrs } = element;
-  if (ACTING.has(tagName)) faults.push(`<${tagName}>`);
+  if (ACTING.has(tagName)) effects.push(`<${tagName}>`);
   if (tagName === 'input') {
     const isOwn = attrs.every(({ name }) => OWN_INPUT.has(name));
-    if (!isOwn || !attrs.some(({ value }) => value === 'checkbox')) faults.push('<input>');
+    if (!isOwn || !attrs.some(({ value }) => value === 'checkbox')) effects.push('<input>');
   }
   for (const { name, value } of attrs) {
-    if (name === 'href') judgeLink(value, faults);
+    if (name === 'href') checkLink(value, effects);
     else if (value !== '' && LOADING.test(name) && !(name === 'style' && OWN_STYLE.test(value)))
-      faults.push(`${name}=`);
+      effects.push(`${name}=`);
   }
 }
 
@@ -93,10 +93,10 @@ const QUIET: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:', 'tel:'
 /** Some more than the gateway grants: renderers write some characters in three. */
 const MAX_QUERY_CHARS = 100;
 
-function judgeLink(target: string, faults: string[]): void {
+function checkLink(target: string, effects: string[]): void {
   if (!URL.canParse(target, 'https://host.example/')) return;
   const url = new URL(target, 'https://host.example/');
-  if (!QUIET.has(url.protocol)) faults.push(`link to ${url.protocol}`);
-  if (url.protocol !== 'mailto:' && url.username !== '') faults.push('link with a user name');
-  if (url.search.length + url.hash.length > MAX_QUERY_CHARS) faults.push('link with a long query');
+  if (!QUIET.has(url.protocol)) effects.push(`link to ${url.protocol}`);
+  if (url.protocol !== 'mailto:' && url.username !== '') effects.push('link with a user name');
+  if (url.search.length + url.hash.length > MAX_QUERY_CHARS) effects.push('link with a long query');
 }

@@ -4,8 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { startChannelFace } from './channel-face.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
+import { startLegacySseFront } from './legacy-sse-front.js';
 import { type GatewayUnderTest, type RunningGateway, startTestGateway } from './start-gateway.js';
 import {
   type Access,
@@ -54,17 +54,17 @@ export async function startMergedRig(options: MergedOptions = {}): Promise<Merge
   const [left, right] = [await startHostileUpstream(), await startHostileUpstream()];
   prepare?.(left, right);
   const members = endpoint ?? 'issuers: [test], upstreams: {left: {prefix: l_}, right: {}}';
-  const faces = behindChannels
-    ? await Promise.all([startChannelFace(left.url), startChannelFace(right.url)])
+  const fronts = behindChannels
+    ? await Promise.all([startLegacySseFront(left.url), startLegacySseFront(right.url)])
     : [];
   const settings = behindChannels ? [...upstream, 'transport: http-sse'] : upstream;
   const closeUpstreams = (): Promise<unknown> =>
-    Promise.all([left, right, ...faces].map((one) => one.close()));
+    Promise.all([left, right, ...fronts].map((one) => one.close()));
   const gateway = await startTestGateway({
     ...rest,
     upstreams: [
-      { name: 'left', url: faces[0]?.url ?? left.url, more: settings },
-      { name: 'right', url: faces[1]?.url ?? right.url, more: settings },
+      { name: 'left', url: fronts[0]?.url ?? left.url, more: settings },
+      { name: 'right', url: fronts[1]?.url ?? right.url, more: settings },
     ],
     more: `endpoints:\n  ${ENDPOINT}: {${members}}\n${more}`,
   }).catch(async (error: unknown) => {
@@ -126,7 +126,7 @@ export async function connectTo(
 }
 
 /** The text of the first content of a tool's result. */
-export function saidBy(reply: Reply): unknown {
+export function firstTextOf(reply: Reply): unknown {
   const content = resultOf(reply)['content'];
   const first = Array.isArray(content) ? (content as readonly JsonObject[])[0] : undefined;
   return first?.['text'];

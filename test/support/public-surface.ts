@@ -88,7 +88,7 @@ async function readCommandLine(): Promise<Command> {
 
 /** Every command by its words, with its arguments and options. */
 function commandsOf(command: Command, before = ''): Section {
-  const words = `${before}${command.name()}`;
+  const name = `${before}${command.name()}`;
   const options = command.options.map(
     ({ flags, mandatory, argChoices, defaultValue, envVar, hidden }) => ({
       flags,
@@ -105,8 +105,8 @@ function commandsOf(command: Command, before = ''): Section {
     ...(one.argChoices === undefined ? {} : { choices: one.argChoices }),
   }));
   const own = { aliases: command.aliases(), arguments: args, options };
-  const below = command.commands.map((child) => commandsOf(child, `${words} `));
-  return Object.assign({ [words]: own }, ...below);
+  const below = command.commands.map((child) => commandsOf(child, `${name} `));
+  return Object.assign({ [name]: own }, ...below);
 }
 
 function metricSection(): Section {

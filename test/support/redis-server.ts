@@ -21,7 +21,7 @@ export type RedisServer = {
   /** Starts it again, empty. */
   start(): Promise<void>;
   /** Sends one command and returns all that is answered at once, as RESP. */
-  command(...words: readonly string[]): Promise<string>;
+  command(...terms: readonly string[]): Promise<string>;
   close(): Promise<void>;
 };
 
@@ -66,7 +66,7 @@ export async function startRedisServer(): Promise<RedisServer> {
     }
   }
 
-  function command(...words: readonly string[]): Promise<string> {
+  function command(...terms: readonly string[]): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect(port, '127.0.0.1');
       let text = '';
@@ -74,7 +74,7 @@ export async function startRedisServer(): Promise<RedisServer> {
         text += chunk;
       });
       socket.on('error', reject).on('close', () => resolve(text));
-      const sent = [['AUTH', rootPassword], words, ['QUIT']].map(
+      const sent = [['AUTH', rootPassword], terms, ['QUIT']].map(
         (line) =>
           `*${line.length}\r\n${line.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`,
       );

@@ -55,7 +55,7 @@ function registerTools(server: McpServer, secret: string): void {
       description: 'Says it again.',
       inputSchema: schema<{ text: string }>({ text: { type: 'string' } }, ['text']),
     },
-    ({ text: said }) => text(said),
+    ({ text: received }) => text(received),
   );
   const numbers = schema<{ a: number; b: number }>(
     { a: { type: 'number' }, b: { type: 'number' } },

@@ -121,8 +121,8 @@ const LOCAL_HOSTS = { data: '127.0.0.1', ops: '127.0.0.1', admin: '127.0.0.1' };
 
 function gatewayText(options: GatewayUnderTest, issuer: string, data: number, ops: number): string {
   const upstreams = options.upstreams.map(({ name, url, more = [] }) => {
-    const isToldWho = more.some((line) => /^(authentication|issuers):/.test(line));
-    const auth = isToldWho ? [] : ['issuers: [test]'];
+    const hasIssuers = more.some((line) => /^(authentication|issuers):/.test(line));
+    const auth = hasIssuers ? [] : ['issuers: [test]'];
     const members = [`url: ${JSON.stringify(url)}`, 'network: loopback', ...auth, ...more];
     return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
   });

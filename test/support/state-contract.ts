@@ -111,15 +111,15 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
     });
 
     it('[REV-05] tells of every change', async () => {
-      let told = 0;
+      let notified = 0;
       state.revocations.onChange(() => {
-        told += 1;
+        notified += 1;
       });
       const one = revocationOf(ofToken('token-1'));
       await state.revocations.add(one);
-      expect(told).toBe(1);
+      expect(notified).toBe(1);
       await state.revocations.lift(one.id);
-      expect(told).toBe(2);
+      expect(notified).toBe(2);
     });
 
     it('[REV-06] remembers ended sessions', () => {

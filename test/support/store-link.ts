@@ -21,7 +21,7 @@ export function createFakeStore(now: () => number): FakeStore {
   let isDown = false;
   let changes = 0;
   const asked: string[] = [];
-  const told = new Set<() => void>();
+  const listeners = new Set<() => void>();
   const sealed = new Map<string, { text: string; untilMs: number }>();
   const lifted = new Map<string, number>();
   const ended = new Map<string, number>();
@@ -39,7 +39,7 @@ export function createFakeStore(now: () => number): FakeStore {
 
   function change(): void {
     changes += 1;
-    for (const tell of told) tell();
+    for (const listener of listeners) listener();
   }
 
   /** Forgets what was read, and shows the next. */
@@ -98,7 +98,7 @@ export function createFakeStore(now: () => number): FakeStore {
       ask('enqueueMessages', () => {
         const reachable = given.filter(({ replica }) => replicas.has(replica));
         for (const word of reachable) leave(word);
-        if (reachable.length > 0) for (const tell of told) tell();
+        if (reachable.length > 0) for (const listener of listeners) listener();
         return reachable.length > 0 ? 'left' : 'gone';
       }),
     replicas: () => ask('replicas', () => [...replicas]),
@@ -115,7 +115,7 @@ export function createFakeStore(now: () => number): FakeStore {
         if (!isKnown) used.set(keyHash, now() + leftMs);
         return !isKnown;
       }),
-    onHint: (tell) => void told.add(tell),
+    onHint: (listener) => void listeners.add(listener),
     close: () => Promise.resolve(),
   });
 

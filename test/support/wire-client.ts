@@ -251,7 +251,7 @@ export function rawPost(path: string, lines: readonly string[], body: string): s
 }
 
 /** True when one whole answer with a content-length has come. */
-export function hasWholeAnswer(text: string): boolean {
+export function hasCompleteResponse(text: string): boolean {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return false;
   const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end))?.[1];

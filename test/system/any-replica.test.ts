@@ -7,14 +7,19 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
-import { CITIES, startAskingServer } from '../support/asking-server.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { CITIES, startInputRequiredServer } from '../support/input-required-server.js';
 import { writeOpenPolicy } from '../support/open-policy.js';
 import { PATIENT } from '../support/patience.js';
 import { type RedisServer, startRedisServer } from '../support/redis-server.js';
 import { LONG_ANSWERS } from '../support/revocations.js';
 import type { SdkV2Server } from '../support/sdk-v2-server.js';
+import {
+  ALL_QUESTIONS,
+  askThenAnswer,
+  FORM_QUESTION,
+  grantQuestions,
+} from '../support/server-requests.js';
 import {
   askInStream,
   messagesOf,
@@ -50,7 +55,7 @@ const waits: string[] = [];
 
 beforeAll(async () => {
   redis = await startRedisServer();
-  server = await startAskingServer(waits);
+  server = await startInputRequiredServer(waits);
   old = await startHostileUpstream();
   old.obey(sessionsOnly);
   gateways = await startTwoGateways({
@@ -172,8 +177,12 @@ describe('a session before a stateless upstream, at replicas with a store', () =
     const params = { name: 'wait', arguments: {} };
     const waiting = requestInSession(here, id, 'tools/call', params);
     await expect.poll(() => waits, PATIENT).toEqual(['begun']);
-    const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } };
-    expect((await post(there, JSON.stringify(notice), sessionHeaders(id))).status).toBe(202);
+    const notification = {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: 7 },
+    };
+    expect((await post(there, JSON.stringify(notification), sessionHeaders(id))).status).toBe(202);
     await expect.poll(() => waits, WITHIN_TWO_SECONDS).toEqual(['begun', 'given up']);
     await waiting;
   });
@@ -316,11 +325,11 @@ describe('replicas in the middle of a rotation of their key', () => {
       more: 'state: {type: redis, url: {env: REDIS_URL}}',
     });
     try {
-      for (const [asking, answering] of [
+      for (const [requesting, answering] of [
         [rotating.one, rotating.other],
         [rotating.other, rotating.one],
       ] as const) {
-        const here = await rotating.access(asking, 'modern', 'ada');
+        const here = await rotating.access(requesting, 'modern', 'ada');
         const there = await rotating.access(answering, 'modern', 'ada');
         // Opened where it is answered: under the other key than the question.
         const session = { here, there, id: await openAt(there, ALL_QUESTIONS) };

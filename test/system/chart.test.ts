@@ -235,9 +235,11 @@ describe('the chart', () => {
     expect(portsOf(resources)).toMatchObject({
       container: [{ containerPort: 9000 }, { containerPort: 9100 }],
     });
-    const said = await notes(...mine);
-    expect(said).toContain('NOT CHECKED: the chart cannot read the ConfigMap mine.');
-    expect(said).toContain('data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}');
+    const printed = await notes(...mine);
+    expect(printed).toContain('NOT CHECKED: the chart cannot read the ConfigMap mine.');
+    expect(printed).toContain(
+      'data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}',
+    );
     expect(await notes()).not.toMatch(/NOT CHECKED|listeners/);
     const local = await notes(...gatewayFile('listeners: {ops: {host: 0.0.0.0}}'));
     expect(local).toContain('WARNING: gateway.yaml has listeners.data.host 127.0.0.1');

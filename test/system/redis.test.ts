@@ -70,13 +70,13 @@ describe('replicas at a real store', () => {
   it('[REV-34] read words for them once, in their order, and no more than are kept', async () => {
     const prefix = randomUUID();
     const [one, other] = [await replica(prefix), await replica(prefix)];
-    const heard: Json[] = [];
-    other.replicaBus.onMessage((word) => heard.push(word));
-    const said = Array.from({ length: 20 }, (_, index) => index);
-    for (const word of said)
+    const received: Json[] = [];
+    other.replicaBus.onMessage((word) => received.push(word));
+    const sent = Array.from({ length: 20 }, (_, index) => index);
+    for (const word of sent)
       expect(await one.replicaBus.send(other.replicaBus.self, word)).toBe('told');
-    await expect.poll(() => heard.length, WITHIN_TWO_SECONDS).toBe(said.length);
-    expect(heard).toEqual(said);
+    await expect.poll(() => received.length, WITHIN_TWO_SECONDS).toBe(sent.length);
+    expect(received).toEqual(sent);
     expect(await one.replicaBus.send(randomUUID(), 'word')).toBe('nobody');
     const { self } = other.replicaBus;
     // Forgotten with the look after the one that read them.
@@ -98,31 +98,33 @@ describe('replicas at a real store', () => {
   it('[REV-34] read the longest words of a flood without losing sight of the store', async () => {
     const prefix = randomUUID();
     const [one, other] = [await replica(prefix), await replica(prefix)];
-    const heard: number[] = [];
-    other.replicaBus.onMessage((word) => heard.push(Number(String(word).slice(0, 3))));
+    const received: number[] = [];
+    other.replicaBus.onMessage((word) => received.push(Number(String(word).slice(0, 3))));
     const long = '\u20ac'.repeat(MAX_MESSAGE_CHARS - 5);
-    const said = Array.from({ length: 40 }, (_, index) => 100 + index);
-    for (const index of said)
+    const sent = Array.from({ length: 40 }, (_, index) => 100 + index);
+    for (const index of sent)
       expect(await one.replicaBus.send(other.replicaBus.self, `${index}${long}`)).toBe('told');
-    await expect.poll(() => heard.length, PATIENT).toBe(said.length);
-    expect(heard).toEqual(said);
+    await expect.poll(() => received.length, PATIENT).toBe(sent.length);
+    expect(received).toEqual(sent);
     expect(other.status().isUnreachable).toBe(false);
   });
 
   it('[REV-34] hear what is told to all in one order', async () => {
     const prefix = randomUUID();
     const all = [await replica(prefix), await replica(prefix), await replica(prefix)];
-    const heard = all.map(({ replicaBus }) => {
+    const received = all.map(({ replicaBus }) => {
       const own: Json[] = [];
       replicaBus.onMessage((word) => own.push(word));
       return own;
     });
-    const said = Array.from({ length: 60 }, (_, index) => index);
-    const told = await Promise.all(said.map((index) => all[index % 3]?.replicaBus.publish(index)));
-    expect(new Set(told)).toEqual(new Set(['told']));
-    await expect.poll(() => heard.map(({ length }) => length), PATIENT).toEqual([60, 60, 60]);
-    expect(heard[1]).toEqual(heard[0]);
-    expect(heard[2]).toEqual(heard[0]);
+    const sent = Array.from({ length: 60 }, (_, index) => index);
+    const outcomes = await Promise.all(
+      sent.map((index) => all[index % 3]?.replicaBus.publish(index)),
+    );
+    expect(new Set(outcomes)).toEqual(new Set(['told']));
+    await expect.poll(() => received.map(({ length }) => length), PATIENT).toEqual([60, 60, 60]);
+    expect(received[1]).toEqual(received[0]);
+    expect(received[2]).toEqual(received[0]);
   });
 
   it('[REV-08, REV-16] count a limit together, and exactly, however many ask at once', async () => {

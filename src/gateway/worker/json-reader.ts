@@ -8,8 +8,8 @@ import {
   type JsonPart,
   type LoopScheduler,
   type ReadJson,
-  type ReadOutcome,
   type ReadOptions,
+  type ReadOutcome,
 } from '../../protocol/json/incremental.js';
 import {
   decodeUtf8,

@@ -137,7 +137,8 @@ function refuseNaming(schema: JsonObject, depth: number): void {
   if (REFUSED.some((keyword) => Object.hasOwn(schema, keyword))) {
     throw new SchemaRefusal('the schema uses dynamic anchors or references');
   }
-  if (depth > 0 && schema['$id'] !== undefined) throw new SchemaRefusal('a subschema carries an $id');
+  if (depth > 0 && schema['$id'] !== undefined)
+    throw new SchemaRefusal('a subschema carries an $id');
   const ref = schema['$ref'];
   if (ref !== undefined && (typeof ref !== 'string' || !/^#(?:\/.*)?$/s.test(ref))) {
     throw new SchemaRefusal('the schema refers to something outside itself');

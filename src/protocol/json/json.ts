@@ -332,14 +332,24 @@ export function splitAtId(text: string, id: RequestId): SplitMessage | undefined
 }
 
 /** True if `bytes` are exactly this message with this id. */
-export function matchesMessage(halves: SplitMessage, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
+export function matchesMessage(
+  halves: SplitMessage,
+  bytes: Bytes,
+  id: RequestId,
+  isEqual: IsEqual,
+): boolean {
   return isInPieces(bytes)
     ? matchesPieces(halves, bytes, id, isEqual)
     : matchesBytes(halves, bytes, id, isEqual);
 }
 
 /** Pieces that are cut at other positions are not recognized. */
-function matchesPieces(halves: SplitMessage, pieces: Pieces, id: RequestId, isEqual: IsEqual): boolean {
+function matchesPieces(
+  halves: SplitMessage,
+  pieces: Pieces,
+  id: RequestId,
+  isEqual: IsEqual,
+): boolean {
   const own = piecesAtId(halves, id);
   return (
     pieces.length === own.length &&

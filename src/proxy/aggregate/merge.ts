@@ -14,7 +14,11 @@ import {
   type JsonObject,
   type RequestId,
 } from '../../protocol/jsonrpc.js';
-import { declaresTasks, readTaskCapabilities, writeTaskCapabilities } from '../../protocol/tasks.js';
+import {
+  declaresTasks,
+  readTaskCapabilities,
+  writeTaskCapabilities,
+} from '../../protocol/tasks.js';
 
 /** A backend's result of a handshake. */
 type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject };

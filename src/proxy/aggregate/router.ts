@@ -189,7 +189,10 @@ async function callByTask(
   return forwardToBackend(verified, admitted, found.backend, admitted.target, {});
 }
 
-function complete(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<Refusal | undefined> {
+function complete(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+): Promise<Refusal | undefined> {
   return admitted.target.kind === 'prompt'
     ? callByName(verified, admitted, ['params', 'ref', 'name'])
     : callByUri(verified, admitted);
@@ -251,7 +254,10 @@ function sealedIdOf(body: Uint8Array): string {
 }
 
 /** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
-async function requestAll(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
+async function requestAll(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
   const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
   const good = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));

@@ -13,10 +13,10 @@ import { encodeSseComment, encodeSseMessage } from '../../protocol/sse.js';
 import {
   EMPTY_FILTER,
   LIST_FILTERS,
-  type SubscriptionFilter,
   readFilter,
   renderAcknowledged,
   renderFinalResponse,
+  type SubscriptionFilter,
 } from '../../protocol/subscriptions.js';
 import type { Body, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';

@@ -14,12 +14,12 @@ import { spanOf } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
-  type PendingResponses,
   type Body,
   type ClientEnd,
-  joinPieces,
   type DisconnectSignal,
+  joinPieces,
   type Outgoing,
+  type PendingResponses,
   type ResponseHeaders,
 } from '../../protocol/transport.js';
 import { tokenOf } from '../features/progress.js';
@@ -208,7 +208,11 @@ function isId(value: unknown): value is RequestId {
   return typeof value === 'string' || typeof value === 'number';
 }
 
-function replace(admitted: AdmittedMessage, path: readonly string[], sealed: string): AdmittedMessage {
+function replace(
+  admitted: AdmittedMessage,
+  path: readonly string[],
+  sealed: string,
+): AdmittedMessage {
   const span = spanOf(admitted.text, path);
   if (span === undefined) throw new Error('an admitted message has what was read of it');
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(sealed) }]);

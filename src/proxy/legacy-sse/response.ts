@@ -123,7 +123,10 @@ export function createLegacySseWriter(
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
 /** The request that a message answers, if it was sent in this session and has not been answered yet. */
-function findAnsweredRequest(stream: LegacyStream, envelope: Envelope): SentRequestFacts | undefined {
+function findAnsweredRequest(
+  stream: LegacyStream,
+  envelope: Envelope,
+): SentRequestFacts | undefined {
   const { answered } = stream;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
   const { id } = envelope;
@@ -142,7 +145,10 @@ function markAnswered({ answered, awaited, counts }: LegacyStream, id: string): 
   awaited.drop(id);
 }
 
-function openSent({ call, principal, session }: LegacyStream, id: string): SentRequestFacts | undefined {
+function openSent(
+  { call, principal, session }: LegacyStream,
+  id: string,
+): SentRequestFacts | undefined {
   return call.ports.legacySse.openRequest(id, {
     upstream: call.incoming.upstream,
     principal,

@@ -13,9 +13,9 @@ import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refu
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type {
-  PendingResponses,
   ClientEnd,
   ForwardOutcome,
+  PendingResponses,
   UpstreamResponse,
 } from '../../protocol/transport.js';
 import {

@@ -2,7 +2,12 @@
 // is not parsed and translated again. The translation depends only on the bytes, the method and the ids, so
 // nothing in the cache depends on the caller.
 
-import { type SplitMessage, matchesMessage, piecesAtId, splitAtId } from '../../protocol/json/json.js';
+import {
+  matchesMessage,
+  piecesAtId,
+  type SplitMessage,
+  splitAtId,
+} from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import type { Bytes } from '../../protocol/transport.js';
 
@@ -48,7 +53,8 @@ export function createTranslatedPages(): TranslatedPages {
 
   function recall(method: string, bytes: Uint8Array, ids: TranslationIds): Bytes | undefined {
     const kept = pages.get(keyOf(method, bytes.length, ids.source));
-    if (kept === undefined || !matchesMessage(kept.source, bytes, ids.source, isEqual)) return undefined;
+    if (kept === undefined || !matchesMessage(kept.source, bytes, ids.source, isEqual))
+      return undefined;
     return piecesAtId(kept.translated, ids.translated);
   }
 

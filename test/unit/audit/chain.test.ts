@@ -94,8 +94,8 @@ describe('the chain', () => {
   it('[O-11] says which line was edited, and only that one', () => {
     const { lines } = makeChain(calls(5));
     const edited = lines.with(3, (lines[3] ?? '').replace('event-2', 'event-9'));
-    const { faults } = verifyChain(edited, {}, 'audit.jsonl');
-    expect(faults).toMatchObject([{ file: 'audit.jsonl', line: 4, kind: 'edited' }]);
+    const { faults: errors } = verifyChain(edited, {}, 'audit.jsonl');
+    expect(errors).toMatchObject([{ file: 'audit.jsonl', line: 4, kind: 'edited' }]);
   });
 
   it('[O-11] finds deletion, from the beginning, the middle and the end', () => {
@@ -162,8 +162,8 @@ describe('the chain', () => {
     const { lines, heads, head } = makeChain(calls(3));
     const stale = linkLine(head, checkpointOf(heads[1] ?? head)).line;
     expect(kindsOf([...lines, stale])).toEqual(['signature']);
-    const witness = makeChain(calls(1), 'epoch-9');
-    const kept = linkLine(head, checkpointOf(witness.head)).line;
+    const otherChain = makeChain(calls(1), 'epoch-9');
+    const kept = linkLine(head, checkpointOf(otherChain.head)).line;
     expect(kindsOf([...lines, kept])).toEqual([]);
   });
 
@@ -204,9 +204,9 @@ describe('readTail', () => {
     const ends = lines.map((_, index) => lines.slice(0, index + 1).join('\n').length);
     for (let cut = ends[0] ?? 0; cut <= text.length; cut += 7) {
       const tail = readTail(text.slice(0, cut));
-      const whole = ends.filter((end) => end <= cut).length;
-      expect(tail.head).toEqual(heads[whole - 1]);
-      expect(tail.torn).toBe(text.slice((ends[whole - 1] ?? 0) + 1, cut));
+      const complete = ends.filter((end) => end <= cut).length;
+      expect(tail.head).toEqual(heads[complete - 1]);
+      expect(tail.torn).toBe(text.slice((ends[complete - 1] ?? 0) + 1, cut));
     }
   });
 

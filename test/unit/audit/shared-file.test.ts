@@ -86,7 +86,7 @@ describe('what exchanges share in the audit', () => {
     fc.assert(
       fc.property(record, ({ upstream, action, rule, ...target }) => {
         const sample = sampleRecord();
-        const said = decisionEvent(
+        const written = decisionEvent(
           {
             ...sample,
             upstream,
@@ -95,7 +95,7 @@ describe('what exchanges share in the audit', () => {
           },
           context,
         );
-        const line = JSON.parse(`${said.before}${said.after}}`);
+        const line = JSON.parse(`${written.before}${written.after}}`);
         expect(line.target).toMatchObject({
           upstream,
           method: target.method,

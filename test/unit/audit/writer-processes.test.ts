@@ -54,7 +54,7 @@ type Writer = {
   readonly child: ChildProcess;
   readonly ended: Promise<unknown>;
   /** Whole lines so far. */
-  said(): readonly string[];
+  printed(): readonly string[];
 };
 
 function startWriter(times?: object, ...asked: 'asked'[]): Writer {
@@ -69,7 +69,7 @@ function startWriter(times?: object, ...asked: 'asked'[]): Writer {
     text += chunk.toString();
   });
   const ended = new Promise((done) => child.once('close', done));
-  return { child, ended, said: () => text.split('\n').slice(0, -1) };
+  return { child, ended, printed: () => text.split('\n').slice(0, -1) };
 }
 
 function kill({ child, ended }: Writer): Promise<unknown> {
@@ -82,14 +82,14 @@ describe('processes that write an audit file', () => {
     for (let round = 0; round < 3; round += 1) {
       // The lease of the one before is no hindrance: its process has ended.
       const writer = startWriter();
-      await until(() => writer.said().length > 200 * (round + 1));
+      await until(() => writer.printed().length > 200 * (round + 1));
       await kill(writer);
       const lines = await linesOf(path);
       const torn = verifyChain(lines).faults;
       // At most the last line is unfinished, and nothing else is wrong.
       expect(torn.filter(({ line }) => line !== lines.length)).toEqual([]);
       const text = lines.join('\n');
-      for (const name of writer.said()) expect(text).toContain(`"event":"${name}"`);
+      for (const name of writer.printed()) expect(text).toContain(`"event":"${name}"`);
     }
     const { sink } = makeSink(createAuditFile(path));
     await sink.start();
@@ -101,15 +101,15 @@ describe('processes that write an audit file', () => {
 
   it('[O-38] the second of two is refused, and writes nothing', async () => {
     const one = startWriter(IMPATIENT);
-    await until(() => one.said().length > 10);
+    await until(() => one.printed().length > 10);
     const two = startWriter(IMPATIENT);
     await two.ended;
     expect(two.child.exitCode).toBe(1);
-    expect(two.said().join()).toMatch(
+    expect(two.printed().join()).toMatch(
       new RegExp(`^refused: another gateway writes .*instance writer-${one.child.pid}, `),
     );
-    const count = one.said().length;
-    await until(() => one.said().length > count + 10);
+    const count = one.printed().length;
+    await until(() => one.printed().length > count + 10);
     await kill(one);
     expect(await readFile(path, 'latin1')).not.toContain(`"event":"${two.child.pid}-`);
   });
@@ -118,28 +118,28 @@ describe('processes that write an audit file', () => {
     // It is stopped between two lines: a line that is on its way to the disk can be called back by nobody.
     const one = startWriter(PATIENT, 'asked');
     one.child.stdin?.write('first\n');
-    await until(() => one.said().length === 1);
+    await until(() => one.printed().length === 1);
     one.child.kill('SIGSTOP');
     const two = startWriter(PATIENT);
-    await until(() => two.said().length > 10);
+    await until(() => two.printed().length > 10);
     one.child.kill('SIGCONT');
     one.child.stdin?.write('late\n');
     await one.ended;
     expect(one.child.exitCode).toBe(1);
-    expect(one.said().at(-1)).toMatch(/^refused: .*lost the lease/);
-    const count = two.said().length;
-    await until(() => two.said().length > count + 10);
+    expect(one.printed().at(-1)).toMatch(/^refused: .*lost the lease/);
+    const count = two.printed().length;
+    await until(() => two.printed().length > count + 10);
     await kill(two);
     const lines = await linesOf(path);
-    const { faults } = verifyChain(lines);
-    expect(faults.filter(({ line }) => line !== lines.length)).toEqual([]);
+    const { faults: errors } = verifyChain(lines);
+    expect(errors.filter(({ line }) => line !== lines.length)).toEqual([]);
   });
 
   it('[O-32] rotation by mv and by copytruncate needs no signal, also under load', async () => {
     const writer = startWriter(IMPATIENT);
     const goOn = async (): Promise<void> => {
-      const count = writer.said().length;
-      await until(() => writer.said().length > count + 50);
+      const count = writer.printed().length;
+      await until(() => writer.printed().length > count + 50);
     };
     await goOn();
     await rename(path, `${path}.1`);
@@ -148,7 +148,7 @@ describe('processes that write an audit file', () => {
     await truncate(path, 0);
     await goOn();
     await kill(writer);
-    expect(writer.said().join()).not.toContain('refused');
+    expect(writer.printed().join()).not.toContain('refused');
     const moved = verifyChain(await linesOf(`${path}.1`, `${path}.2`)).faults;
     // A copy ends where it was made, perhaps in the middle of a line.
     expect(moved.filter(({ kind }) => kind !== 'torn')).toEqual([]);

@@ -10,7 +10,7 @@ import { makeSecret } from '../../support/secret.js';
 import { ACCEPTANCE, makeAuthenticator, makeClock, RESOURCE } from './fixture.js';
 
 const TOKEN = `opaque-${makeSecret()}`;
-const ASKING: IntrospectionSettings = {
+const SETTINGS: IntrospectionSettings = {
   clientId: 'gateway:1',
   clientSecret: `${makeSecret()}%:+`,
   authentication: 'client_secret_basic',
@@ -52,7 +52,7 @@ function answer(changed: Readonly<Record<string, unknown>> = {}): Record<string,
 }
 
 function make(changed: Partial<IntrospectionSettings> = {}) {
-  const introspection = { ...ASKING, ...changed };
+  const introspection = { ...SETTINGS, ...changed };
   const settings = issuer.settings({ algorithms: [], introspection });
   const authenticator = makeAuthenticator([settings], clock);
   closers.push(authenticator.close);
@@ -69,23 +69,27 @@ function readBasic(authorization: string | undefined): readonly string[] | undef
 }
 
 type Case = readonly [string, string, () => unknown];
-const said = (changed: Readonly<Record<string, unknown>>) => () => answer(changed);
+const responseOf = (changed: Readonly<Record<string, unknown>>) => () => answer(changed);
 
 describe('[TOK-01] an answer about a token', () => {
   it.each<Case>([
-    ['that is good', 'ok', said({})],
-    ['without iss', 'ok', said({ iss: undefined })],
-    ['without iat', 'ok', said({ iat: undefined })],
-    ['with the audience in a list of one', 'ok', said({ aud: [RESOURCE] })],
-    ['with a token type in capitals', 'ok', said({ token_type: 'BEARER' })],
+    ['that is good', 'ok', responseOf({})],
+    ['without iss', 'ok', responseOf({ iss: undefined })],
+    ['without iat', 'ok', responseOf({ iat: undefined })],
+    ['with the audience in a list of one', 'ok', responseOf({ aud: [RESOURCE] })],
+    ['with a token type in capitals', 'ok', responseOf({ token_type: 'BEARER' })],
     ['that it is not active', 'token-signature', () => ({ active: false })],
-    ['not active, whatever else it says', 'token-signature', said({ active: false })],
-    ['of another issuer', 'token-issuer', said({ iss: 'https://other.example' })],
+    ['not active, whatever else it says', 'token-signature', responseOf({ active: false })],
+    ['of another issuer', 'token-issuer', responseOf({ iss: 'https://other.example' })],
     ['with a slash at the issuer', 'token-issuer', () => answer({ iss: `${issuer.issuer}/` })],
-    ['without an audience', 'token-audience', said({ aud: undefined })],
-    ['for another audience', 'token-audience', said({ aud: `${RESOURCE}/` })],
-    ['for ours among others', 'token-audience', said({ aud: [RESOURCE, 'https://b.example'] })],
-    ['without an end', 'token-malformed', said({ exp: undefined })],
+    ['without an audience', 'token-audience', responseOf({ aud: undefined })],
+    ['for another audience', 'token-audience', responseOf({ aud: `${RESOURCE}/` })],
+    [
+      'for ours among others',
+      'token-audience',
+      responseOf({ aud: [RESOURCE, 'https://b.example'] }),
+    ],
+    ['without an end', 'token-malformed', responseOf({ exp: undefined })],
     ['with an end that is text', 'token-malformed', () => answer({ exp: String(seconds() + 60) })],
     ['that has ended', 'token-expired', () => answer({ exp: seconds() - 1 })],
     ['that lives too long', 'token-lifetime', () => answer({ exp: seconds() + 4000 })],
@@ -95,18 +99,18 @@ describe('[TOK-01] an answer about a token', () => {
       () => answer({ iat: undefined, exp: seconds() + 4000 }),
     ],
     ['for later', 'token-not-yet-valid', () => answer({ nbf: seconds() + 90 })],
-    ['without a subject', 'token-malformed', said({ sub: undefined })],
-    ['without a client', 'token-malformed', said({ client_id: undefined })],
-    ['that it is bound to a key', 'token-binding', said({ cnf: { jkt: 'x' } })],
-    ['that it is a DPoP token', 'token-binding', said({ token_type: 'DPoP' })],
-    ['that it is a refresh token', 'token-type', said({ token_type: 'refresh_token' })],
-    ['that its kind is another', 'token-type', said({ typ: 'Refresh' })],
-    ['with the nonce of an identity token', 'token-type', said({ nonce: 'n' })],
-    ['with a scope that is none', 'token-malformed', said({ scope: 'a\tb' })],
-  ])('%s', async (_title, verdict, said) => {
-    const { verdict: judge } = make();
-    issuer.answerAbout(() => said());
-    expect(await judge(TOKEN)).toBe(verdict);
+    ['without a subject', 'token-malformed', responseOf({ sub: undefined })],
+    ['without a client', 'token-malformed', responseOf({ client_id: undefined })],
+    ['that it is bound to a key', 'token-binding', responseOf({ cnf: { jkt: 'x' } })],
+    ['that it is a DPoP token', 'token-binding', responseOf({ token_type: 'DPoP' })],
+    ['that it is a refresh token', 'token-type', responseOf({ token_type: 'refresh_token' })],
+    ['that its kind is another', 'token-type', responseOf({ typ: 'Refresh' })],
+    ['with the nonce of an identity token', 'token-type', responseOf({ nonce: 'n' })],
+    ['with a scope that is none', 'token-malformed', responseOf({ scope: 'a\tb' })],
+  ])('%s', async (_title, verdict, respond) => {
+    const { verdict: verify } = make();
+    issuer.answerAbout(() => respond());
+    expect(await verify(TOKEN)).toBe(verdict);
   });
 
   it('makes the principal that it describes', async () => {
@@ -134,7 +138,7 @@ describe('[TOK-04] a token', () => {
         return answer();
       });
       expect(await make({ authentication }).verdict(TOKEN)).toBe('ok');
-      const pair = [ASKING.clientId, ASKING.clientSecret];
+      const pair = [SETTINGS.clientId, SETTINGS.clientSecret];
       expect(proved).toEqual(
         authentication === 'client_secret_post'
           ? [TOKEN, 'access_token', ...pair, undefined]
@@ -184,7 +188,10 @@ describe('[TOK-04] a token', () => {
     const keyed = await startTestIssuer();
     closers.push(() => keyed.close());
     const both = makeAuthenticator(
-      [keyed.settings(), issuer.settings({ name: 'asked', algorithms: [], introspection: ASKING })],
+      [
+        keyed.settings(),
+        issuer.settings({ name: 'asked', algorithms: [], introspection: SETTINGS }),
+      ],
       clock,
     );
     closers.push(both.close);
@@ -244,7 +251,7 @@ describe('[TOK-02] an issuer is asked', () => {
     const frozen = { offsetMs: 0, now: () => start + nowMs };
     const settings = issuer.settings({
       algorithms: [],
-      introspection: { ...ASKING, maxPerSecond: 10 },
+      introspection: { ...SETTINGS, maxPerSecond: 10 },
     });
     const { verdict, close } = makeAuthenticator([settings], frozen);
     closers.push(close);
@@ -356,8 +363,8 @@ describe('[TOK-03] an issuer that cannot be asked', () => {
     ['no JSON object', () => []],
     ['no word on whether it is active', () => ({ sub: 'alice' })],
     ['active as a text', () => answer({ active: 'true' })],
-  ])('answers with %s', async (_title, said) => {
-    issuer.answerAbout(said);
+  ])('answers with %s', async (_title, respond) => {
+    issuer.answerAbout(respond);
     expect(await make().verdict(TOKEN)).toBe('keys-unavailable');
   });
 

@@ -14,8 +14,8 @@ describe('a misspelt option', () => {
     ['serve -c x --jsn=1', `error: unknown option '--jsn'; did you mean "--json"?`],
     ['pin fetch --aprove', `error: unknown option '--aprove'; did you mean "--approve"?`],
     ['pin fetch --zzzzzzzzzz', `error: unknown option '--zzzzzzzzzz'`],
-  ])('[C-20] of "%s" is told with what was meant', (line, said) => {
-    expect(strange(line)).toBe(said);
+  ])('[C-20] of "%s" is told with what was meant', (line, printed) => {
+    expect(strange(line)).toBe(printed);
   });
 
   it.each([

@@ -49,11 +49,11 @@ describe('[C-20] the command line', () => {
     ],
     [['serve'], "error: required option '-c, --config <file>' not specified"],
     [['serve', '-c', 'x', 'more'], 'error: too many arguments'],
-  ])('%j is a mistake of usage', async (argv, words) => {
+  ])('%j is a mistake of usage', async (argv, message) => {
     const { code, out, err } = await run(...argv);
     expect(code).toBe(2);
     expect(out).toBe('');
-    expect(err).toContain(words);
+    expect(err).toContain(message);
   });
 
   it('shows help to stdout where it was asked for, examples first', async () => {

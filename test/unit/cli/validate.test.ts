@@ -147,10 +147,10 @@ describe('[C-21] validate', () => {
       loadLocks: () => Promise.resolve({ upstreams: [], diagnostics: [] }),
     };
     const program = buildProgram(io, [validateCommand(io, ports)]);
-    const words = ['validate', '-c', 'config/gateway.yaml'];
-    expect(await program.run(words)).toBe(1);
-    expect(await program.run([...words, '--no-secrets', '--strict', '--format', 'json'])).toBe(0);
-    expect(await program.run([...words, '--format', 'xml'])).toBe(2);
+    const argv = ['validate', '-c', 'config/gateway.yaml'];
+    expect(await program.run(argv)).toBe(1);
+    expect(await program.run([...argv, '--no-secrets', '--strict', '--format', 'json'])).toBe(0);
+    expect(await program.run([...argv, '--format', 'xml'])).toBe(2);
     expect(await program.run(['validate'])).toBe(2);
   });
 });

@@ -14,25 +14,25 @@ policies: {dir: policies}
 const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)].map(
   ([, text = '']) => text,
 );
-const whole = blocks.filter((text) => /^issuers:$/m.test(text) && /^upstreams:$/m.test(text));
+const complete = blocks.filter((text) => /^issuers:$/m.test(text) && /^upstreams:$/m.test(text));
 
 /** The example of Keycloak that asks, in the place that its text names. */
-function asking(): string {
-  const [keycloak = ''] = whole;
+function introspecting(): string {
+  const [keycloak = ''] = complete;
   const members = blocks.find((text) => text.startsWith('    introspection:')) ?? '';
   return keycloak.replace(/ {4}algorithms:.*\n/, members).replace(/ {4}tokenType:.*\n/, '');
 }
 
 describe('[TOK-16] the page on authorization', () => {
   it('has an example for each server', () => {
-    expect(whole.map((text) => /^ {2}(\w+):$/m.exec(text)?.[1])).toEqual([
+    expect(complete.map((text) => /^ {2}(\w+):$/m.exec(text)?.[1])).toEqual([
       'keycloak',
       'entra',
       'auth0',
     ]);
   });
 
-  it.each([...whole, asking()])('has examples without a mistake (case %#)', (text) => {
+  it.each([...complete, introspecting()])('has examples without a mistake (case %#)', (text) => {
     const files = { '/run/secrets/keycloak-client': 'of the client' };
     expect(diagnosticLines(HEAD + text, { files })).toEqual([]);
   });

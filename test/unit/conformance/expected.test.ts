@@ -21,7 +21,7 @@ function runOf(
 
 const DIRECT = runOf({
   listing: { shape: { SUCCESS: 2 }, wire: { WARNING: 1, SUCCESS: 1 } },
-  asking: {},
+  eliciting: {},
 });
 const RECORDED = recordRevision(DIRECT, DIRECT);
 
@@ -36,7 +36,7 @@ describe('[N-07] the record of outcomes', () => {
   });
 
   it('differs by a check that vanishes, appears or changes, on either way', () => {
-    const through = runOf({ listing: { shape: { SUCCESS: 1 }, more: { INFO: 3 } }, asking: {} });
+    const through = runOf({ listing: { shape: { SUCCESS: 1 }, more: { INFO: 3 } }, eliciting: {} });
     expect(findDifferences(RECORDED, recordRevision(DIRECT, through))).toEqual([
       'listing: more: expected no such check, seen none directly and INFO through Sallyport',
       'listing: shape: expected 2 SUCCESS directly and 2 SUCCESS through Sallyport, seen 2 SUCCESS directly and 1 SUCCESS through Sallyport',
@@ -45,7 +45,7 @@ describe('[N-07] the record of outcomes', () => {
   });
 
   it('differs by a scenario that was not run, and by a new one', () => {
-    const other = runOf({ asking: {}, telling: {} });
+    const other = runOf({ eliciting: {}, telling: {} });
     expect(findDifferences(RECORDED, recordRevision(other, other))).toEqual([
       'listing: recorded, and not run',
       'telling: not recorded',
@@ -57,7 +57,7 @@ describe('[N-07] the record of outcomes', () => {
       [...passedOf(DIRECT)].map(([name, passed]) => [name, Object.fromEntries(passed)]),
     ).toEqual([
       ['listing', { shape: 2, wire: 1 }],
-      ['asking', {}],
+      ['eliciting', {}],
     ]);
   });
 });

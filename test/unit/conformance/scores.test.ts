@@ -8,47 +8,48 @@ function runOf(scenarios: Readonly<Record<string, Readonly<Record<string, number
   );
 }
 
-const DIRECT = runOf({ listing: { shape: 1, wire: 2 }, asking: { asked: 1, answered: 1 } });
+const DIRECT = runOf({ listing: { shape: 1, wire: 2 }, eliciting: { asked: 1, answered: 1 } });
 
 describe('the scores of conformance', () => {
   it('[N-01] finds a check that passed directly and less often through the gateway', () => {
-    const through = runOf({ listing: { shape: 1, wire: 1 }, asking: { asked: 1, answered: 1 } });
+    const through = runOf({ listing: { shape: 1, wire: 1 }, eliciting: { asked: 1, answered: 1 } });
     expect(compareRuns(DIRECT, through, {})).toEqual({ losses: ['listing: wire'], stale: [] });
   });
 
   it('[N-01] finds checks that were not made at all, and scenarios that were not run', () => {
     expect(compareRuns(DIRECT, runOf({ listing: { shape: 1, wire: 2 } }), {}).losses).toEqual([
-      'asking: asked',
-      'asking: answered',
+      'eliciting: asked',
+      'eliciting: answered',
     ]);
-    expect(compareRuns(DIRECT, runOf({ listing: {}, asking: { asked: 1 } }), {}).losses).toEqual([
-      'listing: shape',
-      'listing: wire',
-      'asking: answered',
-    ]);
+    expect(compareRuns(DIRECT, runOf({ listing: {}, eliciting: { asked: 1 } }), {}).losses).toEqual(
+      ['listing: shape', 'listing: wire', 'eliciting: answered'],
+    );
   });
 
   it('[N-01] does not count one check for another', () => {
-    const through = runOf({ listing: { shape: 2, wire: 1 }, asking: { asked: 2 } });
-    expect(compareRuns(DIRECT, through, {}).losses).toEqual(['listing: wire', 'asking: answered']);
+    const through = runOf({ listing: { shape: 2, wire: 1 }, eliciting: { asked: 2 } });
+    expect(compareRuns(DIRECT, through, {}).losses).toEqual([
+      'listing: wire',
+      'eliciting: answered',
+    ]);
   });
 
   it('[N-02] lets a listed loss be, and nothing beside it in its scenario', () => {
-    const list = { asking: { reason: 'not carried', checks: ['answered'] } };
-    const without = runOf({ listing: { shape: 1, wire: 2 }, asking: { asked: 1 } });
+    const list = { eliciting: { reason: 'not carried', checks: ['answered'] } };
+    const without = runOf({ listing: { shape: 1, wire: 2 }, eliciting: { asked: 1 } });
     expect(compareRuns(DIRECT, without, list)).toEqual({ losses: [], stale: [] });
     const worse = runOf({ listing: { shape: 1, wire: 2 } });
-    expect(compareRuns(DIRECT, worse, list).losses).toEqual(['asking: asked']);
+    expect(compareRuns(DIRECT, worse, list).losses).toEqual(['eliciting: asked']);
   });
 
   it('[N-02] finds an entry whose check is carried, and one that names nothing', () => {
     const list = {
-      asking: { reason: 'not carried', checks: ['answered', 'no such check'] },
+      eliciting: { reason: 'not carried', checks: ['answered', 'no such check'] },
       gone: { reason: 'not carried', checks: [] },
     };
     expect(compareRuns(DIRECT, DIRECT, list)).toEqual({
       losses: [],
-      stale: ['gone: no such scenario', 'asking: answered', 'asking: no such check'],
+      stale: ['gone: no such scenario', 'eliciting: answered', 'eliciting: no such check'],
     });
   });
 

@@ -16,30 +16,30 @@ const messageOf = (owner: string): SessionMessage => ({
 
 /** Words that are on their way until they are heard. */
 function slowBus() {
-  const said: Json[] = [];
+  const sentMessages: Json[] = [];
   const released: (() => void)[] = [];
-  const tellAll = (word: Json) => {
-    said.push(word);
+  const publish = (word: Json) => {
+    sentMessages.push(word);
     return new Promise<'told'>((resolve) => released.push(() => resolve('told')));
   };
-  const tell = (_replica: string, word: Json) => tellAll(word);
+  const send = (_replica: string, word: Json) => publish(word);
   const busFor = createSessionBuses({
     self: 'here',
-    send: tell,
-    publish: tellAll,
+    send,
+    publish,
     onMessage: () => undefined,
   });
-  return { said, released, busFor };
+  return { sentMessages, released, busFor };
 }
 
 describe('[Y-12] words about sessions', () => {
   it('name their upstream, to one replica and to all', async () => {
-    const { said, released, busFor } = slowBus();
+    const { sentMessages, released, busFor } = slowBus();
     const bus = busFor('search');
     const sent = [bus.send('there', messageOf('ann')), bus.publish(messageOf('ann'))];
-    for (const hear of released) hear();
+    for (const release of released) release();
     expect(await Promise.all(sent)).toEqual(['told', 'told']);
-    expect(said).toEqual([
+    expect(sentMessages).toEqual([
       { upstream: 'search', ...messageOf('ann') },
       { upstream: 'search', ...messageOf('ann') },
     ]);
@@ -56,9 +56,9 @@ describe('[Y-12] words about sessions', () => {
     expect(released.length).toBe(MAX_MESSAGES_PER_OWNER);
     sent.push(upstreams[0]?.publish(messageOf('bob')));
     expect(released.length).toBe(MAX_MESSAGES_PER_OWNER + 1);
-    for (const hear of released.splice(0)) hear();
+    for (const release of released.splice(0)) release();
     await new Promise((resolve) => setImmediate(resolve));
-    for (const hear of released.splice(0)) hear();
+    for (const release of released.splice(0)) release();
     expect(new Set(await Promise.all(sent))).toEqual(new Set(['told']));
   });
 });

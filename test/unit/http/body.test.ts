@@ -78,8 +78,8 @@ describe('bodies on their way', () => {
   });
 
   it('[H-02] are read piece by piece, of a length that was told or not', async () => {
-    const told = await begin('/told', 90, 30);
-    told.write('b'.repeat(60));
+    const declared = await begin('/told', 90, 30);
+    declared.write('b'.repeat(60));
     await outcome('/told').toEqual(Buffer.from('a'.repeat(30) + 'b'.repeat(60)));
     const { port } = server.address() as AddressInfo;
     const response = await fetch(`http://127.0.0.1:${port}/untold`, {

@@ -18,20 +18,20 @@ describe('a client that leaves', () => {
   it('[PRF-04] is told once, to each listener that is still there', () => {
     const socket = response();
     const leave = new ClientDisconnect(socket);
-    const told: string[] = [];
-    const first = (): void => void told.push('first');
-    const second = (): void => void told.push('second');
+    const notified: string[] = [];
+    const first = (): void => void notified.push('first');
+    const second = (): void => void notified.push('second');
     leave.addEventListener('abort', first);
     leave.addEventListener('abort', first);
     leave.addEventListener('abort', second);
-    leave.addEventListener('abort', () => void told.push('third'));
+    leave.addEventListener('abort', () => void notified.push('third'));
     leave.removeEventListener('abort', second);
     expect(leave.aborted).toBe(false);
-    leave.addEventListener('abort', { handleEvent: () => void told.push('object') });
+    leave.addEventListener('abort', { handleEvent: () => void notified.push('object') });
     socket.emit('close');
     socket.emit('close');
     expect(leave.aborted).toBe(true);
-    expect(told).toEqual(['first', 'third', 'object']);
+    expect(notified).toEqual(['first', 'third', 'object']);
   });
 
   it('[PRF-04] has not left where its answer was written to the end', () => {

@@ -18,7 +18,7 @@ function shake(result: Json, more: Partial<HandshakeInput> = {}) {
   });
 }
 
-function told(outcome: ReturnType<typeof shake>) {
+function resultIn(outcome: ReturnType<typeof shake>) {
   if (outcome.kind !== 'passed') throw new Error(`withheld: ${outcome.reason}`);
   return JSON.parse(outcome.text).result;
 }
@@ -41,18 +41,20 @@ describe('handshakes', () => {
 
   it('[I-38] lose capabilities that are not carried', () => {
     const capabilities = { tools: { listChanged: true }, tasks: {}, experimental: { a: {} } };
-    expect(told(shake({ ...initialize, capabilities })).capabilities).toEqual({ tools: {} });
-    expect(told(shake({ protocolVersion: '2025-11-25', serverInfo: {} })).capabilities).toEqual({});
+    expect(resultIn(shake({ ...initialize, capabilities })).capabilities).toEqual({ tools: {} });
+    expect(resultIn(shake({ protocolVersion: '2025-11-25', serverInfo: {} })).capabilities).toEqual(
+      {},
+    );
   });
 
   it('[I-39] keep instructions only where they are the approved ones, to the letter', () => {
     const instructions = 'Use the tools well. <b onclick=x>As reviewed.</b>';
     const approved = shake({ ...initialize, instructions }, { instructions });
-    expect(told(approved).instructions).toBe(instructions);
+    expect(resultIn(approved).instructions).toBe(instructions);
     const other = shake({ ...initialize, instructions: `${instructions} ` }, { instructions });
-    expect(told(other)).not.toHaveProperty('instructions');
+    expect(resultIn(other)).not.toHaveProperty('instructions');
     expect(other).toMatchObject({ hadOtherInstructions: true });
-    expect(told(shake({ ...initialize, instructions }))).not.toHaveProperty('instructions');
+    expect(resultIn(shake({ ...initialize, instructions }))).not.toHaveProperty('instructions');
   });
 
   it('[I-38] naming no version that is carried are withheld; others are dropped from the list', () => {
@@ -66,7 +68,7 @@ describe('handshakes', () => {
       ttlMs: 1e9,
       cacheScope: 'public',
     };
-    expect(told(shake(result, discover))).toMatchObject({
+    expect(resultIn(shake(result, discover))).toMatchObject({
       supportedVersions: ['2026-07-28'],
       cacheScope: 'private',
       ttlMs: 30_000,
@@ -82,7 +84,7 @@ describe('handshakes', () => {
       title: 'a <script>b',
       icons: [{ src: 'https://e.example/i.svg' }],
     };
-    const info = told(shake({ ...initialize, serverInfo })).serverInfo;
+    const info = resultIn(shake({ ...initialize, serverInfo })).serverInfo;
     expect(info).toEqual({ name: 'x', version: '1', title: 'a (removed html script)b' });
   });
 });

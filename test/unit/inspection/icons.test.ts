@@ -175,11 +175,11 @@ describe('[I-36] remote icons', () => {
 
 /** The message without what we tell of it. */
 function withoutFindings(message: Json): Json {
-  const told = JSON.parse(JSON.stringify(message));
-  const meta = isObject(told) && isObject(told['result']) ? told['result']['_meta'] : undefined;
-  if (!isObject(meta)) return told;
+  const copy = JSON.parse(JSON.stringify(message));
+  const meta = isObject(copy) && isObject(copy['result']) ? copy['result']['_meta'] : undefined;
+  if (!isObject(meta)) return copy;
   const { 'dev.sallyport/findings': _own, ...rest } = meta;
-  if (Object.keys(rest).length > 0) told.result._meta = rest;
-  else delete told.result._meta;
-  return told;
+  if (Object.keys(rest).length > 0) copy.result._meta = rest;
+  else delete copy.result._meta;
+  return copy;
 }

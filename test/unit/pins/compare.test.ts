@@ -158,10 +158,10 @@ test('[L-13] both sides can be read back from the lines', () => {
       const lines = diffDefinitions({ list: one }, { list: other });
       const side = (sign: string) =>
         lines.filter((line) => line.sign === ' ' || line.sign === sign).map(({ text }) => text);
-      const whole = (list: string[]) =>
+      const linesOf = (list: string[]) =>
         diffDefinitions(undefined, { list }).map(({ text }) => text);
-      expect(side('-')).toEqual(whole(one));
-      expect(side('+')).toEqual(whole(other));
+      expect(side('-')).toEqual(linesOf(one));
+      expect(side('+')).toEqual(linesOf(other));
     }),
   );
 });

@@ -198,15 +198,15 @@ describe('[C-24] of the whole lock file', () => {
   });
 
   test('server is whom the answers of the server are compared with', () => {
-    const said = { name: 'A', title: 'B', version: '1', websiteUrl: 'https://a.example' };
+    const declared = { name: 'A', title: 'B', version: '1', websiteUrl: 'https://a.example' };
     const changesOf = (serverInfo: object): readonly string[] =>
       findDifferences(
-        read({ server: said }).lock,
+        read({ server: declared }).lock,
         observed([], { serverInfo: serverInfo as JsonObject }),
       ).map(({ change }) => change);
-    expect(changesOf(said)).toEqual([]);
-    expect(changesOf({ ...said, version: '2' })).toEqual(['server-version']);
+    expect(changesOf(declared)).toEqual([]);
+    expect(changesOf({ ...declared, version: '2' })).toEqual(['server-version']);
     for (const change of [{ name: 'Z' }, { title: 'Z' }, { websiteUrl: 'https://z.example' }])
-      expect(changesOf({ ...said, ...change })).toEqual(['server']);
+      expect(changesOf({ ...declared, ...change })).toEqual(['server']);
   });
 });

@@ -3,7 +3,11 @@
 import { describe, expect, it } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide } from '../../../src/policy/decide.js';
-import type { Catalog, PinnedDefinition, DefinitionStatus } from '../../../src/policy/definitions.js';
+import type {
+  Catalog,
+  DefinitionStatus,
+  PinnedDefinition,
+} from '../../../src/policy/definitions.js';
 import type { Json, JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 import { catalogue, policiesOf, principal } from './samples.js';
 

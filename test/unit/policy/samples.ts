@@ -8,10 +8,10 @@ import type {
 } from '../../../src/policy/compile/documents.js';
 import type {
   Catalog,
+  DefinitionStatus,
   PinKind,
   PinnedDefinition,
   PinState,
-  DefinitionStatus,
 } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Principal } from '../../../src/policy/principal.js';

@@ -316,7 +316,9 @@ describe('what is admitted', () => {
   });
 
   test('[M-37] a plain object is no admitted message, whatever its members', () => {
-    type Forged = { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] };
+    type Forged = {
+      readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key];
+    };
     const forge = (forged: Forged): AdmittedMessage => {
       // @ts-expect-error only admission makes one
       return forged;

@@ -25,19 +25,19 @@ describe('capabilities of a server', () => {
   });
 
   test('[TSK-05] tasks are declared in the form of the revision, and in no other', () => {
-    const whole = {
+    const complete = {
       ...DECLARED,
       tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
     };
-    expect(filterServerCapabilities(whole, { form: 'session', apps: false })).toMatchObject({
-      tasks: whole.tasks,
+    expect(filterServerCapabilities(complete, { form: 'session', apps: false })).toMatchObject({
+      tasks: complete.tasks,
     });
-    expect(filterServerCapabilities(whole, { form: 'session', apps: false })).not.toHaveProperty(
+    expect(filterServerCapabilities(complete, { form: 'session', apps: false })).not.toHaveProperty(
       'extensions',
     );
-    expect(filterServerCapabilities(whole, { form: 'extension', apps: false })).not.toHaveProperty(
-      'tasks',
-    );
+    expect(
+      filterServerCapabilities(complete, { form: 'extension', apps: false }),
+    ).not.toHaveProperty('tasks');
     const extensions = { ...DECLARED.extensions, 'io.modelcontextprotocol/other': {} };
     expect(filterServerCapabilities({ extensions }, { form: 'extension', apps: false })).toEqual({
       extensions: { 'io.modelcontextprotocol/tasks': {} },

@@ -6,14 +6,14 @@ import { DisconnectController } from '../../../src/protocol/transport.js';
 describe('leaving', () => {
   it('is told once, in order, to functions and to objects', () => {
     const leaving = new DisconnectController();
-    const told: string[] = [];
-    leaving.addEventListener('abort', () => told.push('first'));
-    leaving.addEventListener('abort', { handleEvent: () => void told.push('second') });
+    const notified: string[] = [];
+    leaving.addEventListener('abort', () => notified.push('first'));
+    leaving.addEventListener('abort', { handleEvent: () => void notified.push('second') });
     expect(leaving.aborted).toBe(false);
     leaving.abort();
     leaving.abort();
     expect(leaving.aborted).toBe(true);
-    expect(told).toEqual(['first', 'second']);
+    expect(notified).toEqual(['first', 'second']);
   });
 
   it('is not told to who went before it, or came after it', () => {

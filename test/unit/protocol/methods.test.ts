@@ -77,8 +77,8 @@ describe('the method table', () => {
       'notifications/tasks',
       'notifications/tools/list_changed',
     ]);
-    const asking = METHODS.filter(({ from, type }) => from === 'server' && type === 'request');
-    expect(asking.map(({ subject }) => subject)).toEqual(['question', 'question', 'question']);
+    const requests = METHODS.filter(({ from, type }) => from === 'server' && type === 'request');
+    expect(requests.map(({ subject }) => subject)).toEqual(['question', 'question', 'question']);
   });
 
   test('[M-09] every row is found in its eras and direction, and only there', () => {

@@ -28,9 +28,9 @@ function admit(body: Uint8Array): AdmittedMessage | undefined {
 }
 
 /** What a program behind this parser takes the call for: the members that decide. */
-function disagreement(parser: Parser, text: string, judged: Json): string | undefined {
+function disagreement(parser: Parser, text: string, expected: Json): string | undefined {
   const node = readNodes(text);
-  const value = judged as { readonly [name: string]: Json };
+  const value = expected as { readonly [name: string]: Json };
   const params = (value['params'] ?? {}) as { readonly [name: string]: Json };
   const meta = (params['_meta'] ?? {}) as { readonly [name: string]: Json };
   const nodes = memberOf(parser, node, 'params');
@@ -54,16 +54,16 @@ function disagreements(body: Uint8Array): readonly string[] {
   const admitted = admit(body);
   if (admitted === undefined) return [];
   const leaving = applyEdits(admitted.text, admitted.edits);
-  const judged = JSON.parse(leaving) as Json;
-  return MODEL_PARSERS.map((parser) => disagreement(parser, leaving, judged)).filter(
+  const expected = JSON.parse(leaving) as Json;
+  return MODEL_PARSERS.map((parser) => disagreement(parser, leaving, expected)).filter(
     (each) => each !== undefined,
   );
 }
 
 function disagreementsUnguarded(body: Uint8Array): readonly string[] {
   const text = new TextDecoder().decode(body);
-  const judged = JSON.parse(text) as Json;
-  return MODEL_PARSERS.map((parser) => disagreement(parser, text, judged)).filter(
+  const expected = JSON.parse(text) as Json;
+  return MODEL_PARSERS.map((parser) => disagreement(parser, text, expected)).filter(
     (each) => each !== undefined,
   );
 }

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   LIST_FILTERS,
-  type SubscriptionFilter,
   matchesExactly,
   readFilter,
+  type SubscriptionFilter,
   writeFilter,
 } from '../../../src/protocol/subscriptions.js';
 

@@ -59,9 +59,9 @@ describe('a task', () => {
   });
 
   test('[TSK-05] is declared by either side in its own form', () => {
-    const whole = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
-    expect(readTaskCapabilities({ tasks: whole })).toEqual(['call', 'list', 'cancel']);
-    expect(writeTaskCapabilities(readTaskCapabilities({ tasks: whole }))).toEqual(whole);
+    const complete = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+    expect(readTaskCapabilities({ tasks: complete })).toEqual(['call', 'list', 'cancel']);
+    expect(writeTaskCapabilities(readTaskCapabilities({ tasks: complete }))).toEqual(complete);
     expect(readTaskCapabilities({ tasks: { list: {}, requests: { tools: {} } } })).toEqual([]);
     for (const none of [undefined, {}, { tasks: true }, { tasks: { requests: [] } }])
       expect(readTaskCapabilities(none)).toEqual([]);
@@ -111,9 +111,13 @@ describe('an answer that is a task', () => {
   });
 
   test('[TSK-09] notices of tasks are those of their revision', () => {
-    const notice = { jsonrpc: '2.0', method: 'notifications/tasks/status', params: PLAIN };
-    expect(classifyUpstreamMessage(notice, inSession('2025-11-25')).kind).toBe('notification');
-    expect(classifyUpstreamMessage(notice, inSession('2025-06-18')).kind).toBe('foreign');
-    expect(classifyUpstreamMessage(notice, { ...in2026, isListening: true }).kind).toBe('foreign');
+    const notification = { jsonrpc: '2.0', method: 'notifications/tasks/status', params: PLAIN };
+    expect(classifyUpstreamMessage(notification, inSession('2025-11-25')).kind).toBe(
+      'notification',
+    );
+    expect(classifyUpstreamMessage(notification, inSession('2025-06-18')).kind).toBe('foreign');
+    expect(classifyUpstreamMessage(notification, { ...in2026, isListening: true }).kind).toBe(
+      'foreign',
+    );
   });
 });

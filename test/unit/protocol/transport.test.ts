@@ -1,7 +1,7 @@
 // A body in pieces is the same body.
 
 import { describe, expect, it } from 'vitest';
-import { joinPieces, isInPieces, sizeOfBytes } from '../../../src/protocol/transport.js';
+import { isInPieces, joinPieces, sizeOfBytes } from '../../../src/protocol/transport.js';
 
 describe('a body', () => {
   it('in pieces is as long as all of them, and one behind the other in one piece', () => {

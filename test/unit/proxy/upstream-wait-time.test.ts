@@ -21,36 +21,40 @@ function counted(next: UpstreamResponse['next']) {
     release: vi.fn(),
     abort: vi.fn(),
   } satisfies UpstreamResponse;
-  return { record, answer, told: countWaits(record, answer) };
+  return { record, answer, measured: countWaits(record, answer) };
 }
 
 describe('the time of an upstream', () => {
   it('is what was waited for', async () => {
-    const { record, told } = counted(() => sleep(WAIT_MS, new Uint8Array([1])));
-    expect(await told.next()).toEqual(new Uint8Array([1]));
+    const { record, measured } = counted(() => sleep(WAIT_MS, new Uint8Array([1])));
+    expect(await measured.next()).toEqual(new Uint8Array([1]));
     expect(record.latency.upstream).toBeGreaterThanOrEqual(5 + COUNTED_MS);
   });
 
   it('is counted of a wait that failed, which still fails', async () => {
-    const { record, told } = counted(async () => {
+    const { record, measured } = counted(async () => {
       await sleep(WAIT_MS);
       throw new Error('broken');
     });
-    await expect(told.next()).rejects.toThrow('broken');
+    await expect(measured.next()).rejects.toThrow('broken');
     expect(record.latency.upstream).toBeGreaterThanOrEqual(5 + COUNTED_MS);
   });
 
   it('is nothing where all is there at once', () => {
-    const { record, told } = counted(() => undefined);
-    expect([told.next(), told.readBody(1, 1)]).toEqual([undefined, 'too-large']);
+    const { record, measured } = counted(() => undefined);
+    expect([measured.next(), measured.readBody(1, 1)]).toEqual([undefined, 'too-large']);
     expect(record.latency.upstream).toBe(5);
   });
 
   it('leaves the answer as it is', () => {
-    const { answer, told } = counted(() => undefined);
-    expect([told.kind, told.status, told.headers]).toEqual(['answer', 200, answer.headers]);
-    told.release();
-    told.abort();
+    const { answer, measured } = counted(() => undefined);
+    expect([measured.kind, measured.status, measured.headers]).toEqual([
+      'answer',
+      200,
+      answer.headers,
+    ]);
+    measured.release();
+    measured.abort();
     expect([answer.release, answer.abort].map((one) => one.mock.calls.length)).toEqual([1, 1]);
   });
 });

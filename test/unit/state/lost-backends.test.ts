@@ -5,7 +5,7 @@ describe('[MRG-09] parts of sessions that were lost', () => {
   it('are told a few times a minute, for each caller and member apart', () => {
     let now = 0;
     const lost = createLostBackends(() => now);
-    for (let told = 0; told < 3; told += 1) {
+    for (let reported = 0; reported < 3; reported += 1) {
       expect(lost.isFrequent('a')).toBe(false);
       lost.note('a');
     }

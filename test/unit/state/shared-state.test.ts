@@ -78,9 +78,9 @@ describe('[REV-02, REV-03, REV-04, REV-05, REV-06, REV-07]', () => {
 describe('several replicas', () => {
   it('[REV-10] all know what one was told, after the next look', async () => {
     const [one, other] = [await replica(), await replica()];
-    let told = 0;
+    let notified = 0;
     other.revocations.onChange(() => {
-      told += 1;
+      notified += 1;
     });
     const revocation = revocationOf(ofSubject('ada'));
     await one.revocations.add(revocation);
@@ -89,7 +89,7 @@ describe('several replicas', () => {
     expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     expect(other.revocations.list()).toEqual([revocation]);
     expect(other.ended.has('session')).toBe(true);
-    expect(told).toBe(1);
+    expect(notified).toBe(1);
     await other.revocations.lift(revocation.id);
     await pass(600);
     expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
@@ -197,9 +197,9 @@ describe('a store that is down', () => {
 
   it('[REV-15] lets callers pass for as long as is allowed, then nobody, until it is back', async () => {
     const one = await replica();
-    let told = 0;
+    let notified = 0;
     one.revocations.onChange(() => {
-      told += 1;
+      notified += 1;
     });
     expect(one.status()).toEqual({ state: 'armed', reason: '', isUnreachable: false });
     store.goDown();
@@ -210,11 +210,11 @@ describe('a store that is down', () => {
     expect(one.revocations.checkPrincipal(callerOf())).toBe('store-unavailable');
     expect(one.revocations.isRevoked(callerOf())).toBe(false);
     expect(one.status().reason).toContain('callers are refused');
-    expect(told).toBe(1);
+    expect(notified).toBe(1);
     store.comeBack();
     await pass(600);
     expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
-    expect(told).toBe(2);
+    expect(notified).toBe(2);
   });
 
   it('[REV-15] at the start lets nobody pass', async () => {
@@ -290,7 +290,7 @@ describe('words between replicas', () => {
     const [order = []] = received;
     expect(order.slice(0, 2)).toEqual(['first', 'second']);
     expect([...order].sort()).toEqual([0, 1, 2, 3, 'first', 'second']);
-    for (const words of received) expect(words).toEqual(order);
+    for (const messages of received) expect(messages).toEqual(order);
   });
 
   it('[REV-34] to all are told to none where one has too much to read, and not called told', async () => {
@@ -348,25 +348,25 @@ describe('words between replicas', () => {
     };
     const [one, other] = [await replica(), await replica({ link: slow })];
     const received = listen(other);
-    const said = Array.from({ length: 20 }, (_, index) => index);
-    for (const word of said) await one.replicaBus.send(other.replicaBus.self, word);
+    const sent = Array.from({ length: 20 }, (_, index) => index);
+    for (const word of sent) await one.replicaBus.send(other.replicaBus.self, word);
     await one.revocations.add(revocationOf(ofToken('token-1')));
     await pass(1_100);
     expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     await pass(8_000);
-    expect(received).toEqual(said);
+    expect(received).toEqual(sent);
     expect(other.status().isUnreachable).toBe(false);
   });
 
   it('[REV-34] of a flood are read a few at a look, one look after the other', async () => {
     const [one, other] = [await replica(), await replica()];
     const received = listen(other);
-    const said = Array.from({ length: 3 * MAX_MESSAGES_PER_POLL }, (_, index) => index);
-    for (const word of said) await one.replicaBus.send(other.replicaBus.self, word);
+    const sent = Array.from({ length: 3 * MAX_MESSAGES_PER_POLL }, (_, index) => index);
+    for (const word of sent) await one.replicaBus.send(other.replicaBus.self, word);
     await pass(20);
     expect(received).toHaveLength(MAX_MESSAGES_PER_POLL);
     await pass(100);
-    expect(received).toEqual(said);
+    expect(received).toEqual(sent);
   });
 
   it('[REV-34] are told to nobody where nobody of that name runs, or where they are too long', async () => {
@@ -382,8 +382,8 @@ describe('words between replicas', () => {
     const link = store.link();
     const keep: StoreLink = {
       ...link,
-      async enqueueMessages(words) {
-        written.push(...words);
+      async enqueueMessages(messages) {
+        written.push(...messages);
         return 'left';
       },
     };

@@ -60,11 +60,11 @@ describe('createLog', () => {
 describe('createControls', () => {
   it('[O-51] shows each control, its state, why, and since when', () => {
     let nowMs = NOW;
-    const told: string[] = [];
+    const notified: string[] = [];
     const controls = createControls({
       now: () => nowMs,
-      onChange: (row) => told.push(`${row.control} ${row.state}`),
-      onRemove: (control) => told.push(`${control} removed`),
+      onChange: (row) => notified.push(`${row.control} ${row.state}`),
+      onRemove: (control) => notified.push(`${control} removed`),
     });
     controls.set('policy', 'armed');
     controls.set('authn:corp', 'armed');
@@ -89,7 +89,7 @@ describe('createControls', () => {
         since: '2026-11-20T09:30:01.123Z',
       },
     ]);
-    expect(told).toEqual([
+    expect(notified).toEqual([
       'policy armed',
       'authn:corp armed',
       'authn:corp degraded',

@@ -77,12 +77,12 @@ describe('an answer that is kept until it is whole', () => {
   it('[PRF-12] holds room from some length on, until it is let go', async () => {
     const quota = createResponseBufferQuota();
     const response = await askIn(quota);
-    const whole = await response.readBody(8 * 1024 * 1024, 5_000);
-    if (typeof whole === 'string') throw new Error(whole);
-    expect(Buffer.from(joinPieces(whole)).toString()).toBe(
+    const complete = await response.readBody(8 * 1024 * 1024, 5_000);
+    if (typeof complete === 'string') throw new Error(complete);
+    expect(Buffer.from(joinPieces(complete)).toString()).toBe(
       Array.from({ length: CHUNKS }, (_, at) => textOf(at)).join(''),
     );
-    expect(quota.heldBytes).toBeGreaterThanOrEqual(joinPieces(whole).byteLength);
+    expect(quota.heldBytes).toBeGreaterThanOrEqual(joinPieces(complete).byteLength);
     response.release();
     expect(quota.heldBytes).toBe(0);
   });

@@ -12,10 +12,10 @@ import { spanOf } from '../../../protocol/json/json.js';
 import { upstreamEraFor } from '../../../protocol/negotiation.js';
 import {
   EMPTY_FILTER,
-  type SubscriptionFilter,
   type ListFilter,
   matchesExactly,
   readFilter,
+  type SubscriptionFilter,
   writeFilter,
 } from '../../../protocol/subscriptions.js';
 import type { RequestContext } from '../../request-context.js';

@@ -18,13 +18,13 @@ import {
 import type { Json, JsonObject, RequestId } from '../../../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../../../protocol/responses.js';
 import {
+  belongsToSubscription,
   EMPTY_FILTER,
   filterOfNotification,
-  belongsToSubscription,
-  type SubscriptionFilter,
   matchesExactly,
   readFilter,
   renderListChanged,
+  type SubscriptionFilter,
   writeFilter,
 } from '../../../protocol/subscriptions.js';
 import {
@@ -217,7 +217,11 @@ async function checkListChanged(
 }
 
 /** Whether the URI is a resource that is subscribed to, or one below it, and the caller may still read it. */
-function isSubscribedTo(subscription: Subscription, { uris }: SubscriptionFilter, uri: string): boolean {
+function isSubscribedTo(
+  subscription: Subscription,
+  { uris }: SubscriptionFilter,
+  uri: string,
+): boolean {
   const named = normalizeUri(uri);
   if (named === undefined) return false;
   const isSubscribed = uris.some((one) => {

@@ -12,11 +12,11 @@ import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
-  type SubscriptionFilter,
   readFilter,
   renderAcknowledged,
   renderFinalResponse,
   renderListChanged,
+  type SubscriptionFilter,
 } from '../../../protocol/subscriptions.js';
 import type { Incoming, UpstreamResponse } from '../../../protocol/transport.js';
 import type { RequestContext } from '../../request-context.js';

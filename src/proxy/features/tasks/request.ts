@@ -179,7 +179,10 @@ function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean
  * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
  * client declares no support.
  */
-export function noteTaskParam(call: RequestContext, { era, message, mayDefer }: AdmittedMessage): void {
+export function noteTaskParam(
+  call: RequestContext,
+  { era, message, mayDefer }: AdmittedMessage,
+): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;
   if (taskParam !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
   if (era === '2026' && mayDefer && isAcrossEras(era, call.snapshot)) noteCut(call, EXTENSION_PATH);

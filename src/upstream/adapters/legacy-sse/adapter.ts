@@ -9,7 +9,7 @@ import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, DisconnectSignal } from '../../../protocol/transport.js';
+import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';

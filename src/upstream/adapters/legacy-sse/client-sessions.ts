@@ -15,7 +15,11 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import { isJson, isStream, type ReadBounds, readMessages } from '../../message-reader.js';

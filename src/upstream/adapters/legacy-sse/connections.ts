@@ -14,7 +14,11 @@ import {
   spanOf,
 } from '../../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';

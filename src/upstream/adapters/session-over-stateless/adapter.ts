@@ -13,10 +13,10 @@ import { isObject, type Json, type JsonObject, type RequestId } from '../../../p
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import {
   amendResponse,
+  DisconnectController,
+  type DisconnectSignal,
   type ForwardOutcome,
   joinPieces,
-  type DisconnectSignal,
-  DisconnectController,
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
@@ -294,7 +294,15 @@ async function forward(
   if (message.kind !== 'request') return acceptedResponse();
   const { id } = message;
   const sessionState = own?.sessionState;
-  return send({ parts, authorized, by, mirrored, id, sessionState, leaving: new DisconnectController() });
+  return send({
+    parts,
+    authorized,
+    by,
+    mirrored,
+    id,
+    sessionState,
+    leaving: new DisconnectController(),
+  });
 }
 
 function localSessionOf(

@@ -10,7 +10,11 @@ import {
   type InputRequiredResult,
   readInputRequiredResult,
 } from '../../../protocol/server-requests.js';
-import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../../../protocol/transport.js';
 import { type InboundItem, type ReadBounds, readMessages } from '../../message-reader.js';
 import type { OutboundItem, OutboundItems } from '../local-response.js';
 import {

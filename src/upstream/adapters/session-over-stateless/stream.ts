@@ -5,7 +5,11 @@
 
 import type { Caller } from '../../../policy/principal.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../../../protocol/transport.js';
 import type { SessionUpstream } from '../../client.js';
 import { isStream, type ReadBounds, readMessages } from '../../message-reader.js';
 import {

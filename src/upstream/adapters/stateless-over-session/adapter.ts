@@ -14,17 +14,17 @@ import { canRequireInput } from '../../../protocol/server-requests.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
-  type SubscriptionFilter,
   readFilter,
   renderAcknowledged,
+  type SubscriptionFilter,
 } from '../../../protocol/subscriptions.js';
 import {
   amendResponse,
+  DisconnectController,
+  type DisconnectSignal,
   type ForwardError,
   type ForwardOutcome,
   joinPieces,
-  type DisconnectSignal,
-  DisconnectController,
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';

@@ -127,10 +127,10 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
     ['a number', '271828182', 'found a number'],
     ['an empty map', '{}', 'found an empty map'],
     ['both', '{env: A, file: b}', 'not both'],
-  ])('%s where a secret belongs is refused and not echoed', (_, written, words) => {
+  ])('%s where a secret belongs is refused and not echoed', (_, written, message) => {
     const lines = diagnosticLines(`${GOOD}admin: {breakGlass: {token: ${written}}}\n`);
     expect(lines).toEqual([
-      `13:29 error expected a secret reference, {env: NAME} or {file: PATH}, ${words}`,
+      `13:29 error expected a secret reference, {env: NAME} or {file: PATH}, ${message}`,
     ]);
   });
 

@@ -37,10 +37,10 @@ describe('[REV-20] the settings of the store', () => {
       STORE,
       'expected up to 64 letters',
     ],
-  ])('are refused with %s', (_, state, url, words) => {
+  ])('are refused with %s', (_, state, url, message) => {
     const found = lines(state, url);
     expect(found).toHaveLength(1);
-    expect(found[0]).toContain(words);
+    expect(found[0]).toContain(message);
     expect(found[0]).not.toContain('secret-of');
   });
 

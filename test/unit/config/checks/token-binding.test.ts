@@ -92,12 +92,12 @@ describe('TLS of a listener in the configuration', () => {
         [`${FOLDER}/tls/data.key`]: other.key,
       },
     });
-    const asking = settingsOf(tls(`${PAIR}, clientCa: tls/ca.crt`), around);
+    const mutual = settingsOf(tls(`${PAIR}, clientCa: tls/ca.crt`), around);
     expect(restartReason(secure, renewed)).toBeUndefined();
     for (const [one, next] of [
       [plain, secure],
       [secure, plain],
-      [secure, asking],
+      [secure, mutual],
     ] as const)
       expect(restartReason(one, next)).toBe('a change of listeners needs a restart');
   });
@@ -111,8 +111,8 @@ describe('what an upstream may demand', () => {
     expect(diagnosticLines(demand('mtls'))).toEqual([
       '12:14 error "mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one',
     ]);
-    const asking = `listeners: {data: {tls: {${PAIR}, clientCa: tls/ca.crt}}}\n`;
-    expect(settingsOf(demand('mtls', asking), around).upstreams.get('github')?.binding).toBe(
+    const mutual = `listeners: {data: {tls: {${PAIR}, clientCa: tls/ca.crt}}}\n`;
+    expect(settingsOf(demand('mtls', mutual), around).upstreams.get('github')?.binding).toBe(
       'mtls',
     );
     expect(settingsOf(demand('any')).upstreams.get('github')?.binding).toBe('any');

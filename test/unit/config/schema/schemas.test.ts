@@ -32,8 +32,8 @@ describe('[C-13] the published JSON Schemas', () => {
           continue;
         }
         for (const [key, child] of Object.entries(value as Record<string, object>)) {
-          const isSaid = 'description' in child || 'const' in child || path.includes('.pii');
-          if (!isSaid) bare.push(`${path}.${key}`);
+          const isDescribed = 'description' in child || 'const' in child || path.includes('.pii');
+          if (!isDescribed) bare.push(`${path}.${key}`);
           walk(child, `${path}.${key}`);
         }
       }

@@ -357,18 +357,18 @@ describe('a thread that fails', () => {
   });
 
   it('[PRF-08] tells of a thread that hangs at its start, and withholds what it was given', async () => {
-    const told: boolean[] = [];
+    const reported: boolean[] = [];
     const inspection = inspectionOf({
       entry: MUTE_THREAD,
       maxJobMs: 300,
-      onThread: (isThere) => told.push(isThere),
+      onThread: (isThere) => reported.push(isThere),
     });
     for (const text of ['a', 'b'])
       expect(await inspection.message(longResult(text), 'one')).toMatchObject({
         kind: 'withhold',
         reason: 'internal',
       });
-    expect(told).toEqual([false]);
+    expect(reported).toEqual([false]);
   });
 
   it('[PRF-08] says `overloaded` where too many wait, too much, or for too long', async () => {
@@ -419,16 +419,16 @@ describe('a thread that fails', () => {
   });
 
   it('[PRF-08] is told of once where there is no other thread, and once when it is back', async () => {
-    const told: boolean[] = [];
+    const reported: boolean[] = [];
     const entry = new URL(MISSING_THREAD);
-    const inspection = inspectionOf({ entry, onThread: (isThere) => told.push(isThere) });
+    const inspection = inspectionOf({ entry, onThread: (isThere) => reported.push(isThere) });
     await inspection.message(longResult('a'), 'one');
     await inspection.message(longResult('b'), 'one');
-    expect(told).toEqual([false]);
+    expect(reported).toEqual([false]);
     entry.href = DYING_THREAD.href;
     await inspection.message(longResult('c'), 'one');
     await inspection.message(longResult('d'), 'one');
-    expect(told).toEqual([false, true]);
+    expect(reported).toEqual([false, true]);
   });
 
   it('[PRF-08] of a gateway leaves a line where there is no other thread', async () => {

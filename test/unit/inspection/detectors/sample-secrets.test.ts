@@ -31,7 +31,7 @@ function createPick(seed: number): Pick {
 }
 
 /** What a pattern takes only behind something else. */
-const WHOLE: { readonly [kind: string]: RegExp } = {
+const COMPLETE: { readonly [kind: string]: RegExp } = {
   jwt: /eyJ[A-Za-z0-9_-]{10,16}\.eyJ[A-Za-z0-9_-]{10,14}\.[A-Za-z0-9_-]{20,24}/,
   'terraform-token': /[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}/,
 };
@@ -43,7 +43,7 @@ const named = (format: SecretFormat): [string, SecretFormat] => [
 ];
 
 function makerOf({ kind, pattern }: SecretFormat, pick: Pick): () => string {
-  return randomValues(WHOLE[kind] ?? pattern, pick);
+  return randomValues(COMPLETE[kind] ?? pattern, pick);
 }
 
 function pem(body: string): string {
@@ -235,11 +235,11 @@ describe('a secret that is longer than its pattern', () => {
       for (const share of [0.2, 0.5, 0.9]) {
         const at = Math.floor(secret.length * share);
         const [one, other] = [secret.slice(0, at), secret.slice(at)];
-        const whole = inspectMessage({ ...textResult(one, other), profile });
+        const combined = inspectMessage({ ...textResult(one, other), profile });
         const first = inspectMessage({ ...textResult(one), profile });
         const carry = first.kind === 'withhold' ? undefined : first.carry;
         const second = inspectMessage({ ...textResult(other), profile, carry });
-        for (const outcome of [whole, second]) {
+        for (const outcome of [combined, second]) {
           const left = outcome.kind === 'changed' ? outcome.text : outcome.kind;
           expect([share, left.includes(secret.slice(-30, -1))]).toEqual([share, false]);
           expect(left).not.toBe('clean');

@@ -11,13 +11,13 @@ import {
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
-const heardAs = (id: string | number, tools: readonly string[]): string =>
+const responseText = (id: string | number, tools: readonly string[]): string =>
   JSON.stringify({ jsonrpc: '2.0', id, result: { tools } });
 
-function tellingOf(heard: string, id: string | number): TranslatedPage {
-  const { result } = JSON.parse(heard);
+function tellingOf(source: string, id: string | number): TranslatedPage {
+  const { result } = JSON.parse(source);
   return {
-    source: heard,
+    source,
     translated: JSON.stringify({ jsonrpc: '2.0', id, result: { ...result, ttlMs: 0 } }),
   };
 }
@@ -26,23 +26,23 @@ describe('pages that were told before', () => {
   it('[PRF-02] are told again without being read', async () => {
     const pages = createTranslatedPages();
     let readings = 0;
-    for (const [heard, told] of [
+    for (const [source, target] of [
       [1, 'a'],
       [2, 'b'],
       [3, 40],
       [4, 'another-id'],
     ] as const) {
-      const text = heardAs(heard, ['one', 'zwei', '\u4e09']);
+      const text = responseText(source, ['one', 'zwei', '\u4e09']);
       const bytes = await pages.translate(
         'tools/list',
         encode(text),
-        { source: heard, translated: told },
+        { source, translated: target },
         async () => {
           readings += 1;
-          return tellingOf(text, told);
+          return tellingOf(text, target);
         },
       );
-      expect(decode(joinPieces(bytes))).toBe(tellingOf(text, told).translated);
+      expect(decode(joinPieces(bytes))).toBe(tellingOf(text, target).translated);
     }
     expect(readings).toBe(1);
   });
@@ -52,16 +52,16 @@ describe('pages that were told before', () => {
     const id = fc.oneof(fc.nat({ max: 30 }), fc.string({ maxLength: 3 }));
     const tools = fc.array(fc.constantFrom('a', 'b', '\u4e00', '"', '1'), { maxLength: 3 });
     await fc.assert(
-      fc.asyncProperty(id, id, tools, fc.boolean(), async (heard, told, names, isList) => {
-        const text = heardAs(heard, names);
+      fc.asyncProperty(id, id, tools, fc.boolean(), async (source, target, names, isList) => {
+        const text = responseText(source, names);
         const method = isList ? 'tools/list' : 'tools/call';
         const bytes = await pages.translate(
           method,
           encode(text),
-          { source: heard, translated: told },
-          async () => tellingOf(text, told),
+          { source, translated: target },
+          async () => tellingOf(text, target),
         );
-        expect(decode(joinPieces(bytes))).toBe(tellingOf(text, told).translated);
+        expect(decode(joinPieces(bytes))).toBe(tellingOf(text, target).translated);
       }),
       { numRuns: 2000 },
     );
@@ -71,7 +71,7 @@ describe('pages that were told before', () => {
     const pages = createTranslatedPages();
     let readings = 0;
     for (let round = 0; round < 2; round += 1) {
-      const text = heardAs(1, []);
+      const text = responseText(1, []);
       await pages.translate('tools/call', encode(text), { source: 1, translated: 1 }, async () => {
         readings += 1;
         return tellingOf(text, 1);
@@ -82,12 +82,12 @@ describe('pages that were told before', () => {
 
   it('[PRF-02] what cannot be told passes as it came', async () => {
     const bytes = encode('{"no":"message"}');
-    const told = await createTranslatedPages().translate(
+    const translated = await createTranslatedPages().translate(
       'tools/list',
       bytes,
       { source: 1, translated: 2 },
       async () => undefined,
     );
-    expect(told).toBe(bytes);
+    expect(translated).toBe(bytes);
   });
 });

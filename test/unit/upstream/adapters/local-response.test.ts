@@ -9,7 +9,7 @@ import {
   streamResponse,
 } from '../../../../src/upstream/adapters/local-response.js';
 
-const GROUND = { release: () => undefined, abort: () => undefined };
+const SOURCE = { release: () => undefined, abort: () => undefined };
 
 async function* say(steps: readonly (OutboundItem | 'pause' | 'throw')[]): OutboundItems {
   for (const step of steps) {
@@ -25,7 +25,7 @@ const decode = (bytes: unknown): unknown =>
 const event = (text: string): string => `event: message\ndata: ${text}\n\n`;
 
 async function readAll(steps: readonly (OutboundItem | 'pause' | 'throw')[]): Promise<unknown[]> {
-  const response = streamResponse(say(steps), GROUND);
+  const response = streamResponse(say(steps), SOURCE);
   const read: unknown[] = [];
   for (;;) {
     const chunk = await response.next();
@@ -50,13 +50,13 @@ describe('a conversation that is told as a stream', () => {
   });
 
   it('[PRF-03] says everything before it breaks', async () => {
-    const response = streamResponse(say([message('1'), 'throw']), GROUND);
+    const response = streamResponse(say([message('1'), 'throw']), SOURCE);
     expect(decode(await response.next())).toBe(event('1'));
     await expect(response.next()).rejects.toThrow('broken');
   });
 
   it('[PRF-03] says nothing more once it was left', async () => {
-    const response = streamResponse(say([message('1'), 'pause', message('2')]), GROUND);
+    const response = streamResponse(say([message('1'), 'pause', message('2')]), SOURCE);
     expect(decode(await response.next())).toBe(event('1'));
     response.release();
     expect(await response.next()).toBeUndefined();

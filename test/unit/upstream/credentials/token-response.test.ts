@@ -39,8 +39,8 @@ function jwt(claims: object): TokenResponse {
 describe('[CRD-06] an issued token', () => {
   it('lives as long as the server says, and no longer than itself or an hour', () => {
     const untilOf = (given: TokenResponse): number => {
-      const judged = checkIssued(given, asked());
-      return judged.kind === 'good' ? judged.untilMs - NOW_MS : Number.NaN;
+      const checked = checkIssued(given, asked());
+      return checked.kind === 'good' ? checked.untilMs - NOW_MS : Number.NaN;
     };
     expect(untilOf(answer())).toBe(300_000);
     expect(untilOf(answer({ expires_in: 1e9 }))).toBe(3_600_000);
@@ -92,7 +92,7 @@ describe('[CRD-06] an issued token', () => {
       fc.property(answers, ({ aud, scope: scopes, isSubject, type, issued }) => {
         const given = mintJwt({ aud });
         const text = scopes?.join(' ');
-        const judged = checkIssued(
+        const checked = checkIssued(
           {
             access_token: given,
             token_type: type,
@@ -102,7 +102,7 @@ describe('[CRD-06] an issued token', () => {
           },
           asked({ scopes: ['a', 'b'] }, isSubject ? given : 'another'),
         );
-        if (judged.kind === 'bad') return;
+        if (checked.kind === 'bad') return;
         expect(aud).toContain(RESOURCE);
         expect(aud).not.toContain(OWN);
         expect(isSubject).toBe(false);

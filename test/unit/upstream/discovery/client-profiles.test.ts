@@ -30,10 +30,10 @@ function serverOf(gate: (declares: boolean) => Promise<Way>) {
       if (way === 'fails') return { failure: 'unavailable' };
       const isStateless = headers['mcp-method'] !== undefined && way === 'answers';
       const complete = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
-      const said = { supportedVersions: ['2026-07-28'], capabilities: {}, ...complete };
+      const discovered = { supportedVersions: ['2026-07-28'], capabilities: {}, ...complete };
       const answer =
         isStateless && method === 'server/discover'
-          ? { jsonrpc: '2.0', id, result: said }
+          ? { jsonrpc: '2.0', id, result: discovered }
           : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } };
       const bytes = new TextEncoder().encode(JSON.stringify(answer));
       return { status: isStateless ? 200 : 400, headers: JSON_HEADERS, body: bodyOf(bytes) };

@@ -6,8 +6,8 @@ import { createOwnerBufferBudget } from '../../../../../src/upstream/adapters/le
 
 describe('[LEG-09] the share of a caller', () => {
   it('is spent by that caller alone', () => {
-    const whole = { bytesLeft: 100 };
-    const [one, other] = [createOwnerBufferBudget(whole, 40), createOwnerBufferBudget(whole, 40)];
+    const total = { bytesLeft: 100 };
+    const [one, other] = [createOwnerBufferBudget(total, 40), createOwnerBufferBudget(total, 40)];
     one.bytesLeft -= 41;
     expect(one.bytesLeft).toBeLessThan(0);
     expect(other.bytesLeft).toBe(40);
@@ -15,8 +15,8 @@ describe('[LEG-09] the share of a caller', () => {
   });
 
   it('ends where everyone together holds as much as may be held', () => {
-    const whole = { bytesLeft: 50 };
-    const [one, other] = [createOwnerBufferBudget(whole, 40), createOwnerBufferBudget(whole, 40)];
+    const total = { bytesLeft: 50 };
+    const [one, other] = [createOwnerBufferBudget(total, 40), createOwnerBufferBudget(total, 40)];
     one.bytesLeft -= 40;
     other.bytesLeft -= 11;
     expect(other.bytesLeft).toBe(-1);
@@ -25,15 +25,15 @@ describe('[LEG-09] the share of a caller', () => {
   it('is given back whole, in whatever order', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(2), fc.integer({ min: 1, max: 60 }))), (taken) => {
-        const whole = { bytesLeft: 100 };
+        const total = { bytesLeft: 100 };
         const shares = [
-          createOwnerBufferBudget(whole, 40),
-          createOwnerBufferBudget(whole, 40),
-          createOwnerBufferBudget(whole, 40),
+          createOwnerBufferBudget(total, 40),
+          createOwnerBufferBudget(total, 40),
+          createOwnerBufferBudget(total, 40),
         ];
-        for (const [at, bytes] of taken) (shares[at] ?? whole).bytesLeft -= bytes;
-        for (const [at, bytes] of taken.toReversed()) (shares[at] ?? whole).bytesLeft += bytes;
-        expect(whole.bytesLeft).toBe(100);
+        for (const [at, bytes] of taken) (shares[at] ?? total).bytesLeft -= bytes;
+        for (const [at, bytes] of taken.toReversed()) (shares[at] ?? total).bytesLeft += bytes;
+        expect(total.bytesLeft).toBe(100);
         expect(shares.map(({ bytesLeft }) => bytesLeft)).toEqual([40, 40, 40]);
       }),
     );

@@ -9,7 +9,7 @@ const PATIENCE_MS = 10_000;
 /** An answer whose body is these chunks; it then ends, or stays open until it is aborted. */
 function answerOf(chunks: readonly Uint8Array[], ending: 'end' | 'hold' = 'end', more = {}) {
   const left = [...chunks];
-  let wake: ((fault: 'upstream-unavailable') => void) | undefined;
+  let wake: ((error: 'upstream-unavailable') => void) | undefined;
   const state = { aborted: 0, released: 0 };
   const response: UpstreamResponse = {
     kind: 'answer',
@@ -51,11 +51,11 @@ describe('the first event of a channel', () => {
   it('[V-07] is found however the bytes are cut, and all that follows it is handed on', async () => {
     const first = ': hello\nretry: 5\n\nevent: endpoint\ndata: /post?s=1\n\n';
     const rest = 'event: message\ndata: {"jsonrpc":"2.0"}\n\n';
-    const whole = bytes(first + rest);
+    const complete = bytes(first + rest);
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(whole.length)), async (cuts) => {
-        const at = [0, ...cuts.sort((one, other) => one - other), whole.length];
-        const chunks = at.slice(1).map((end, index) => whole.subarray(at[index], end));
+      fc.asyncProperty(fc.array(fc.nat(complete.length)), async (cuts) => {
+        const at = [0, ...cuts.sort((one, other) => one - other), complete.length];
+        const chunks = at.slice(1).map((end, index) => complete.subarray(at[index], end));
         const outcome = await awaitEndpoint(answerOf(chunks).answer, BASE, PATIENCE_MS);
         if (outcome.kind !== 'channel') throw new Error(outcome.reason);
         expect(outcome.messageEndpoint).toBe('/post?s=1');

@@ -48,18 +48,18 @@ describe('[LEG-09] a mailbox', () => {
       fc.asyncProperty(
         fc.array(fc.string({ maxLength: 20 }), { maxLength: 30 }),
         fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 10 }),
-        async (said, breaks) => {
+        async (texts, breaks) => {
           const mailbox = box();
-          for (const text of said) mailbox.put(text);
+          for (const text of texts) mailbox.put(text);
           mailbox.end('complete');
           let at = 0;
           const delivered: string[] = [];
-          for (const count of [...breaks, said.length + 1]) {
+          for (const count of [...breaks, texts.length + 1]) {
             const some = await readSome(mailbox, at, count);
             delivered.push(...some.delivered);
             at = some.at;
           }
-          expect(delivered).toEqual(said);
+          expect(delivered).toEqual(texts);
         },
       ),
     );
@@ -71,10 +71,10 @@ describe('[LEG-09] a mailbox', () => {
         fc.array(fc.string({ maxLength: 200 }), { maxLength: 30 }),
         fc.integer({ min: 0, max: 500 }),
         fc.constantFrom('forget' as const, 'fail' as const),
-        (said, maxBytes, overflow) => {
+        (texts, maxBytes, overflow) => {
           const ledger = { bytesLeft: HELD };
           const mailbox = box({ maxBytes, overflow }, ledger);
-          for (const text of said) {
+          for (const text of texts) {
             mailbox.put(text);
             expect(mailbox.bytes).toBeLessThanOrEqual(maxBytes);
             expect(ledger.bytesLeft).toBe(HELD - mailbox.bytes);

@@ -120,13 +120,13 @@ describe('[Y-12] the share of an owner', () => {
   });
 
   function slowBus() {
-    const heard: (() => void)[] = [];
-    const wait = () => new Promise<'told'>((resolve) => heard.push(() => resolve('told')));
-    return { heard, bus: limitSessionBus({ self: 'here', send: wait, publish: wait }) };
+    const released: (() => void)[] = [];
+    const wait = () => new Promise<'told'>((resolve) => released.push(() => resolve('told')));
+    return { released, bus: limitSessionBus({ self: 'here', send: wait, publish: wait }) };
   }
 
   it('is so many words on their way, and so many that wait; others have room', async () => {
-    const { heard, bus } = slowBus();
+    const { released, bus } = slowBus();
     const most = MAX_MESSAGES_PER_OWNER + MAX_WAITING_PER_OWNER;
     const first = Array.from({ length: most }, (_, index) =>
       index % 2 === 0 ? bus.send('there', messageOf('ann')) : bus.publish(messageOf('ann')),
@@ -135,20 +135,20 @@ describe('[Y-12] the share of an owner', () => {
     expect(await bus.send('there', messageOf('ann'))).toBe('overloaded');
     const other = bus.publish(messageOf('bob'));
     await Promise.resolve();
-    expect(heard.length).toBe(MAX_MESSAGES_PER_OWNER + 1);
+    expect(released.length).toBe(MAX_MESSAGES_PER_OWNER + 1);
     let isDone = false;
     const all = Promise.all([...first, other]).finally(() => {
       isDone = true;
     });
     while (!isDone) {
-      expect(heard.length).toBeLessThanOrEqual(MAX_MESSAGES_PER_OWNER + 1);
-      for (const hear of heard.splice(0)) hear();
+      expect(released.length).toBeLessThanOrEqual(MAX_MESSAGES_PER_OWNER + 1);
+      for (const release of released.splice(0)) release();
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(new Set(await all)).toEqual(new Set(['told']));
     const late = bus.publish(messageOf('ann'));
     await Promise.resolve();
-    for (const hear of heard.splice(0)) hear();
+    for (const release of released.splice(0)) release();
     expect(await late).toBe('told');
   });
 

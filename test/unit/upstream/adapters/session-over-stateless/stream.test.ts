@@ -11,8 +11,8 @@ import { listenForSession } from '../../../../../src/upstream/adapters/session-o
 /** A subscription that its upstream ends at once. */
 function shortStream(): UpstreamResponse {
   async function* nothing(): AsyncGenerator<never, void> {}
-  const ground = { release: () => undefined, abort: () => undefined };
-  return streamResponse(nothing(), ground);
+  const source = { release: () => undefined, abort: () => undefined };
+  return streamResponse(nothing(), source);
 }
 
 async function listen(response: UpstreamResponse) {

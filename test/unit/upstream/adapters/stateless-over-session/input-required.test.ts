@@ -6,34 +6,34 @@ import {
   type SuspendedCall,
 } from '../../../../../src/upstream/adapters/stateless-over-session/input-required.js';
 
-const parked = { call: { cancel: () => undefined } } as unknown as SuspendedCall;
+const suspended = { call: { cancel: () => undefined } } as unknown as SuspendedCall;
 const caller = (subject: string) => ({ issuerUrl: 'https://idp.example', subject, client: 'app' });
 
 describe('[Y-05] calls that wait for their client', () => {
-  const parking = createSuspendedCalls({ self: 'here' });
-  afterEach(() => parking.close());
+  const calls = createSuspendedCalls({ self: 'here' });
+  afterEach(() => calls.close());
 
   it('are taken once, by their handle', () => {
-    const handle = parking.enter(parked, caller('alice')) ?? '';
+    const handle = calls.enter(suspended, caller('alice')) ?? '';
     expect(handle).toMatch(/^here\./);
-    expect(parking.leave(handle)).toBe(parked);
-    expect(parking.leave(handle)).toBeUndefined();
+    expect(calls.leave(handle)).toBe(suspended);
+    expect(calls.leave(handle)).toBeUndefined();
   });
 
   it('of one caller leave room for those of others, and give their own back', () => {
     const handles = Array.from({ length: MAX_SUSPENDED_CALLS_PER_CALLER }, () =>
-      parking.enter(parked, caller('alice')),
+      calls.enter(suspended, caller('alice')),
     );
     expect(handles).not.toContain(undefined);
-    expect(parking.enter(parked, caller('alice'))).toBeUndefined();
-    expect(parking.enter(parked, caller('bob'))).toBeDefined();
-    parking.leave(handles[0] ?? '');
-    expect(parking.enter(parked, caller('alice'))).toBeDefined();
+    expect(calls.enter(suspended, caller('alice'))).toBeUndefined();
+    expect(calls.enter(suspended, caller('bob'))).toBeDefined();
+    calls.leave(handles[0] ?? '');
+    expect(calls.enter(suspended, caller('alice'))).toBeDefined();
   });
 
   it('are bounded over all callers', () => {
     const entered = Array.from({ length: MAX_SUSPENDED_CALLS + 1 }, (_, index) =>
-      parking.enter(parked, caller(`caller-${index}`)),
+      calls.enter(suspended, caller(`caller-${index}`)),
     );
     expect(entered.filter((handle) => handle !== undefined)).toHaveLength(MAX_SUSPENDED_CALLS);
   });

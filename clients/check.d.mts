@@ -1,4 +1,4 @@
-// Types of judge.mjs, which stays plain JavaScript because the command that runs it has no compiler.
+// Types of check.mjs, which stays plain JavaScript because the command that runs it has no compiler.
 
 export type Outcome = {
   readonly listed: readonly string[];
@@ -8,7 +8,7 @@ export type Outcome = {
   readonly unknown: string;
 };
 
-export function judge(
+export function checkClient(
   order: { readonly hidden: string; readonly unknown: string },
   upstream: {
     readonly call: { readonly name: string };

@@ -19,26 +19,26 @@ import { type Access, callStateless } from '../support/wire-client.js';
 
 const ID = 'io.modelcontextprotocol/subscriptionId';
 const LISTEN = 'subscriptions/listen';
-const NOTICE = 'notifications/tasks';
+const NOTIFICATION = 'notifications/tasks';
 const SECRET = ['sk', 'live', 'b9Lr3AsU8nYx5Mq0Pw4Ce7Zi'].join('_');
 
 let rig: AttackRig;
 const opened: EventReader[] = [];
 
-function text(said: string): JsonObject {
-  return { content: [{ type: 'text', text: said }] };
+function text(value: string): JsonObject {
+  return { content: [{ type: 'text', text: value }] };
 }
 
-function noticeOf(id: string, state: JsonObject): JsonObject {
+function notificationOf(id: string, state: JsonObject): JsonObject {
   return {
     jsonrpc: '2.0',
-    method: NOTICE,
+    method: NOTIFICATION,
     params: { ...taskOf(id, state), _meta: { [ID]: 'listen-1' } },
   };
 }
 
 /** Acknowledges what it was asked for and says these things. */
-function tell(messages: readonly JsonObject[]): void {
+function sendOnListen(messages: readonly JsonObject[]): void {
   const { order } = createTaskServer();
   rig.upstream.obey((request): Act | undefined => {
     if (request.method !== LISTEN) return order(request);
@@ -77,7 +77,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   rig.upstream.offer(() => TASK_TOOLS);
-  tell([]);
+  sendOnListen([]);
 });
 afterEach(() => {
   for (const reader of opened.splice(0)) reader.leave();
@@ -95,7 +95,7 @@ describe('a subscription to tasks', () => {
     const taskId = await begin();
     const token = await rig.gateway.token(UPSTREAM, { sub: 'another' });
     const theirs = await begin({ url: rig.access.url, token });
-    tell([]);
+    sendOnListen([]);
     const reader = await listen([taskId, theirs, 'up-7']);
     const acknowledged = await reader.next();
     expect(acknowledged?.['params']).toMatchObject({ notifications: { taskIds: [taskId] } });
@@ -104,12 +104,12 @@ describe('a subscription to tasks', () => {
 
   it('[TSK-09] tells of them under those ids, judged as the answer to a look', async () => {
     const taskId = await begin();
-    tell([
-      noticeOf('up-1', { statusMessage: `with ${SECRET}` }),
-      noticeOf('up-2', { status: 'completed', result: text('of nobody') }),
-      { ...noticeOf('up-1', {}), params: taskOf('up-1', { statusMessage: 'untagged' }) },
-      noticeOf('up-1', { status: 'working', result: text('early') }),
-      noticeOf('up-1', { status: 'completed', result: text(`done with ${SECRET}`) }),
+    sendOnListen([
+      notificationOf('up-1', { statusMessage: `with ${SECRET}` }),
+      notificationOf('up-2', { status: 'completed', result: text('of nobody') }),
+      { ...notificationOf('up-1', {}), params: taskOf('up-1', { statusMessage: 'untagged' }) },
+      notificationOf('up-1', { status: 'working', result: text('early') }),
+      notificationOf('up-1', { status: 'completed', result: text(`done with ${SECRET}`) }),
     ]);
     const reader = await listen([taskId]);
     await reader.next();
@@ -126,22 +126,25 @@ describe('a subscription to tasks', () => {
       method: 'elicitation/create',
       params: { message: 'x', requestedSchema: { type: 'object', properties: {} } },
     };
-    tell([
-      noticeOf('up-1', { status: 'completed', result: { structuredContent: { sum: 'x' } } }),
-      noticeOf('up-1', { status: 'input_required', inputRequests: { a: question } }),
-      noticeOf('up-1', { status: 'completed', result: { structuredContent: { sum: 1 } } }),
+    sendOnListen([
+      notificationOf('up-1', { status: 'completed', result: { structuredContent: { sum: 'x' } } }),
+      notificationOf('up-1', { status: 'input_required', inputRequests: { a: question } }),
+      notificationOf('up-1', { status: 'completed', result: { structuredContent: { sum: 1 } } }),
     ]);
     const reader = await listen([taskId]);
     await reader.next();
-    const told = await reader.next();
-    expect(told?.['params']).toMatchObject({ taskId, result: { structuredContent: { sum: 1 } } });
+    const received = await reader.next();
+    expect(received?.['params']).toMatchObject({
+      taskId,
+      result: { structuredContent: { sum: 1 } },
+    });
   });
 
   it('[TSK-09] ends where its caller may have to do with none of them any more', async () => {
     const token = await rig.gateway.token(UPSTREAM, { sub: 'leaver' });
     const access = { url: rig.access.url, token };
     const taskId = await begin(access);
-    tell([]);
+    sendOnListen([]);
     const reader = await listen([taskId], access);
     await reader.next();
     await rig.gateway.writePolicy(
@@ -167,7 +170,7 @@ rules:
             kind: 'chunks',
             contentType: 'text/event-stream',
             chunks: [
-              sseEvent(noticeOf('up-1', { status: 'completed', result: text('slipped') })),
+              sseEvent(notificationOf('up-1', { status: 'completed', result: text('slipped') })),
               sseEvent({
                 jsonrpc: '2.0',
                 id: request.id ?? 0,

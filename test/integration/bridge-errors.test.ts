@@ -8,9 +8,9 @@ import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/adapters/
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { openChannelCaller } from '../support/channel-caller.js';
 import { callMessage, initializeMessage, postMessage } from '../support/channel-client.js';
-import { RESPONSE } from '../support/channel-face.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { RESPONSE } from '../support/legacy-sse-front.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { onlyIn, sessionsOnly } from '../support/upstream-eras.js';
@@ -116,31 +116,31 @@ describe('an upstream of HTTP+SSE', () => {
     });
   });
   afterEach(() => {
-    rig.face?.release();
-    rig.face?.dieAfterHandshake(false);
-    rig.face?.forget();
+    rig.front?.release();
+    rig.front?.dieAfterHandshake(false);
+    rig.front?.forget();
     rig.upstream.forget();
   });
   afterAll(() => rig.close());
 
   it('[LEG-05] is answered a few of its own requests at a time, and the rest not at all', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
-    rig.face?.hold('tools/call');
-    rig.face?.hold(RESPONSE);
+    rig.front?.hold('tools/call');
+    rig.front?.hold(RESPONSE);
     const waiting = session.ask(9, 'tools/call', CALL);
     await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
-    rig.face?.forget();
+    rig.front?.forget();
     for (let ping = 0; ping < 200; ping += 1)
-      rig.face?.say({ jsonrpc: '2.0', id: `ping-${ping}`, method: 'ping' });
-    rig.face?.release('tools/call');
+      rig.front?.say({ jsonrpc: '2.0', id: `ping-${ping}`, method: 'ping' });
+    rig.front?.release('tools/call');
     // Said behind the pings, so that all of them were read; and no response to one has arrived yet.
     expect((await waiting).text).toContain('read_record one');
-    rig.face?.release(RESPONSE);
+    rig.front?.release(RESPONSE);
     const pongs = (id: string): number =>
-      rig.face?.seen().filter(({ body }) => body.includes(`"${id}`)).length ?? 0;
+      rig.front?.seen().filter(({ body }) => body.includes(`"${id}`)).length ?? 0;
     // Answers leave in order, so whatever is to be answered is answered before this.
     const askLast = (): number => {
-      rig.face?.say({ jsonrpc: '2.0', id: 'last', method: 'ping' });
+      rig.front?.say({ jsonrpc: '2.0', id: 'last', method: 'ping' });
       return pongs('last');
     };
     await expect.poll(askLast, PATIENT).toBeGreaterThan(0);
@@ -149,10 +149,10 @@ describe('an upstream of HTTP+SSE', () => {
   });
 
   it('[LEG-06] that ends a channel with its handshake has opened no session', async () => {
-    rig.face?.dieAfterHandshake(true);
+    rig.front?.dieAfterHandshake(true);
     const { status, headers } = await initialize(rig.access);
     expect([status, headers.get('mcp-session-id')]).toEqual([502, null]);
-    rig.face?.dieAfterHandshake(false);
+    rig.front?.dieAfterHandshake(false);
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
     expect((await session.ask(1, 'tools/call', CALL)).text).toContain('read_record one');
   });
@@ -162,11 +162,11 @@ describe('an upstream of HTTP+SSE', () => {
       { length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER + 6 },
       (_, at) => `caller-${at}`,
     );
-    const told: string[] = [];
+    const reported: string[] = [];
     for (const sub of [...callers, ...callers]) {
       const access = { ...rig.access, token: await rig.gateway.token(UPSTREAM, { sub }) };
-      told.push((await callStateless(access, 'read_record', { id: 'one' })).text);
+      reported.push((await callStateless(access, 'read_record', { id: 'one' })).text);
     }
-    expect(told.filter((text) => !text.includes('read_record one'))).toEqual([]);
+    expect(reported.filter((text) => !text.includes('read_record one'))).toEqual([]);
   });
 });

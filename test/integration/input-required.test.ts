@@ -377,8 +377,8 @@ describe('answers', () => {
   it('[T-10] are guarded like arguments', async () => {
     const secret = ['sk', 'live', 'a8Kq2ZrT7mXw4Lp9Nv3Bd6Yh'].join('_');
     const access = await accessOf('asked');
-    for (const said of [secret, access.token ?? '']) {
-      const inputResponses = { a: { action: 'accept', content: { person: said } } };
+    for (const leaked of [secret, access.token ?? '']) {
+      const inputResponses = { a: { action: 'accept', content: { person: leaked } } };
       const params = { name: 'read_record', arguments: { id: 'one' }, inputResponses };
       const reply = await requestStateless(access, 'tools/call', params);
       expect(decisionReason(reply)).toBe('arguments-content');

@@ -3,7 +3,7 @@
 
 import type { ClientOptions } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { registerAsking } from '../support/asking-server.js';
+import { registerGreeting } from '../support/input-required-server.js';
 import { PATIENT } from '../support/patience.js';
 import { type ConnectedV2, connectSdkV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
@@ -48,7 +48,7 @@ async function openAsked(subject: string): Promise<ConnectedV2> {
 }
 
 beforeAll(async () => {
-  server = await startSdkV2Server({ extend: registerAsking });
+  server = await startSdkV2Server({ extend: registerGreeting });
   gateway = await startTestGateway({
     upstreams: [{ name: 'modern', url: server.url }],
     policies: { open: POLICY },
@@ -87,19 +87,19 @@ describe('a dialogue', () => {
 describe('a subscription', () => {
   it('[T-01, T-02, T-05, MCP-21] is agreed to, told of changes, and closed', async () => {
     const { client } = await open('somebody');
-    const told: string[] = [];
+    const received: string[] = [];
     client.setNotificationHandler('notifications/tools/list_changed', () => {
-      told.push('tools');
+      received.push('tools');
     });
     client.setNotificationHandler('notifications/prompts/list_changed', () => {
-      told.push('prompts');
+      received.push('prompts');
     });
     const subscription = await client.listen({ toolsListChanged: true });
     expect(subscription.honoredFilter).toEqual({ toolsListChanged: true });
     server.notify.promptsChanged();
     server.notify.toolsChanged();
-    await expect.poll(() => told, PATIENT).toContain('tools');
-    expect(told).not.toContain('prompts');
+    await expect.poll(() => received, PATIENT).toContain('tools');
+    expect(received).not.toContain('prompts');
     await subscription.close();
     expect(await subscription.closed).toBe('local');
     expect((await client.listTools()).tools.length).toBeGreaterThan(0);
@@ -118,12 +118,12 @@ describe('a subscription', () => {
   });
 
   it('[T-03] is opened by itself where a client wants to know, because the gateway declares changes', async () => {
-    const told: unknown[] = [];
-    const listChanged = { tools: { onChanged: (error: unknown) => void told.push(error) } };
+    const received: unknown[] = [];
+    const listChanged = { tools: { onChanged: (error: unknown) => void received.push(error) } };
     const { client } = await open('somebody', { listChanged });
     expect(client.autoOpenedSubscription?.honoredFilter).toEqual({ toolsListChanged: true });
     server.notify.toolsChanged();
-    await expect.poll(() => told.length, PATIENT).toBeGreaterThan(0);
-    expect(told[0]).toBeNull();
+    await expect.poll(() => received.length, PATIENT).toBeGreaterThan(0);
+    expect(received[0]).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-// A face of HTTP+SSE before a hostile upstream: each channel is a session there, and each answer comes on the
+// Serves HTTP+SSE in front of a hostile upstream: each channel is a session there, and each answer comes on the
 // channel, in the version of channels. It records what it is sent, and says what a test tells it to say.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -6,16 +6,16 @@ import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { readReply } from './wire-client.js';
 
-export type FaceRequest = {
+export type FrontRequest = {
   readonly httpMethod: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
 
-export type ChannelFace = {
+export type LegacySseFront = {
   readonly url: string;
-  seen(): readonly FaceRequest[];
+  seen(): readonly FrontRequest[];
   forget(): void;
   /** Channels that are open now. */
   channels(): number;
@@ -48,8 +48,8 @@ function event(message: unknown): string {
 }
 
 /** Starts it on a free port of loopback. */
-export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace> {
-  const seen: FaceRequest[] = [];
+export async function startLegacySseFront(upstreamUrl: string): Promise<LegacySseFront> {
+  const seen: FrontRequest[] = [];
   const channels = new Map<string, Channel>();
   let last = 0;
   let isDying = false;
@@ -80,19 +80,19 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
     const reply = await readReply(response);
     if (isHandshake) channel.session = reply.headers.get('mcp-session-id') ?? undefined;
     if (message.method !== undefined) await wait(message.method);
-    for (const said of reply.messages) {
-      const result = said['result'] as JsonObject | undefined;
-      const told = isHandshake
-        ? { ...said, result: { ...result, protocolVersion: '2024-11-05' } }
-        : said;
-      channel.response.write(event(told));
+    for (const incoming of reply.messages) {
+      const result = incoming['result'] as JsonObject | undefined;
+      const outgoing = isHandshake
+        ? { ...incoming, result: { ...result, protocolVersion: '2024-11-05' } }
+        : incoming;
+      channel.response.write(event(outgoing));
     }
     if (isHandshake && isDying) channel.response.end();
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await bodyOf(request);
-    const url = new URL(request.url ?? '', 'http://face.test');
+    const url = new URL(request.url ?? '', 'http://front.test');
     const headers = request.headers as Record<string, string>;
     seen.push({ httpMethod: request.method ?? '', url: request.url ?? '', headers, body });
     if (request.method === 'GET' && url.pathname === '/events') {

@@ -4,11 +4,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
+import {
+  ALL_QUESTIONS,
+  askThenAnswer,
+  FORM_QUESTION,
+  grantQuestions,
+} from '../support/server-requests.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
 import {

@@ -19,12 +19,12 @@ const NAME = fromJsonSchema<{ name: string }>({
 const NOTHING = fromJsonSchema({ type: 'object', properties: {} });
 
 /** A server that knows no sessions, with all of these tools; `waits` gathers what the waiting one goes through. */
-export function startAskingServer(waits: string[]): Promise<SdkV2Server> {
+export function startInputRequiredServer(waits: string[]): Promise<SdkV2Server> {
   return startSdkV2Server({
     legacy: 'reject',
     extend(made) {
       made.server.registerCapabilities({ resources: { subscribe: true } });
-      registerAsking(made);
+      registerGreeting(made);
       registerCities(made);
       registerWaiting(made, (what) => waits.push(what));
     },
@@ -32,14 +32,14 @@ export function startAskingServer(waits: string[]): Promise<SdkV2Server> {
 }
 
 /** `greet_someone`: asks by a result, with the state `leg:1`. */
-export function registerAsking(server: McpServer): void {
+export function registerGreeting(server: McpServer): void {
   server.registerTool(
     'greet_someone',
     { description: 'Greets whoever is named.', inputSchema: NOTHING },
     async (_args, context) => {
-      const said = await acceptedContent(context.mcpReq.inputResponses, 'who', NAME);
+      const accepted = await acceptedContent(context.mcpReq.inputResponses, 'who', NAME);
       const state: unknown = context.mcpReq.requestState();
-      if (said === undefined) {
+      if (accepted === undefined) {
         return inputRequired({
           inputRequests: {
             who: inputRequired.elicit({ message: 'Who is to be greeted?', requestedSchema: NAME }),
@@ -47,23 +47,25 @@ export function registerAsking(server: McpServer): void {
           requestState: 'leg:1',
         });
       }
-      return { content: [{ type: 'text', text: `Hello ${said.name}, after ${String(state)}.` }] };
+      return {
+        content: [{ type: 'text', text: `Hello ${accepted.name}, after ${String(state)}.` }],
+      };
     },
   );
 }
 
 /** `wait`: tells `begun` and waits until its caller gives it up, which it tells too. */
-function registerWaiting(server: McpServer, tell: (what: 'begun' | 'given up') => void): void {
+function registerWaiting(server: McpServer, report: (what: 'begun' | 'given up') => void): void {
   server.registerTool(
     'wait',
     { description: 'Waits.', inputSchema: NOTHING },
     async (_args, context) => {
       const { signal } = context.mcpReq;
-      tell('begun');
+      report('begun');
       await new Promise<void>((resolve) => {
         signal.addEventListener('abort', () => resolve(), { once: true });
       });
-      tell('given up');
+      report('given up');
       return { content: [] };
     },
   );

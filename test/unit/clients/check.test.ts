@@ -1,7 +1,7 @@
-// The judge of `npm run clients`: it must find each thing that may go wrong, else its table says nothing.
+// The checks of `npm run clients`: they must find each thing that may go wrong, else its table says nothing.
 
 import { describe, expect, it } from 'vitest';
-import { judge, type Outcome } from '../../../clients/judge.mjs';
+import { checkClient, type Outcome } from '../../../clients/check.mjs';
 import { makeGithubToken } from '../../support/sensitive-values.js';
 
 const secret = makeGithubToken();
@@ -15,9 +15,9 @@ const good: Outcome = {
   unknown: '-32602 Unknown tool: no_such_tool',
 };
 
-describe('the judge of clients', () => {
+describe('the checks of clients', () => {
   it('[K-03] finds nothing where all is as it must be', () => {
-    expect(judge(order, upstream, good)).toEqual([]);
+    expect(checkClient(order, upstream, good)).toEqual([]);
   });
 
   it.each<[string, Partial<Outcome>]>([
@@ -30,6 +30,6 @@ describe('the judge of clients', () => {
     ['a hidden tool that answers', { hidden: 'result gone', unknown: 'result gone' }],
     ['a refusal of another kind', { hidden: '-32603 no', unknown: '-32603 no' }],
   ])('[K-03] finds %s', (_what, change) => {
-    expect(judge(order, upstream, { ...good, ...change })).not.toEqual([]);
+    expect(checkClient(order, upstream, { ...good, ...change })).not.toEqual([]);
   });
 });
