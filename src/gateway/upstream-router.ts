@@ -4,8 +4,10 @@
 // docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import { withAdmitted } from '../policy/authorized-request.js';
 import { definitionOf } from '../policy/definitions.js';
 import type { Caller } from '../policy/principal.js';
+import { copyAdmitted } from '../protocol/admission.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import { INVALID_REQUEST } from '../protocol/errors.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
@@ -94,7 +96,7 @@ function openBridged(
 function inSession(authorized: AuthorizedRequest, session: SessionFacts): AuthorizedRequest {
   const { admitted } = authorized;
   const { version } = session;
-  return { ...authorized, admitted: { ...admitted, era: '2025', version, session } };
+  return withAdmitted(authorized, copyAdmitted(admitted, { era: '2025', version, session }));
 }
 
 /** Longest time for sending a reply of the gateway to a server request. */

@@ -8,7 +8,10 @@ import type { Allow, Deny } from './decision.js';
 import { enforceLimits, type LimitStore } from './limits.js';
 import type { Principal } from './principal.js';
 
-declare const authorizedBrand: unique symbol;
+/** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
+declare class AuthorizedBrand {
+  private readonly brand: never;
+}
 
 /** The obligations of an allow that its response must meet. */
 export type ResponseObligations = {
@@ -19,13 +22,20 @@ export type ResponseObligations = {
 };
 
 /** A message that has passed every stage. Made only here. */
-export type AuthorizedRequest<M extends Message = Message> = {
-  readonly [authorizedBrand]: true;
+export type AuthorizedRequest<M extends Message = Message> = AuthorizedBrand & {
   readonly admitted: AdmittedMessage<M>;
   readonly principal: Principal;
   readonly allow: Allow;
   readonly responseObligations: ResponseObligations;
 };
+
+/** The same authorization for a copy of its message, for an upstream that is reached in another session. */
+export function withAdmitted(
+  authorized: AuthorizedRequest,
+  admitted: AdmittedMessage,
+): AuthorizedRequest {
+  return { ...authorized, admitted } as AuthorizedRequest;
+}
 
 export type EnforcePorts = { readonly limits: LimitStore };
 

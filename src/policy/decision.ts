@@ -4,7 +4,10 @@
 import type { ProofError } from './principal.js';
 import type { Reason } from './reasons.js';
 
-declare const allowBrand: unique symbol;
+/** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
+declare class AllowBrand {
+  private readonly brand: never;
+}
 
 /** How often something may happen, and per whom it is counted. */
 export type RateLimit = {
@@ -22,8 +25,7 @@ export type Obligation =
   | { readonly kind: 'capture'; readonly pointers: readonly string[] };
 
 /** An allow. Made only in policy/decide.ts. */
-export type Allow = {
-  readonly [allowBrand]: true;
+export type Allow = AllowBrand & {
   readonly verdict: 'allow';
   readonly policy: string;
   readonly rule: string;

@@ -35,7 +35,10 @@ export function withoutToken({ principal, decisionId }: Caller): Caller {
   return { principal, decisionId, token: undefined, signed: 0 };
 }
 
-declare const principalBrand: unique symbol;
+/** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
+declare class PrincipalBrand {
+  private readonly brand: never;
+}
 
 /** One link of an actor chain (RFC 8693 §4.1). */
 export type Actor = { readonly issuer?: string; readonly subject: string };
@@ -52,8 +55,7 @@ export type Confirmation = {
 export type ProofError = 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce';
 
 /** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
-export type Principal = {
-  readonly [principalBrand]: true;
+export type Principal = PrincipalBrand & {
   /** The name of the issuer in the configuration, which is what policies name. */
   readonly issuer: string;
   /** The `iss` claim, exactly. */

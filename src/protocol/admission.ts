@@ -302,7 +302,22 @@ export function amendAdmitted(
   admitted: AdmittedMessage,
   edits: readonly TextEdit[],
 ): AdmittedMessage {
-  return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
+  return edits.length === 0
+    ? admitted
+    : copyAdmitted(admitted, { edits: merge(admitted.edits, edits) });
+}
+
+/** What may differ between an admitted message and its copy. */
+type AdmittedChanges = Partial<
+  Pick<
+    AdmittedMessage,
+    'era' | 'version' | 'session' | 'allowedServerRequests' | 'nameHeader' | 'edits'
+  >
+>;
+
+/** A copy of an admitted message for another session or transport, or with other edits. */
+export function copyAdmitted(admitted: AdmittedMessage, changes: AdmittedChanges): AdmittedMessage {
+  return { ...admitted, ...changes } as AdmittedMessage;
 }
 
 function findRule(

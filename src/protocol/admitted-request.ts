@@ -12,7 +12,10 @@ import type {
 } from './jsonrpc.js';
 import type { TaskCapability } from './tasks.js';
 
-declare const admittedBrand: unique symbol;
+/** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
+declare class AdmittedBrand {
+  private readonly brand: never;
+}
 
 /** An error of admission: one of the reasons of policy/reasons.ts, with the wire form that the era requires. */
 export type ProtocolError = {
@@ -148,8 +151,7 @@ export type SentRequestFacts = RequestFacts & {
  * sessions) a reply to a server request, whose id was opened and whose `rule` and `target` are those of that
  * request.
  */
-export type AdmittedMessage<M extends Message = Message> = {
-  readonly [admittedBrand]: true;
+export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   readonly kind: 'admitted';
   readonly era: Era;
   readonly version: string;

@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25, transports (the client must accept both); RFC 9110 §12.5.1 and §15.5.7.
 
 import { type Refusal, refuseProtocolError } from '../policy/refusal.js';
+import { copyAdmitted } from '../protocol/admission.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from '../protocol/errors.js';
 import { acceptsType } from '../protocol/headers.js';
@@ -41,9 +42,8 @@ export function adaptToAcceptHeader(
   if (!takesJson || rule.response === 'subscription')
     return refuseProtocolError(notAcceptable({ era, id: message.id }));
   if (era === '2026' || session === undefined) return admitted;
-  return {
-    ...admitted,
+  return copyAdmitted(admitted, {
     allowedServerRequests: [],
     session: { ...session, allowedServerRequests: [] },
-  };
+  });
 }

@@ -142,7 +142,7 @@ describe('decisionEvent and outcomeEvent', () => {
             client: text,
             scopes: [text],
             actors: [{ subject: text }],
-          } as Principal,
+          } as unknown as Principal,
           client: { ...base.client, ip: text, selfReported: { name: text, version: text } },
           target: {
             ...base.target,
@@ -222,7 +222,7 @@ describe('decisionEvent and outcomeEvent', () => {
     const base = sampleRecord();
     const token = { ...principal.token, expiresAt: Number.POSITIVE_INFINITY };
     const record = sampleRecord({
-      principal: { ...principal, token },
+      principal: { ...principal, token } as unknown as Principal,
       latency: { ...base.latency, auth: Number.NaN },
     });
     expect(parsed(outcomeEvent(record, context, 1))).toMatchObject({

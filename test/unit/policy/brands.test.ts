@@ -17,6 +17,7 @@ import { policiesOf } from './samples.js';
 
 declare const admitted: AdmittedMessage;
 declare const caller: Principal;
+declare const authorized: AuthorizedRequest;
 declare const ports: EnforcePorts;
 declare const allow: Allow;
 declare const deny: Deny;
@@ -47,6 +48,15 @@ function mistakes(): void {
   const owed = { maxResultBytes: 1, profiles: [] };
   // @ts-expect-error an object of the same shape is not cleared
   forward({ admitted, principal: caller, allow, responseObligations: owed });
+  forward(authorized);
+  // @ts-expect-error a copy of an authorized request is none: it could hold another message
+  forward({ ...authorized });
+  // @ts-expect-error nor is a copy of an admitted message admitted
+  void enforce(allow, { ...admitted, edits: [] }, caller, ports);
+  // @ts-expect-error nor is a copy of a principal the verified caller
+  void enforce(allow, admitted, { ...caller, subject: 'ada' }, ports);
+  // @ts-expect-error nor is a copy of an allow one
+  void enforce({ ...allow, obligations: [] }, admitted, caller, ports);
   carry(closeToken('token'));
   // @ts-expect-error a token that stands open is not carried
   carry('token');

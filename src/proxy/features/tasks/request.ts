@@ -7,7 +7,7 @@
 import type { Catalog } from '../../../policy/definitions.js';
 import type { Principal } from '../../../policy/principal.js';
 import { addFinding } from '../../../policy/record.js';
-import { amendAdmitted } from '../../../protocol/admission.js';
+import { amendAdmitted, copyAdmitted } from '../../../protocol/admission.js';
 import type {
   AdmittedMessage,
   OpenedTask,
@@ -234,5 +234,5 @@ export function restoreTaskIds(
   if (span === undefined) throw new Error('a request about a task has its id');
   const own = { ...span, text: JSON.stringify(task.id) };
   const nameHeader = admitted.era === '2026' ? encodeHeaderValue(task.id) : undefined;
-  return { ...amendAdmitted(admitted, [...edits, own]), nameHeader };
+  return copyAdmitted(amendAdmitted(admitted, [...edits, own]), { nameHeader });
 }
