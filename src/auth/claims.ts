@@ -5,7 +5,8 @@
 import type { IssuerSettings } from '../config/settings.js';
 import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 
 /** An own member of that exact name, never an inherited one. */
 function ownMember(value: JsonObject, name: string): Json | undefined {

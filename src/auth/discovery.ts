@@ -4,7 +4,8 @@
 // RFC 8414 §3 and §3.3; OpenID Connect Discovery 1.0 §4; MCP 2026-07-28, authorization server discovery.
 
 import type { IssuerSettings, Network } from '../config/settings.js';
-import { isObject, type Json } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject } from '../protocol/jsonrpc.js';
 
 /** The part of the guarded fetch that discovery uses. */
 export type FetchJson = (

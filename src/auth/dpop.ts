@@ -7,7 +7,8 @@ import { hash } from 'node:crypto';
 import { type CryptoKey, compactVerify, importJWK } from 'jose';
 import type { ReplayStore } from '../policy/limits.js';
 import type { ProofError } from '../policy/principal.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { isCompactJws } from './bearer.js';
 import { createGenerationCache } from './lru-cache.js';
 

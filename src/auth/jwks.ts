@@ -5,7 +5,8 @@
 
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 
 const MAX_KEYS = 100;

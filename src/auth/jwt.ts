@@ -5,7 +5,8 @@
 
 import { type CryptoKey, errors, jwtVerify } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { isCompactJws } from './bearer.js';
 import { type AuthnReason, CLOCK_TOLERANCE_MS, type ClaimSource } from './claims.js';
 

@@ -6,7 +6,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import {
   createHelpDesk,
   type DemoSecrets,

@@ -11,8 +11,7 @@ import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import type { ClientEnd } from '../protocol/transport.js';
-import { BRIDGED_LEGACY_SSE } from '../protocol/versions/legacy-sse.js';
-import { readEntries } from '../proxy/aggregate/sessions.js';
+import { backendSessionIds } from '../proxy/aggregate/sessions.js';
 import type {
   LegacySsePorts,
   ListScope,
@@ -238,7 +237,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     const hash = sessionHash(ring, sealed) ?? hashes[0];
     // Audit events name a session of an aggregate by the sessions of its backends, so revoking one of those revokes it.
     const isAggregate = dependencies.version().settings.aggregates.has(upstream);
-    const held = isAggregate ? [...readEntries(session.upstreamSession).values()] : [];
+    const held = isAggregate ? [...backendSessionIds(session).values()] : [];
     const backendSessionHashes = held.flatMap((one) => ring.hmacAll('session', one));
     return { ...session, hash, hashes, backendSessionHashes };
   }, now);
@@ -294,7 +293,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
         return undefined;
       if (revocations.hasSession(session.backendSessionHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
-      if (session.upstreamSession !== BRIDGED_LEGACY_SSE) return session;
+      if (session.target.kind !== 'bridged') return session;
       // The allowed server requests are known only since the handshake, which followed the opening of the session.
       return {
         ...session,

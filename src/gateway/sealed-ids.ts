@@ -4,6 +4,7 @@
 import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
+
 import type { Ports, SessionScope } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 
@@ -16,7 +17,6 @@ import {
   sealServerRequest,
 } from '../state/sealed-values.js';
 import { createPassedServerRequests } from '../state/session-tables.js';
-import { OWN_SESSION } from '../upstream/adapters/session-over-stateless/adapter.js';
 
 /** Lifetime of a sealed session. Clients abandon most sessions, and nothing but the id is kept of one. */
 export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
@@ -75,7 +75,7 @@ export function createSealedIds(
     openServerRequest: (sealed, scope) => openServerRequest(ring, bindingIn(scope), sealed, now()),
     // The gateway itself waits for such a reply, on one replica, and drops a second one.
     claimReply: (sealed, session) =>
-      session.upstreamSession === OWN_SESSION ? true : claimReply(sealed, session),
+      session.target.kind === 'gateway' ? true : claimReply(sealed, session),
     recallServerRequest: (id, session) => asked.find(session.hash ?? '', id),
     sealEvent: (event, scope) => sealEvent(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
     openEvent: (sealed, scope) => openEvent(ring, bindingIn(scope), sealed, now()),

@@ -9,11 +9,11 @@ import { definitionOf } from '../policy/definitions.js';
 import type { Caller } from '../policy/principal.js';
 import { copyAdmitted } from '../protocol/admission.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
+
 import { INVALID_REQUEST } from '../protocol/errors.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { upstreamEraFor } from '../protocol/negotiation.js';
 import type { DisconnectSignal, ForwardOutcome, RoutedOutcome } from '../protocol/transport.js';
-import { BRIDGED_LEGACY_SSE } from '../protocol/versions/legacy-sse.js';
 import {
   LATEST_SESSION_VERSION,
   LEGACY_SSE_VERSION,
@@ -22,7 +22,6 @@ import {
 import type { GatewayReply, Ports, Snapshot, StreamRequest } from '../proxy/ports.js';
 import { bodyResponse } from '../upstream/adapters/local-response.js';
 import { errorResponseText } from '../upstream/adapters/message-translation.js';
-import { OWN_SESSION } from '../upstream/adapters/session-over-stateless/adapter.js';
 import { sessionHeadersOf } from '../upstream/adapters/stateless-over-session/session-pool.js';
 import { messageEndpointOf } from '../upstream/client.js';
 import type { UpstreamRuntime } from './upstreams.js';
@@ -46,7 +45,7 @@ function matchesTransport(
   { settings }: UpstreamRuntime,
   session: SessionFacts | undefined,
 ): boolean {
-  const isBridged = session?.upstreamSession === BRIDGED_LEGACY_SSE;
+  const isBridged = session?.target.kind === 'bridged';
   return isBridged !== (settings.transport === 'http-sse');
 }
 
@@ -89,7 +88,7 @@ function openBridged(
     const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
     return bridged.open(authorized, by, oldest, signal);
   }
-  const own = bridged.enter(authorized, OWN_SESSION, LEGACY_SSE_VERSION);
+  const own = bridged.enter(authorized, { kind: 'gateway' }, LEGACY_SSE_VERSION);
   return own === undefined ? bodyResponse(404) : forward(inSession(authorized, own));
 }
 
@@ -129,7 +128,7 @@ export function createForwarding(
 
   function routeOf(runtime: UpstreamRuntime, session: SessionFacts): Route {
     const { carried } = snapshotOf(runtime);
-    const isOwn = session.upstreamSession === OWN_SESSION;
+    const isOwn = session.target.kind === 'gateway';
     if (carried === undefined) return isOwn ? 'translated' : 'direct';
     const isTranslated = upstreamEraFor('2025', carried) === '2026';
     if (isTranslated !== isOwn) return 'lost';
@@ -191,8 +190,7 @@ export function createForwarding(
       if (era === '2026') return forwardStateless(runtime, snapshotOf(runtime), leaving);
       if (era === '2025') return forwardInSession(runtime, leaving);
       if (!matchesTransport(runtime, session)) return Promise.resolve(bodyResponse(404));
-      if (session?.upstreamSession !== BRIDGED_LEGACY_SSE)
-        return runtime.client.forward(authorized, by, signal);
+      if (session?.target.kind !== 'bridged') return runtime.client.forward(authorized, by, signal);
       const { carried } = snapshotOf(runtime);
       const parts = { ...leaving, runtime, carried, legacySession: session };
       return forwardBridged(parts, (inner) =>
@@ -202,7 +200,7 @@ export function createForwarding(
     async openStream(upstream, asked) {
       const { session, signal } = asked;
       const runtime = runtimeOf(upstream);
-      if (session.upstreamSession !== BRIDGED_LEGACY_SSE) return openInSession(runtime, asked);
+      if (session.target.kind !== 'bridged') return openInSession(runtime, asked);
       const inner = await runtime.translation.bridged.begun(session, signal);
       return inner === undefined
         ? { kind: 'fault', reason: 'upstream-unavailable' }
@@ -210,13 +208,13 @@ export function createForwarding(
     },
     forwardSessionEnd(upstream, session, by) {
       const { sessions, translation } = runtimeOf(upstream);
-      const isBridged = session.upstreamSession === BRIDGED_LEGACY_SSE;
+      const isBridged = session.target.kind === 'bridged';
       const inner = isBridged ? translation.bridged.forget(session) : session;
       if (inner === undefined) return Promise.resolve(bodyResponse(200));
-      if (inner.upstreamSession === OWN_SESSION)
+      if (inner.target.kind === 'gateway')
         return Promise.resolve(translation.sessions.endSession(inner));
       // A server that gave its session no id has no session to end.
-      return inner.upstreamSession === undefined && isBridged
+      return isBridged && !hasUpstreamId(inner)
         ? Promise.resolve(bodyResponse(200))
         : sessions.endSession(inner, by);
     },
@@ -224,7 +222,7 @@ export function createForwarding(
       const runtime = runtimeOf(upstream);
       const inner = upstreamSessionOf(runtime, session);
       if (inner === undefined) return;
-      if (inner.upstreamSession !== OWN_SESSION)
+      if (inner.target.kind !== 'gateway')
         return sendToServer(
           runtime,
           { session: inner, by },
@@ -240,7 +238,7 @@ export function createForwarding(
       const runtime = runtimeOf(upstream);
       const inner = upstreamSessionOf(runtime, session);
       // In the stateless era closing the connection is the cancellation.
-      if (inner === undefined || inner.upstreamSession === OWN_SESSION) return;
+      if (inner === undefined || inner.target.kind === 'gateway') return;
       const params = { requestId: id, reason: 'The exchange took too long.' };
       const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params } as const;
       sendToServer(runtime, { session: inner, by }, message);
@@ -249,14 +247,16 @@ export function createForwarding(
   };
 }
 
+function hasUpstreamId({ target }: SessionFacts): boolean {
+  return target.kind === 'upstream' && target.id !== undefined;
+}
+
 /** The session that the upstream knows. */
 function upstreamSessionOf(
   { translation }: UpstreamRuntime,
   session: SessionFacts,
 ): SessionFacts | undefined {
-  return session.upstreamSession === BRIDGED_LEGACY_SSE
-    ? translation.bridged.find(session)
-    : session;
+  return session.target.kind === 'bridged' ? translation.bridged.find(session) : session;
 }
 
 function needsTranslation({ carried }: Snapshot): boolean {

@@ -19,6 +19,7 @@ import {
   type Page,
 } from '../pins/last-seen.js';
 import type { Json } from '../protocol/jsonrpc.js';
+
 import type { Listing } from '../protocol/listings.js';
 import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';

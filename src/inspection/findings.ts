@@ -3,6 +3,7 @@
 
 import type { Finding } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
+
 import type { Note } from './detectors/text-sanitizer.js';
 import { findSensitive, type Wanted } from './detectors/text-sanitizer.js';
 import type { OwnCredentials } from './detectors/upstream-credentials.js';

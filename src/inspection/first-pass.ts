@@ -5,7 +5,8 @@
 import type { TextEdit } from '../protocol/admitted-request.js';
 import { isOwnMember } from '../protocol/capabilities.js';
 import { applyEdits, removalEdits, spanOf } from '../protocol/json/json.js';
-import { isObject, type Json } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject } from '../protocol/jsonrpc.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
 import {
   actionFor,

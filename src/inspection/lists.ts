@@ -17,7 +17,8 @@ import {
   spanOf,
   splitAtId,
 } from '../protocol/json/json.js';
-import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { Profile } from './profiles.js';

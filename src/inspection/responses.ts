@@ -5,7 +5,8 @@
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Finding } from '../policy/record.js';
 import { applyEdits, setMember } from '../protocol/json/json.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { mayHoldPayload } from './binary-content.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
 import { isExposedIn, type OwnCredentials } from './detectors/upstream-credentials.js';

@@ -3,7 +3,8 @@
 // docs/contract.md §5 (classes of a drift); JSON Schema 2020-12, applicator and validation vocabularies.
 
 import type { PinKind } from '../policy/definitions.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
 
 /** Phrases of instructions to a model, in lower case with single spaces. */

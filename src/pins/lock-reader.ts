@@ -3,7 +3,8 @@
 // docs/contract.md §5, §1 (`file:line:col`, did you mean) and §3 (a reload is whole or not at all).
 
 import type { PinKind } from '../policy/definitions.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { nearestKey } from '../text/edit-distance.js';
 import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
 import type { ServerIdentity } from './lock.js';

@@ -4,7 +4,8 @@
 // caller to handle, never exceptions.
 // Source: docs/contract.md §4, laws 5 and 7; JSON Schema 2020-12 core §10; ARCHITECTURE.md, "Bytes".
 
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
 import type { ConditionResult, ExpressionFacts, ExpressionReads } from './cel.js';
 import type { ArgumentReads, PinnedDefinition } from './definitions.js';

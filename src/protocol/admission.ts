@@ -26,7 +26,8 @@ import {
 } from './errors.js';
 import { readParamHeaders } from './headers.js';
 import { hasInexactNumber, type JsonReading, readJson, spanOf } from './json/json.js';
-import { isObject, type Json, type JsonObject, type Message, readEnvelope } from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { isObject, type JsonObject, type Message, readEnvelope } from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
 import { type Grants, NO_GRANTS } from './server-requests.js';

@@ -68,16 +68,28 @@ export type MethodRule = {
   readonly response: 'envelope' | 'filter' | 'inspect' | 'subscription' | 'task';
 };
 
+/** How a session reaches its upstream. */
+export type SessionTarget =
+  /** A session of the upstream, under the id that the upstream issued, if any. */
+  | { readonly kind: 'upstream'; readonly id: string | undefined }
+  /** A session that only the gateway keeps, because its upstream is stateless. */
+  | { readonly kind: 'gateway' }
+  /** A legacy SSE session of the upstream, by the path of its message endpoint. */
+  | { readonly kind: 'legacy-sse'; readonly messageEndpoint: string }
+  /** A legacy SSE client before an upstream of another transport, whose session is opened by the handshake. */
+  | { readonly kind: 'bridged' }
+  /** The sealed sessions of an aggregate's backends, by upstream. */
+  | { readonly kind: 'aggregate'; readonly sessions: ReadonlyMap<string, string> };
+
+/** A session of an upstream that issues no session ids. */
+export const NO_SESSION_ID: SessionTarget = { kind: 'upstream', id: undefined };
+
 /** A session (2024 and 2025 eras): the content of its sealed id. */
 export type SessionFacts = {
   readonly version: string;
   /** Keyed hash of the sealed id, for records; absent while the session is being opened. */
   readonly hash?: string;
-  /**
-   * The upstream's own session id; undefined if it issues none. In 2024 the path of the upstream's message
-   * endpoint.
-   */
-  readonly upstreamSession: string | undefined;
+  readonly target: SessionTarget;
   /** Server requests that the client declared and policy granted when the session was opened. Absent: none. */
   readonly allowedServerRequests?: readonly ServerRequestName[];
   /** Whether the Apps extension was declared in the session. Absent: it was not. */

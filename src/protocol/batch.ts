@@ -5,7 +5,8 @@
 import type { ProtocolError, SessionFacts } from './admitted-request.js';
 import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from './errors.js';
 import { elementSpans } from './json/json.js';
-import { isObject, type Json, readEnvelope } from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { isObject, readEnvelope } from './jsonrpc.js';
 import { type AdmissionInput, checkRepeated } from './version-detection.js';
 import { checkSession } from './versions/session.js';
 import { claimsStateless } from './versions/stateless.js';

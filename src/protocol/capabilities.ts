@@ -8,7 +8,8 @@
 import { foldName } from '../text/case-folding.js';
 import type { TextEdit } from './admitted-request.js';
 import { removalEdits, spanOf } from './json/json.js';
-import { isObject, type Json, type JsonObject, type ServerRequestName } from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 import { declaredServerRequests, type Grants, isGranted, NO_GRANTS } from './server-requests.js';
 import {
   declaresTasks,

@@ -3,7 +3,8 @@
 // a difference refuses the message. Decoded values are compared and inspected, never forwarded.
 // Source: MCP 2026-07-28, transports, standard request headers, custom headers (SEP-2243) and value encoding.
 
-import { isObject, type Json, type JsonObject } from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { isObject, type JsonObject } from './jsonrpc.js';
 
 const NO_WEIGHT = /^q=0(?:\.0{0,3})?$/;
 /** Ranges beyond this number are ignored. */

@@ -4,14 +4,8 @@
 // Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896; Go encoding/json, System.Text.Json (web).
 
 import { foldName } from '../text/case-folding.js';
-import {
-  type Era,
-  isObject,
-  isRequestId,
-  type Json,
-  type JsonObject,
-  type Target,
-} from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { type Era, isObject, isRequestId, type JsonObject, type Target } from './jsonrpc.js';
 import { canRequireInput } from './server-requests.js';
 import { readFilter } from './subscriptions.js';
 

@@ -3,10 +3,10 @@
 // Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, base protocol, results.
 
 import type { MethodRule } from './admitted-request.js';
+import type { Json } from './jsonrpc.js';
 import {
   type Era,
   isObject,
-  type Json,
   type JsonObject,
   type RequestId,
   type RpcError,

@@ -5,7 +5,8 @@
 // MCP 2026-07-28, sampling, elicitation, roots, multi-round-trip requests (InputRequiredResult).
 
 import { foldName } from '../text/case-folding.js';
-import { isObject, type Json, type JsonObject, type ServerRequestName } from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 
 /** All server requests, in the order in which records name them. */
 export const SERVER_REQUEST_NAMES: readonly ServerRequestName[] = [

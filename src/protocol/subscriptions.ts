@@ -2,7 +2,8 @@
 // such a stream. Reads and writes values; who may listen to what is decided elsewhere.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
-import { isObject, type Json, type JsonObject, type RequestId } from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from './jsonrpc.js';
 
 /** The member of `_meta` that names the request that opened the stream of a message. */
 export const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';

@@ -3,7 +3,8 @@
 // elsewhere.
 // Source: MCP 2025-11-25, tasks; the Tasks extension of 2026-07-28 (io.modelcontextprotocol/tasks).
 
-import { isObject, type Json, type JsonObject } from './jsonrpc.js';
+import type { Json } from './jsonrpc.js';
+import { isObject, type JsonObject } from './jsonrpc.js';
 import { DEFINED_RESULT_MEMBERS, DEFINED_TASK_MEMBERS, hasMisspelledMember } from './params.js';
 
 /** The name of the extension, in the capabilities of both sides (2026). */

@@ -2,6 +2,9 @@
 // upstream returned. No socket and no framework type occurs here, so everything behind it can be tested with
 // literals.
 
+import type { SessionTarget } from './admitted-request.js';
+
+
 type ResponseChanges = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
 
 /** A response with the given changes; everything else is delegated to the original. */
@@ -15,6 +18,7 @@ export function amendResponse(
     headers: changes.headers ?? response.headers,
     readBody: changes.readBody ?? ((maxBytes, withinMs) => response.readBody(maxBytes, withinMs)),
     next: changes.next ?? (() => response.next()),
+    opened: response.opened,
     hold: (bytes) => response.hold?.(bytes),
     release: () => response.release(),
     abort: () => response.abort(),
@@ -213,6 +217,8 @@ export type UpstreamResponse = {
   readonly status: number;
   /** By lower-case name. The values of a header that was sent twice are joined by a comma. */
   readonly headers: { readonly [name: string]: string | undefined };
+  /** The session that an adapter opened for the handshake, in place of the upstream. */
+  readonly opened?: SessionTarget | undefined;
   /**
    * All bytes, synchronously if they are already there. `too-large` past `maxBytes`, an error past `withinMs`
    * milliseconds (the socket is then closed), or why the body ended early.

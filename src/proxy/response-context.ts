@@ -9,6 +9,7 @@ import type { Principal } from '../policy/principal.js';
 import { addFinding, type Finding } from '../policy/record.js';
 import type { Refusal } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
+
 import type { JsonReading } from '../protocol/json/json.js';
 import type { Era } from '../protocol/jsonrpc.js';
 import type { Pieces } from '../protocol/transport.js';

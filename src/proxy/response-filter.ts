@@ -3,6 +3,7 @@
 // them sees it.
 // Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
 
+import type { SessionTarget } from '../protocol/admitted-request.js';
 import {
   completeHandshake,
   type HandshakeOutcome,
@@ -22,6 +23,7 @@ import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
 import { matchKey } from '../policy/rules.js';
+
 import { filterServerCapabilities } from '../protocol/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../protocol/json/json.js';
 import {
@@ -124,8 +126,8 @@ export type FilterInput = {
   readonly responsePlan: ResponsePlan;
   readonly reading: Read;
   readonly result: JsonObject;
-  /** The session id that came with the response. */
-  readonly issued: string | undefined;
+  /** The session that a handshake opens. */
+  readonly opened: SessionTarget;
   readonly bytes: Uint8Array | undefined;
 };
 
@@ -214,7 +216,7 @@ function filterHandshakeResponse(
 }
 
 function endHandshakeResponse(
-  { call, responsePlan, result, issued }: FilterInput,
+  { call, responsePlan, result, opened }: FilterInput,
   form: ReturnType<typeof taskForm>,
   outcome: HandshakeOutcome,
 ): MessageOutcome {
@@ -232,13 +234,13 @@ function endHandshakeResponse(
   }
   // With legacy SSE the session existed before the handshake.
   if (era !== '2025') return own(outcome.text);
-  if (issued !== undefined && !SESSION_ID.test(issued))
+  if (opened.kind === 'upstream' && opened.id !== undefined && !SESSION_ID.test(opened.id))
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
   const sealed = call.ports.sealSession(
     {
       version,
-      upstreamSession: issued,
+      target: opened,
       allowedServerRequests: responsePlan.admitted.allowedServerRequests,
       apps,
       tasks: form === 'session' ? readTaskCapabilities(result['capabilities']) : [],

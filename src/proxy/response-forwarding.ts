@@ -5,6 +5,7 @@
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
+
 import type { Body, UpstreamResponse } from '../protocol/transport.js';
 import { statusOfResponse } from '../protocol/versions/stateless.js';
 import { acceptsEventStream } from './accept.js';
@@ -51,7 +52,11 @@ export async function relayResponse(
     return status;
   }
   const type = mediaType(response.headers['content-type']);
-  const responseCheck = createResponseCheck(call, authorized, response.headers['mcp-session-id']);
+  const opened = response.opened ?? {
+    kind: 'upstream',
+    id: response.headers['mcp-session-id'],
+  };
+  const responseCheck = createResponseCheck(call, authorized, opened);
   if (type === 'application/json') return relayBody(call, response, responseCheck);
   if (type === 'text/event-stream' && response.status === 200) {
     return mustSendResponseAlone(call, admitted)

@@ -3,11 +3,13 @@
 // An inspector that throws ends the request with a refusal.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
 
+import type { SessionTarget } from '../protocol/admitted-request.js';
 import { NO_CARRY } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
 import { isAppUri } from '../policy/resource-uri.js';
+
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { hasInexactNumber, setMember, setPrivate, spanOf } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
@@ -86,7 +88,7 @@ export type ResponseCheck = {
   setObligations(responseObligations: ResponseObligations): void;
 };
 
-type ResultContext = Pick<FilterInput, 'responsePlan' | 'issued' | 'bytes'>;
+type ResultContext = Pick<FilterInput, 'responsePlan' | 'opened' | 'bytes'>;
 
 const NO_HEADERS = {};
 /** Methods whose response is a task if it has the form of one. */
@@ -95,11 +97,11 @@ const MAY_DEFER: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
-/** Creates the check of every message that answers a request. `issued` is the response's session id, if any. */
+/** Creates the check of every message that answers a request. `opened`: the session that a handshake opens. */
 export function createResponseCheck(
   call: RequestContext,
   responsePlan: ResponsePlan,
-  issued: string | undefined,
+  opened: SessionTarget,
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
   const subject: CheckContext = {
@@ -152,7 +154,7 @@ export function createResponseCheck(
       case 'own-task':
         return checkCreatedTask(subject, responsePlan, reading, message.result);
       case 'own-result':
-        return checkResult(subject, reading, message.result, { responsePlan, issued, bytes });
+        return checkResult(subject, reading, message.result, { responsePlan, opened, bytes });
       case 'own-error': {
         const { error } = message;
         const facts = { isError: true, rpcCode: error.code };

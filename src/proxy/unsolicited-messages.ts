@@ -7,6 +7,7 @@ import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
+
 import { applyEdits, spanOf } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';

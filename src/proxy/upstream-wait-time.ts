@@ -15,12 +15,14 @@ class CountedResponse implements UpstreamResponse {
   readonly kind = 'answer';
   readonly status: number;
   readonly headers: UpstreamResponse['headers'];
+  readonly opened: UpstreamResponse['opened'];
   readonly #record: RequestRecord;
   readonly #response: UpstreamResponse;
 
   constructor(record: RequestRecord, response: UpstreamResponse) {
     this.status = response.status;
     this.headers = response.headers;
+    this.opened = response.opened;
     this.#record = record;
     this.#response = response;
   }

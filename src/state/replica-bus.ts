@@ -5,6 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../protocol/jsonrpc.js';
+
 import { open, seal } from './sealed-token.js';
 import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } from './store.js';
 

@@ -3,15 +3,9 @@
 // and bound to the upstream and to issuer, subject and client of the caller, never to the bytes of a token. Any replica
 // with the gateway key opens it; nothing is stored (docs/contract.md §10).
 
-import type {
-  EventFacts,
-  RequestFacts,
-  SentRequestFacts,
-  ServerRequestFacts,
-  SessionFacts,
-  TaskFacts,
-} from '../protocol/admitted-request.js';
-import type { Target } from '../protocol/jsonrpc.js';
+import type { SessionTarget } from '../protocol/admitted-request.js';
+import type { EventFacts, RequestFacts, SentRequestFacts, ServerRequestFacts, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
+import type { Json, Target } from '../protocol/jsonrpc.js';
 import { SERVER_REQUEST_METHODS, SERVER_REQUEST_NAMES } from '../protocol/server-requests.js';
 import { TASK_CAPABILITIES } from '../protocol/tasks.js';
 import type { KeyRing } from './keys.js';
@@ -48,16 +42,10 @@ export function sealSession(
   session: SessionFacts,
   expiresAtMs: number,
 ): string {
-  const {
-    version,
-    upstreamSession,
-    allowedServerRequests = [],
-    tasks = [],
-    apps = false,
-  } = session;
+  const { version, target, allowedServerRequests = [], tasks = [], apps = false } = session;
   const payload = JSON.stringify([
     version,
-    upstreamSession ?? null,
+    writeTarget(target),
     allowedServerRequests,
     tasks,
     apps,
@@ -90,18 +78,56 @@ export function sessionHash(ring: KeyRing, id: string): string | undefined {
 function readSession(text: string): SessionFacts | undefined {
   const value: unknown = JSON.parse(text);
   if (!Array.isArray(value)) return undefined;
-  const [version, upstreamSession, allowedServerRequests, tasks, apps]: readonly unknown[] = value;
+  const [version, written, allowedServerRequests, tasks, apps]: readonly unknown[] = value;
+  const target = readTarget(written);
   if (typeof version !== 'string' || !Array.isArray(allowedServerRequests)) return undefined;
+  if (target === undefined) return undefined;
   const uses = TASK_CAPABILITIES.filter((use) => Array.isArray(tasks) && tasks.includes(use));
   return {
     version,
-    upstreamSession: typeof upstreamSession === 'string' ? upstreamSession : undefined,
+    target,
     allowedServerRequests: SERVER_REQUEST_NAMES.filter((name) =>
       allowedServerRequests.includes(name),
     ),
     ...(uses.length === 0 ? {} : { tasks: uses }),
     ...(apps === true ? { apps } : {}),
   };
+}
+
+/** The kind stands apart from what an upstream issued, so no id can be taken for another kind. */
+function writeTarget(target: SessionTarget): Json {
+  switch (target.kind) {
+    case 'upstream':
+      return target.id === undefined ? [target.kind] : [target.kind, target.id];
+    case 'legacy-sse':
+      return [target.kind, target.messageEndpoint];
+    case 'aggregate':
+      return [target.kind, Object.fromEntries(target.sessions)];
+    case 'gateway':
+    case 'bridged':
+      return [target.kind];
+  }
+}
+
+function readTarget(written: unknown): SessionTarget | undefined {
+  if (!Array.isArray(written)) return undefined;
+  const [kind, value]: readonly unknown[] = written;
+  const text = typeof value === 'string' ? value : undefined;
+  switch (kind) {
+    case 'upstream':
+      return { kind, id: text };
+    case 'legacy-sse':
+      return text === undefined ? undefined : { kind, messageEndpoint: text };
+    case 'aggregate':
+      return typeof value === 'object' && value !== null
+        ? { kind, sessions: new Map(Object.entries(value)) }
+        : undefined;
+    case 'gateway':
+    case 'bridged':
+      return { kind };
+    default:
+      return undefined;
+  }
 }
 
 // The cursor of a list of an aggregate: each backend's own cursor, bound to the aggregate, the caller and the list.

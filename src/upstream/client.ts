@@ -8,7 +8,7 @@
 import { type buildConnector, Pool } from 'undici';
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import type { Caller } from '../policy/principal.js';
-import type { AdmittedMessage } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, SessionFacts } from '../protocol/admitted-request.js';
 import type { HeaderPair } from '../protocol/headers.js';
 import { applyEdits } from '../protocol/json/json.js';
 import type { DisconnectSignal, ForwardOutcome, LegacySseOutcome } from '../protocol/transport.js';
@@ -54,23 +54,17 @@ function formHeaders(own: readonly HeaderPair[]): HeaderList {
 }
 
 /** Headers of a GET or DELETE within a session. */
-function sessionHeaders(
-  session: { readonly version: string; readonly upstreamSession: string | undefined },
-  accept: string,
-): HeaderList {
+function sessionHeaders(session: SessionRef, accept: string): HeaderList {
   const headers = baseHeaders(accept);
   pushSession(headers, session);
   return headers;
 }
 
-function pushSession(
-  headers: HeaderList,
-  session: { readonly version: string; readonly upstreamSession: string | undefined } | undefined,
-): void {
+function pushSession(headers: HeaderList, session: SessionRef | undefined): void {
   // Legacy SSE identifies its session in the URL.
   if (session === undefined || session.version === LEGACY_SSE_VERSION) return;
-  if (session.upstreamSession !== undefined)
-    headers.push('mcp-session-id', session.upstreamSession);
+  const id = upstreamIdOf(session);
+  if (id !== undefined) headers.push('mcp-session-id', id);
   // 2025-03-26 has no such header (MCP 2025-06-18, transports, protocol version header).
   if (session.version !== '2025-03-26') headers.push('mcp-protocol-version', session.version);
 }
@@ -90,7 +84,12 @@ type ClientSettings = {
   readonly connect: buildConnector.connector;
 };
 
-export type SessionRef = { readonly version: string; readonly upstreamSession: string | undefined };
+export type SessionRef = Pick<SessionFacts, 'version' | 'target'>;
+
+/** The id that the upstream issued for the session; `undefined` where it has none, or none that it would know. */
+export function upstreamIdOf({ target }: Pick<SessionFacts, 'target'>): string | undefined {
+  return target.kind === 'upstream' ? target.id : undefined;
+}
 
 /** A request of the gateway's own: of a listing or handshake, or the response to a server request. */
 export type OwnRequest = {
@@ -258,7 +257,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 
 /** The message endpoint of a legacy SSE session; undefined, for the configured URL, elsewhere. */
 export function messageEndpointOf(session: SessionRef | undefined): string | undefined {
-  return session?.version === LEGACY_SSE_VERSION ? session.upstreamSession : undefined;
+  return session?.target.kind === 'legacy-sse' ? session.target.messageEndpoint : undefined;
 }
 
 /** True if the upstream rejected the credential (RFC 6750 §3.1). */

@@ -6,6 +6,7 @@
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
 import type { Json } from '../protocol/jsonrpc.js';
+
 import { createSseFramer, type SseError, type SseEvent } from '../protocol/sse.js';
 import {
   type ForwardError,

@@ -8,6 +8,7 @@ import { isSurelyClean } from '../../src/inspection/prefilter/prefilter.js';
 import { inspectMessage } from '../../src/inspection/responses.js';
 import { findRemains } from '../../src/inspection/second-pass.js';
 import type { Json } from '../../src/protocol/jsonrpc.js';
+
 import { textResult, withRules } from '../unit/inspection/samples.js';
 import { createRandom, type Random, writeDocument } from './active-documents.js';
 import { effectsOfText, RENDERERS, type Renderers } from './markdown-renderers.js';

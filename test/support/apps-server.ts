@@ -1,7 +1,8 @@
 // A server of the MCP Apps extension that shows what it draws only to clients that declare the extension, in
 // both eras: the others get a plain form of the same tool, and know nothing of its resource.
 
-import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json } from '../../src/protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { jsonBody } from './hostile-acts.js';
 import type { Act, HostileRequest, Order } from './hostile-upstream.js';
 import { STATELESS_VERSION } from './wire-client.js';

@@ -4,7 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import type { Reason } from '../../src/policy/reasons.js';
-import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json } from '../../src/protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
 import { type LegacySseFront, startLegacySseFront } from './legacy-sse-front.js';
 import {

@@ -1,6 +1,7 @@
 // Opens an event stream by a POST and reads its messages one by one, as they come.
 
-import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json } from '../../src/protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type Access, bearer, type HeaderLines, statelessParts } from './wire-client.js';
 
 export type EventReader = {

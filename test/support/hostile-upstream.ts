@@ -87,6 +87,8 @@ export type HostileUpstream = {
   offer(tools: (request: HostileRequest) => readonly JsonObject[]): void;
   /** What it calls itself. */
   introduce(serverInfo: ServerContent['serverInfo']): void;
+  /** The id of the next session that it opens. */
+  openNextSessionAs(id: string): void;
   /** What tools/call answers. */
   answerCalls(answer: (name: string, args: JsonObject) => JsonObject | undefined): void;
   seen(): readonly HostileRequest[];
@@ -137,6 +139,8 @@ type Hostile = {
   tools: (request: HostileRequest) => readonly JsonObject[];
   serverInfo: ServerContent['serverInfo'];
   call: (name: string, args: JsonObject) => JsonObject | undefined;
+  /** The id of the next session; random where absent. */
+  nextSession: string | undefined;
   readonly seen: HostileRequest[];
   readonly sessions: Set<string>;
   readonly sockets: Map<Socket, number>;
@@ -248,7 +252,8 @@ function answerHonestly(hostile: Hostile, request: HostileRequest, response: Ser
   }
   const answer = respondToRequest(storyFor(hostile, request), read.era, read.method, read.params);
   const isNew = read.method === 'initialize' && answer.kind === 'result';
-  const session = isNew ? randomBytes(12).toString('hex') : undefined;
+  const session = isNew ? (hostile.nextSession ?? randomBytes(12).toString('hex')) : undefined;
+  if (isNew) hostile.nextSession = undefined;
   if (session !== undefined) hostile.sessions.add(session);
   const outcome = answer.kind === 'result' ? { result: answer.result } : { error: answer.error };
   const status = answer.kind === 'result' ? 200 : answer.status;
@@ -352,6 +357,7 @@ async function answer(
 /** Starts the upstream on a free port of loopback, endpoint `/mcp` (any path is answered). */
 export async function startHostileUpstream(): Promise<HostileUpstream> {
   const hostile: Hostile = {
+    nextSession: undefined,
     order: () => undefined,
     once: [],
     tools: () => HONEST_TOOLS,
@@ -395,6 +401,9 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
     },
     introduce: (serverInfo) => {
       hostile.serverInfo = serverInfo;
+    },
+    openNextSessionAs: (id) => {
+      hostile.nextSession = id;
     },
     answerCalls: (call) => {
       hostile.call = call;

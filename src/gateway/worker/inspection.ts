@@ -28,6 +28,7 @@ import {
 } from '../../inspection/responses.js';
 import type { LoopScheduler, ReadJson } from '../../protocol/json/incremental.js';
 import type { Json } from '../../protocol/jsonrpc.js';
+
 import type { Log } from '../../telemetry/log.js';
 import { buildInSlices, createJsonReading } from './json-reader.js';
 import { createInspectionWorker, type InspectionWorker, type JobOutcome } from './worker.js';

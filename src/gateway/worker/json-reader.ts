@@ -20,6 +20,7 @@ import {
 } from '../../protocol/json/json.js';
 import { scanJson } from '../../protocol/json/scan.js';
 import type { Json } from '../../protocol/jsonrpc.js';
+
 import type { InspectionWorker } from './worker.js';
 
 /** More values than this take too long to parse at once: up to three microseconds each. */

@@ -3,7 +3,8 @@
 // files: names that are not pinned, globs that match nothing, arguments that no pinned schema has. Pins that
 // change later make no policy invalid. Reads no file. docs/contract.md §4, law 4.
 
-import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { suggestName } from '../../text/edit-distance.js';
 import { promptArguments } from '../conditions.js';
 import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';

@@ -4,7 +4,8 @@
 // open schema (`true`, `{}`) describes no names; alternatives are taken together.
 // Source: JSON Schema 2020-12 core §10.3; ARCHITECTURE.md, "Bytes".
 
-import { isObject, type Json } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject } from '../../protocol/jsonrpc.js';
 import { mayBeTakenFor } from '../conditions.js';
 import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';

@@ -21,12 +21,6 @@ const SESSION_QUERY = /^session=([A-Za-z0-9_-]+)$/;
 /** Maximum length of a server's message endpoint; it is sealed into every message endpoint of the gateway. */
 const MAX_ENDPOINT_CHARACTERS = 2048;
 
-/**
- * Takes the place of a server's message endpoint in a session whose server speaks another transport. No
- * message endpoint looks like it, because those are paths.
- */
-export const BRIDGED_LEGACY_SSE = 'sallyport:bridged-channel';
-
 /** The text for a client that looks for legacy SSE on the path of an aggregate. */
 export const NO_LEGACY_SSE_HERE =
   'HTTP+SSE (2024-11-05) is not served where several servers stand behind one endpoint. Use Streamable HTTP ' +

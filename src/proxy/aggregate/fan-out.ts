@@ -3,7 +3,8 @@
 // refused, with the refusal of one backend.
 
 import { refuseWith } from '../../policy/refusal.js';
-import { isObject, type Json, type RequestId } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
 import { joinPieces, type Outgoing, type ResponseHeaders } from '../../protocol/transport.js';
 import { STREAM_HEADERS } from '../sse-response.js';

@@ -6,7 +6,8 @@
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
-import { isObject, type Json, type RequestId } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../features/input-required.js';
 import { type BackendOutcome, type FanOut, findFatal, requestBackends } from './fan-out.js';
 import {

@@ -7,13 +7,8 @@
 
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import { applyEdits, elementSpans, spanOf } from '../../protocol/json/json.js';
-import {
-  type Era,
-  isObject,
-  type Json,
-  type JsonObject,
-  type RequestId,
-} from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { type Era, isObject, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
 import {
   declaresTasks,
   readTaskCapabilities,

@@ -25,7 +25,7 @@ export function sealSessions(
   sessions: readonly { readonly backend: Backend; readonly sealed: string }[],
 ): string | undefined {
   const { aggregate, ports } = context;
-  const entries = sessions.map(({ backend, sealed }) => [backend.upstream, sealed]);
+  const held = new Map(sessions.map(({ backend, sealed }) => [backend.upstream, sealed]));
   const opened = sessions.map(({ backend, sealed }) =>
     ports.openSession(sealed, backend.upstream, principal),
   );
@@ -35,7 +35,7 @@ export function sealSessions(
   const tasks = [...new Set(opened.flatMap((facts) => facts?.tasks ?? []))];
   const facts = {
     version,
-    upstreamSession: JSON.stringify(entries),
+    target: { kind: 'aggregate', sessions: held } as const,
     allowedServerRequests,
     tasks,
   };
@@ -69,7 +69,7 @@ export function backendSessionsIn(
   principal: Principal,
   session: SessionFacts,
 ): readonly BackendSession[] {
-  const sealedOf = readEntries(session.upstreamSession);
+  const sealedOf = backendSessionIds(session);
   return aggregate.backends.flatMap((backend) => {
     const sealed = sealedOf.get(backend.upstream);
     const facts = sealed && ports.openSession(sealed, backend.upstream, principal);
@@ -78,9 +78,11 @@ export function backendSessionsIn(
 }
 
 /** The sealed backend sessions that an aggregate's session holds, by upstream. */
-export function readEntries(text: string | undefined): ReadonlyMap<string, string> {
-  return new Map(text === undefined ? [] : (JSON.parse(text) as [string, string][]));
+export function backendSessionIds({ target }: SessionFacts): ReadonlyMap<string, string> {
+  return target.kind === 'aggregate' ? target.sessions : NO_SESSIONS;
 }
+
+const NO_SESSIONS: ReadonlyMap<string, string> = new Map();
 
 /** A request for a backend within its session. */
 export function backendRequestIn(session: BackendSession): BackendRequest {
@@ -104,7 +106,7 @@ function lostBackends(
   session: SessionFacts,
   backends: readonly BackendSession[],
 ): readonly string[] {
-  const had = readEntries(session.upstreamSession);
+  const had = backendSessionIds(session);
   const known = new Set(backends.map(({ backend }) => backend.upstream));
   return aggregate.backends.flatMap(({ upstream }) =>
     had.has(upstream) && !known.has(upstream) ? [upstream] : [],

@@ -8,7 +8,8 @@ import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refu
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { AdmittedMessage, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { INVALID_REQUEST, protocolErrorOf } from '../../protocol/errors.js';
-import { isObject, type Json, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage } from '../../protocol/sse.js';
 import {
   EMPTY_FILTER,

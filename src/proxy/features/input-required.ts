@@ -28,12 +28,8 @@ import {
   setMember,
   spanOf,
 } from '../../protocol/json/json.js';
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  type ServerRequestName,
-} from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type ServerRequestName } from '../../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../../protocol/listings.js';
 import {
   type InputRequest,

@@ -13,9 +13,9 @@ import { refuseWith } from '../../policy/refusal.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
 import type { SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
 import { applyEdits, spanOf } from '../../protocol/json/json.js';
+import type { Json } from '../../protocol/jsonrpc.js';
 import {
   isObject,
-  type Json,
   type JsonObject,
   type RpcError,
   type ServerRequestName,

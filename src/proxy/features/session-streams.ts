@@ -3,10 +3,13 @@
 // message is checked when it arrives.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
+import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
+
+
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
@@ -190,7 +193,7 @@ async function relayResumed(
   leave: AbortSignal,
 ): Promise<void> {
   const { admitted, principal } = responsePlan;
-  const responseCheck = createResponseCheck(call, responsePlan, undefined);
+  const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   let isGone = false;
   const forget = call.ports.onVersion(() => {
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;

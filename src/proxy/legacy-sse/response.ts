@@ -5,10 +5,12 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan"; MCP
 // 2025-11-25, lifecycle (timeouts).
 
+import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { refuseWith } from '../../policy/refusal.js';
 import type { SentRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
+
 import { applyEdits, spanOf } from '../../protocol/json/json.js';
 import { readEnvelope } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
@@ -253,7 +255,7 @@ async function checkAwaited(
   text: string,
 ): Promise<MessageOutcome> {
   if (!maySee(plan.admitted.target, plan.principal, call.snapshot)) return UNSEEN;
-  const verdict = await createResponseCheck(call, plan, undefined).checkText(text);
+  const verdict = await createResponseCheck(call, plan, NO_SESSION_ID).checkText(text);
   const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   return maySee(plan.admitted.target, plan.principal, snapshot) ? verdict : UNSEEN;
 }

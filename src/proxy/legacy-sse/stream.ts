@@ -6,11 +6,15 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, listening for messages;
 // docs/contract.md §2.
 
+import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
+import type { SessionTarget } from '../../protocol/admitted-request.js';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
+
+
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type {
   ClientEnd,
@@ -18,11 +22,7 @@ import type {
   PendingResponses,
   UpstreamResponse,
 } from '../../protocol/transport.js';
-import {
-  BRIDGED_LEGACY_SSE,
-  legacySseAddress,
-  probesForLegacySse,
-} from '../../protocol/versions/legacy-sse.js';
+import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { noteSession, openSessionStream, putOnRecord } from '../features/session-streams.js';
@@ -149,7 +149,7 @@ function opensLegacyStream({ incoming: { legacySsePath, headers } }: RequestCont
 
 /** The upstream side of a stream: where messages are posted, and how its messages are relayed. */
 type LegacySseUpstream = {
-  readonly messageEndpoint: string;
+  readonly target: SessionTarget;
   begin(stream: OpenedLegacyStream): StartedRelay;
   abort(): void;
 };
@@ -174,13 +174,13 @@ async function openLegacyStream(
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
-  noteSession(call, { version: LEGACY_SSE_VERSION, upstreamSession: undefined }, 'GET');
+  noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
   if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
   if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
   if ('kind' in upstreamSide) return upstreamSide;
-  const facts = { version: LEGACY_SSE_VERSION, upstreamSession: upstreamSide.messageEndpoint };
+  const facts = { version: LEGACY_SSE_VERSION, target: upstreamSide.target };
   const sealed = ports.sealSession(facts, upstream, principal);
   const session = ports.openSession(sealed, upstream, principal);
   if (session === undefined) {
@@ -197,7 +197,7 @@ async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Ref
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   const { messageEndpoint, response } = outcome;
   return {
-    messageEndpoint,
+    target: { kind: 'legacy-sse', messageEndpoint },
     begin({ call: opened, principal, session }) {
       const writer = createLegacySseWriter(opened, principal, session);
       return {
@@ -211,7 +211,7 @@ async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Ref
 
 /** The upstream side if the upstream speaks another transport. Its session begins with the client's handshake. */
 const BRIDGE: LegacySseUpstream = {
-  messageEndpoint: BRIDGED_LEGACY_SSE,
+  target: { kind: 'bridged' },
   begin({ call, principal, sealed }) {
     const { ports, incoming } = call;
     const session = (): SessionFacts | undefined =>

@@ -13,9 +13,9 @@ import {
   statelessHeaders,
 } from '../../protocol/headers.js';
 import { applyEdits, changeMembers, memberEdits, spanOf } from '../../protocol/json/json.js';
+import type { Json } from '../../protocol/jsonrpc.js';
 import {
   isObject,
-  type Json,
   type JsonObject,
   type RequestId,
   type ServerRequestName,

@@ -7,7 +7,8 @@
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
-import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { Listing } from '../../protocol/listings.js';
 import {
   FIRST_VERSION_WITH_HEADER,

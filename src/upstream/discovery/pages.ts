@@ -6,7 +6,8 @@
 // docs/contract.md §5.
 
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
-import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { ListedItem } from '../../protocol/listings.js';
 import { DIRECT_MESSAGE_READER, type MessageReader, runInTurn } from '../message-reader.js';
 import type { CallOutcome, ListingError } from './request.js';

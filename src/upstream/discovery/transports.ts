@@ -5,7 +5,8 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { applyEdits, readJsonText, spanOf } from '../../protocol/json/json.js';
-import { isObject, type Json, readEnvelope } from '../../protocol/jsonrpc.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import { isObject, readEnvelope } from '../../protocol/jsonrpc.js';
 import { createSseFramer, type SseEvent } from '../../protocol/sse.js';
 import type { UpstreamResponse } from '../../protocol/transport.js';
 import type { UpstreamClient } from '../client.js';

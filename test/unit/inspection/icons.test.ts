@@ -1,10 +1,11 @@
 // Icons that a client would fetch: removed wherever the protocol has icons, left where names are free.
 
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import { sanitizeText } from '../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { findRemains } from '../../../src/inspection/second-pass.js';
-import { isObject, type Json, type JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile } from './samples.js';
 
 const PIXEL = `data:image/png;base64,${Buffer.from('pixel').toString('base64')}`;

@@ -1,6 +1,7 @@
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Json } from '../../../src/protocol/jsonrpc.js';
+
 import { readEnvelope } from '../../../src/protocol/jsonrpc.js';
 
 const v = { jsonrpc: '2.0' };

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
+import { describe, expect, test } from 'vitest';
+
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 
 const v = { jsonrpc: '2.0' };

@@ -1,9 +1,10 @@
 // What of a client's capabilities stays, and which answers, arrays and event ids are admitted.
 
+import type { SessionFacts } from '../../../src/protocol/admitted-request.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { admitPost, admitStreamOpen } from '../../../src/protocol/admission.js';
-import type { ServerRequestFacts, SessionFacts } from '../../../src/protocol/admitted-request.js';
+import type { ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { MAX_ARRAY_ELEMENTS } from '../../../src/protocol/batch.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
@@ -188,7 +189,7 @@ describe('[Q-17] changed roots', () => {
 });
 
 describe('[Q-14] arrays', () => {
-  const old: SessionFacts = { version: '2025-03-26', upstreamSession: 'u-1' };
+  const old: SessionFacts = { version: '2025-03-26', target: { kind: 'upstream', id: 'u-1' } };
   const ping = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' });
 
   test('of a 2025-03-26 session are taken apart, each element as it was written', () => {

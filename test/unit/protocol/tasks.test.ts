@@ -1,5 +1,6 @@
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, test } from 'vitest';
-import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 import {
   declaresTasks,

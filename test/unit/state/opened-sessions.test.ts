@@ -5,7 +5,7 @@ import { createOpenedSessions } from '../../../src/state/session-tables.js';
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 const ben = anonymousPrincipal({ resource: 'http://127.0.0.1/b' });
 const session = {
-  ...{ version: '2025-11-25', upstreamSession: 'one' },
+  ...{ version: '2025-11-25', target: { kind: 'upstream', id: 'one' } as const },
   ...{ hash: 'h', hashes: ['h'], backendSessionHashes: [] },
 };
 

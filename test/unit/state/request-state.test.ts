@@ -1,3 +1,4 @@
+import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createKeyRing } from '../../../src/state/keys.js';
@@ -42,7 +43,7 @@ describe('the sealed state of a dialogue', () => {
   });
 
   test('[T-09] is no other kind of sealed value, and has a longest length', () => {
-    const session = { version: '2025-11-25', upstreamSession: undefined, stripped: [] };
+    const session = { version: '2025-11-25', target: NO_SESSION_ID, stripped: [] };
     const sealed = sealSession(ring, BINDING, session, NOW + 1);
     expect(openRequestState(ring, BINDING, sealed, NOW)).toBeUndefined();
     const longest = '\u{10000}'.repeat(MAX_STATE_CHARS / 2);

@@ -1,9 +1,12 @@
+import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
+import type { SessionTarget } from '../../../src/protocol/admitted-request.js';
+import type { SessionFacts } from '../../../src/protocol/admitted-request.js';
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { publicPartOf, readKeyText } from '../../../src/config/keys.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
-import type { SessionFacts } from '../../../src/protocol/admitted-request.js';
+
 import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/keys.js';
 import { MAX_SEALED_CHARACTERS, open, seal } from '../../../src/state/sealed-token.js';
 import { openSession, sealSession } from '../../../src/state/sealed-values.js';
@@ -123,17 +126,29 @@ describe('sealSession', () => {
   };
   const session: SessionFacts = {
     version: '2025-11-25',
-    upstreamSession: 'abc',
+    target: { kind: 'upstream', id: 'abc' },
     allowedServerRequests: ['sampling', 'elicitation/url'],
   };
 
   it('[S-07] gives back the session to the same principal at the same upstream', () => {
     const id = sealSession(ring, alice, session, LATER);
     expect(openSession(ring, alice, id, NOW)).toEqual(session);
-    const without = { ...session, upstreamSession: undefined };
+    const without = { ...session, target: NO_SESSION_ID };
     expect(openSession(ring, alice, sealSession(ring, alice, without, LATER), NOW)).toEqual(
       without,
     );
+  });
+
+  it.each<SessionTarget>([
+    { kind: 'upstream', id: 'gateway' },
+    { kind: 'upstream', id: '["gateway"]' },
+    { kind: 'gateway' },
+    { kind: 'legacy-sse', messageEndpoint: '/message?sessionId=1' },
+    { kind: 'bridged' },
+    { kind: 'aggregate', sessions: new Map([['left', 'sealed']]) },
+  ])('[S-07] gives back how the session reaches its upstream: $kind', (target) => {
+    const id = sealSession(ring, alice, { ...session, target }, LATER);
+    expect(openSession(ring, alice, id, NOW)?.target).toEqual(target);
   });
 
   it('[APP-05] remembers whether its client shows apps', () => {

@@ -113,8 +113,12 @@ describe('[Q-17] questions that were asked', () => {
 });
 
 describe('[Q-07] the answer to a question', () => {
-  const place = (replica: ReturnType<typeof createSealedIds>, upstreamSession: string) =>
-    replica.claimReply('sealed', { version: '2025-11-25', hash: 'hash-1', upstreamSession });
+  const place = (replica: ReturnType<typeof createSealedIds>, id: string) =>
+    replica.claimReply('sealed', {
+      version: '2025-11-25',
+      hash: 'hash-1',
+      target: { kind: 'upstream', id },
+    });
 
   test('is the first on one replica alone, where they share a store', async () => {
     const store = createMemoryReplays(() => NOW);

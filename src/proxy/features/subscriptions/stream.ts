@@ -4,9 +4,11 @@
 // disconnects cancels the subscription.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
+import { NO_SESSION_ID } from '../../../protocol/admitted-request.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Reason } from '../../../policy/reasons.js';
 import { type Refusal, refuseWith } from '../../../policy/refusal.js';
+
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
 import {
@@ -73,7 +75,7 @@ async function relayRefused(
   response.release();
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const verdict = await createResponseCheck(call, authorized, undefined).checkBytes(bytes);
+  const verdict = await createResponseCheck(call, authorized, NO_SESSION_ID).checkBytes(bytes);
   if (verdict.kind === 'own' && verdict.rpcCode === METHOD_NOT_FOUND)
     return serve(call, authorized, undefined);
   if (verdict.kind === 'own' && !verdict.isError) return refuseWith('upstream-protocol');

@@ -29,13 +29,8 @@ import {
   setMember,
   spanOf,
 } from '../../../protocol/json/json.js';
-import {
-  type Era,
-  isObject,
-  type Json,
-  type JsonObject,
-  type Message,
-} from '../../../protocol/jsonrpc.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
+import { type Era, isObject, type JsonObject, type Message } from '../../../protocol/jsonrpc.js';
 import { listedEra } from '../../../protocol/listings.js';
 import { upstreamEraFor } from '../../../protocol/negotiation.js';
 import { RELATED_TASK_KEY, relatedTaskId, TASK_SESSION_VERSION } from '../../../protocol/tasks.js';

@@ -11,9 +11,9 @@ import { type CompiledSchema, definitionOf } from '../../../policy/definitions.j
 import type { Reason } from '../../../policy/reasons.js';
 import type { OpenedTask } from '../../../protocol/admitted-request.js';
 import { applyEdits, readJsonText, setMember, spanOf } from '../../../protocol/json/json.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
 import {
   isObject,
-  type Json,
   type JsonObject,
   readEnvelope,
   type ServerRequestName,

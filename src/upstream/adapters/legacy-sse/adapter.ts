@@ -5,12 +5,14 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports;
 // docs/reference/protocol.md §2.
 
+import { upstreamIdOf } from '../../client.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../../client.js';
+
 import type { OnBehalf } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';
 import { errorResponseText } from '../message-translation.js';
@@ -64,7 +66,7 @@ export function createLegacySseAdapter(settings: LegacySseAdapterSettings): Lega
       const { issuerUrl, subject, client: party } = principal;
       return send(authorized, {
         by,
-        session: admitted.session?.upstreamSession,
+        session: admitted.session === undefined ? undefined : upstreamIdOf(admitted.session),
         text: applyEdits(admitted.text, admitted.edits),
         owner: JSON.stringify([issuerUrl, subject, party]),
         signal,
@@ -77,18 +79,19 @@ export function createLegacySseAdapter(settings: LegacySseAdapterSettings): Lega
       return send(authorized, { by, session, text, owner: undefined, signal, version: undefined });
     },
     subscribe: () => Promise.resolve(bodyResponse(405)),
-    openStream({ version, upstreamSession }, _by, signal, lastEventId) {
-      const session = connections.find(upstreamSession);
+    openStream(ref, _by, signal, lastEventId) {
+      const session = connections.find(upstreamIdOf(ref));
       if (session === undefined) return Promise.resolve(bodyResponse(404));
-      const reading = session.read(lastEventId, version >= FIRST_PRIMED_VERSION);
+      const reading = session.read(lastEventId, ref.version >= FIRST_PRIMED_VERSION);
       // The event is no longer buffered, so this stream cannot be resumed; the session remains open.
       return Promise.resolve(
         reading === undefined ? bodyResponse(400) : streamReading(reading, signal),
       );
     },
-    endSession({ upstreamSession }: SessionRef) {
-      const isKnown = connections.find(upstreamSession) !== undefined;
-      connections.leave(upstreamSession ?? '');
+    endSession(ref: SessionRef) {
+      const id = upstreamIdOf(ref);
+      const isKnown = connections.find(id) !== undefined;
+      connections.leave(id ?? '');
       return Promise.resolve(bodyResponse(isKnown ? 200 : 404));
     },
     request: (own) => requestOwn(settings, connections, own),

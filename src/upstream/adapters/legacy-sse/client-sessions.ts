@@ -4,13 +4,14 @@
 // stream.
 // Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
+import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
 import type { SessionFacts } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers } from '../../../protocol/json/json.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
 import {
   isObject,
-  type Json,
   type JsonObject,
   type RequestId,
   type ServerRequestName,
@@ -39,7 +40,7 @@ export type LegacySseClientSessions = {
   /** Records a session that only the gateway knows, and returns it. */
   enter(
     authorized: AuthorizedRequest,
-    upstreamSession: string,
+    target: SessionTarget,
     version: string,
   ): SessionFacts | undefined;
   /** The upstream session behind a legacy SSE session; `undefined` before its handshake. */
@@ -65,15 +66,11 @@ export function createLegacySseClientSessions(parts: Parts): LegacySseClientSess
   const waiting = new Map<string, () => void>();
   const opening = new Set<string>();
 
-  function enter(
-    authorized: AuthorizedRequest,
-    upstreamSession: string | undefined,
-    version: string,
-  ) {
+  function enter(authorized: AuthorizedRequest, target: SessionTarget, version: string) {
     const { session, allowedServerRequests } = authorized.admitted;
     if (session?.hash === undefined) return undefined;
     const { hash } = session;
-    const inner: SessionFacts = { version, hash, upstreamSession, allowedServerRequests };
+    const inner: SessionFacts = { version, hash, target, allowedServerRequests };
     entries.set(hash, { inner, hasBegun: false });
     return inner;
   }
@@ -91,7 +88,7 @@ export function createLegacySseClientSessions(parts: Parts): LegacySseClientSess
     if ('kind' in opened) return opened;
     // A stream that has ended meanwhile has already been removed.
     if (signal?.aborted === true) return { kind: 'fault', reason: 'upstream-unavailable' };
-    enter(authorized, opened.upstreamSession, opened.version);
+    enter(authorized, opened.target, opened.version);
     return bodyResponse(outcome.status, opened.text);
   }
 
@@ -153,7 +150,7 @@ function handshakeForm(
 type Opened = {
   readonly text: string;
   readonly version: string;
-  readonly upstreamSession: string | undefined;
+  readonly target: SessionTarget;
 };
 
 /**

@@ -13,7 +13,8 @@ import {
   readJsonText,
   spanOf,
 } from '../../../protocol/json/json.js';
-import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import type {
   DisconnectSignal,
   ForwardOutcome,

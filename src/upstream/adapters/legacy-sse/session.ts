@@ -3,7 +3,8 @@
 // the messages.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports.
 
-import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
 import { type ReadBounds, readMessages } from '../../message-reader.js';
 import type { OwnerBufferBudget } from './event-buffer.js';

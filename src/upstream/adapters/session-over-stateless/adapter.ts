@@ -9,7 +9,8 @@ import type { Caller } from '../../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';
 import { applyEdits } from '../../../protocol/json/json.js';
-import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import {
   amendResponse,
@@ -206,9 +207,6 @@ export type TranslationSettings = {
   readonly sessionBus: SessionBus;
 };
 
-/** Used as the upstream session id of a session that only the gateway knows. */
-export const OWN_SESSION = 'sallyport:stateless-upstream';
-
 export type SessionClients = {
   forward(
     authorized: AuthorizedRequest,
@@ -345,7 +343,7 @@ async function send(request: Request): Promise<ForwardOutcome> {
     ? await withInputRequired(request, outcome, reader, envelope)
     : translateResponse(request, outcome, reader);
   return isHandshake && response.kind === 'answer'
-    ? { ...response, headers: { ...response.headers, 'mcp-session-id': OWN_SESSION } }
+    ? { ...response, opened: { kind: 'gateway' } }
     : response;
 }
 

@@ -5,6 +5,7 @@
 
 import type { Caller } from '../../../policy/principal.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
+
 import type {
   DisconnectSignal,
   ForwardOutcome,

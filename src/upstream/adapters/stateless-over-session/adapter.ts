@@ -5,11 +5,13 @@
 // Source: MCP 2026-07-28 and its subscriptions; MCP 2025-11-25, transports, resources (subscriptions);
 // docs/reference/protocol.md §2.4.
 
+import { upstreamIdOf } from '../../client.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
-import { isObject, type Json, type JsonObject } from '../../../protocol/jsonrpc.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
 import {
   EMPTY_FILTER,
@@ -29,6 +31,7 @@ import {
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
+
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, isStream, parseBody, readMessages } from '../../message-reader.js';
 import { createTranslatedPages } from '../list-pages.js';
@@ -199,7 +202,7 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
 }
 
 function endSession({ client }: StatelessSettings, session: UpstreamSession): void {
-  if (session.upstreamSession === undefined) return;
+  if (upstreamIdOf(session) === undefined) return;
   void client.endSession(session, session.caller).then((outcome) => {
     if (outcome.kind === 'answer') outcome.release();
   });
@@ -326,7 +329,7 @@ async function send(
     end();
     return outcome;
   }
-  if (LOST_STATUSES.has(outcome.status) && session.upstreamSession !== undefined) {
+  if (LOST_STATUSES.has(outcome.status) && upstreamIdOf(session) !== undefined) {
     outcome.release();
     end();
     parts.pool.forget(session);

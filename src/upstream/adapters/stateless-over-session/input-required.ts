@@ -5,9 +5,9 @@
 
 import type { Caller, Principal } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
 import {
   isObject,
-  type Json,
   type JsonObject,
   type RequestId,
   type ServerRequestName,

@@ -5,13 +5,18 @@
 // Source: MCP 2025-11-25, lifecycle, logging and session management; docs/contract.md §3 (limits);
 // docs/contract.md §10 (never shared between principals).
 
+import { upstreamIdOf } from '../../client.js';
+import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import type { Caller } from '../../../policy/principal.js';
+
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
 import {
   FIRST_VERSION_WITH_HEADER,
   SESSION_VERSIONS,
 } from '../../../protocol/versions/revisions.js';
+import type { SessionRef } from '../../client.js';
+
 import {
   type CallPorts,
   callUpstream,
@@ -90,24 +95,23 @@ export function readInitializeResult(
   if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;
   if (!isObject(result['capabilities'])) return undefined;
   if (id !== undefined && !SESSION_ID.test(id)) return undefined;
-  return { version, upstreamSession: id, handshake: result };
+  return { version, target: { kind: 'upstream', id }, handshake: result };
 }
 
 /** The headers of a request within a session. */
-export function sessionHeadersOf({
-  version,
-  upstreamSession,
-}: Pick<UpstreamSession, 'version' | 'upstreamSession'>): Record<string, string> {
+export function sessionHeadersOf(session: SessionRef): Record<string, string> {
+  const { version } = session;
+  const id = upstreamIdOf(session);
   const headers: Record<string, string> = {};
   if (version >= FIRST_VERSION_WITH_HEADER) headers['mcp-protocol-version'] = version;
-  if (upstreamSession !== undefined) headers['mcp-session-id'] = upstreamSession;
+  if (id !== undefined) headers['mcp-session-id'] = id;
   return headers;
 }
 
 /** A session as the upstream opened it. */
 export type UpstreamSession = {
   readonly version: string;
-  readonly upstreamSession: string | undefined;
+  readonly target: SessionTarget;
   /** The server's `initialize` result. */
   readonly handshake: JsonObject;
   /** On whose behalf the session was opened and is ended. Without a token. */
@@ -219,7 +223,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
     },
     forget(session) {
       const entry = entries.get(session.key);
-      if (entry?.session?.upstreamSession === session.upstreamSession) entries.delete(session.key);
+      if (entry?.session?.target === session.target) entries.delete(session.key);
     },
     close() {
       clearInterval(sweeping);
@@ -314,7 +318,7 @@ function fits(usage: Usage, bytes: number, maxCount: number, maxBytes: number): 
  * much is queued. `isOwn`: a response of the gateway's own, which may be dropped.
  */
 export type SendInSession = (
-  session: Pick<UpstreamSession, 'version' | 'upstreamSession'>,
+  session: SessionRef,
   by: Caller,
   message: JsonObject,
   isOwn?: boolean,

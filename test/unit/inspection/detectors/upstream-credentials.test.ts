@@ -1,5 +1,6 @@
 // The gateway's own credentials are found in every spelling, at every place, on the clean path too.
 
+import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findSensitive } from '../../../../src/inspection/detectors/text-sanitizer.js';
@@ -8,7 +9,7 @@ import {
   type OwnCredentials,
 } from '../../../../src/inspection/detectors/upstream-credentials.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
-import type { Json } from '../../../../src/protocol/jsonrpc.js';
+
 import { jwt, noise, resultOf, textResult, withRules } from '../samples.js';
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,3 +1,4 @@
+import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -12,7 +13,7 @@ import {
   removalEdits,
   spanOf,
 } from '../../../../src/protocol/json/json.js';
-import { isObject, type Json } from '../../../../src/protocol/jsonrpc.js';
+import { isObject } from '../../../../src/protocol/jsonrpc.js';
 
 const encoder = new TextEncoder();
 

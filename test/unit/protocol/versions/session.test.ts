@@ -1,9 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { NO_SESSION_ID } from '../../../../src/protocol/admitted-request.js';
 import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
+import { describe, expect, test } from 'vitest';
+
 import { admitted, inSession, leaving, post } from '../admission.js';
 
-const OLDEST: SessionFacts = { version: '2025-03-26', upstreamSession: undefined };
-const MIDDLE: SessionFacts = { version: '2025-06-18', upstreamSession: undefined };
+const OLDEST: SessionFacts = { version: '2025-03-26', target: NO_SESSION_ID };
+const MIDDLE: SessionFacts = { version: '2025-06-18', target: NO_SESSION_ID };
 
 function initialize(params: object, headers: { [name: string]: string } = {}) {
   return post({ jsonrpc: '2.0', id: 1, method: 'initialize', params }, { headers });

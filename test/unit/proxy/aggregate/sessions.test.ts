@@ -1,7 +1,8 @@
 // The session of an aggregate: what it seals of the sessions of its backends.
 
-import { describe, expect, it } from 'vitest';
 import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
+import { describe, expect, it } from 'vitest';
+
 import { sealSessions } from '../../../../src/proxy/aggregate/sessions.js';
 import { principal } from '../../policy/samples.js';
 

@@ -1,5 +1,6 @@
 // Sessions that the gateway opens for others: one a key, bounded, and ended when they rest.
 
+import { upstreamIdOf } from '../../../../../src/upstream/client.js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SessionPool } from '../../../../../src/upstream/adapters/stateless-over-session/session-pool.js';
 import {
@@ -20,7 +21,7 @@ function open(): Promise<UpstreamSession> {
   opened += 1;
   return Promise.resolve({
     version: '2025-11-25',
-    upstreamSession: `session-${opened}`,
+    target: { kind: 'upstream', id: `session-${opened}` },
     handshake: {},
     caller: CALLER,
   });
@@ -40,7 +41,7 @@ beforeEach(() => {
     maxSessions: 2,
     idleMs: IDLE_MS,
     now: Date.now,
-    end: ({ upstreamSession }) => ended.push(upstreamSession),
+    end: (session) => ended.push(upstreamIdOf(session)),
   });
 });
 afterEach(() => {
@@ -51,14 +52,14 @@ afterEach(() => {
 describe('a pool of sessions', () => {
   it('[Y-04] opens one for a key, also for those who ask at the same time', async () => {
     const [one, other] = await Promise.all([take('a'), take('a')]);
-    expect(one?.upstreamSession).toBe(other?.upstreamSession);
+    expect(one?.target).toBe(other?.target);
     expect(opened).toBe(1);
     expect(one?.nextId()).not.toBe(other?.nextId());
   });
 
   it('[Y-04] never gives a session to another key', async () => {
     const [one, other] = [await take('a'), await take('b')];
-    expect(one.upstreamSession).not.toBe(other.upstreamSession);
+    expect(one.target).not.toEqual(other.target);
   });
 
   it('[Y-04] ends what rests, and not what is used', async () => {
@@ -66,7 +67,7 @@ describe('a pool of sessions', () => {
     await take('b');
     resting.release();
     await vi.advanceTimersByTimeAsync(2 * IDLE_MS);
-    expect(ended).toEqual([resting.upstreamSession]);
+    expect(ended).toEqual([upstreamIdOf(resting)]);
   });
 
   it('[Y-04] makes room by what rested longest, and has none where all are used', async () => {
@@ -77,20 +78,20 @@ describe('a pool of sessions', () => {
     second.release();
     await take('a');
     await take('c');
-    expect(ended).toEqual([second.upstreamSession]);
+    expect(ended).toEqual([upstreamIdOf(second)]);
   });
 
   it('[Y-04] opens another for what was lost or could not be opened', async () => {
     const lost = await take('a');
     pool.forget(lost);
     const next = await take('a');
-    expect(next.upstreamSession).not.toBe(lost.upstreamSession);
+    expect(next.target).not.toEqual(lost.target);
     // Whoever learns of the loss late does not take the new one away.
     pool.forget(lost);
-    expect((await take('a')).upstreamSession).toBe(next.upstreamSession);
+    expect((await take('a')).target).toBe(next.target);
     expect(await pool.take('b', () => Promise.resolve('upstream-timeout'))).toBe(
       'upstream-timeout',
     );
-    expect((await take('b')).upstreamSession).toBe(`session-${opened}`);
+    expect(upstreamIdOf(await take('b'))).toBe(`session-${opened}`);
   });
 });
