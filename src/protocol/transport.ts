@@ -4,7 +4,6 @@
 
 import type { SessionTarget } from './admitted-request.js';
 
-
 type ResponseChanges = Partial<Pick<UpstreamResponse, 'status' | 'headers' | 'readBody' | 'next'>>;
 
 /** A response with the given changes; everything else is delegated to the original. */
@@ -55,6 +54,15 @@ export function joinPieces(body: Body): Uint8Array | string {
     at += piece.byteLength;
   }
   return joined;
+}
+
+/**
+ * Calls the listener when the signal is aborted, or at once if it already was: a client may leave while its
+ * request waits, before anybody listens.
+ */
+export function onAbort(signal: DisconnectSignal, listener: () => void): void {
+  if (signal.aborted) listener();
+  else signal.addEventListener('abort', listener, { once: true });
 }
 
 /**

@@ -3,7 +3,6 @@
 // them sees it.
 // Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
 
-import type { SessionTarget } from '../protocol/admitted-request.js';
 import {
   completeHandshake,
   type HandshakeOutcome,
@@ -23,6 +22,7 @@ import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
 import { matchKey } from '../policy/rules.js';
+import type { SessionTarget } from '../protocol/admitted-request.js';
 
 import { filterServerCapabilities } from '../protocol/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../protocol/json/json.js';

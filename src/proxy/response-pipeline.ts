@@ -3,12 +3,12 @@
 // An inspector that throws ends the request with a refusal.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
 
-import type { SessionTarget } from '../protocol/admitted-request.js';
 import { NO_CARRY } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
 import { isAppUri } from '../policy/resource-uri.js';
+import type { SessionTarget } from '../protocol/admitted-request.js';
 
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { hasInexactNumber, setMember, setPrivate, spanOf } from '../protocol/json/json.js';

@@ -10,6 +10,7 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { encodeSseComment } from '../protocol/sse.js';
 import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
+import { onAbort } from '../protocol/transport.js';
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
@@ -47,7 +48,7 @@ export async function keepStreamOpen(
   const { upstream, aggregate } = incoming;
   const stream = { upstream, aggregate, principal, session, announce, end };
   const unregister = ports.registerStream(stream);
-  incoming.signal.addEventListener('abort', end, { once: true });
+  onAbort(incoming.signal, end);
   try {
     if (ports.countVersions() !== call.since && (await isSessionEnded(call, session))) end();
     await run(leave.signal, end);

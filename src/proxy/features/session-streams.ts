@@ -3,15 +3,14 @@
 // message is checked when it arrives.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
-import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
-
-
+import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
+import { onAbort } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
@@ -172,7 +171,7 @@ async function relaySessionStream(
   response: UpstreamResponse,
   leave: AbortSignal,
 ): Promise<void> {
-  leave.addEventListener('abort', () => response.abort(), { once: true });
+  onAbort(leave, () => response.abort());
   if (responsePlan !== undefined) return relayResumed(call, responsePlan, response, leave);
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);

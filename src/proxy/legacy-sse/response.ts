@@ -5,11 +5,11 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan"; MCP
 // 2025-11-25, lifecycle (timeouts).
 
-import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { refuseWith } from '../../policy/refusal.js';
 import type { SentRequestFacts, SessionFacts } from '../../protocol/admitted-request.js';
+import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 
 import { applyEdits, spanOf } from '../../protocol/json/json.js';
 import { readEnvelope } from '../../protocol/jsonrpc.js';

@@ -6,14 +6,12 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, listening for messages;
 // docs/contract.md §2.
 
-import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
-import type { SessionTarget } from '../../protocol/admitted-request.js';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import type { SessionFacts } from '../../protocol/admitted-request.js';
-
+import type { SessionFacts, SessionTarget } from '../../protocol/admitted-request.js';
+import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type {

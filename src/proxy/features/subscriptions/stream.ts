@@ -4,11 +4,10 @@
 // disconnects cancels the subscription.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
-import { NO_SESSION_ID } from '../../../protocol/admitted-request.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Reason } from '../../../policy/reasons.js';
 import { type Refusal, refuseWith } from '../../../policy/refusal.js';
-
+import { NO_SESSION_ID } from '../../../protocol/admitted-request.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
 import {
@@ -21,6 +20,7 @@ import {
   type SubscriptionFilter,
 } from '../../../protocol/subscriptions.js';
 import type { Incoming, UpstreamResponse } from '../../../protocol/transport.js';
+import { onAbort } from '../../../protocol/transport.js';
 import type { RequestContext } from '../../request-context.js';
 import { mediaType, refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
@@ -100,8 +100,7 @@ async function serve(
     const forget = ports.onVersion(() => {
       if (!hasPurpose(subscription)) end();
     });
-    if (incoming.signal.aborted) end();
-    leave.addEventListener('abort', () => response?.abort(), { once: true });
+    onAbort(leave, () => response?.abort());
     try {
       await run(subscription, response, leave);
     } catch (error) {

@@ -5,13 +5,13 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports;
 // docs/reference/protocol.md §2.
 
-import { upstreamIdOf } from '../../client.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../../client.js';
+import { upstreamIdOf } from '../../client.js';
 
 import type { OnBehalf } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';

@@ -4,10 +4,9 @@
 // stream.
 // Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
-import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
-import type { SessionFacts } from '../../../protocol/admitted-request.js';
+import type { SessionFacts, SessionTarget } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import {

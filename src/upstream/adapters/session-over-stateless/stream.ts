@@ -40,6 +40,7 @@ export async function listenForSession(
   sessionState: SessionState,
   signal: DisconnectSignal,
 ): Promise<ForwardOutcome> {
+  if (signal.aborted) return { kind: 'fault', reason: 'upstream-unavailable' };
   const stop = new AbortController();
   const end = (): void => stop.abort();
   signal.addEventListener('abort', end, { once: true });

@@ -5,7 +5,6 @@
 // Source: MCP 2026-07-28 and its subscriptions; MCP 2025-11-25, transports, resources (subscriptions);
 // docs/reference/protocol.md §2.4.
 
-import { upstreamIdOf } from '../../client.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
@@ -27,10 +26,12 @@ import {
   type ForwardError,
   type ForwardOutcome,
   joinPieces,
+  onAbort,
   type RoutedOutcome,
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
+import { upstreamIdOf } from '../../client.js';
 
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, isStream, parseBody, readMessages } from '../../message-reader.js';
@@ -87,7 +88,7 @@ async function listenInSession(
       if (ended.kind === 'answer') ended.release();
     });
   };
-  signal?.addEventListener('abort', end, { once: true });
+  if (signal !== undefined) onAbort(signal, end);
   const outcome = await parts.client.openStream(session, by, stop.signal);
   if (outcome.kind === 'fault' || !isStream(outcome)) {
     if (outcome.kind === 'answer') outcome.release();

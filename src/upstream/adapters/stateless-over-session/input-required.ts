@@ -14,6 +14,7 @@ import {
 } from '../../../protocol/jsonrpc.js';
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
 import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import { onAbort } from '../../../protocol/transport.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
 import type { TranslatedPages } from '../list-pages.js';
 import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
@@ -157,7 +158,7 @@ export function resume(
   const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
   const replyMessage: JsonObject = { jsonrpc: '2.0', id: requestId, ...reply };
   if (!call.parts.sendInSession(call.session, by, replyMessage)) return undefined;
-  signal?.addEventListener('abort', call.cancel, { once: true });
+  if (signal !== undefined) onAbort(signal, call.cancel);
   const id = message.kind === 'request' ? message.id : call.sent.id;
   return relayUntilInputRequired({ ...call, by, sent: { ...call.sent, id } }, rest);
 }

@@ -5,10 +5,8 @@
 // Source: MCP 2025-11-25, lifecycle, logging and session management; docs/contract.md §3 (limits);
 // docs/contract.md §10 (never shared between principals).
 
-import { upstreamIdOf } from '../../client.js';
-import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import type { Caller } from '../../../policy/principal.js';
-
+import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
 import {
@@ -16,6 +14,7 @@ import {
   SESSION_VERSIONS,
 } from '../../../protocol/versions/revisions.js';
 import type { SessionRef } from '../../client.js';
+import { upstreamIdOf } from '../../client.js';
 
 import {
   type CallPorts,

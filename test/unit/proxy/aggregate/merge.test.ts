@@ -1,7 +1,6 @@
-import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import {
   backendOfName,
   joinDiscover,

@@ -1,7 +1,7 @@
 // The session of an aggregate: what it seals of the sessions of its backends.
 
-import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
 import { describe, expect, it } from 'vitest';
+import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
 
 import { sealSessions } from '../../../../src/proxy/aggregate/sessions.js';
 import { principal } from '../../policy/samples.js';

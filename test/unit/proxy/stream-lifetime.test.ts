@@ -1,0 +1,54 @@
+// How long a stream is held: it ends with its client, also where the client left before anybody listened.
+
+import { describe, expect, it } from 'vitest';
+import { DisconnectController } from '../../../src/protocol/transport.js';
+import type { RequestContext } from '../../../src/proxy/request-context.js';
+import { keepStreamOpen } from '../../../src/proxy/stream-lifetime.js';
+import { principal } from '../policy/samples.js';
+
+/** A stream of a client whose disconnect is told by the signal, and what was done with it. */
+function streamOf(signal: DisconnectController) {
+  const done: string[] = [];
+  const call = {
+    since: 1,
+    incoming: { upstream: 'github', signal },
+    outgoing: {
+      write: () => undefined,
+      cut: () => done.push('cut'),
+      end: () => done.push('end'),
+    },
+    ports: {
+      countVersions: () => 1,
+      registerStream: () => () => done.push('unregistered'),
+    },
+    snapshot: { limits: { keepAliveMs: 60_000 } },
+  };
+  return { call: call as unknown as RequestContext, done };
+}
+
+const REGISTRATION = { session: undefined, announce: () => undefined };
+
+describe('a stream that is held', () => {
+  it('[H-04] has ended when its client left before it was opened', async () => {
+    const signal = new DisconnectController();
+    signal.abort();
+    const { call, done } = streamOf(signal);
+    let hasLeft: boolean | undefined;
+    await keepStreamOpen(call, principal(), REGISTRATION, async (leave) => {
+      hasLeft = leave.aborted;
+    });
+    expect(hasLeft).toBe(true);
+    expect(done).toEqual(['unregistered', 'end']);
+  });
+
+  it('[H-04] ends when its client leaves', async () => {
+    const signal = new DisconnectController();
+    const { call, done } = streamOf(signal);
+    await keepStreamOpen(call, principal(), REGISTRATION, async (leave) => {
+      expect(leave.aborted).toBe(false);
+      signal.abort();
+      expect(leave.aborted).toBe(true);
+    });
+    expect(done).toEqual(['unregistered', 'end']);
+  });
+});
