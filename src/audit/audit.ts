@@ -230,7 +230,7 @@ export function createAudit(ports: AuditPorts): Audit {
   const builder = createEventBuilder(ports);
   let isClosing = false;
   const sinks = createSinks(ports, builder, () => isClosing);
-  const [only] = sinks.length === 1 ? sinks : [];
+  const [singleSink] = sinks.length === 1 ? sinks : [];
   const failures = createBudget(AUTH_FAILURES_PER_SECOND, now);
   const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
   timer.unref();
@@ -239,7 +239,7 @@ export function createAudit(ports: AuditPorts): Audit {
     for (const sink of sinks) sink.checkpoint();
   }
 
-  function spread(event: EventText, mayUseReserve: boolean): void {
+  function enqueueEverywhere(event: EventText, mayUseReserve: boolean): void {
     for (const sink of sinks) sink.enqueue(event, mayUseReserve);
   }
 
@@ -275,15 +275,15 @@ export function createAudit(ports: AuditPorts): Audit {
       const event = decisionEvent(record, builder.context());
       const isAllowed = record.decision.verdict === 'allow';
       if (!isAllowed || settings.onFailure === 'continue') {
-        spread(event, isAllowed);
+        enqueueEverywhere(event, isAllowed);
         return DURABLE;
       }
-      if (only !== undefined) return durability(only.append(event));
+      if (singleSink !== undefined) return durability(singleSink.append(event));
       return durability(Promise.all(sinks.map((sink) => sink.append(event))));
     },
     outcome(record, totalMs) {
       const mayUseReserve = record.decision.verdict === 'allow';
-      spread(outcomeEvent(record, builder.context(), totalMs), mayUseReserve);
+      enqueueEverywhere(outcomeEvent(record, builder.context(), totalMs), mayUseReserve);
     },
     event(event) {
       if (isUnauthenticated(event) && !failures.take()) {
@@ -292,7 +292,7 @@ export function createAudit(ports: AuditPorts): Audit {
       }
       const counted =
         event.type === 'auth.failure' ? { ...event, suppressed: failures.suppressed() } : event;
-      spread(buildEvent(counted, builder.context()), false);
+      enqueueEverywhere(buildEvent(counted, builder.context()), false);
     },
     setVersions: builder.setVersions,
     isWritable: () => sinks.every((sink) => sink.isWritable),

@@ -14,7 +14,7 @@ import {
   quoteList,
   quoteNumber,
   quoteOptional,
-  quoteOwn,
+  quoteUnescaped,
   quoteVerified,
 } from '../text/escaping.js';
 
@@ -307,7 +307,7 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
   const captured = Object.entries(args.captured)
     .slice(0, MAX_LISTED)
     .map(([pointer, value]) => `${quoteVerified(pointer)}:${quoteForeign(value, mask)}`);
-  return `{"digest":${quoteOwn(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
+  return `{"digest":${quoteUnescaped(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
 }
 
 /** Target and arguments, known at the decision: the outcome repeats the same text. */
@@ -318,7 +318,7 @@ function targetAndArgsText(record: RequestRecord, mask: MaskText | undefined): s
 
 function decisionText(record: RequestRecord): string {
   const { id, decision } = record;
-  return `{"id":${quoteOwn(id)}${verdictText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
+  return `{"id":${quoteUnescaped(id)}${verdictText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
 }
 
 function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): string {
@@ -337,7 +337,7 @@ function resultText({ result }: RequestRecord): string {
     result.list === undefined
       ? 'null'
       : `{"advertised":${quoteNumber(result.list.advertised)},"visible":${quoteNumber(result.list.visible)}}`;
-  return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${result.digest === undefined ? 'null' : quoteOwn(result.digest)},"list":${list}}`;
+  return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${result.digest === undefined ? 'null' : quoteUnescaped(result.digest)},"list":${list}}`;
 }
 
 function latencyText({ latency }: RequestRecord, totalMs: number | undefined): string {

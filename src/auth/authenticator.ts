@@ -41,7 +41,7 @@ type Credentials = Possession & {
  * Whose tokens are accepted, and for which audience. Results are cached by this very object, so pass the frozen one of
  * the configuration, not a copy for each request.
  */
-export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'> & {
+export type ProtectedResource = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'> & {
   /** `none` where absent; a token that is bound must still prove it. */
   readonly binding?: BindingDemand;
 };
@@ -55,7 +55,7 @@ export type Authenticator = {
    */
   authenticate(
     credentials: Credentials,
-    acceptance: Acceptance,
+    acceptance: ProtectedResource,
   ): AuthnOutcome | Promise<AuthnOutcome>;
 };
 
@@ -100,7 +100,7 @@ export function isAuthnError(outcome: AuthnOutcome): outcome is AuthnError {
   return 'reason' in outcome;
 }
 
-function acceptedAudiences(acceptance: Acceptance, issuer: string): readonly string[] {
+function acceptedAudiences(acceptance: ProtectedResource, issuer: string): readonly string[] {
   const { audiences, resource } = acceptance;
   return Object.hasOwn(audiences, issuer) ? (audiences[issuer] ?? []) : [resource];
 }
@@ -125,11 +125,11 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   const accepted = createGenerationCache<Entry>(MAX_ACCEPTED_ENTRIES);
   const refused = createGenerationCache<Entry>(MAX_REFUSED_ENTRIES);
   const inFlight = new Map<string, Promise<AuthnOutcome>>();
-  const contexts = new WeakMap<Acceptance, AcceptanceContext>();
+  const contexts = new WeakMap<ProtectedResource, AcceptanceContext>();
   let lastAcceptanceId = 0;
   let joined = 0;
 
-  function contextFor(acceptance: Acceptance): AcceptanceContext {
+  function contextFor(acceptance: ProtectedResource): AcceptanceContext {
     const known = contexts.get(acceptance);
     if (known !== undefined) return known;
     lastAcceptanceId += 1;
@@ -148,13 +148,13 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     return hash('sha256', token, 'base64') + id;
   }
 
-  function holding(entry: Entry | undefined): AuthnOutcome | undefined {
+  function freshOutcome(entry: Entry | undefined): AuthnOutcome | undefined {
     if (entry === undefined || entry.until <= ports.now()) return undefined;
     return entry.source.generation() === entry.generation ? entry.outcome : undefined;
   }
 
   function recall(cacheKey: string): AuthnOutcome | undefined {
-    return holding(accepted.get(cacheKey)) ?? holding(refused.get(cacheKey));
+    return freshOutcome(accepted.get(cacheKey)) ?? freshOutcome(refused.get(cacheKey));
   }
 
   function remember(cacheKey: string, outcome: AuthnOutcome, validity: CacheValidity): void {
@@ -257,15 +257,15 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   /** Verifies the token alone, without the proof of its binding. */
   function verifyToken(
     token: string,
-    acceptance: Acceptance,
-    admission: AcceptanceContext,
+    acceptance: ProtectedResource,
+    context: AcceptanceContext,
   ): AuthnOutcome | Promise<AuthnOutcome> {
-    const cacheKey = keyFor(token, admission);
+    const cacheKey = keyFor(token, context);
     const known = recall(cacheKey);
     if (known !== undefined) return known;
     const running = inFlight.get(cacheKey);
     if (running !== undefined) return joinVerification(running);
-    const plan = planVerification(token, admission.issuers);
+    const plan = planVerification(token, context.issuers);
     if (!isPlan(plan)) return { reason: plan };
     const audiences = acceptedAudiences(acceptance, plan.issuer.name);
     const verdict = verify(cacheKey, { token, plan, audiences }).finally(() =>

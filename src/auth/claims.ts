@@ -66,12 +66,12 @@ type Groups = readonly string[] | 'unknown' | undefined;
  * §5.6.2 (aggregated and distributed claims).
  */
 function readGroups(claims: JsonObject, names: readonly string[]): Groups {
-  const elsewhere = ownMember(claims, '_claim_names');
-  if (elsewhere !== undefined && !isObject(elsewhere)) return undefined;
+  const claimSources = ownMember(claims, '_claim_names');
+  if (claimSources !== undefined && !isObject(claimSources)) return undefined;
   for (const name of names) {
     const value = claimAt(claims, name);
     if (value !== undefined) return readList(value);
-    if (elsewhere !== undefined && Object.hasOwn(elsewhere, name)) return 'unknown';
+    if (claimSources !== undefined && Object.hasOwn(claimSources, name)) return 'unknown';
   }
   // The marker of issuers whose tokens have no space for a source either.
   return ownMember(claims, 'hasgroups') === true && names.includes('groups') ? 'unknown' : [];
@@ -88,7 +88,7 @@ function readList(value: Json): readonly string[] | undefined {
 }
 
 /** Only identity tokens (hashes, nonce) and event tokens carry these. */
-const FOREIGN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events', 'sub_jwk'];
+const NON_ACCESS_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events', 'sub_jwk'];
 
 /** Values that issuers write into the claim `typ` of access tokens; other tokens carry other values. */
 const ACCESS_TYPES: ReadonlySet<unknown> = new Set(['bearer', 'dpop', 'at+jwt', 'jwt']);
@@ -106,7 +106,7 @@ function isNotAccessToken(
   claims: JsonObject,
   facts: { readonly client: string; readonly audience: string; readonly hasScopes: boolean },
 ): boolean {
-  if (FOREIGN_CLAIMS.some((name) => Object.hasOwn(claims, name))) return true;
+  if (NON_ACCESS_TOKEN_CLAIMS.some((name) => Object.hasOwn(claims, name))) return true;
   const type = ownMember(claims, 'typ');
   if (type !== undefined && !ACCESS_TYPES.has(lower(type))) return true;
   const use = ownMember(claims, 'token_use');
@@ -220,7 +220,10 @@ function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Ti
 }
 
 /** A token for several audiences can be replayed by each of them at the others, so it is refused. */
-function readAudience(value: Json | undefined, accepted: readonly string[]): string | undefined {
+function acceptedAudience(
+  value: Json | undefined,
+  accepted: readonly string[],
+): string | undefined {
   const audience = Array.isArray(value) && value.length === 1 ? value[0] : value;
   if (typeof audience !== 'string') return undefined;
   return accepted.includes(audience) ? audience : undefined;
@@ -283,7 +286,7 @@ export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts |
   if (!isOfIssuer(claims, rules)) return 'token-issuer';
   const type = rules.source === 'introspection' ? checkTokenType(claims) : undefined;
   if (type !== undefined) return type;
-  const audience = readAudience(ownMember(claims, 'aud'), rules.audiences);
+  const audience = acceptedAudience(ownMember(claims, 'aud'), rules.audiences);
   if (audience === undefined) return 'token-audience';
   const times = checkTimes(claims, rules);
   if (typeof times === 'string') return times;

@@ -142,12 +142,14 @@ export function planVerification(
   token: string,
   issuers: readonly IssuerSettings[],
 ): TokenPlan | AuthnReason {
-  const asked = issuers.find((issuer) => issuer.introspection !== undefined);
+  const introspecting = issuers.find((issuer) => issuer.introspection !== undefined);
   const [headPart, bodyPart] = isCompactJws(token) ? token.split('.', 2) : [];
   const head = readPart(headPart);
   const claims = readPart(bodyPart);
   if (head === undefined || claims === undefined) {
-    return asked === undefined ? 'token-malformed' : { kind: 'introspection', issuer: asked };
+    return introspecting === undefined
+      ? 'token-malformed'
+      : { kind: 'introspection', issuer: introspecting };
   }
   const issuer = issuers.find((candidate) => candidate.issuer === claims['iss']);
   // INVARIANT: a JWT of an issuer that is not configured is never sent for introspection.

@@ -207,7 +207,7 @@ type IssuerContext = {
  *
  * @throws Error if a secret or a duration was not checked before.
  */
-function compileIssuer(name: string, file: IssuerFile, reading: IssuerContext): IssuerSettings {
+function compileIssuer(name: string, file: IssuerFile, context: IssuerContext): IssuerSettings {
   const { client, scope, groups } = file.claims;
   const { introspection } = file;
   return {
@@ -216,9 +216,9 @@ function compileIssuer(name: string, file: IssuerFile, reading: IssuerContext): 
     network: file.network,
     algorithms: [...(file.algorithms ?? [])],
     tokenType: file.tokenType,
-    maxLifetimeMs: reading.durationMs(file.maxLifetime),
-    keysMaxAgeMs: reading.durationMs(file.keysMaxAge),
-    introspection: introspection && compileIntrospection(name, introspection, reading),
+    maxLifetimeMs: context.durationMs(file.maxLifetime),
+    keysMaxAgeMs: context.durationMs(file.keysMaxAge),
+    introspection: introspection && compileIntrospection(name, introspection, context),
     claims: { client: [client].flat(), scope: [scope].flat(), groups: [groups].flat() },
     impliedScopes: compileHierarchy(file.scopeHierarchy),
   };

@@ -367,9 +367,9 @@ function openListeners(
   const { current, observability, runtimes, state, aggregates, updateControls, changes } = assembly;
   const { metrics, audit, controls } = observability;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
-  let versions = 0;
+  let changeCount = 0;
   changes.subscribe(() => {
-    versions += 1;
+    changeCount += 1;
   });
   const ports = createPorts({
     ...assembly,
@@ -382,7 +382,7 @@ function openListeners(
     metrics,
     log,
     onVersion: changes.subscribe,
-    countVersions: () => versions,
+    countVersions: () => changeCount,
     now,
   });
   const listeners = createListeners(current.version.settings, {

@@ -273,7 +273,7 @@ export function buildTables(
     for (const path of metadataPaths(settings.publicUrl, resource.path))
       documents.set(path, document);
   }
-  const open = new Set(
+  const unauthenticated = new Set(
     resources.filter(({ authentication }) => authentication === 'none').map(({ name }) => name),
   );
   return {
@@ -282,7 +282,7 @@ export function buildTables(
     documents,
     hosts: servedHosts(settings.publicUrl, listenPort),
     origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),
-    refusesForwarded: (upstream) => open.has(upstream),
+    refusesForwarded: (upstream) => unauthenticated.has(upstream),
     addressOf: createAddressOf(settings.listeners.data.trustedProxies),
   };
 }

@@ -72,7 +72,7 @@ export function createDriftReport(ports: DriftPorts): {
       for (const method of Object.values(LIST_CHANGED)) {
         ports.streams.announce(name, method);
       }
-      count(runtime, version, ports);
+      setToolGauges(runtime, version, ports);
     },
   };
 }
@@ -109,7 +109,7 @@ function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
 }
 
 /** Counts the tools in each pin state; a tool that is offered without a pin counts as unpinned. */
-function count(
+function setToolGauges(
   runtime: UpstreamRuntime,
   version: Version,
   { metrics, snapshotOf }: DriftPorts,

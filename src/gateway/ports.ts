@@ -16,7 +16,7 @@ import type {
   LegacySsePorts,
   ListScope,
   Ports,
-  StateSubject,
+  RequestStateScope,
   TaskPorts,
   TaskScope,
 } from '../proxy/ports.js';
@@ -242,7 +242,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     return { ...session, hash, hashes, backendSessionHashes };
   }, now);
 
-  function stateOf(subject: StateSubject, principal: Principal): StateBinding {
+  function stateOf(subject: RequestStateScope, principal: Principal): StateBinding {
     const { upstream, method, target } = subject;
     const params = ring.hmac('request-state', subject.params);
     return { ...bindingOf(upstream, principal), method, target, params };
@@ -253,7 +253,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     | { readonly recorded: Promise<RecordResult>; readonly isDurable: Promise<boolean> }
     | undefined;
 
-  function isDurable(recorded: Promise<RecordResult>): Promise<boolean> {
+  function toIsDurable(recorded: Promise<RecordResult>): Promise<boolean> {
     if (group?.recorded !== recorded)
       group = { recorded, isDurable: recorded.then((how) => how === 'durable') };
     return group.isDurable;
@@ -322,7 +322,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     digest: digestOnce,
     recordDecision(record) {
       record.isDecisionWritten = true;
-      return isDurable(audit.decision(record));
+      return toIsDurable(audit.decision(record));
     },
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;

@@ -78,7 +78,7 @@ function buildSnapshot(
   const { mode, onDrift } = upstream.pinning;
   const observed = runtime.observed();
   const lock = version.locks.get(upstream.name);
-  const catalogueOf = (clientProfile: ClientProfile): Catalog =>
+  const catalogOf = (clientProfile: ClientProfile): Catalog =>
     createCatalog({
       upstream: upstream.name,
       lock,
@@ -88,14 +88,14 @@ function buildSnapshot(
       compile,
       clientProfile,
     });
-  const cataloguesOf = (apps: boolean) => ({
-    '2025': catalogueOf({ era: '2025', apps }),
-    '2026': catalogueOf({ era: '2026', apps }),
+  const catalogsOf = (apps: boolean) => ({
+    '2025': catalogOf({ era: '2025', apps }),
+    '2026': catalogOf({ era: '2026', apps }),
   });
   const isDirect = upstream.transport === 'http-sse';
   const carried = carriedVersions(observed, isDirect);
-  const plain = cataloguesOf(false);
-  const withApps = upstream.apps ? cataloguesOf(true) : plain;
+  const plain = catalogsOf(false);
+  const withApps = upstream.apps ? catalogsOf(true) : plain;
   return {
     id,
     upstream: upstream.name,
@@ -135,9 +135,9 @@ function showsAppsTo(
     const rules = rulesFor(policies, principal, name);
     const before = known.get(rules);
     if (before !== undefined) return before;
-    const may = mayShowApps(policies, principal, catalogue);
-    known.set(rules, may);
-    return may;
+    const isAllowed = mayShowApps(policies, principal, catalogue);
+    known.set(rules, isAllowed);
+    return isAllowed;
   };
 }
 

@@ -41,7 +41,7 @@ export function createChangeEmitter(): ChangeEmitter {
   };
 }
 
-type Holder = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
+type StreamOwner = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
 
 /**
  * Whether a stream opened under `before` may stay open under `next`: it still leads to the same upstream, and its
@@ -49,17 +49,17 @@ type Holder = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
  * stream is checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or
  * upstream is gone is closed).
  */
-export function isAccessUnchanged(holder: Holder, before: Settings, next: Settings): boolean {
+export function isAccessUnchanged(holder: StreamOwner, before: Settings, next: Settings): boolean {
   const terms = accessTermsOf(holder, next);
   return terms !== undefined && terms === accessTermsOf(holder, before);
 }
 
 /** What the settings require of this caller's tokens; `undefined` where its issuer is no longer accepted. */
-function accessTermsOf(holder: Holder, settings: Settings): string | undefined {
+function accessTermsOf(holder: StreamOwner, settings: Settings): string | undefined {
   const { principal } = holder;
-  const through = accessSettingsOf(holder, settings);
-  if (through === undefined || through.authentication === 'none') return through?.authentication;
-  const { issuers, resource, audiences, binding } = through;
+  const access = accessSettingsOf(holder, settings);
+  if (access === undefined || access.authentication === 'none') return access?.authentication;
+  const { issuers, resource, audiences, binding } = access;
   if (!issuers.includes(principal.issuer)) return undefined;
   const issuer = settings.issuers.get(principal.issuer);
   const isProvedByCertificate = principal.token.boundTo?.certificate !== undefined;
@@ -71,7 +71,7 @@ function accessTermsOf(holder: Holder, settings: Settings): string | undefined {
 
 /** The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its backends. */
 function accessSettingsOf(
-  { upstream, aggregate }: Holder,
+  { upstream, aggregate }: StreamOwner,
   { upstreams, aggregates }: Settings,
 ): Omit<AggregateSettings, 'backends' | 'scopesSupported'> | undefined {
   const found = upstreams.get(upstream);

@@ -186,15 +186,15 @@ export function createForwarding(
     forward(upstream, authorized, by, signal) {
       const runtime = runtimeOf(upstream);
       const { era, session } = authorized.admitted;
-      const leaving = { authorized, by, signal };
-      if (era === '2026') return forwardStateless(runtime, snapshotOf(runtime), leaving);
-      if (era === '2025') return forwardInSession(runtime, leaving);
+      const outbound = { authorized, by, signal };
+      if (era === '2026') return forwardStateless(runtime, snapshotOf(runtime), outbound);
+      if (era === '2025') return forwardInSession(runtime, outbound);
       if (!matchesTransport(runtime, session)) return Promise.resolve(bodyResponse(404));
       if (session?.target.kind !== 'bridged') return runtime.client.forward(authorized, by, signal);
       const { carried } = snapshotOf(runtime);
-      const parts = { ...leaving, runtime, carried, legacySession: session };
+      const parts = { ...outbound, runtime, carried, legacySession: session };
       return forwardBridged(parts, (inner) =>
-        forwardInSession(runtime, { ...leaving, authorized: inner }),
+        forwardInSession(runtime, { ...outbound, authorized: inner }),
       );
     },
     async openStream(upstream, asked) {

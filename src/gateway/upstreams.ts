@@ -7,7 +7,7 @@ import type { Settings, UpstreamSettings } from '../config/settings.js';
 import {
   createOwnCredentialStore,
   type OwnCredentialStore,
-  type OwnCredentials,
+  type SentCredentials,
 } from '../inspection/detectors/upstream-credentials.js';
 import { digestOnce } from '../pins/digest.js';
 import {
@@ -232,7 +232,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
 export type Runtimes = {
   get(upstream: string): UpstreamRuntime | undefined;
   /** The credentials that were sent to the upstream and may be echoed by it, including those of earlier settings. */
-  ownCredentials(upstream: string): OwnCredentials | undefined;
+  ownCredentials(upstream: string): SentCredentials | undefined;
   all(): Iterable<UpstreamRuntime>;
   /** Makes the running upstreams those of the settings; unchanged ones keep their connections and observations. */
   replace(settings: Settings): void;

@@ -122,8 +122,8 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   if (hostRefusal !== undefined) return hostRefusal;
   // Public documents may be read from any origin.
   if (route === undefined) return checkDocument(request, document ?? '');
-  const foreign = checkOrigin(request, tables, repeated, route.upstream);
-  if (foreign !== undefined) return foreign;
+  const originRefusal = checkOrigin(request, tables, repeated, route.upstream);
+  if (originRefusal !== undefined) return originRefusal;
   if (isPreflight(request.method, request.headers)) {
     return { kind: 'preflight', headers: preflightHeadersFor(request, methodsOf(route)) };
   }

@@ -24,9 +24,9 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
   let totalBytes = 0;
 
   function makeCapacity(): void {
-    for (const give of unfinished) {
+    for (const finish of unfinished) {
       if (totalBytes <= maxTotalBytes) return;
-      give('crowded-out');
+      finish('crowded-out');
     }
   }
 
@@ -98,7 +98,7 @@ export class ClientDisconnect extends DisconnectController {
 }
 
 /** What the checks before authentication found out about a request. */
-export type Facts = {
+export type EdgeFacts = {
   readonly id: string;
   readonly receivedAt: number;
   readonly startedMs: number;
@@ -112,7 +112,7 @@ export type Facts = {
 /** Moves the session id of a legacy SSE message from the query to the header where other eras have it. */
 function headersOf(
   request: IncomingMessage,
-  { route, query, repeated }: Facts,
+  { route, query, repeated }: EdgeFacts,
 ): Pick<Incoming, 'headers' | 'repeated'> {
   const headers = request.headers as Incoming['headers'];
   if (route.legacySsePath !== 'message') return { headers, repeated };
@@ -127,7 +127,7 @@ function headersOf(
 export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
-  facts: Facts,
+  facts: EdgeFacts,
   enter: Incoming['enter'],
 ): Incoming {
   const { headers, repeated } = headersOf(request, facts);

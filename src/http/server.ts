@@ -11,7 +11,7 @@ import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import { discardCertificate } from './peer.js';
-import { createBodyReader, type Facts, toIncoming, type UnreadBody } from './request.js';
+import { createBodyReader, type EdgeFacts, toIncoming, type UnreadBody } from './request.js';
 import { type CorsHeaders, checkRequest, corsHeaders, type EdgeRefusal } from './request-checks.js';
 import { createOutgoing, edgeBody } from './response.js';
 import type { EdgeRoute, EdgeTables } from './routes.js';
@@ -159,7 +159,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     const remoteAddress = addressOf(request, tables);
     const check = checkRequest(request, tables);
     if (check.kind === 'document') return sendDocument(response, check.body);
-    if (check.kind === 'preflight') return sendPermissions(response, check.headers);
+    if (check.kind === 'preflight') return sendPreflight(response, check.headers);
     if (check.kind === 'refused') {
       return refuse(request, response, check.refusal, { id, remoteAddress });
     }
@@ -175,15 +175,15 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   async function runPipeline(
     request: IncomingMessage,
     response: ServerResponse,
-    facts: Facts,
+    facts: EdgeFacts,
   ): Promise<void> {
     if (outdated.has(request.socket)) response.shouldKeepAlive = false;
-    const taken = concurrencyLimits.forOne(facts.route);
+    const slots = concurrencyLimits.forOne(facts.route);
     try {
-      const incoming = toIncoming(request, response, facts, taken.enter);
+      const incoming = toIncoming(request, response, facts, slots.enter);
       await ports.handle(incoming, createOutgoing(response));
     } finally {
-      taken.leave();
+      slots.leave();
     }
   }
 
@@ -191,7 +191,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     request: IncomingMessage,
     response: ServerResponse,
     why: UnreadBody,
-    facts: Pick<Facts, 'id' | 'route' | 'remoteAddress'>,
+    facts: Pick<EdgeFacts, 'id' | 'route' | 'remoteAddress'>,
   ): void {
     const { upstream } = facts.route;
     switch (why) {
@@ -211,7 +211,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     request: IncomingMessage,
     response: ServerResponse,
     refusal: EdgeRefusal,
-    { id, remoteAddress }: Pick<Facts, 'id' | 'remoteAddress'>,
+    { id, remoteAddress }: Pick<EdgeFacts, 'id' | 'remoteAddress'>,
   ): void {
     ports.refused(refusal, id, remoteAddress);
     const { headers, text } = edgeBody(refusal, id);
@@ -272,7 +272,7 @@ function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables): st
   return tables.addressOf(socket.remoteAddress ?? '', written);
 }
 
-function sendPermissions(response: ServerResponse, headers: CorsHeaders): void {
+function sendPreflight(response: ServerResponse, headers: CorsHeaders): void {
   response.writeHead(204, headers);
   response.end();
 }

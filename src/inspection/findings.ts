@@ -6,7 +6,7 @@ import type { Json } from '../protocol/jsonrpc.js';
 
 import type { Note } from './detectors/text-sanitizer.js';
 import { findSensitive, type Wanted } from './detectors/text-sanitizer.js';
-import type { OwnCredentials } from './detectors/upstream-credentials.js';
+import type { SentCredentials } from './detectors/upstream-credentials.js';
 
 /** Findings beyond this number are counted under the empty path, which denotes the whole message. */
 const MAX_FINDINGS = 64;
@@ -26,7 +26,7 @@ type DropNote = {
 /** Creates the log of one message. No path in it contains one of the gateway's own credentials. */
 export function createFindingLog(
   direction: Finding['direction'],
-  own?: OwnCredentials | undefined,
+  own?: SentCredentials | undefined,
 ): FindingLog {
   const found = new Map<string, Finding>();
   return {
@@ -43,7 +43,7 @@ export function createFindingLog(
 /** A JSON pointer that keeps array indexes and plain names without a secret; every other name becomes `*`. */
 function publicPointer(
   steps: readonly (string | number)[],
-  own: OwnCredentials | undefined,
+  own: SentCredentials | undefined,
 ): string {
   const wanted: Wanted = { secrets: true, pii: [], own };
   let pointer = '';

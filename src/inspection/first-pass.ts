@@ -19,7 +19,7 @@ import {
   type SanitizeText,
   wantedBy,
 } from './detectors/text-sanitizer.js';
-import { findOwn } from './detectors/upstream-credentials.js';
+import { findSentCredentials } from './detectors/upstream-credentials.js';
 import type { FindingLog } from './findings.js';
 import { cutText, findSplit, groupByPart, neutralizeJoined, type SplitHit } from './joined-text.js';
 import { type Leaf, valueEnd, type WalkCaps, walkJson } from './json-walk.js';
@@ -197,7 +197,7 @@ function visitString(work: PassState, leaf: Leaf): void {
   const isMessage = work.within === undefined;
   const encoded = isMessage ? visitPayload(work, leaf) : undefined;
   const isReader = isMessage && isReaderText(leaf.steps);
-  const text = encoded ?? (isReader ? sanitizeReader(work, leaf) : sanitizeValue(work, leaf));
+  const text = encoded ?? (isReader ? sanitizeShownText(work, leaf) : sanitizeValue(work, leaf));
   if (isReader) work.reader.push({ start, end, steps: [...leaf.steps], text, original: value });
   else if (!isMessage || isStructured(leaf.steps)) {
     work.structured.push({ start, end, steps: [...leaf.steps], text, original: value });
@@ -221,7 +221,7 @@ function sanitizeValue(work: PassState, leaf: Leaf): string {
 }
 
 /** Inspects text that a client shows. Where it is JSON, its strings are inspected like structured content. */
-function sanitizeReader(work: PassState, leaf: Leaf): string {
+function sanitizeShownText(work: PassState, leaf: Leaf): string {
   return sanitizeProse(work, leaf.value, leaf.steps, MAX_NESTING);
 }
 
@@ -289,7 +289,7 @@ function rewritePayload(work: PassState, leaf: Leaf, payload: ReadablePayload): 
 // Replaces bytes that are not read as text where they hold a credential of the gateway. An image with a
 // credential in it cannot be repaired.
 function replaceOwnCredentials(work: PassState, { value, steps }: Leaf): string {
-  const [hit] = findOwn(value, work.input.rules.own);
+  const [hit] = findSentCredentials(value, work.input.rules.own);
   if (hit === undefined) return value;
   const action = actionFor(hit, work.input.rules);
   addNote(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
@@ -300,7 +300,7 @@ const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as co
 
 // Whether bytes that are hardly text hold something that must not pass. Flags are recorded and change nothing.
 function holdsForbiddenContent(work: PassState, steps: Steps, text: string): boolean {
-  const notes = checkHidden(work, text);
+  const notes = detectInBytes(work, text);
   if (notes.some(({ action }) => action !== 'flag')) return true;
   for (const one of notes) addNote(work, steps, one);
   return false;
@@ -309,13 +309,13 @@ function holdsForbiddenContent(work: PassState, steps: Steps, text: string): boo
 // Withholds what only some clients would decode and is forbidden: it cannot be edited for those clients alone.
 function withholdOtherReadings(work: PassState, leaf: Leaf, others: readonly string[]): void {
   for (const text of others) {
-    for (const one of checkHidden(work, text)) {
+    for (const one of detectInBytes(work, text)) {
       if (one.action !== 'flag') addNote(work, leaf.steps, { ...one, action: 'withhold' });
     }
   }
 }
 
-function checkHidden(work: PassState, text: string): readonly Note[] {
+function detectInBytes(work: PassState, text: string): readonly Note[] {
   const { rules, caps } = work.input;
   const parts = readableParts(text);
   for (const { length } of parts) work.spent.chars += length;

@@ -108,7 +108,7 @@ const CACHEABLE: ReadonlySet<string> = new Set([
 // The only members that are not content. An exemption holds only where the member is defined and only for a value
 // of the defined shape: ids and tokens that the client chose or the gateway replaces, cursors that the client
 // returns unchanged, and the fixed values of the protocol.
-const TABLE: readonly ExemptMember[] = [
+const EXEMPT_MEMBERS: readonly ExemptMember[] = [
   { holder: 'envelope', member: 'jsonrpc', isShaped: oneOf(['2.0']) },
   { holder: 'envelope', member: 'id', isShaped: isRequestId },
   {
@@ -161,7 +161,7 @@ const TABLE: readonly ExemptMember[] = [
 export function exemptIn(message: Json, requestMethod: string | undefined): ReadonlySet<string> {
   const exempt = new Set<string>();
   if (!isObject(message)) return exempt;
-  for (const row of TABLE) {
+  for (const row of EXEMPT_MEMBERS) {
     if (!isExempt(message, row, requestMethod)) continue;
     const { holder, member } = row;
     exempt.add(holder === 'envelope' ? `/${member}` : `/${holder}/${member}`);

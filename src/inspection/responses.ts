@@ -9,14 +9,14 @@ import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { mayHoldPayload } from './binary-content.js';
 import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
-import { isExposedIn, type OwnCredentials } from './detectors/upstream-credentials.js';
+import { isExposedIn, type SentCredentials } from './detectors/upstream-credentials.js';
 import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
 import { headOf, tailOf } from './joined-text.js';
 import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { Profile } from './profiles.js';
-import { findRemains, type Recheck } from './second-pass.js';
+import { findRemaining, type Recheck } from './second-pass.js';
 
 /** Bounds of one inspection. A message beyond any of them is withheld. */
 export type InspectionCaps = {
@@ -33,9 +33,9 @@ export const INSPECTION_CAPS: InspectionCaps = {
 };
 
 /** The end of the text sent so far in response to a request, unredacted: a secret may span messages. */
-export type Carry = { readonly tail: string };
+export type PreviousTail = { readonly tail: string };
 
-export const NO_CARRY: Carry = { tail: '' };
+export const NO_CARRY: PreviousTail = { tail: '' };
 const NO_FINDINGS: readonly Finding[] = Object.freeze([]);
 
 export type InspectionInput = {
@@ -45,14 +45,14 @@ export type InspectionInput = {
   readonly profile: Profile;
   /** The approved outputSchema of the called tool. */
   readonly output?: CompiledSchema | undefined;
-  readonly carry?: Carry | undefined;
+  readonly carry?: PreviousTail | undefined;
   readonly caps?: InspectionCaps | undefined;
   /** Members that were reviewed byte for byte and pass unchanged, such as `/result/tools`. */
   readonly approved?: readonly string[] | undefined;
   /** The method of the request, where the message is a response. */
   readonly requestMethod?: string | undefined;
   /** Credentials shown to the upstream. They are removed from every member, whatever the profile. */
-  readonly own?: OwnCredentials | undefined;
+  readonly own?: SentCredentials | undefined;
 };
 
 /** `overloaded` means that too many long texts are already waiting; inspection itself never returns it. */
@@ -65,13 +65,13 @@ export type WithholdReason =
 
 export type InspectionOutcome =
   /** The received bytes may be forwarded. Findings, if any, are flags. */
-  | { readonly kind: 'clean'; readonly findings: readonly Finding[]; readonly carry: Carry }
+  | { readonly kind: 'clean'; readonly findings: readonly Finding[]; readonly carry: PreviousTail }
   | {
       readonly kind: 'changed';
       readonly text: string;
       readonly value: Json;
       readonly findings: readonly Finding[];
-      readonly carry: Carry;
+      readonly carry: PreviousTail;
     }
   | {
       readonly kind: 'withhold';
@@ -90,7 +90,7 @@ export type FullInspectionOutcome =
 /** The two inspectors. Tests replace one to show that the other still works. */
 export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
 
-const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemains };
+const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemaining };
 /** The member of `_meta` that carries the findings shown to the caller (docs/contract.md §6). */
 export const FINDINGS_MEMBER = 'dev.sallyport/findings';
 
@@ -326,7 +326,7 @@ function pushBlockText(block: Json, texts: string[]): void {
   if (typeof status === 'string') texts.push(status);
 }
 
-function nextCarry(tail: string, texts: readonly string[]): Carry {
+function nextCarry(tail: string, texts: readonly string[]): PreviousTail {
   let joined = tail;
   for (const text of texts) joined = tailOf(joined + tailOf(text));
   return { tail: joined };

@@ -19,7 +19,11 @@ import {
   type Wanted,
 } from './detectors/text-sanitizer.js';
 import { stripInvisible, stripTerminalSequences } from './detectors/unicode.js';
-import { findOwn, OWN_CREDENTIAL, type OwnCredentials } from './detectors/upstream-credentials.js';
+import {
+  findSentCredentials,
+  OWN_CREDENTIAL,
+  type SentCredentials,
+} from './detectors/upstream-credentials.js';
 import { areRemote, exemptIn, ICONS, isFreeForm } from './message-fields.js';
 import {
   findSureCode,
@@ -59,7 +63,7 @@ type CollectedTexts = {
 };
 
 /** The classes of which something remains. Unreadable JSON counts as a class of its own. */
-export function findRemains(input: RecheckInput): readonly string[] {
+export function findRemaining(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, {
     maxDepth: input.maxDepth,
     maxValues: Number.POSITIVE_INFINITY,
@@ -83,11 +87,13 @@ export function findRemains(input: RecheckInput): readonly string[] {
 }
 
 /** Whether a credential of the gateway remains in any member, including exempt and approved ones. */
-function holdsOwn(value: Json, own: OwnCredentials | undefined): boolean {
+function holdsOwn(value: Json, own: SentCredentials | undefined): boolean {
   if (own === undefined) return false;
-  if (typeof value === 'number') return findOwn(String(value), own).length > 0;
+  if (typeof value === 'number') return findSentCredentials(String(value), own).length > 0;
   if (typeof value === 'string') {
-    return readingsOf(value, DECODING_DEPTH).some((reading) => findOwn(reading, own).length > 0);
+    return readingsOf(value, DECODING_DEPTH).some(
+      (reading) => findSentCredentials(reading, own).length > 0,
+    );
   }
   if (Array.isArray(value)) return value.some((one: Json) => holdsOwn(one, own));
   if (!isObject(value)) return false;
@@ -329,7 +335,7 @@ function recheckJoined(gathered: CollectedTexts, input: RecheckInput, remains: S
 function newKinds(texts: readonly string[], glue: string, wanted: Wanted): readonly string[] {
   const count = (text: string): number => {
     const secrets = wanted.secrets ? findSecrets(text) : [];
-    const own = findOwn(text, wanted.own);
+    const own = findSentCredentials(text, wanted.own);
     return own.length + secrets.length + findPersonal(text, wanted.pii).length;
   };
   const joined = texts.join(glue).normalize('NFKC');

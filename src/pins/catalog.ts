@@ -56,7 +56,7 @@ type PinComparison = {
 /** The catalog of one upstream. Immutable; standings and schemas are computed on first use and kept. */
 export function createCatalog(input: CatalogInput): Catalog {
   const { upstream, lock, observed, mode } = input;
-  const standings = {
+  const statuses = {
     tool: new Map<string, DefinitionStatus>(),
     prompt: new Map<string, DefinitionStatus>(),
     template: new Map<string, DefinitionStatus>(),
@@ -68,15 +68,15 @@ export function createCatalog(input: CatalogInput): Catalog {
     mode,
     isStopped: mode === 'strict' && input.onDrift === 'stop-upstream' && hasDrift(lock, observed),
     standing(kind, name) {
-      const known = standings[kind].get(name);
+      const known = statuses[kind].get(name);
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
       const baseStanding =
-        pin === undefined ? unpinned(observed, kind, name) : standingOf(input, kind, name, pin);
+        pin === undefined ? unpinned(observed, kind, name) : pinnedStatus(input, kind, name, pin);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
       const standing = listed === undefined ? baseStanding : { ...baseStanding, listed };
       // Only pinned or listed names are cached: clients can send any number of other names.
-      if (pin !== undefined || listed !== undefined) standings[kind].set(name, standing);
+      if (pin !== undefined || listed !== undefined) statuses[kind].set(name, standing);
       return standing;
     },
     names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
@@ -112,11 +112,18 @@ function unpinned(observed: Observed | undefined, kind: PinKind, name: string): 
   return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
 }
 
-function standingOf(input: CatalogInput, kind: PinKind, name: string, pin: Pin): DefinitionStatus {
+function pinnedStatus(
+  input: CatalogInput,
+  kind: PinKind,
+  name: string,
+  pin: Pin,
+): DefinitionStatus {
   const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name));
-  const [own] = listingsFor(input).flatMap((listed) => listed.seen[kind].get(name) ?? []);
-  const seen = findUnapproved(comparison) ?? own ?? comparison.observedItems[0];
-  const version = chooseVersion(own, comparison);
+  const [listedForProfile] = listingsFor(input).flatMap(
+    (listed) => listed.seen[kind].get(name) ?? [],
+  );
+  const seen = findUnapproved(comparison) ?? listedForProfile ?? comparison.observedItems[0];
+  const version = chooseVersion(listedForProfile, comparison);
   const compiled = version === undefined ? undefined : input.compile(kind, name, version);
   const isUsable = compiled?.ok === true && comparison.state !== 'invalid';
   const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;

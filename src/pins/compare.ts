@@ -81,7 +81,8 @@ function addCues(text: string, cues: Set<string>): void {
     cues.add(`unseen:${(character.codePointAt(0) ?? 0).toString(16)}`);
   }
   const folded = text.normalize('NFKC').toLowerCase().replace(SPACE_RUN, ' ');
-  for (const order of INSTRUCTION_PHRASES) if (folded.includes(order)) cues.add(`order:${order}`);
+  for (const phrase of INSTRUCTION_PHRASES)
+    if (folded.includes(phrase)) cues.add(`order:${phrase}`);
   for (const [address] of folded.matchAll(URL_PATTERN)) cues.add(`address:${address}`);
   for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
 }

@@ -55,7 +55,7 @@ export function findDifferences(
     const names = new Set([
       ...pins.keys(),
       ...observedNames(observed, kind),
-      ...noted(observed, kind),
+      ...notedNames(observed, kind),
     ]);
     return [...names].sort().flatMap((name) => differencesOf(kind, name, pins.get(name), observed));
   });
@@ -99,7 +99,7 @@ function asDefinition(server: ServerIdentity): JsonObject {
   return Object.fromEntries(members.filter(([, text]) => text !== undefined)) as JsonObject;
 }
 
-function noted(observed: Observed, kind: PinKind): readonly string[] {
+function notedNames(observed: Observed, kind: PinKind): readonly string[] {
   return [...observed.noted.values()].flatMap((items) =>
     items.flatMap((item) => (item.kind === kind ? item.name : [])),
   );

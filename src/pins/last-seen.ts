@@ -114,14 +114,14 @@ function observeItems(
 export function mergeObserved(listings: readonly ObservedListing[]): Observed {
   const latest = new Map<string, ObservedListing>();
   for (const listing of listings) {
-    const other = latest.get(orderOf(listing));
+    const other = latest.get(profileKey(listing));
     if (other === undefined || other.verifiedAtMs <= listing.verifiedAtMs)
-      latest.set(orderOf(listing), listing);
+      latest.set(profileKey(listing), listing);
   }
   return createObservation([...latest.values()], new Map());
 }
 
-function orderOf({ era, apps }: ClientProfile): string {
+function profileKey({ era, apps }: ClientProfile): string {
   return `${era} ${apps}`;
 }
 
@@ -253,7 +253,7 @@ function createObservation(
   listings: readonly ObservedListing[],
   noted: Observed['noted'],
 ): Observed {
-  const ordered = [...listings].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  const ordered = [...listings].sort((a, b) => (profileKey(a) < profileKey(b) ? -1 : 1));
   return {
     listings: ordered,
     noted,
@@ -269,7 +269,7 @@ function digestInput(
   noted: Observed['noted'],
 ): readonly unknown[] {
   const listed = listings.map((listing) => [
-    orderOf(listing),
+    profileKey(listing),
     listing.protocolVersions,
     readTaskCapabilities(listing.capabilities),
     listing.instructions?.digest ?? null,

@@ -15,7 +15,7 @@ import {
   parseDocument,
 } from 'yaml';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
-import { quoteVisibly } from '../text/escaping.js';
+import { quoteYaml } from '../text/escaping.js';
 import type { ServerIdentity } from './lock.js';
 import {
   LOCKFILE_VERSION,
@@ -285,5 +285,5 @@ function indented(lines: readonly string[]): string[] {
 
 function writeText(text: string): string {
   if (BARE.test(text) && !RESERVED.has(text.toLowerCase())) return text;
-  return quoteVisibly(text);
+  return quoteYaml(text);
 }

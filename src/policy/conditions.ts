@@ -176,7 +176,7 @@ export function mayBeTakenFor(name: string, reads: ArgumentReads): boolean {
 const PATH = /^([^.[\]/:]+)(?:\[\d*\]$|[.[/:])/;
 
 /** One call, as the input of conditions. */
-export type Call = {
+export type EvaluationInput = {
   readonly principal: Principal;
   readonly args: JsonObject;
   /** The definition that describes the arguments: the pin, or without pinning what the upstream listed. */
@@ -191,7 +191,7 @@ export type Call = {
   readonly undescribed: Map<ArgumentReads, boolean>;
 };
 
-type CallParts = Omit<Call, 'facts' | 'undescribed'> & {
+type CallParts = Omit<EvaluationInput, 'facts' | 'undescribed'> & {
   /** The approved definition only. */
   readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;
@@ -202,7 +202,7 @@ type CallParts = Omit<Call, 'facts' | 'undescribed'> & {
 const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
 /** Prepares a call. Annotations come from the pin only. */
-export function prepareCall(parts: CallParts): Call {
+export function prepareCall(parts: CallParts): EvaluationInput {
   const { principal, args, pinned, described, mustDescribe, upstream, name, uri } = parts;
   const annotations = pinned?.definition['annotations'];
   return {
@@ -223,7 +223,7 @@ export function prepareCall(parts: CallParts): Call {
 }
 
 /** Evaluates `args` and `when` of a rule. `args` first: `when` may rely on what they guarantee. */
-export function holdsFor(rule: Rule, call: Call): ConditionResult {
+export function holdsFor(rule: Rule, call: EvaluationInput): ConditionResult {
   for (const { name, schema } of rule.args) {
     const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
     if (value === undefined || schema.check(value).length > 0) return 'fails';
@@ -235,7 +235,7 @@ export function holdsFor(rule: Rule, call: Call): ConditionResult {
  * Like `holdsFor`, for rules that grant. A rule that reads arguments holds only if what it reads is
  * described, so that the upstream finds under these names what the rule found.
  */
-export function grantsFor(rule: Rule, call: Call): ConditionResult {
+export function holdsForAllow(rule: Rule, call: EvaluationInput): ConditionResult {
   return readsUndescribed(rule, call) ? 'fails' : holdsFor(rule, call);
 }
 
@@ -243,7 +243,7 @@ export function grantsFor(rule: Rule, call: Call): ConditionResult {
  * True if the arguments have a member that the rule reads and the definition does not describe, or one that
  * could be taken for such a member.
  */
-export function readsUndescribed({ reads }: Rule, call: Call): boolean {
+export function readsUndescribed({ reads }: Rule, call: EvaluationInput): boolean {
   if (reads === undefined) return false;
   const known = call.undescribed.get(reads);
   if (known !== undefined) return known;
@@ -254,7 +254,10 @@ export function readsUndescribed({ reads }: Rule, call: Call): boolean {
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-function findUndescribed({ args, described, mustDescribe }: Call, reads: ArgumentReads): boolean {
+function findUndescribed(
+  { args, described, mustDescribe }: EvaluationInput,
+  reads: ArgumentReads,
+): boolean {
   if (described?.input !== undefined) {
     return described.input.firstUndescribed(args, reads) !== undefined;
   }

@@ -3,7 +3,13 @@
 // read. Uses no store and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
-import { type Call, grantsFor, holdsFor, prepareCall, readsUndescribed } from './conditions.js';
+import {
+  type EvaluationInput,
+  holdsFor,
+  holdsForAllow,
+  prepareCall,
+  readsUndescribed,
+} from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
   type Catalog,
@@ -49,7 +55,7 @@ const UNDESCRIBED_ADVICE =
 const NOT_ALLOWED_ADVICE = 'A rule of this gateway does not allow these arguments.';
 
 /** Advice for arguments that no alternative allows: the first argument of the first alternative that fails. */
-function adviseAlternatives(rules: readonly AllowRule[], call: Call): string {
+function adviseAlternatives(rules: readonly AllowRule[], call: EvaluationInput): string {
   const rule = rules[0];
   for (const { name, schema } of rule?.args ?? []) {
     const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
@@ -127,7 +133,7 @@ const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 function evaluateTaskRules(
   { denies, requires }: Pick<Candidates, 'denies' | 'requires'>,
   entitled: readonly AllowRule[],
-  call: Call,
+  call: EvaluationInput,
 ): TaskVerdict {
   for (const rule of denies) {
     const holding = holdsWithout(rule, call);
@@ -150,7 +156,7 @@ function evaluateTaskRules(
 }
 
 /** The result of a restricting rule without arguments; one that reads them was evaluated for the call. */
-function holdsWithout(rule: Rule, call: Call): ReturnType<typeof holdsFor> {
+function holdsWithout(rule: Rule, call: EvaluationInput): ReturnType<typeof holdsFor> {
   return readsArguments(rule) ? 'fails' : holdsFor(rule, call);
 }
 
@@ -269,7 +275,7 @@ function evaluateCandidates(
 function captureRefused(
   refused: Deny,
   requires: readonly RequireRule[],
-  prepare: () => Call,
+  prepare: () => EvaluationInput,
 ): Deny {
   const capturing = requires.filter(({ captures }) => captures.length > 0);
   if (capturing.length === 0) return refused;
@@ -346,7 +352,12 @@ function targetPinOf(catalogue: Catalog, { kind, name }: Subject): TargetPin {
   return { refusal, pinned: approved, described: approved, mustDescribe: true };
 }
 
-function callOf(query: PolicyQuery, subject: Subject, args: JsonObject, pin: TargetPin): Call {
+function callOf(
+  query: PolicyQuery,
+  subject: Subject,
+  args: JsonObject,
+  pin: TargetPin,
+): EvaluationInput {
   const hasName = subject.kind === 'tool' || subject.kind === 'prompt';
   return prepareCall({
     principal: query.principal,
@@ -361,7 +372,7 @@ function callOf(query: PolicyQuery, subject: Subject, args: JsonObject, pin: Tar
 }
 
 /** Of a task the caller learns only that it does not exist, or which scope its tool requires. */
-function evaluateTask(candidates: Candidates, call: Call): Decision {
+function evaluateTask(candidates: Candidates, call: EvaluationInput): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, call);
   const verdict = evaluateTaskRules(candidates, entitled, call);
@@ -371,7 +382,7 @@ function evaluateTask(candidates: Candidates, call: Call): Decision {
 }
 
 /** The caller may see the target: every refusal from here on may state its reason. */
-function evaluateCall(candidates: Candidates, call: Call): Decision {
+function evaluateCall(candidates: Candidates, call: EvaluationInput): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, call);
   return (
@@ -381,7 +392,7 @@ function evaluateCall(candidates: Candidates, call: Call): Decision {
   );
 }
 
-function checkArguments({ denies, requires }: Candidates, call: Call): Deny | undefined {
+function checkArguments({ denies, requires }: Candidates, call: EvaluationInput): Deny | undefined {
   const errors = call.described?.input?.check(call.args) ?? [];
   if (errors.length > 0) {
     return deny('arguments-invalid', true, undefined, { advice: adviseErrors(errors) });
@@ -392,7 +403,7 @@ function checkArguments({ denies, requires }: Candidates, call: Call): Deny | un
   return deny('arguments-invalid', true, undefined, { advice: UNDESCRIBED_ADVICE });
 }
 
-function evaluateDenies({ denies }: Candidates, call: Call): Deny | undefined {
+function evaluateDenies({ denies }: Candidates, call: EvaluationInput): Deny | undefined {
   let failed: Rule | undefined;
   for (const rule of denies) {
     const holding = holdsFor(rule, call);
@@ -408,20 +419,20 @@ function evaluateDenies({ denies }: Candidates, call: Call): Deny | undefined {
 function evaluateAlternatives(
   candidates: Candidates,
   entitled: readonly AllowRule[],
-  call: Call,
+  call: EvaluationInput,
 ): Decision {
-  const holding: AllowRule[] = [];
+  const satisfied: AllowRule[] = [];
   let failed: Rule | undefined;
   for (const rule of entitled) {
-    const granting = grantsFor(rule, call);
-    if (granting === 'holds') holding.push(rule);
+    const granting = holdsForAllow(rule, call);
+    if (granting === 'holds') satisfied.push(rule);
     if (granting === 'error') failed ??= rule;
   }
-  const chosen = chooseAlternative(holding);
+  const chosen = chooseAlternative(satisfied);
   if (chosen !== undefined) return applyRequires(chosen, candidates.requires, call);
   if (failed !== undefined) return deny('policy-error', true, failed);
   const lacking = candidates.allows.filter(
-    (rule) => countMissing(rule, call) > 0 && grantsFor(rule, call) === 'holds',
+    (rule) => countMissing(rule, call) > 0 && holdsForAllow(rule, call) === 'holds',
   );
   if (lacking.length > 0) return denyForScope(lacking, call);
   const isUnread = entitled.some((rule) => readsUndescribed(rule, call));
@@ -429,7 +440,11 @@ function evaluateAlternatives(
   return deny('arguments-invalid', true, undefined, { advice });
 }
 
-function applyRequires(chosen: AllowRule, requires: readonly RequireRule[], call: Call): Decision {
+function applyRequires(
+  chosen: AllowRule,
+  requires: readonly RequireRule[],
+  call: EvaluationInput,
+): Decision {
   const binding: RequireRule[] = [];
   for (const rule of requires) {
     const holding = holdsFor(rule, call);
@@ -440,15 +455,15 @@ function applyRequires(chosen: AllowRule, requires: readonly RequireRule[], call
 }
 
 /** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */
-function denyForScope(rules: readonly AllowRule[], call: Call): Deny {
-  const holding = rules.filter((rule) => grantsFor(rule, call) === 'holds');
+function denyForScope(rules: readonly AllowRule[], call: EvaluationInput): Deny {
+  const holding = rules.filter((rule) => holdsForAllow(rule, call) === 'holds');
   const [nearest] = [...(holding.length > 0 ? holding : rules)].sort(
     (a, b) => countMissing(a, call) - countMissing(b, call),
   );
   return deny('insufficient-scope', true, nearest, { scopes: nearest?.scopes ?? [] });
 }
 
-function countMissing(rule: AllowRule, { principal }: Call): number {
+function countMissing(rule: AllowRule, { principal }: EvaluationInput): number {
   let missing = 0;
   for (const scope of rule.scopes) if (!principal.scopes.includes(scope)) missing += 1;
   return missing;

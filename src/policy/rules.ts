@@ -3,7 +3,7 @@
 // rules that match a caller are computed once per principal. docs/contract.md §4.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
-import { type Grants, isGranted } from '../protocol/server-requests.js';
+import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
 import type { Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { RateLimit } from './decision.js';
@@ -48,7 +48,7 @@ type RuleBase = {
   readonly upstreams: readonly Pattern[] | undefined;
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
   /** The server requests that the rule applies to. */
-  readonly grants: Grants;
+  readonly grants: ServerRequestGrants;
   readonly args: readonly { readonly name: string; readonly schema: CompiledSchema }[];
   readonly when: Expression | undefined;
   /** What `args` and `when` read of the arguments; undefined if they read nothing of them. */

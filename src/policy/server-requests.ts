@@ -3,7 +3,7 @@
 // no arguments. Uses no store and no clock. docs/contract.md §4.
 
 import type { ServerRequestName } from '../protocol/jsonrpc.js';
-import type { Grants } from '../protocol/server-requests.js';
+import type { ServerRequestGrants } from '../protocol/server-requests.js';
 import { decide, isListed, NO_ARGUMENTS, NO_CATALOG } from './decide.js';
 import type { Decision } from './decision.js';
 import type { Catalog } from './definitions.js';
@@ -26,7 +26,11 @@ export function decideServerRequest(
  * What servers may request of a caller: admission keeps only these of the capabilities that a client
  * declares. Limits are ignored, because they count the requests that are made.
  */
-export function grantsFor(policies: PolicySet, principal: Principal, upstream: string): Grants {
+export function allowedServerRequestsFor(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+): ServerRequestGrants {
   const catalogue = { ...NO_CATALOG, upstream };
   const may = (name: ServerRequestName): boolean =>
     decideServerRequest(policies, { principal, upstream, catalogue, name }).verdict === 'allow';

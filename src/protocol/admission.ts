@@ -30,7 +30,7 @@ import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type Message, readEnvelope } from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
-import { type Grants, NO_GRANTS } from './server-requests.js';
+import { NO_GRANTS, type ServerRequestGrants } from './server-requests.js';
 import { checkTasksDeclared, readTasks } from './task-requests.js';
 import {
   type AdmissionInput,
@@ -403,7 +403,7 @@ function cutClientCapabilities(
       apps: session?.apps ?? false,
     };
   const terms = {
-    grants: (): Grants => input.grants?.() ?? NO_GRANTS,
+    grants: (): ServerRequestGrants => input.grants?.() ?? NO_GRANTS,
     apps: (): boolean => input.mayShowApps?.() ?? false,
     tasks: era === '2026',
   };
@@ -419,7 +419,10 @@ function cutClientCapabilities(
 
 /** Legacy SSE predates elicitation and apps. */
 function legacySseTerms(terms: CapabilityGrants): CapabilityGrants {
-  const grants = (): Grants => ({ ...terms.grants(), elicitation: NO_GRANTS.elicitation });
+  const grants = (): ServerRequestGrants => ({
+    ...terms.grants(),
+    elicitation: NO_GRANTS.elicitation,
+  });
   return { ...terms, grants, apps: () => false };
 }
 

@@ -10,7 +10,12 @@ import type { TextEdit } from './admitted-request.js';
 import { removalEdits, spanOf } from './json/json.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
-import { declaredServerRequests, type Grants, isGranted, NO_GRANTS } from './server-requests.js';
+import {
+  declaredServerRequests,
+  isGranted,
+  NO_GRANTS,
+  type ServerRequestGrants,
+} from './server-requests.js';
 import {
   declaresTasks,
   readTaskCapabilities,
@@ -110,7 +115,7 @@ const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set([
  * True for a capability that is not supported or not granted. In another case than its own it is always
  * removed: a parser that folds case would read a capability that was never declared.
  */
-function isRemovedCapability(name: string, grants: Grants = NO_GRANTS): boolean {
+function isRemovedCapability(name: string, grants: ServerRequestGrants = NO_GRANTS): boolean {
   switch (name) {
     case 'sampling':
       return !grants.sampling;
@@ -134,7 +139,7 @@ export type CapabilityCut = {
 
 /** Which declared capabilities may stay. The functions are called only if something is declared. */
 export type CapabilityGrants = {
-  readonly grants: () => Grants;
+  readonly grants: () => ServerRequestGrants;
   /** Whether the Tasks extension may stay. */
   readonly tasks: boolean;
   /** Whether the Apps extension may stay. */
@@ -217,7 +222,7 @@ function modeEdits(
   text: string,
   path: readonly string[],
   capabilities: JsonObject,
-  { elicitation }: Grants,
+  { elicitation }: ServerRequestGrants,
 ): readonly TextEdit[] {
   const declared = capabilities['elicitation'];
   if (!isObject(declared)) return [];

@@ -81,7 +81,7 @@ export function isRequestId(value: Json | undefined): value is RequestId {
 }
 
 function readCall(value: JsonObject): Message | undefined {
-  const { method, params, id } = own(value);
+  const { method, params, id } = envelopeMembers(value);
   if (typeof method !== 'string' || !isClosed(value, REQUEST_MEMBERS)) return undefined;
   if (params !== undefined && !isObject(params)) return undefined;
   if (id === undefined) return { kind: 'notification', method, params };
@@ -89,13 +89,13 @@ function readCall(value: JsonObject): Message | undefined {
 }
 
 function readResult(value: JsonObject): Message | undefined {
-  const { id, result } = own(value);
+  const { id, result } = envelopeMembers(value);
   if (!isObject(result) || !isRequestId(id)) return undefined;
   return isClosed(value, RESULT_MEMBERS) ? { kind: 'result', id, result } : undefined;
 }
 
 function readFailure(value: JsonObject): Message | undefined {
-  const { id, error } = own(value);
+  const { id, error } = envelopeMembers(value);
   if (!isObject(error) || !isClosed(value, ERROR_MEMBERS)) return undefined;
   if (id !== undefined && id !== null && !isRequestId(id)) return undefined;
   const code = error['code'];
@@ -113,7 +113,7 @@ function malformed(value: JsonObject): EnvelopeReading {
 }
 
 /** The members that an envelope may have. None of these names is on Object.prototype. */
-function own(value: JsonObject): {
+function envelopeMembers(value: JsonObject): {
   readonly method?: Json;
   readonly params?: Json;
   readonly id?: Json;

@@ -16,17 +16,17 @@ const STATELESS_ERAS: readonly Era[] = ['2026'];
 const TASK_ERAS: readonly Era[] = ['2025', '2026'];
 const ALL_ERAS: readonly Era[] = ['2024', '2025', '2026'];
 
-type Shape = Pick<MethodRule, 'subject' | 'request' | 'response'>;
+type Handling = Pick<MethodRule, 'subject' | 'request' | 'response'>;
 
-const PROTOCOL_ONLY: Shape = { subject: 'none', request: 'name-only', response: 'envelope' };
-const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
-const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
-const LISTEN: Shape = { subject: 'none', request: 'name-only', response: 'subscription' };
-const SERVER_REQUEST: Shape = { subject: 'question', request: 'arguments', response: 'inspect' };
-const TASK: Shape = { subject: 'task', request: 'name-only', response: 'task' };
-const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
+const PROTOCOL_ONLY: Handling = { subject: 'none', request: 'name-only', response: 'envelope' };
+const LIST: Handling = { subject: 'none', request: 'name-only', response: 'filter' };
+const CONTENT: Handling = { subject: 'none', request: 'name-only', response: 'inspect' };
+const LISTEN: Handling = { subject: 'none', request: 'name-only', response: 'subscription' };
+const SERVER_REQUEST: Handling = { subject: 'question', request: 'arguments', response: 'inspect' };
+const TASK: Handling = { subject: 'task', request: 'name-only', response: 'task' };
+const SUBSCRIPTION: Handling = { subject: 'resource', request: 'name-only', response: 'envelope' };
 
-function request(method: string, eras: readonly Era[], shape: Shape): MethodRule {
+function request(method: string, eras: readonly Era[], shape: Handling): MethodRule {
   return { method, eras, from: 'client', type: 'request', ...shape };
 }
 
@@ -38,7 +38,7 @@ function notification(
   method: string,
   eras: readonly Era[],
   from: MethodRule['from'],
-  shape: Shape,
+  shape: Handling,
 ): MethodRule {
   return { method, eras, from, type: 'notification', ...shape };
 }

@@ -49,7 +49,7 @@ function readMode(mode: Json | undefined): ServerRequestName | 'malformed' {
   return mode === 'url' ? 'elicitation/url' : 'malformed';
 }
 
-export function isGranted(grants: Grants, name: ServerRequestName): boolean {
+export function isGranted(grants: ServerRequestGrants, name: ServerRequestName): boolean {
   switch (name) {
     case 'sampling':
       return grants.sampling;
@@ -143,13 +143,13 @@ function readKeyed(key: string, request: Json | undefined): InputRequest | undef
 }
 
 /** The server requests that policy allows for one caller; admission and the check of server requests use them. */
-export type Grants = {
+export type ServerRequestGrants = {
   readonly sampling: boolean;
   readonly elicitation: { readonly form: boolean; readonly url: boolean };
   readonly roots: boolean;
 };
 
-export const NO_GRANTS: Grants = Object.freeze({
+export const NO_GRANTS: ServerRequestGrants = Object.freeze({
   sampling: false,
   elicitation: Object.freeze({ form: false, url: false }),
   roots: false,

@@ -12,7 +12,7 @@ import { type ErrorContext, headerMismatch, unsupportedVersion } from './errors.
 import type { HeaderMap } from './headers.js';
 import type { JsonReading } from './json/json.js';
 import type { Era, JsonObject, Message } from './jsonrpc.js';
-import type { Grants } from './server-requests.js';
+import type { ServerRequestGrants } from './server-requests.js';
 import { checkLegacySse } from './versions/legacy-sse.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions/revisions.js';
 import {
@@ -38,7 +38,7 @@ export type AdmissionInput = {
   /** The versions named in an unsupported-version error; all supported ones if absent. */
   readonly supportedVersions?: readonly string[] | undefined;
   /** The server requests that policy allows for the caller; none if absent. Called only if it matters. */
-  readonly grants?: (() => Grants) | undefined;
+  readonly grants?: (() => ServerRequestGrants) | undefined;
   /** Whether a host may declare the Apps extension here; it may not if absent. */
   readonly mayShowApps?: (() => boolean) | undefined;
   /** Opens the id of a server request that was forwarded in this session; `undefined` for any other id. */

@@ -12,7 +12,7 @@ import { followProgress } from './features/progress.js';
 import { endSession } from './features/session-streams.js';
 import { relaySubscription, requestsStream } from './features/subscriptions/stream.js';
 import { moveToLegacyStream } from './legacy-sse/request.js';
-import { openStream } from './legacy-sse/stream.js';
+import { openGetStream } from './legacy-sse/stream.js';
 import type { Ports } from './ports.js';
 import { callerOf, type RequestContext, refuse } from './request-context.js';
 import { relayResponse } from './response-forwarding.js';
@@ -23,7 +23,7 @@ import {
   enforceObligations,
   inspectArguments,
   openSealedValues,
-  putOnRecord,
+  recordDecision,
 } from './stages.js';
 import { countWaits } from './upstream-wait-time.js';
 
@@ -62,7 +62,7 @@ export async function handleRequest(
 async function runStages(call: RequestContext): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
-  if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
+  if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
   if (!acquireSlot(call.incoming)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
@@ -82,7 +82,7 @@ async function runStages(call: RequestContext): Promise<Refusal | undefined> {
   const authorized = await enforceObligations(call, standing);
   if ('kind' in authorized) return authorized;
 
-  const unrecorded = await putOnRecord(call);
+  const unrecorded = await recordDecision(call);
   if (unrecorded !== undefined) return unrecorded;
 
   const response = await forward(call, authorized);

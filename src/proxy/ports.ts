@@ -108,7 +108,7 @@ export type ResourceLookup = {
 };
 
 /** What the request state of an input-required exchange is bound to besides the caller (MCP 2026-07-28). */
-export type StateSubject = {
+export type RequestStateScope = {
   readonly upstream: string;
   readonly method: string;
   readonly target: string;
@@ -199,7 +199,7 @@ export type LegacySsePorts = {
 };
 
 /** A failed authentication; `proof` is set if the challenge must mention a proof of possession. */
-export type LoginError = { readonly reason: Reason; readonly proof?: ProofError };
+export type AuthnError = { readonly reason: Reason; readonly proof?: ProofError };
 
 export type Ports = {
   readonly legacySse: LegacySsePorts;
@@ -221,7 +221,7 @@ export type Ports = {
   authenticate(
     incoming: Incoming,
     outgoing: Pick<Outgoing, 'also'>,
-  ): Principal | LoginError | Promise<Principal | LoginError>;
+  ): Principal | AuthnError | Promise<Principal | AuthnError>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
@@ -244,9 +244,9 @@ export type Ports = {
   /** Marks a session as ended; its id is unknown from then on. */
   endSession(sealed: string, upstream: string): void;
   /** Seals the request state of an upstream (2026-07-28); `undefined` if it is too long to carry. */
-  sealState(state: string, subject: StateSubject, principal: Principal): string | undefined;
+  sealState(state: string, subject: RequestStateScope, principal: Principal): string | undefined;
   /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
-  openState(sealed: string, subject: StateSubject, principal: Principal): string | undefined;
+  openState(sealed: string, subject: RequestStateScope, principal: Principal): string | undefined;
   /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
   freshen(upstream: string): Promise<void>;
   readonly limits: LimitStore;

@@ -2,7 +2,7 @@
 // recorded here whether or not the message passes. Nothing here decides which request a message belongs to.
 // Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan".
 
-import type { Carry, InspectionOutcome } from '../inspection/responses.js';
+import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Principal } from '../policy/principal.js';
@@ -33,7 +33,7 @@ export type MessageOutcome =
   | { readonly kind: 'drop' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-export type Read = Extract<JsonReading, { readonly ok: true }>;
+export type ParsedMessage = Extract<JsonReading, { readonly ok: true }>;
 export type Inspection = InspectionOutcome;
 
 /**
@@ -50,7 +50,7 @@ export type CheckContext = {
   readonly session: SessionFacts | undefined;
   /** The method whose response is checked; `undefined` on unsolicited streams. */
   readonly requestMethod: string | undefined;
-  carry: Carry;
+  carry: PreviousTail;
   refusedServerRequests: number;
   readonly gate: NotificationGate;
 };
@@ -64,14 +64,14 @@ const MAX_BYTES_A_CHAR = 3;
  * not surely clean; until the promise resolves, the next message of the same response must wait.
  */
 export function inspect(
-  subject: CheckContext,
-  reading: Read,
+  context: CheckContext,
+  reading: ParsedMessage,
   output?: CompiledSchema,
   approved: readonly string[] = [],
 ): Inspection | Promise<Inspection> {
-  if (!namesTask(reading.value)) return inspectContent(subject, reading, output, approved);
-  const related = relatedOf(subject, reading);
-  const outcome = inspectContent(subject, related.reading, output, approved);
+  if (!namesTask(reading.value)) return inspectContent(context, reading, output, approved);
+  const related = relatedOf(context, reading);
+  const outcome = inspectContent(context, related.reading, output, approved);
   return outcome instanceof Promise
     ? outcome.then((late) => withTask(related, late))
     : withTask(related, outcome);
@@ -85,14 +85,17 @@ function withTask(related: MessageWithoutTask, outcome: Inspection): Inspection 
 }
 
 /** The message without its task id. */
-export function relatedOf({ call, principal }: CheckContext, reading: Read): MessageWithoutTask {
+export function relatedOf(
+  { call, principal }: CheckContext,
+  reading: ParsedMessage,
+): MessageWithoutTask {
   const scope = { upstream: call.incoming.upstream, principal };
   return removeRelatedTask(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
 }
 
 function inspectContent(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   output: CompiledSchema | undefined,
   approved: readonly string[],
 ): Inspection | Promise<Inspection> {

@@ -70,8 +70,9 @@ function isItemListed(
   if (pin === undefined) return isListed(call, responsePlan, { kind: 'resource', uri: name });
   const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
   // Approval covers the definition, not the name, so this page must show exactly the definition last observed.
-  const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
-  return isSeen && isListed(call, responsePlan, targetOf(pin, name));
+  const isLastObserved =
+    catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
+  return isLastObserved && isListed(call, responsePlan, targetOf(pin, name));
 }
 
 function targetOf(kind: PinKind, name: string): Target {
@@ -114,17 +115,17 @@ function pageKey(call: RequestContext, { admitted }: ResponsePlan): string {
 }
 
 /** The rest of a filtered page's cache key, besides its bytes: the snapshot and the caller's rules. */
-function viewerKey(call: RequestContext, { principal, responseObligations }: ResponsePlan): string {
+function policyKey(call: RequestContext, { principal, responseObligations }: ResponsePlan): string {
   return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
 }
 
-type Read = Extract<JsonReading, { readonly ok: true }>;
+type ParsedMessage = Extract<JsonReading, { readonly ok: true }>;
 
 /** A response to be filtered. `bytes` is set if the body was read whole, so that its page can be recognized. */
 export type FilterInput = {
   readonly call: RequestContext;
   readonly responsePlan: ResponsePlan;
-  readonly reading: Read;
+  readonly reading: ParsedMessage;
   readonly result: JsonObject;
   /** The session that a handshake opens. */
   readonly opened: SessionTarget;
@@ -172,7 +173,7 @@ export function recallList(
   if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
   const page = call.ports.pages
     .find(pageKey(call, responsePlan), bytes, id)
-    ?.filtered(viewerKey(call, responsePlan));
+    ?.filtered(policyKey(call, responsePlan));
   if (page === undefined) return undefined;
   const pieces = page.render(id);
   noteList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
@@ -233,7 +234,7 @@ function endHandshakeResponse(
     });
   }
   // With legacy SSE the session existed before the handshake.
-  if (era !== '2025') return own(outcome.text);
+  if (era !== '2025') return passedResponse(outcome.text);
   if (opened.kind === 'upstream' && opened.id !== undefined && !SESSION_ID.test(opened.id))
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
@@ -304,7 +305,7 @@ function filterListNow(
   const page = filterItems(listInput(filtering, kind, known));
   if (page.kind === 'withhold') return withheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
-  const viewer = viewerKey(call, responsePlan);
+  const viewer = policyKey(call, responsePlan);
   const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
   return inspected instanceof Promise
     ? inspected.then((late) => endListResponse(filtering, known, viewer, completeList(page, late)))
@@ -328,7 +329,7 @@ function endListResponse(
       call.ports.pages.keep(pageKey(call, responsePlan), { bytes, text: reading.text, id }, items);
     page?.keepFiltered(viewer, text, outcome);
   }
-  return own(text === reading.text ? undefined : text);
+  return passedResponse(text === reading.text ? undefined : text);
 }
 
 function listInput(
@@ -382,7 +383,7 @@ function listInput(
   };
 }
 
-function own(text: string | undefined): MessageOutcome {
+function passedResponse(text: string | undefined): MessageOutcome {
   return { kind: 'own', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }
 

@@ -28,7 +28,7 @@ import {
   type Inspection,
   inspect,
   type MessageOutcome,
-  type Read,
+  type ParsedMessage,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
 import { checkOtherMessage } from './unsolicited-messages.js';
@@ -45,7 +45,7 @@ type AppContent = 'approved' | 'changed' | 'none';
 function reviewAppContent(
   call: RequestContext,
   { admitted }: ResponsePlan,
-  { text }: Read,
+  { text }: ParsedMessage,
   result: JsonObject,
 ): AppContent {
   const { target, rule } = admitted;
@@ -184,32 +184,34 @@ export function createResponseCheck(
 
 function checkResult(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   result: JsonObject,
-  waiting: ResultContext,
+  context: ResultContext,
 ): MessageOutcome | Promise<MessageOutcome> {
-  const { responsePlan } = waiting;
+  const { responsePlan } = context;
   const { rule } = responsePlan.admitted;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
   if (rule.response === 'task') return checkTaskResponse(subject, responsePlan, reading);
   if (rule.method === 'tasks/list') return checkTaskList(subject, reading);
   if (rule.response === 'filter')
-    return filterResponse({ ...waiting, call: subject.call, reading, result });
+    return filterResponse({ ...context, call: subject.call, reading, result });
   const app = reviewAppContent(subject.call, responsePlan, reading, result);
   if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
   const output = outputOf(subject.call, responsePlan);
   const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   const inspection = inspect(subject, reading, output, reviewed);
   return inspection instanceof Promise
-    ? inspection.then((late) => markPrivate(subject, responsePlan, reading, own(late, facts)))
-    : markPrivate(subject, responsePlan, reading, own(inspection, facts));
+    ? inspection.then((late) =>
+        markPrivate(subject, responsePlan, reading, outcomeOfInspection(late, facts)),
+      )
+    : markPrivate(subject, responsePlan, reading, outcomeOfInspection(inspection, facts));
 }
 
 /** Marks a result that may be cached as private to its caller, and bounds its lifetime. */
 function markPrivate(
   subject: CheckContext,
   { admitted }: ResponsePlan,
-  reading: Read,
+  reading: ParsedMessage,
   verdict: MessageOutcome,
 ): MessageOutcome {
   const { rule } = admitted;
@@ -250,11 +252,11 @@ function ownOf(
   facts: Facts,
 ): MessageOutcome | Promise<MessageOutcome> {
   return outcome instanceof Promise
-    ? outcome.then((late) => own(late, facts))
-    : own(outcome, facts);
+    ? outcome.then((late) => outcomeOfInspection(late, facts))
+    : outcomeOfInspection(outcome, facts);
 }
 
-function own(outcome: Inspection, facts: Facts): MessageOutcome {
+function outcomeOfInspection(outcome: Inspection, facts: Facts): MessageOutcome {
   switch (outcome.kind) {
     case 'clean':
       return { kind: 'own', text: undefined, headers: NO_HEADERS, ...facts };

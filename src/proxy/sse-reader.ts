@@ -79,22 +79,26 @@ const END_REASONS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protoc
  */
 export async function pumpEvents(
   response: UpstreamResponse,
-  terms: StreamLimits,
+  limits: StreamLimits,
   take: TakeEvent,
-  rest: OnPause = goOn,
+  onPause: OnPause = goOn,
 ): Promise<ReadEnd> {
-  const framer = createSseFramer({ maxEventBytes: terms.maxEventBytes });
+  const framer = createSseFramer({ maxEventBytes: limits.maxEventBytes });
   for (;;) {
     const pulled = response.next();
     const chunk = pulled instanceof Promise ? await pulled : pulled;
     if (typeof chunk !== 'object') return end(response, chunk);
-    const taking = reserveAndTakeChunk(response, framer, chunk, { terms, take, rest });
+    const taking = reserveAndTakeChunk(response, framer, chunk, {
+      terms: limits,
+      take,
+      rest: onPause,
+    });
     const taken = taking instanceof Promise ? await taking : taking;
     // Never waits, because this holds less than before. While a slow client is waited for, no chunk is held.
     void response.hold?.(framer.unfinishedBytes());
-    const pause = rest();
+    const pause = onPause();
     if (pause !== undefined) await pause;
-    if (taken !== undefined) return letGo(response, taken);
+    if (taken !== undefined) return releaseOrAbort(response, taken);
   }
 }
 
@@ -106,8 +110,8 @@ function reserveAndTakeChunk(
   response: UpstreamResponse,
   framer: SseFramer,
   chunk: Uint8Array,
-  taking: Taking,
-): Taken | Promise<Taken> {
+  taking: Consumer,
+): ChunkEnd | Promise<ChunkEnd> {
   const { count, loopScheduler, upstream } = taking.terms;
   const excess = count(chunk.byteLength);
   if (excess !== undefined) return excess;
@@ -125,22 +129,22 @@ function end(response: UpstreamResponse, error: ForwardError | undefined): ReadE
   return error ?? 'ended';
 }
 
-function letGo(response: UpstreamResponse, end: ReadEnd): ReadEnd {
+function releaseOrAbort(response: UpstreamResponse, end: ReadEnd): ReadEnd {
   if (end === 'stopped') response.release();
   else response.abort();
   return end;
 }
 
-type Taken = ReadEnd | undefined;
-type Taking = { readonly terms: StreamLimits; readonly take: TakeEvent; readonly rest: OnPause };
+type ChunkEnd = ReadEnd | undefined;
+type Consumer = { readonly terms: StreamLimits; readonly take: TakeEvent; readonly rest: OnPause };
 
 /** If the handler throws, the socket is closed, since nothing else would read from it again. */
 function takeChunk(
   response: UpstreamResponse,
   framer: SseFramer,
   chunk: Uint8Array,
-  taking: Taking,
-): Taken | Promise<Taken> {
+  taking: Consumer,
+): ChunkEnd | Promise<ChunkEnd> {
   const startedMs = performance.now();
   const events = framer.push(chunk);
   if ('error' in events) return END_REASONS[events.error];
@@ -159,16 +163,16 @@ function takeChunk(
 /** Synchronous up to the first event that has to wait, or to the end of the time slice. */
 function takeAll(
   events: readonly SseEvent[],
-  taking: Taking,
+  taking: Consumer,
   startedMs: number,
-): Taken | Promise<Taken> {
+): ChunkEnd | Promise<ChunkEnd> {
   const { terms, take } = taking;
   const { loopScheduler, upstream } = terms;
   let sinceMs = startedMs;
   let next = 0;
   for (const event of events) {
     next += 1;
-    if (!isCarried(event)) continue;
+    if (!isMessageEvent(event)) continue;
     const outcome = take(event);
     sinceMs = loopScheduler.spend(sinceMs);
     if (outcome instanceof Promise) return takeRemainingEvents(outcome, events, next, taking);
@@ -181,7 +185,7 @@ function takeAll(
 }
 
 /** Flushes what was gathered while waiting for the next time slice. */
-async function inTurn(turn: Promise<void>, { rest }: Taking): Promise<undefined> {
+async function inTurn(turn: Promise<void>, { rest }: Consumer): Promise<undefined> {
   await Promise.all([turn, rest()]);
   return undefined;
 }
@@ -194,14 +198,14 @@ async function takeRemainingEvents(
   late: ReturnType<TakeEvent>,
   events: readonly SseEvent[],
   from: number,
-  taking: Taking,
-): Promise<Taken> {
+  taking: Consumer,
+): Promise<ChunkEnd> {
   const { terms, take } = taking;
   const { loopScheduler, upstream } = terms;
   if ((await late) === 'stop') return 'stopped';
   for (let next = from; next < events.length; next += 1) {
     const event = events[next];
-    if (event === undefined || !isCarried(event)) continue;
+    if (event === undefined || !isMessageEvent(event)) continue;
     const turn = loopScheduler.take(upstream);
     if (turn !== undefined) await inTurn(turn, taking);
     const startedMs = performance.now();
@@ -216,7 +220,7 @@ async function takeRemainingEvents(
  * MCP messages are events called `message`; clients ignore all others (WHATWG HTML §9.2.6). One without data
  * still counts if it has an id (MCP 2025-11-25, resumability).
  */
-function isCarried(event: SseEvent): boolean {
+function isMessageEvent(event: SseEvent): boolean {
   if (event.kind !== 'message') return true;
   return event.event === 'message' && (event.data !== '' || event.id !== undefined);
 }

@@ -117,7 +117,7 @@ export const STREAM_HEADERS = {
 export type StreamEnd = ReadEnd | 'resumable';
 
 /** Ends of a connection after which the response can still be resumed. */
-const BREAKS: ReadonlySet<ReadEnd> = new Set(['ended', 'upstream-unavailable']);
+const RESUMABLE_ENDS: ReadonlySet<ReadEnd> = new Set(['ended', 'upstream-unavailable']);
 
 /** What writing the stream of one response needs. */
 type Writing = {
@@ -152,7 +152,7 @@ export async function writeEvents(
     writes.flush,
   );
   signal.removeEventListener('abort', release);
-  return writing.isResumable && BREAKS.has(end) ? 'resumable' : end;
+  return writing.isResumable && RESUMABLE_ENDS.has(end) ? 'resumable' : end;
 }
 
 function writeEvent(

@@ -8,7 +8,7 @@ import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
-import { grantsFor } from '../policy/server-requests.js';
+import { allowedServerRequestsFor } from '../policy/server-requests.js';
 import { admitPost } from '../protocol/admission.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { AdmittedArray } from '../protocol/batch.js';
@@ -16,14 +16,14 @@ import { decodeParamHeaders } from '../protocol/headers.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/negotiation.js';
-import { type Grants, NO_GRANTS } from '../protocol/server-requests.js';
+import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
 import { adaptToAcceptHeader } from './accept.js';
-import { openRetry, paramsOf } from './features/input-required.js';
+import { paramsOf, prepareInputRetry } from './features/input-required.js';
 import { narrowSubscription } from './features/subscriptions/filter.js';
 import { checkTaskUse, noteTaskParam, restoreTaskIds } from './features/tasks/request.js';
 import { findLegacyStream, isBridged, sealRequestId } from './legacy-sse/request.js';
-import type { LoginError, Snapshot } from './ports.js';
+import type { AuthnError, Snapshot } from './ports.js';
 import {
   claimReply,
   isRead,
@@ -73,7 +73,7 @@ export function authenticate(
   });
 }
 
-function noteCaller(call: RequestContext, principal: Principal | LoginError): Principal | Refusal {
+function noteCaller(call: RequestContext, principal: Principal | AuthnError): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   call.record.principal = principal;
@@ -81,7 +81,7 @@ function noteCaller(call: RequestContext, principal: Principal | LoginError): Pr
 }
 
 /** What the challenge of a failed authentication has to say about the proof of possession. */
-export function proofOf({ proof }: LoginError): Pick<Deny, 'proof'> {
+export function proofOf({ proof }: AuthnError): Pick<Deny, 'proof'> {
   return proof === undefined ? {} : { proof };
 }
 
@@ -139,8 +139,8 @@ function admitRead(
 function grantsForCaller(
   { policies, upstream, legacySse }: Snapshot,
   principal: Principal,
-): Grants {
-  const grants = grantsFor(policies, principal, upstream);
+): ServerRequestGrants {
+  const grants = allowedServerRequestsFor(policies, principal, upstream);
   return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
 
@@ -204,15 +204,15 @@ export function openSealedValues(
   admitted: AdmittedMessage,
   allow: Allow,
 ): AdmittedMessage | Refusal {
-  const addressed = restoreTaskIds(call, principal, admitted);
-  if (isBridged(call, admitted)) return findLegacyStream(call, addressed) ?? addressed;
-  if (admitted.era === '2024') return sealRequestId(call, principal, addressed, allow);
+  const withTaskIds = restoreTaskIds(call, principal, admitted);
+  if (isBridged(call, admitted)) return findLegacyStream(call, withTaskIds) ?? withTaskIds;
+  if (admitted.era === '2024') return sealRequestId(call, principal, withTaskIds, allow);
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasStreamQuota(call.incoming.upstream, principal))
     return refuseWith('overloaded');
   const restored = isStream
-    ? narrowSubscription(call, principal, addressed)
-    : openRetry(call, principal, addressed);
+    ? narrowSubscription(call, principal, withTaskIds)
+    : prepareInputRetry(call, principal, withTaskIds);
   if (restored.kind === 'admitted') call.admitted = restored;
   return restored;
 }
@@ -232,21 +232,21 @@ type DecidedRequest = {
 export function inspectArguments(
   call: RequestContext,
   admitted: AdmittedMessage,
-  standing: DecidedRequest,
+  decided: DecidedRequest,
 ): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
   const startedMs = performance.now();
-  const { restored } = standing;
+  const { restored } = decided;
   const input = guardInput(call, contentOf(restored), restored.text);
   const outcome = call.ports.inspection.request(input, call.incoming.upstream);
   if (outcome instanceof Promise)
     return outcome.then(
       (late) =>
         finishArgumentInspection(call, restored, late, startedMs) ??
-        revalidate(call, admitted, standing),
+        decideAgain(call, admitted, decided),
     );
   const refusal = finishArgumentInspection(call, restored, outcome, startedMs);
   if (refusal !== undefined) return refusal;
-  return call.hasWaited === true ? revalidate(call, admitted, standing) : standing;
+  return call.hasWaited === true ? decideAgain(call, admitted, decided) : decided;
 }
 
 function finishArgumentInspection(
@@ -265,17 +265,17 @@ function finishArgumentInspection(
  * and long arguments wait, and revocations must not. The obligations of the new decision replace the old ones,
  * also in the record.
  */
-async function revalidate(
+async function decideAgain(
   call: RequestContext,
   admitted: AdmittedMessage,
   standing: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
   const { incoming, outgoing, ports } = call;
-  const hasEnded = standing.principal.token.expiresAt <= Date.now();
+  const isTokenExpired = standing.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
-  if (!hasEnded && isSessionOver(call, admitted, standing.principal))
+  if (!isTokenExpired && isSessionOver(call, admitted, standing.principal))
     return refuseWith('unknown-session');
-  if (ports.countVersions() === call.since && !hasEnded) return standing;
+  if (ports.countVersions() === call.since && !isTokenExpired) return standing;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   if (isSessionOver(call, admitted, principal)) return refuseWith('unknown-session');
@@ -361,7 +361,7 @@ function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Re
 }
 
 /** Writes the decision to the audit log. A request that cannot be recorded is refused. */
-export async function putOnRecord(call: RequestContext): Promise<Refusal | undefined> {
+export async function recordDecision(call: RequestContext): Promise<Refusal | undefined> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return undefined;
   call.record.decision.action = 'refused';

@@ -34,14 +34,14 @@ export async function keepStreamOpen(
   call: RequestContext,
   principal: Principal,
   { session, announce }: StreamRegistration,
-  run: (leave: AbortSignal, end: () => void) => Promise<void>,
+  run: (ended: AbortSignal, end: () => void) => Promise<void>,
 ): Promise<void> {
   const { incoming, outgoing, ports, snapshot } = call;
   const leave = new AbortController();
-  let cutting: NodeJS.Timeout | undefined;
+  let cutTimer: NodeJS.Timeout | undefined;
   const end = (): void => {
     leave.abort();
-    cutting ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
+    cutTimer ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
   };
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
   const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
@@ -50,19 +50,19 @@ export async function keepStreamOpen(
   const unregister = ports.registerStream(stream);
   onAbort(incoming.signal, end);
   try {
-    if (ports.countVersions() !== call.since && (await isSessionEnded(call, session))) end();
+    if (ports.countVersions() !== call.since && (await hasAccessEnded(call, session))) end();
     await run(leave.signal, end);
   } finally {
     unregister();
     alive.stop();
     clearTimeout(expiry);
-    clearTimeout(cutting);
+    clearTimeout(cutTimer);
     outgoing.end();
   }
 }
 
 /** Whether the caller, session or upstream was removed while the stream was being opened and not yet registered. */
-async function isSessionEnded(
+async function hasAccessEnded(
   { incoming, outgoing, ports }: RequestContext,
   session: string | undefined,
 ): Promise<boolean> {
@@ -139,7 +139,7 @@ export function watchResponse(
     cutting = setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
   }
 
-  const leave = registerOpenResponse(call, () => end('cancelled'));
+  const unregister = registerOpenResponse(call, () => end('cancelled'));
   const expiresAt = authorized.principal.token.expiresAt;
   let expiry: NodeJS.Timeout | undefined;
   let late: NodeJS.Timeout | undefined;
@@ -163,15 +163,15 @@ export function watchResponse(
       },
     );
   }
-  const forget = ports.onVersion(revalidateAgain);
+  const unsubscribe = ports.onVersion(revalidateAgain);
   // While the upstream was slow to respond, access may have been revoked, or the session may have ended.
   if (ports.countVersions() !== call.since) revalidateAgain();
   if (isSessionClosed(call, authorized, authorized.principal)) end(refuseWith('unknown-session'));
   return {
     gone: () => gone,
     close() {
-      leave();
-      forget();
+      unregister();
+      unsubscribe();
       clearTimeout(start);
       clearTimeout(expiry);
       clearTimeout(late);

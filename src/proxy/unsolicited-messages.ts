@@ -24,7 +24,7 @@ import {
   type Inspection,
   inspect,
   type MessageOutcome,
-  type Read,
+  type ParsedMessage,
 } from './response-context.js';
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
@@ -74,7 +74,7 @@ export function createUnsolicitedCheck(
 /** Checks one message that is not the response itself. */
 export function checkOtherMessage(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   message: Exclude<UpstreamMessage, OwnMessage>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call } = subject;
@@ -94,7 +94,7 @@ export function checkOtherMessage(
 
 function checkNotification(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   message: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call } = subject;
@@ -148,7 +148,7 @@ function concernsClient(
 /** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
 async function checkCancellation(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   params: JsonObject | undefined,
 ): Promise<MessageOutcome> {
   const { call, session } = subject;

@@ -51,8 +51,8 @@ export function createListedResources({
   let count = 0;
 
   function forget(key: string): void {
-    const shown = known.get(key);
-    if (shown !== undefined) count -= sizeOf(shown);
+    const entry = known.get(key);
+    if (entry !== undefined) count -= sizeOf(entry);
     known.delete(key);
   }
 

@@ -3,8 +3,15 @@
 // and bound to the upstream and to issuer, subject and client of the caller, never to the bytes of a token. Any replica
 // with the gateway key opens it; nothing is stored (docs/contract.md §10).
 
-import type { SessionTarget } from '../protocol/admitted-request.js';
-import type { EventFacts, RequestFacts, SentRequestFacts, ServerRequestFacts, SessionFacts, TaskFacts } from '../protocol/admitted-request.js';
+import type {
+  EventFacts,
+  RequestFacts,
+  SentRequestFacts,
+  ServerRequestFacts,
+  SessionFacts,
+  SessionTarget,
+  TaskFacts,
+} from '../protocol/admitted-request.js';
 import type { Json, Target } from '../protocol/jsonrpc.js';
 import { SERVER_REQUEST_METHODS, SERVER_REQUEST_NAMES } from '../protocol/server-requests.js';
 import { TASK_CAPABILITIES } from '../protocol/tasks.js';

@@ -379,7 +379,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     await revocations.follow(update.version);
   }
 
-  const uses: ReplayStore = {
+  const replayStore: ReplayStore = {
     useOnce(keyHash, expiresAtMs) {
       if (poller.lastError() !== undefined) return 'unavailable';
       return link.useOnce(keyHash, expiresAtMs - now()).catch((error: unknown) => {
@@ -397,9 +397,9 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       onError: noteError,
       hash: (key) => ring.hmac('limit', key),
     }),
-    replays: uses,
+    replays: replayStore,
     // The two cannot collide, because their hashes are made under different purposes.
-    answeredRequests: uses,
+    answeredRequests: replayStore,
     ended,
     replicaBus,
     revocations: {

@@ -49,7 +49,7 @@ export function quoteVerified(text: string): string {
 }
 
 /** A JSON string of an id or digest made here from letters, digits, `-`, `_`, `+`, `/`, `:` and `=`. */
-export function quoteOwn(text: string): string {
+export function quoteUnescaped(text: string): string {
   return `"${text}"`;
 }
 
@@ -155,7 +155,7 @@ const EMOJI_SELECTOR = '\ufe0f';
  * A YAML double-quoted scalar, which for most text is a JSON string. Characters that cannot be seen are written
  * as `\uXXXX` or, beyond the basic plane, `\UXXXXXXXX` (YAML 1.2.2 §5.7).
  */
-export function quoteVisibly(text: string): string {
+export function quoteYaml(text: string): string {
   return JSON.stringify(text).replace(ESCAPED, (character) => {
     const code = character.codePointAt(0) ?? 0;
     return code > 0xffff

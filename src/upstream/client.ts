@@ -92,7 +92,7 @@ export function upstreamIdOf({ target }: Pick<SessionFacts, 'target'>): string |
 }
 
 /** A request of the gateway's own: of a listing or handshake, or the response to a server request. */
-export type OwnRequest = {
+export type GatewayRequest = {
   readonly by: OnBehalf;
   readonly method: 'POST' | 'DELETE';
   /** Path and query; default: those of the configured URL. */
@@ -142,7 +142,7 @@ export type UpstreamClient = {
   /** Ends a session. */
   endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
   /** Sends a request of the gateway's own; it carries no text of a principal. */
-  request(own: OwnRequest): Promise<ForwardOutcome>;
+  request(own: GatewayRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
 };
 
@@ -170,7 +170,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   };
   const calls = new Pool(url.origin, { ...shared, connections: limits.concurrency });
   const streams = new Pool(url.origin, { ...shared, connections: null });
-  const own = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
+  const gatewayPool = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
 
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
   function dispatch(
@@ -178,10 +178,10 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     sent: OutboundRequest,
     signal?: DisconnectSignal,
   ): Promise<ForwardOutcome> {
-    const shown = presenter.present(sent.by);
-    return shown instanceof Promise
-      ? shown.then((late) => send(pool, sent, late, signal))
-      : send(pool, sent, shown, signal);
+    const credentials = presenter.present(sent.by);
+    return credentials instanceof Promise
+      ? credentials.then((late) => send(pool, sent, late, signal))
+      : send(pool, sent, credentials, signal);
   }
 
   function send(
@@ -247,10 +247,14 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const headers: HeaderList = [];
       for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      return dispatch(own, { by, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
+      return dispatch(
+        gatewayPool,
+        { by, method, target, headers, body },
+        AbortSignal.timeout(timeoutMs),
+      );
     },
     async close() {
-      await Promise.all([calls.destroy(), streams.destroy(), own.destroy()]);
+      await Promise.all([calls.destroy(), streams.destroy(), gatewayPool.destroy()]);
     },
   };
 }

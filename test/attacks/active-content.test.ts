@@ -5,7 +5,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { inspectMessage } from '../../src/inspection/responses.js';
-import { findRemains } from '../../src/inspection/second-pass.js';
+import { findRemaining } from '../../src/inspection/second-pass.js';
 import { writeShape } from '../support/active-shapes.js';
 import { GLUES, tryDocuments } from '../support/active-trial.js';
 import { effectsOfText } from '../support/markdown-renderers.js';
@@ -116,7 +116,7 @@ function passed(texts: readonly string[]): readonly string[] {
 function remainsOf(texts: readonly string[]): readonly string[] {
   const approved = new Set<string>();
   const { text } = textResult(...texts);
-  return findRemains({ text, rules: profile.result, approved, tail: '', maxDepth: 64 });
+  return findRemaining({ text, rules: profile.result, approved, tail: '', maxDepth: 64 });
 }
 
 describe('active content', () => {

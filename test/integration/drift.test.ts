@@ -1,9 +1,8 @@
 // A definition that drifts under a running gateway: seen though nobody lists, told to those who listen,
 // hidden and refused, and gone for the whole upstream where the configuration says so.
 
-import type { Json } from '../../src/protocol/jsonrpc.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   expectRefusedLines,

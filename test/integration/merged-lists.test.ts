@@ -1,11 +1,10 @@
 // Lists of an endpoint: pages over members, names that look alike, definitions that drift, members that come and
 // go with the configuration, and what is told to those who listen.
 
-import type { Json } from '../../src/protocol/jsonrpc.js';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { expectRefusedLines } from '../support/attack-rig.js';
 import { type EventReader, openEvents } from '../support/event-reader.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';

@@ -1,10 +1,9 @@
 // The errors of an upstream of the stateless era as a client gets them: each with the status and the code
 // that the era has for it, so that a client of two eras never takes them for those of another.
 
-import type { Json } from '../../src/protocol/jsonrpc.js';
 import { Client, type StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, redirectTo } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';

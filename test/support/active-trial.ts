@@ -6,7 +6,7 @@ import { findCode } from '../../src/inspection/detectors/markdown-code.js';
 import { sanitizeText } from '../../src/inspection/detectors/text-sanitizer.js';
 import { isSurelyClean } from '../../src/inspection/prefilter/prefilter.js';
 import { inspectMessage } from '../../src/inspection/responses.js';
-import { findRemains } from '../../src/inspection/second-pass.js';
+import { findRemaining } from '../../src/inspection/second-pass.js';
 import type { Json } from '../../src/protocol/jsonrpc.js';
 
 import { textResult, withRules } from '../unit/inspection/samples.js';
@@ -89,7 +89,7 @@ function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed
   }
   if (outcome.kind === 'clean') return outcome.kind;
   // The second check by itself, on what the first pass did not touch.
-  const remains = findRemains({
+  const remains = findRemaining({
     text: message.text,
     rules: profile.result,
     approved: new Set(),

@@ -1,9 +1,9 @@
 // The store against a real redis-server: the same promises as in memory, with the rights of the
 // documentation and no more, through a pause, an end and a loss.
 
-import type { Json } from '../../src/protocol/jsonrpc.js';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Json } from '../../src/protocol/jsonrpc.js';
 
 import { createKeyRing } from '../../src/state/keys.js';
 import type { GatewayState } from '../../src/state/memory.js';

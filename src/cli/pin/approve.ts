@@ -13,9 +13,9 @@ import {
   observeTarget,
   type PinOptions,
   type PinPorts,
-  readFolder,
   readLockFile,
-  trySettings,
+  readOutline,
+  readSettingsQuietly,
   writeLockFile,
 } from './lock-files.js';
 
@@ -52,7 +52,7 @@ export async function runPinApprove(
   }
   const locked = readNamed(options, io, ports);
   if (locked === undefined) return EXIT_UNCHECKED;
-  const gateway = trySettings(options.config, io, ports);
+  const gateway = readSettingsQuietly(options.config, io, ports);
   const settings = gateway?.upstreams.get(options.upstream);
   const observed = gateway && settings && (await observeTarget({ settings, gateway }, io, ports));
   if (observed === undefined) io.stderr('note: the lock file alone was asked\n');
@@ -80,7 +80,7 @@ function nameOfPin({ kind = 'tool', name }: PinNameOptions): PinName {
 }
 
 function readNamed(options: PinNameOptions, io: CliIo, ports: PinPorts): LockFile | undefined {
-  const folder = readFolder(options.config, io, ports);
+  const folder = readOutline(options.config, io, ports);
   if (folder === undefined || !checkUpstream(options.upstream, folder.upstreams, io)) {
     return undefined;
   }

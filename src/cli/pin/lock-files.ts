@@ -52,7 +52,11 @@ function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | un
 }
 
 /** As `readSettings`, but silent: commands that need not query the upstream work without its secrets. */
-export function trySettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
+export function readSettingsQuietly(
+  config: string,
+  io: CliIo,
+  ports: PinPorts,
+): Settings | undefined {
   const file = resolve(io.cwd, config);
   return loadGateway(file, { readFile: ports.files.readFile, env: io.env }).settings;
 }
@@ -60,7 +64,7 @@ export function trySettings(config: string, io: CliIo, ports: PinPorts): Setting
 type PinFolder = { readonly folder: string; readonly upstreams: readonly string[] };
 
 /** The folder of lock files and the names of upstreams, read without any secret. */
-export function readFolder(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
+export function readOutline(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
   const file = resolve(io.cwd, config);
   const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
   const { outline, diagnostics } = loadGateway(file, sources);

@@ -2,7 +2,7 @@
 // long and not surely clean, or where its upstream has used up its time budget on the loop. Without a worker thread the
 // loop inspects everything; where a thread died during a job, its text is withheld.
 
-import type { OwnCredentials } from '../../inspection/detectors/upstream-credentials.js';
+import type { SentCredentials } from '../../inspection/detectors/upstream-credentials.js';
 import {
   type InspectionJob,
   type InspectionPort,
@@ -119,7 +119,7 @@ export function startInspection(
 }
 
 /** The credentials of the gateway that an upstream received and may echo. */
-export type OwnCredentialsOf = (upstream: string) => OwnCredentials | undefined;
+export type OwnCredentialsOf = (upstream: string) => SentCredentials | undefined;
 
 const NOTHING_OWN: OwnCredentialsOf = () => undefined;
 
@@ -143,9 +143,9 @@ export function createInspection(
   let threadUnavailableAtMs = Number.NEGATIVE_INFINITY;
 
   async function run(job: InspectionJob, upstream: string): Promise<JobOutcome> {
-    const end = await worker.run(job, upstream);
-    if (end.kind === 'unavailable') threadUnavailableAtMs = performance.now();
-    return end;
+    const outcome = await worker.run(job, upstream);
+    if (outcome.kind === 'unavailable') threadUnavailableAtMs = performance.now();
+    return outcome;
   }
 
   async function message(
@@ -255,7 +255,7 @@ export function createInspection(
 }
 
 /** Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses it. */
-function withOwnCredentials(input: InspectionInput, own: OwnCredentials): InspectionInput {
+function withOwnCredentials(input: InspectionInput, own: SentCredentials): InspectionInput {
   if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
   const { text, profile, output, carry, caps, approved, requestMethod } = input;
   return {

@@ -92,7 +92,7 @@ export type WorkerOptions = {
   readonly maxJobs?: number;
   readonly maxChars?: number;
   /** Called once when no thread can be started, and once when one runs again. Must not throw. */
-  readonly onThread?: (isThere: boolean) => void;
+  readonly onThread?: (isAvailable: boolean) => void;
 };
 
 const ENTRY = new URL('./thread.js', import.meta.url);
@@ -210,10 +210,10 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       isClosed = true;
       for (let left = queue.next(); left !== undefined; left = queue.next())
         left.settle({ kind: 'died' });
-      const standing = thread;
-      if (standing === undefined) return;
-      handleThreadEnd(standing);
-      await standing.worker.terminate();
+      const current = thread;
+      if (current === undefined) return;
+      handleThreadEnd(current);
+      await current.worker.terminate();
     },
   };
 }

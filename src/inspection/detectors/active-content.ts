@@ -28,7 +28,7 @@ export type Replacement = {
 export type CodeStretch = { readonly start: number; readonly end: number };
 
 /** `markdown`: code is kept. `value`: a string of structured content, whose rendering is unknown. */
-export type Reading = 'markdown' | 'value';
+export type TextFormat = 'markdown' | 'value';
 
 const MAY_BE_ACTIVE =
   /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)(?:[^\s/@&]{2049}|[^\s/@&]{0,2048}[@&])/i;
@@ -42,7 +42,7 @@ type Opener = { readonly at: number; readonly image: number | undefined };
 
 type Scan = {
   readonly text: string;
-  readonly reading: Reading;
+  readonly reading: TextFormat;
   readonly found: Replacement[];
   readonly openers: Opener[];
   readonly tags: TagReading;
@@ -80,7 +80,7 @@ const MAX_TARGET_NESTING = 8;
 /** Finds all active content of a text, in order and without overlaps. Linear. */
 export function findActiveContent(
   text: string,
-  reading: Reading,
+  reading: TextFormat,
   code: readonly CodeStretch[],
 ): Replacement[] {
   if (!MAY_BE_ACTIVE.test(text)) return [];
@@ -122,7 +122,7 @@ export type FindCode = (text: string) => readonly CodeStretch[];
 /** Replaces all active content. Returns the text and the replacements made. */
 export function neutralize(
   text: string,
-  reading: Reading,
+  reading: TextFormat,
   findKept: FindCode,
 ): { readonly text: string; readonly found: readonly Replacement[] } {
   const all: Replacement[] = [];

@@ -5,14 +5,14 @@
 import { foldCodePoint, isInvisible } from './unicode.js';
 
 /** `starts[i]` and `ends[i]` are the original span of code unit `i`. No map where the view equals the text. */
-export type View = {
+export type NormalizedText = {
   readonly text: string;
   readonly map: { readonly starts: Int32Array; readonly ends: Int32Array } | undefined;
 };
 
 /** The original span of a view's code units from `start` to `end`. Requires `start < end`. */
 export function originalSpan(
-  view: View,
+  view: NormalizedText,
   start: number,
   end: number,
 ): { readonly start: number; readonly end: number } {
@@ -23,7 +23,7 @@ export function originalSpan(
 const BEYOND_PRINTABLE = /[^\t\n\r\x20-\x7e]/;
 
 /** Drops invisible characters and folds compatibility forms of ASCII to ASCII. Linear. */
-export function foldView(text: string): View {
+export function foldView(text: string): NormalizedText {
   if (!BEYOND_PRINTABLE.test(text)) return { text, map: undefined };
   const out = createOutput();
   let isChanged = false;
@@ -109,7 +109,7 @@ const ESCAPE =
  * Decodes percent triplets, `\u` and `\x` escapes and character references once; percent triplets only to ASCII.
  * Returns the same view where nothing is decoded. Linear.
  */
-export function decodeView(view: View): View {
+export function decodeView(view: NormalizedText): NormalizedText {
   const { text } = view;
   ESCAPE.lastIndex = 0;
   let match = ESCAPE.exec(text);
@@ -152,7 +152,7 @@ function fromCode(code: number, max: number): string | undefined {
 type Output = {
   put(text: string, start: number, end: number): void;
   copy(text: string, from: number, to: number): void;
-  view(outer: View['map']): View;
+  view(outer: NormalizedText['map']): NormalizedText;
 };
 
 function createOutput(): Output {

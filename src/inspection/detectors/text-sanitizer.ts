@@ -4,19 +4,24 @@
 import type { InspectionProfile, PiiKind } from '../../config/settings.js';
 import { formatsIn } from '../prefilter/anchors.js';
 import { isSurelyClean } from '../prefilter/prefilter.js';
-import { type CodeStretch, findActiveContent, neutralize, type Reading } from './active-content.js';
+import {
+  type CodeStretch,
+  findActiveContent,
+  neutralize,
+  type TextFormat,
+} from './active-content.js';
 import { findEncodedRuns } from './encoded-runs.js';
 import { findCode } from './markdown-code.js';
-import { decodeView, foldView, originalSpan, type View } from './normalized-text.js';
+import { decodeView, foldView, type NormalizedText, originalSpan } from './normalized-text.js';
 import { findPersonal, findSsns, isCardNumber, isSsnName } from './pii.js';
 import { findInjectionCues } from './prompt-injection.js';
 import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
 import { stripInvisible, stripTerminalSequences } from './unicode.js';
 import {
-  findOwn,
+  findSentCredentials,
   isExposedIn,
   OWN_CREDENTIAL,
-  type OwnCredentials,
+  type SentCredentials,
 } from './upstream-credentials.js';
 
 const MIN_DIGITS = 8;
@@ -30,7 +35,7 @@ export function numberKind(
   name: string | undefined,
   wanted: Wanted,
 ): string | undefined {
-  if (findOwn(literal, wanted.own).length > 0) return OWN_CREDENTIAL;
+  if (findSentCredentials(literal, wanted.own).length > 0) return OWN_CREDENTIAL;
   const digits = digitsOf(literal);
   if (digits === undefined || digits.length < MIN_DIGITS) return undefined;
   if (wanted.pii.includes('card') && isCardNumber(digits)) return 'card';
@@ -53,7 +58,7 @@ export type Wanted = {
   readonly secrets: boolean;
   readonly pii: readonly PiiKind[];
   /** The gateway's own credentials, which are looked for in addition to everything else. */
-  readonly own?: OwnCredentials | undefined;
+  readonly own?: SentCredentials | undefined;
 };
 
 /**
@@ -76,8 +81,8 @@ export function findSensitive(text: string, wanted: Wanted, name?: string): read
 }
 
 /** The folded text, and its escapes decoded once and twice. Views that add nothing are left out. */
-function viewsOf(text: string): readonly View[] {
-  const views: View[] = [foldView(text)];
+function viewsOf(text: string): readonly NormalizedText[] {
+  const views: NormalizedText[] = [foldView(text)];
   for (let depth = 0; depth < DECODING_DEPTH; depth++) {
     const last = views.at(-1);
     if (last === undefined) break;
@@ -90,7 +95,7 @@ function viewsOf(text: string): readonly View[] {
 
 function findPlain(text: string, wanted: Wanted, name: string | undefined): readonly Hit[] {
   const secrets = wanted.secrets ? findSecrets(text, name, formatsIn(text)) : [];
-  if (wanted.own !== undefined) secrets.push(...findOwn(text, wanted.own));
+  if (wanted.own !== undefined) secrets.push(...findSentCredentials(text, wanted.own));
   if (wanted.pii.length === 0) return secrets;
   return secrets.concat(findPersonal(text, wanted.pii, name));
 }
@@ -136,7 +141,7 @@ export type Note = {
 
 /** The profile's rules for results, and the gateway's own credentials, which every profile removes. */
 export type ResultRules = InspectionProfile['result'] & {
-  readonly own?: OwnCredentials | undefined;
+  readonly own?: SentCredentials | undefined;
 };
 
 const PERSONAL_KINDS: ReadonlySet<string> = new Set(['card', 'iban', 'ssn']);
@@ -156,7 +161,7 @@ export function placeholder(kind: string): string {
 }
 
 /** The member name before a string, and how the string may be rendered. */
-type LeafContext = { readonly name: string | undefined; readonly reading: Reading };
+type LeafContext = { readonly name: string | undefined; readonly reading: TextFormat };
 
 /** The type of `sanitizeText`, for tests that replace it (responses.ts). */
 export type SanitizeText = (text: string, rules: ResultRules, context: LeafContext) => Sanitized;
@@ -264,7 +269,7 @@ export function detectorOf(kind: string): string {
 function applyActiveContentRule(
   text: string,
   rules: ResultRules,
-  reading: Reading,
+  reading: TextFormat,
   notes: Note[],
 ): string {
   const { activeContent } = rules;
@@ -283,6 +288,6 @@ function applyActiveContentRule(
 }
 
 /** Only Markdown has code; how a client renders a string of structured content is unknown. */
-function codeFinderFor(reading: Reading): (text: string) => readonly CodeStretch[] {
+function codeFinderFor(reading: TextFormat): (text: string) => readonly CodeStretch[] {
   return reading === 'markdown' ? findCode : () => [];
 }

@@ -14,7 +14,7 @@ export const OWN_CREDENTIAL = 'upstream-credential';
 export const MIN_OWN_CHARS = 12;
 
 /** What to look for in the messages of one upstream, as plain values that threads can share. */
-export type OwnCredentials = {
+export type SentCredentials = {
   readonly tables: readonly Int32Array<SharedArrayBuffer>[];
   /** Spellings that the prefilter might pass as ordinary text. They are searched for separately. */
   readonly exposed: readonly string[];
@@ -30,7 +30,7 @@ export type OwnCredentialStore = {
   /** Must be called before the credential is first sent. Values that are too short are ignored. */
   note(value: string, kind: OwnKind): void;
   /** What to look for now; undefined where there is nothing. */
-  current(): OwnCredentials | undefined;
+  current(): SentCredentials | undefined;
 };
 
 /** Tokens live for an hour at most (upstream/issued-token.ts) and are searched for at least one hour longer. */
@@ -57,7 +57,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
   let sinceMs = now();
   const known = new Set<string>();
   const exposed = new Set<string>();
-  let credentials: OwnCredentials | undefined;
+  let credentials: SentCredentials | undefined;
 
   function rebuild(): void {
     const isFull = fresh.count * 2 >= MAX_SLOTS;
@@ -160,7 +160,7 @@ function exposedForms(form: string): readonly string[] {
 }
 
 /** Whether a text that the prefilter calls clean holds a credential after all. */
-export function isExposedIn(text: string, own: OwnCredentials | undefined): boolean {
+export function isExposedIn(text: string, own: SentCredentials | undefined): boolean {
   return own?.exposed.some((form) => text.includes(form)) === true;
 }
 
@@ -257,7 +257,10 @@ function grow(table: Table): void {
 }
 
 /** Finds the credentials in a text. Linear in the text, however many there are. */
-export function findOwn(text: string, own: OwnCredentials | undefined): readonly Hit[] {
+export function findSentCredentials(
+  text: string,
+  own: SentCredentials | undefined,
+): readonly Hit[] {
   if (own === undefined || text.length < MIN_OWN_CHARS) return NO_HITS;
   const search: Search = { text, sums: sumsOf(text), hits: [], readTo: 0 };
   for (const cells of own.tables) lookUp(search, cells);

@@ -63,7 +63,7 @@ export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malfor
   const asks =
     asksForSecret(message) ||
     asksInSchema(schema, undefined, message) ||
-    asksInLetters(schema['properties']) ||
+    asksAcrossShortFields(schema['properties']) ||
     Object.entries(params).some(([name, value]) => !NO_FORM.has(name) && asksInTexts(value));
   return asks ? 'elicitation-sensitive' : undefined;
 }
@@ -163,7 +163,7 @@ function asksTogether(schema: JsonObject, message: string): boolean {
 }
 
 /** Checks for a word with one field for each of its letters. */
-function asksInLetters(fields: JsonObject): boolean {
+function asksAcrossShortFields(fields: JsonObject): boolean {
   const titles = Object.values(fields).map((schema) => (isObject(schema) ? schema['title'] : ''));
   return [Object.keys(fields), titles].some((texts) => {
     const letters = texts.filter((text) => typeof text === 'string' && text.trim().length === 1);

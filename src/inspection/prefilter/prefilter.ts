@@ -129,15 +129,15 @@ function isSeparator(code: number): boolean {
 /** Bits of a character: it may be part of a token, it is a digit, it is suspicious. */
 const TOKEN = 1;
 const DIGIT = 2;
-const SIGN = 4;
-const traits = new Uint8Array(BEYOND + 1).fill(SIGN);
+const SUSPICIOUS = 4;
+const traits = new Uint8Array(BEYOND + 1).fill(SUSPICIOUS);
 
 for (let code = 0; code <= MAX_ASCII; code++) {
   const unit = String.fromCharCode(code);
   let trait = 0;
   if (/[A-Za-z0-9+/_-]/.test(unit)) trait |= TOKEN;
   if (/[0-9]/.test(unit)) trait |= DIGIT;
-  if (/[<\\%&\]!|\n?#]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SIGN;
+  if (/[<\\%&\]!|\n?#]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SUSPICIOUS;
   traits[code] = trait;
 }
 
@@ -148,11 +148,11 @@ const ANCHOR = 2;
 // One look-up per character, by the classes of the two before it and the character itself: TOKEN, and ANCHOR
 // where an anchor may begin two characters back or the character itself needs a check.
 const MARKS = new Uint8Array(PAIRS << 7);
-for (let two = 0; two < PAIRS; two++) {
+for (let pairKey = 0; pairKey < PAIRS; pairKey++) {
   for (let unit = 0; unit <= BEYOND; unit++) {
-    const trait = traits[unit] ?? SIGN;
-    const needsAnchorCheck = trait > TOKEN || ANCHOR_STARTS[nextAnchorKey(two, unit)] === 1;
-    MARKS[(two << 7) | unit] = (trait & TOKEN) | (needsAnchorCheck ? ANCHOR : 0);
+    const trait = traits[unit] ?? SUSPICIOUS;
+    const needsAnchorCheck = trait > TOKEN || ANCHOR_STARTS[nextAnchorKey(pairKey, unit)] === 1;
+    MARKS[(pairKey << 7) | unit] = (trait & TOKEN) | (needsAnchorCheck ? ANCHOR : 0);
   }
 }
 
@@ -238,7 +238,7 @@ function isSuspiciousPosition(text: string, at: number, unit: number, isJson: bo
     key = nextAnchorKey(key, text.charCodeAt(before));
   }
   if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key, isJson)) return true;
-  const trait = traits[unit] ?? SIGN;
+  const trait = traits[unit] ?? SUSPICIOUS;
   return trait > TOKEN && isSuspiciousUnit(text, at, isJson);
 }
 

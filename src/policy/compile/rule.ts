@@ -1,7 +1,7 @@
 // Compiles one rule and reports what is wrong with it on its own: empty lists, unknown names, patterns,
 // schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
 
-import type { Grants } from '../../protocol/server-requests.js';
+import type { ServerRequestGrants } from '../../protocol/server-requests.js';
 import { suggestName } from '../../text/edit-distance.js';
 import { compileExpression, type Expression } from '../cel.js';
 import { collectReads } from '../conditions.js';
@@ -168,7 +168,7 @@ function compileTargets(what: WhatDocument, report: ReportDiagnostic): Rule['tar
   };
 }
 
-function compileGrants({ sampling, elicitation = [], roots }: WhatDocument): Grants {
+function compileGrants({ sampling, elicitation = [], roots }: WhatDocument): ServerRequestGrants {
   return {
     sampling: sampling === true,
     elicitation: { form: elicitation.includes('form'), url: elicitation.includes('url') },
@@ -232,8 +232,8 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   if (when?.reads.readsUri === true && targets.resource.length === 0) {
     report(['when'], 'error', 'uri is for resources, and the rule names none');
   }
-  const asks = grantsAny(rule.grants);
-  if (targets.resource.length + targets.template.length === 0 && !asks) return;
+  const namesServerRequests = grantsAny(rule.grants);
+  if (targets.resource.length + targets.template.length === 0 && !namesServerRequests) return;
   const takesArguments = targets.tool.length + targets.prompt.length > 0;
   const severity = takesArguments ? 'warning' : 'error';
   const message = 'resources, templates and questions of servers have no arguments';
@@ -244,7 +244,7 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
     report(['when'], severity, message);
 }
 
-function grantsAny({ sampling, elicitation, roots }: Grants): boolean {
+function grantsAny({ sampling, elicitation, roots }: ServerRequestGrants): boolean {
   return sampling || elicitation.form || elicitation.url || roots;
 }
 

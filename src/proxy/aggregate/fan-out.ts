@@ -27,14 +27,14 @@ const encoder = new TextEncoder();
  * backend's own pipeline and are parsed only to be joined with those of others. Back-pressure is that of `take`.
  */
 export function createEventWriter(
-  take: (event: SseEvent) => void | Promise<void>,
+  onEvent: (event: SseEvent) => void | Promise<void>,
 ): Outgoing['write'] {
   const framer = createSseFramer({ maxEventBytes: MAX_EVENT_BYTES });
   return (bytes) => {
     const events = framer.push(typeof bytes === 'string' ? encoder.encode(bytes) : bytes);
     // Invalid framing cannot come from our own writers.
     if ('error' in events) throw new Error('an event stream of our own cannot be read');
-    const waits = events.map(take).filter((wait) => wait instanceof Promise);
+    const waits = events.map(onEvent).filter((wait) => wait instanceof Promise);
     return waits.length === 0 ? undefined : Promise.all(waits).then(() => undefined);
   };
 }
@@ -105,11 +105,11 @@ function isResponseTo(id: RequestId | undefined, text: string): boolean {
 }
 
 /** How long pending backends are waited for once another has responded. */
-const PATIENCE_MS = 10_000;
+const SLOW_BACKEND_WAIT_MS = 10_000;
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;
-const FIRST_REFUSAL = 400;
+const FIRST_CLIENT_ERROR_STATUS = 400;
 const FIRST_SERVER_ERROR = 500;
 /** The refusal if no backend sent anything that can be relayed. */
 const BROKEN = refuseWith('upstream-protocol');
@@ -145,7 +145,7 @@ export async function requestBackends(
     isOpen = true;
     return outgoing.write(encodeSseMessage(text));
   }
-  const asked = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
+  const pendingOutcomes = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
     const collected = collectResponse(id, () => isOver || outgoing.isClosed, passOn);
     // A backend request that ends without a response counts as broken off.
     const run = runBackendRequest(
@@ -156,7 +156,7 @@ export async function requestBackends(
     void run.then(() => collected.outgoing.end());
     return { backendRequest, response: await collected.response };
   });
-  const outcomes = await awaitBackends(asked);
+  const outcomes = await awaitBackends(pendingOutcomes);
   isOver = true;
   return {
     outcomes,
@@ -193,8 +193,8 @@ async function awaitBackends(
       void one.then((outcome) => {
         outcomesByIndex.set(index, outcome);
         const { status } = outcome.response;
-        if (status !== BROKEN_OFF && status < FIRST_REFUSAL)
-          timer ??= setTimeout(resolve, PATIENCE_MS);
+        if (status !== BROKEN_OFF && status < FIRST_CLIENT_ERROR_STATUS)
+          timer ??= setTimeout(resolve, SLOW_BACKEND_WAIT_MS);
       });
     }
   });

@@ -39,7 +39,7 @@ export async function runBackendRequest(
   const { aggregate, incoming, ports } = context;
   const { backend, text, isOneOfMany = false } = backendRequest;
   context.isPassedOn = true;
-  const own: Incoming = {
+  const backendIncoming: Incoming = {
     ...incoming,
     id: isOneOfMany ? ports.newDecisionId() : incoming.id,
     upstream: backend.upstream,
@@ -51,7 +51,7 @@ export async function runBackendRequest(
   };
   const leave = enterRequest(context, backend);
   try {
-    await context.run(own, outgoing, portsOf(verified));
+    await context.run(backendIncoming, outgoing, portsOf(verified));
   } finally {
     leave();
   }

@@ -152,8 +152,8 @@ export async function route(
   const { message, rule } = admitted;
   if (message.kind === 'result' || message.kind === 'error') return reply(verified, admitted);
   if (isList(rule.method)) return joinLists(verified, admitted);
-  const own = ROUTES.get(rule.method);
-  return own === undefined ? refuseMethod(admitted) : own(verified, admitted);
+  const handler = ROUTES.get(rule.method);
+  return handler === undefined ? refuseMethod(admitted) : handler(verified, admitted);
 }
 
 async function callByName(

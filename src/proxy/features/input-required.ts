@@ -38,9 +38,9 @@ import {
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
 import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
-import type { RememberedInputRequests, StateSubject } from '../ports.js';
+import type { RememberedInputRequests, RequestStateScope } from '../ports.js';
 import { nameOf, type RequestContext } from '../request-context.js';
-import type { MessageOutcome, Read } from '../response-context.js';
+import type { MessageOutcome, ParsedMessage } from '../response-context.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
 const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
@@ -62,7 +62,7 @@ export function isRetry(admitted: Pick<AdmittedMessage, 'message'>): boolean {
 }
 
 /** What the state of this request is bound to. */
-function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject {
+function stateSubject(upstream: string, admitted: PlannedMessage): RequestStateScope {
   const kept: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
     if (!PARAMS_THAT_CHANGE.has(name)) kept[name] = value;
@@ -82,7 +82,7 @@ function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject 
  * Prepares a repeated request for the upstream: restores the upstream's own state, and removes input responses
  * under the gateway's reserved keys.
  */
-export function openRetry(
+export function prepareInputRetry(
   call: RequestContext,
   principal: Principal,
   admitted: AdmittedMessage,
@@ -124,10 +124,10 @@ function refuseState({ message, era }: AdmittedMessage): Refusal {
 }
 
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */
-type Inspect = (reading: Read) => MessageOutcome | Promise<MessageOutcome>;
+type Inspect = (reading: ParsedMessage) => MessageOutcome | Promise<MessageOutcome>;
 
 /** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
-const CUT: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
+const UNINSPECTED_MEMBERS: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
 
 const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
   sampling: 'sampling-forbidden',
@@ -265,7 +265,7 @@ function cutMembers(text: string): string {
   if (span === undefined) return text;
   return applyEdits(
     text,
-    removalEdits(text, span, (name) => CUT.has(name)),
+    removalEdits(text, span, (name) => UNINSPECTED_MEMBERS.has(name)),
   );
 }
 

@@ -30,7 +30,7 @@ import {
   DROP,
   drop,
   type MessageOutcome,
-  type Read,
+  type ParsedMessage,
   relatedOf,
 } from '../response-context.js';
 
@@ -40,7 +40,7 @@ type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' 
 type ServerRequestContext = {
   readonly subject: CheckContext;
   readonly session: SessionFacts;
-  readonly reading: Read;
+  readonly reading: ParsedMessage;
   readonly request: ServerRequest;
   readonly name: ServerRequestName;
   readonly record: RequestRecord;
@@ -70,14 +70,14 @@ const CODES: { readonly [reason in Reason]?: number } = {
 /** Checks one server request. If it passes, its id is sealed so that only this client can reply to it. */
 export async function checkServerRequest(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   request: ServerRequest,
 ): Promise<MessageOutcome> {
   const { call, session } = subject;
   const name = serverRequestNameOf(request.method, request.params);
   if (session === undefined || name === undefined) {
     drop(call, 'server-request');
-    if (session !== undefined) respondPlain(subject, session, request);
+    if (session !== undefined) replyUnsupported(subject, session, request);
     return DROP;
   }
   if (name === 'malformed' || request.params?.['task'] !== undefined) {
@@ -104,7 +104,7 @@ export async function checkServerRequest(
 }
 
 /** Answers a ping; any other method that no server may call does not exist. */
-function respondPlain(
+function replyUnsupported(
   { call }: CheckContext,
   session: SessionFacts,
   { id, method }: ServerRequest,
@@ -175,8 +175,9 @@ async function inspectServerRequest(
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return outcome.reason;
   subject.carry = outcome.carry;
-  const { text: inspected, value: left } = outcome.kind === 'changed' ? outcome : { text, value };
-  const shown = { text: related.restore(inspected), value: left };
+  const { text: inspected, value: remaining } =
+    outcome.kind === 'changed' ? outcome : { text, value };
+  const shown = { text: related.restore(inspected), value: remaining };
   const params = request.params ?? {};
   switch (name) {
     case 'sampling':

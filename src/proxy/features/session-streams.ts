@@ -77,7 +77,7 @@ export async function openSessionStream(
     return refuseWith('unknown-session');
   if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
   if (!ports.hasStreamQuota(incoming.upstream, principal)) return refuseWith('overloaded');
-  if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
+  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(incoming.upstream, {
     session,
     by: callerOf(call),
@@ -224,7 +224,7 @@ async function relayResumed(
 }
 
 /** Writes the decision to the audit log; false if that failed. */
-export async function putOnRecord(call: RequestContext): Promise<boolean> {
+export async function tryRecordDecision(call: RequestContext): Promise<boolean> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return true;
   call.record.decision.action = 'refused';
@@ -244,7 +244,7 @@ export async function endSession(
   });
   if (admitted.kind === 'fault') return refuseProtocolError(admitted);
   noteSession(call, admitted.session, 'DELETE');
-  if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
+  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.endSession(sealed, incoming.upstream);
   const outcome = await ports.forwardSessionEnd(

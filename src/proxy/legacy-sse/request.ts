@@ -125,7 +125,7 @@ export function sealRequestId(
   const { message } = admitted;
   if (message.kind === 'notification') return sealCancelledId(call, admitted);
   if (message.kind !== 'request') return admitted;
-  if (awaitedOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
+  if (pendingResponsesOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
   const { maxResultBytes, profiles } = responseObligationsOf(allow);
   const sealed = seal(call, principal, admitted, {
     id: message.id,
@@ -153,7 +153,7 @@ export function awaitStreamResponse(call: RequestContext, admitted: AdmittedMess
   const { message, rule } = admitted;
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
-  const awaited = awaitedOf(call, admitted);
+  const awaited = pendingResponsesOf(call, admitted);
   const sealed = sealedAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
   if (sealed === undefined) return;
   if (isCancellation) awaited?.drop(sealed);
@@ -168,7 +168,7 @@ function sealedAt({ text, edits }: AdmittedMessage, path: readonly string[]): st
 }
 
 /** The responses that the stream still waits for, if this replica holds it. */
-function awaitedOf(
+function pendingResponsesOf(
   { ports }: RequestContext,
   { era, session }: AdmittedMessage,
 ): PendingResponses | undefined {

@@ -23,7 +23,7 @@ import type {
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
-import { noteSession, openSessionStream, putOnRecord } from '../features/session-streams.js';
+import { noteSession, openSessionStream, tryRecordDecision } from '../features/session-streams.js';
 import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { mediaType } from '../response-forwarding.js';
 import { isExcess, openStreamLimits, pumpEvents, type StreamLimits } from '../sse-reader.js';
@@ -131,7 +131,7 @@ async function relayOne(
 }
 
 /** Opens the stream that a GET requests: a legacy SSE stream, or one of a session. */
-export function openStream(
+export function openGetStream(
   call: RequestContext,
   principal: Principal,
 ): Promise<Refusal | undefined> {
@@ -175,7 +175,7 @@ async function openLegacyStream(
   noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
   if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
   if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
-  if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
+  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
   if ('kind' in upstreamSide) return upstreamSide;
   const facts = { version: LEGACY_SSE_VERSION, target: upstreamSide.target };

@@ -50,7 +50,7 @@ const MAX_ENTRIES = 10_000;
 /** How long before its expiry a token is no longer presented: it must still be valid on arrival. */
 const LEEWAY_MS = 5_000;
 /** A token is refreshed in this last fraction of its lifetime, and at most this long before its end. */
-const REFRESH_PART = 0.2;
+const REFRESH_FRACTION = 0.2;
 const MAX_REFRESH_MS = 60_000;
 /** Wait before the next request after a failure, and between evictions of rejected tokens. */
 const PAUSE_MS = 1_000;
@@ -60,7 +60,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   const entries = new Map<string, Entry>();
   const pending = new Map<string, Promise<PresentOutcome>>();
   const failedUntilMs = new Map<string, number>();
-  const droppedUntilMs = new Map<string, number>();
+  const evictionPausedUntilMs = new Map<string, number>();
   let state: CredentialState = { state: 'armed', detail: '' };
 
   function keep(key: string, { value, untilMs }: IssuedToken): readonly string[] {
@@ -68,7 +68,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     const shown: readonly string[] = Object.freeze(['authorization', `Bearer ${value}`]);
     const nowMs = now();
     const lastMs = untilMs - LEEWAY_MS;
-    const aheadMs = Math.min((lastMs - nowMs) * REFRESH_PART, MAX_REFRESH_MS);
+    const aheadMs = Math.min((lastMs - nowMs) * REFRESH_FRACTION, MAX_REFRESH_MS);
     const entry = { shown, untilMs: lastMs, refreshAtMs: lastMs - aheadMs };
     if (lastMs > nowMs) setBounded(entries, key, entry, maxEntries);
     else entries.delete(key);
@@ -118,8 +118,8 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
       // The rejected token may have been replaced since, and a caller must not be able to have tokens issued
       // at will.
       if (entries.get(key)?.shown[1] !== value) return;
-      if ((droppedUntilMs.get(key) ?? 0) > now()) return;
-      setBounded(droppedUntilMs, key, now() + PAUSE_MS, maxEntries);
+      if ((evictionPausedUntilMs.get(key) ?? 0) > now()) return;
+      setBounded(evictionPausedUntilMs, key, now() + PAUSE_MS, maxEntries);
       entries.delete(key);
     },
     state: () => state,

@@ -19,9 +19,9 @@ import {
   type EraOutcome,
   type EraPorts,
   endSession,
+  type ListingSession,
   listSession,
   listStateless,
-  type OwnSession,
 } from './lists.js';
 import { LISTING_CAPS, type ListingCaps } from './pages.js';
 import type { ListingAllowance, ListingError, ListingRequest, SetTimer } from './request.js';
@@ -112,7 +112,7 @@ class UpstreamLister implements Lister {
   readonly #ports: ListerPorts;
   readonly #eraPorts: EraPorts;
   readonly #eras = createSpokenEras();
-  #session: OwnSession | undefined;
+  #session: ListingSession | undefined;
   #running: Promise<void> | undefined;
   #following: Promise<void> | undefined;
   #startedAtMs = Number.NEGATIVE_INFINITY;

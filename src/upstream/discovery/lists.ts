@@ -48,7 +48,7 @@ export type EraPorts = CallPorts & {
 };
 
 /** A session of the gateway's own (era `2025`), kept between listings. */
-export type OwnSession = {
+export type ListingSession = {
   readonly id: string | undefined;
   readonly version: string;
   readonly openedAtMs: number;
@@ -58,7 +58,7 @@ export type OwnSession = {
 };
 
 /** A response in an era that the upstream speaks, but in violation of its rules. */
-const PROTOCOL = { kind: 'failed', why: 'protocol', isSpoken: true } as const;
+const PROTOCOL_FAILURE = { kind: 'failed', why: 'protocol', isSpoken: true } as const;
 
 /** Everything that policies can grant. No server request is answered: a listing opens no stream for them. */
 const SERVER_REQUEST_CAPABILITIES: JsonObject = {
@@ -100,16 +100,16 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const capabilities = result['capabilities'];
   if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
   const instructions = readInstructions(result);
-  if (instructions === 'malformed') return PROTOCOL;
-  const walk = await readLists(capabilities, ports.caps, ask, ports.messageReader);
-  if (walk.kind !== 'lists') return walkFailure(walk);
+  if (instructions === 'malformed') return PROTOCOL_FAILURE;
+  const read = await readLists(capabilities, ports.caps, ask, ports.messageReader);
+  if (read.kind !== 'lists') return walkFailure(read);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
   const listing: Listing = {
     era: '2026',
     apps: ports.apps,
     verifiedAtMs,
-    ...walk.lists,
+    ...read.lists,
     instructions,
     capabilities,
     serverInfo: isObject(serverInfo) ? serverInfo : undefined,
@@ -147,13 +147,13 @@ function nameHeader({ uri }: JsonObject): { readonly [name: string]: string } {
 export type SessionListing = {
   readonly outcome: EraOutcome;
   /** The session to keep for the next listing; undefined after a failure. */
-  readonly session: OwnSession | undefined;
+  readonly session: ListingSession | undefined;
 };
 
 /** Lists in the session era, in the kept session or in a new one. */
 export async function listSession(
   ports: EraPorts,
-  kept: OwnSession | undefined,
+  kept: ListingSession | undefined,
   isKnown: boolean,
 ): Promise<SessionListing> {
   if (kept !== undefined && ports.now() - kept.openedAtMs < MAX_SESSION_AGE_MS) {
@@ -165,13 +165,13 @@ export async function listSession(
   const opened = await openSession(ports, isKnown);
   if (opened.kind !== 'opened') return { outcome: opened, session: undefined };
   const listed = await listInSession(ports, opened.session);
-  const outcome = listed === 'session-lost' ? PROTOCOL : listed;
+  const outcome = listed === 'session-lost' ? PROTOCOL_FAILURE : listed;
   return keepOrEnd(ports, opened.session, outcome);
 }
 
 async function keepOrEnd(
   ports: EraPorts,
-  session: OwnSession,
+  session: ListingSession,
   outcome: EraOutcome,
 ): Promise<SessionListing> {
   if (outcome.kind === 'listed') return { outcome, session };
@@ -181,7 +181,7 @@ async function keepOrEnd(
 
 async function listInSession(
   ports: EraPorts,
-  session: OwnSession,
+  session: ListingSession,
 ): Promise<EraOutcome | 'session-lost'> {
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
@@ -209,14 +209,14 @@ async function listInSession(
   return isLost && session.id !== undefined ? 'session-lost' : walkFailure(walk);
 }
 
-function sessionHeaders({ id, version }: OwnSession): Record<string, string> {
+function sessionHeaders({ id, version }: ListingSession): Record<string, string> {
   const headers: Record<string, string> = {};
   if (version >= FIRST_VERSION_WITH_HEADER) headers['mcp-protocol-version'] = version;
   if (id !== undefined) headers['mcp-session-id'] = id;
   return headers;
 }
 
-type Opened = { readonly kind: 'opened'; readonly session: OwnSession };
+type Opened = { readonly kind: 'opened'; readonly session: ListingSession };
 
 async function openSession(
   ports: EraPorts,
@@ -235,11 +235,11 @@ async function openSession(
   if (response.kind !== 'result') return probeFailureOf(response, isKnown);
   const session = readSession(response, ports.sessionVersions, openedAtMs);
   if (session === undefined) return { kind: 'not-spoken' };
-  if (session === 'malformed') return PROTOCOL;
+  if (session === 'malformed') return PROTOCOL_FAILURE;
   const headers = sessionHeaders(session);
   const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
   if (notified.kind === 'failed') return { ...notified, isSpoken: true };
-  return notified.kind === 'refused' ? PROTOCOL : { kind: 'opened', session };
+  return notified.kind === 'refused' ? PROTOCOL_FAILURE : { kind: 'opened', session };
 }
 
 /** Visible ASCII (MCP 2025-11-25, session management). */
@@ -249,7 +249,7 @@ function readSession(
   { result, headers }: Extract<CallOutcome, { readonly kind: 'result' }>,
   versions: readonly string[],
   openedAtMs: number,
-): OwnSession | 'malformed' | undefined {
+): ListingSession | 'malformed' | undefined {
   const version = result['protocolVersion'];
   if (typeof version !== 'string' || !versions.includes(version)) return undefined;
   const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
@@ -262,7 +262,7 @@ function readSession(
 }
 
 /** Ends the gateway's own session, if the upstream supports that. */
-export async function endSession(ports: EraPorts, session: OwnSession): Promise<void> {
+export async function endSession(ports: EraPorts, session: ListingSession): Promise<void> {
   if (session.id === undefined) return;
   try {
     const response = await ports.request({
@@ -295,11 +295,11 @@ function probeFailureOf(
     return { ...response, isSpoken: false };
   }
   const { status, error } = response;
-  const isTrouble =
+  const isServerFailure =
     status >= SERVER_ERROR || TROUBLE_STATUSES.has(status) || STATELESS_CODES.has(error?.code ?? 0);
-  return isTrouble && isKnown ? PROTOCOL : { kind: 'not-spoken' };
+  return isServerFailure && isKnown ? PROTOCOL_FAILURE : { kind: 'not-spoken' };
 }
 
 function walkFailure(error: ListReadError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
-  return error.kind === 'failed' ? { ...error, isSpoken: true } : PROTOCOL;
+  return error.kind === 'failed' ? { ...error, isSpoken: true } : PROTOCOL_FAILURE;
 }

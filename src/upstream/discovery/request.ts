@@ -66,7 +66,7 @@ export type ListingRequest = (input: {
 /** Schedules a function and returns its cancellation. A timer must not keep the process alive. */
 export type SetTimer = (run: () => void, delayMs: number) => () => void;
 
-type Call = {
+type ListingCall = {
   readonly era: ListedEra;
   readonly version: string;
   readonly method: string;
@@ -121,7 +121,7 @@ const HTTP_FORBIDDEN = 403;
 /** Sends a request and waits for its response; notifications and other messages are skipped. */
 export async function callUpstream(
   ports: CallPorts,
-  call: Call,
+  call: ListingCall,
   budget: Budget,
 ): Promise<CallOutcome> {
   const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
@@ -136,7 +136,7 @@ export async function callUpstream(
 /** Sends a notification; the response body is not read. */
 export async function notifyUpstream(
   ports: CallPorts,
-  headers: Call['headers'],
+  headers: ListingCall['headers'],
   method: string,
   budget: Budget,
 ): Promise<CallOutcome> {
@@ -157,7 +157,7 @@ type IncomingResponse = {
 
 async function sendRequest(
   ports: CallPorts,
-  headers: Call['headers'],
+  headers: ListingCall['headers'],
   body: string,
   budget: Budget,
   read: (response: IncomingResponse) => Promise<CallOutcome>,
@@ -171,7 +171,7 @@ async function sendRequest(
   try {
     const sent = ports.request({
       method: 'POST',
-      headers: { ...COMMON, ...headers },
+      headers: { ...COMMON_HEADERS, ...headers },
       body,
       timeoutMs,
     });
@@ -187,7 +187,7 @@ async function sendRequest(
   }
 }
 
-const COMMON = {
+const COMMON_HEADERS = {
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
 } as const;
@@ -230,7 +230,7 @@ function endBody(chunks: AsyncIterator<Uint8Array>): void {
 }
 
 async function readOutcome(
-  call: Call,
+  call: ListingCall,
   response: IncomingResponse,
   terms: ReadLimits,
 ): Promise<CallOutcome> {
@@ -256,7 +256,7 @@ function isExcess({ error }: Extract<ReadOutcome, { readonly ok: false }>): bool
 
 /** The outcome if this is the expected response; `undefined` otherwise. */
 function readExpectedResponse(
-  call: Call,
+  call: ListingCall,
   { headers, status }: IncomingResponse,
   json: OkReading,
 ): CallOutcome | undefined {
@@ -300,7 +300,7 @@ async function readEntireBody(
 }
 
 async function readStream(
-  call: Call,
+  call: ListingCall,
   response: IncomingResponse,
   terms: ReadLimits,
 ): Promise<CallOutcome> {
@@ -316,7 +316,7 @@ async function readStream(
 }
 
 async function readEvents(
-  call: Call,
+  call: ListingCall,
   response: IncomingResponse,
   events: readonly SseEvent[] | SseError,
   messageReader: MessageReader,
@@ -344,7 +344,7 @@ function readEvent(
 }
 
 function outcomeOf(
-  call: Call,
+  call: ListingCall,
   response: IncomingResponse,
   json: ReadOutcome,
 ): CallOutcome | undefined {

@@ -1,4 +1,3 @@
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +9,7 @@ import {
   type ProofVerdict,
   readProofKey,
 } from '../../../src/auth/dpop.js';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
 import { makeProofHolder, type ProofHolder } from '../../support/proofs.js';
 

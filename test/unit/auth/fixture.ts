@@ -2,10 +2,10 @@
 
 import { createHmac } from 'node:crypto';
 import {
-  type Acceptance,
   type AuthnOutcome,
   createAuthenticator,
   isAuthnError,
+  type ProtectedResource,
 } from '../../../src/auth/authenticator.js';
 import { createIntrospector, type Introspector } from '../../../src/auth/introspection.js';
 import { createKeySource, type KeySource } from '../../../src/auth/jwks.js';
@@ -14,7 +14,7 @@ import { createGuardedFetch } from '../../../src/upstream/safe-fetch.js';
 
 export const RESOURCE = 'https://mcp.example.com/notes';
 
-export const ACCEPTANCE: Acceptance = {
+export const ACCEPTANCE: ProtectedResource = {
   issuers: ['corp'],
   audiences: {},
   resource: RESOURCE,

@@ -1,7 +1,7 @@
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type KeySet, readKeySet, selectKey } from '../../../src/auth/jwks.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { makeSigningKey } from '../../support/issuer.js';
 

@@ -1,8 +1,8 @@
 // What is said of sessions names their upstream, and one owner says no more of all of them than its share.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import { createSessionBuses } from '../../../src/gateway/upstreams.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import {
   MAX_MESSAGES_PER_OWNER,

@@ -1,10 +1,10 @@
 // Payloads in base64: read in whatever encoding they are, edited in the same, and media only where it begins as
 // it claims to.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type InspectionOutcome, inspectMessage } from '../../../src/inspection/responses.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { createRandom } from '../../support/active-documents.js';
 import { githubToken, noise, withRules } from './samples.js';

@@ -1,8 +1,8 @@
 // The answers to initialize and server/discover: only what is carried and approved is told.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import { filterHandshake, type HandshakeInput } from '../../../src/inspection/handshake.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { profile, resultOf } from './samples.js';
 

@@ -1,10 +1,10 @@
 // Icons that a client would fetch: removed wherever the protocol has icons, left where names are free.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import { sanitizeText } from '../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
-import { findRemains } from '../../../src/inspection/second-pass.js';
+import { findRemaining } from '../../../src/inspection/second-pass.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile } from './samples.js';
 
@@ -144,7 +144,7 @@ describe('[I-36] remote icons', () => {
   it.each(PLACES)('are seen by the second check in %s', (_place, build) => {
     const text = JSON.stringify(build('https://collect.example/a.png'));
     const rules = profile.result;
-    const remains = findRemains({ text, rules, approved: new Set(), tail: '', maxDepth: 64 });
+    const remains = findRemaining({ text, rules, approved: new Set(), tail: '', maxDepth: 64 });
     expect(remains).toEqual(['remote-icons']);
   });
 
@@ -167,7 +167,7 @@ describe('[I-36] remote icons', () => {
       looked += 1;
       return sanitizeText(one, rules, place);
     };
-    const inspectors = { sanitize: count, recheck: findRemains };
+    const inspectors = { sanitize: count, recheck: findRemaining };
     const outcome = inspectMessage({ text, value: message, profile }, inspectors);
     expect(outcome.kind).toBe('changed');
     expect(looked).toBeLessThan(content.length * 8);

@@ -1,10 +1,10 @@
 // The walk shows every leaf of JSON text with its place and its span.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Leaf, walkJson } from '../../../src/inspection/json-walk.js';
 import { strictestProfile } from '../../../src/inspection/profiles.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { profile, withRules } from './samples.js';
 

@@ -1,10 +1,9 @@
 // A page of a list: hidden items are gone, kept ones are the bytes that the upstream sent.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { filterList, type ListInput, type ListOutcome } from '../../../src/inspection/lists.js';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile, resultOf } from './samples.js';
 
 function filter(

@@ -1,10 +1,9 @@
 // Members that are not content: each only in the messages that define it, and only in its own shape.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import { exemptIn } from '../../../src/inspection/message-fields.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { githubToken, profile } from './samples.js';
 
 const TOKEN = githubToken('exempt');

@@ -1,9 +1,9 @@
 // What may not leave with a request: secrets where the profile blocks them, and the caller's own token.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import type { Profile } from '../../../src/inspection/profiles.js';
 import { guardArguments } from '../../../src/inspection/requests.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { awsKey, githubToken, jwt, noise, profile } from './samples.js';
 

@@ -1,7 +1,6 @@
 // Whole messages towards a client: what passes to the byte, what is redacted in which carrier, and what is
 // withheld.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -11,7 +10,7 @@ import {
   inspectMessage,
 } from '../../../src/inspection/responses.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import {
   awsKey,
   cardNumber,

@@ -1,11 +1,10 @@
 // Values for the tests of inspection. Secrets and card numbers are made at run time from a seed: none of
 // them stands in the tree, and none is anybody's.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { createHash } from 'node:crypto';
 import { hasLuhnDigit } from '../../../src/inspection/detectors/pii.js';
 import type { Profile } from '../../../src/inspection/profiles.js';
-
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 export const profile: Profile = {
   name: 'default',

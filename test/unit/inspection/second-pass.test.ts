@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sanitizeText } from '../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
-import { findRemains } from '../../../src/inspection/second-pass.js';
+import { findRemaining } from '../../../src/inspection/second-pass.js';
 import {
   awsKey,
   cardNumber,
@@ -19,13 +19,13 @@ import {
 
 const NO_OP = {
   sanitize: (text: string) => ({ text, notes: [], isBlocked: false }),
-  recheck: findRemains,
+  recheck: findRemaining,
 };
 const BROKEN = {
   sanitize: (): never => {
     throw new Error('broken');
   },
-  recheck: findRemains,
+  recheck: findRemaining,
 };
 const BROKEN_CHECK = {
   sanitize: sanitizeText,
@@ -81,16 +81,18 @@ describe('the second check', () => {
     const rules = profile.result;
     const base = { rules, approved: new Set<string>(), maxDepth: 64 };
     const { text } = textResult(`a ${key.slice(0, 9)}`, `${key.slice(9)} b`);
-    expect(findRemains({ ...base, text, tail: '' })).toEqual(['split']);
+    expect(findRemaining({ ...base, text, tail: '' })).toEqual(['split']);
     const later = textResult(`${key.slice(9)} b`).text;
-    expect(findRemains({ ...base, text: later, tail: '' })).toEqual([]);
-    expect(findRemains({ ...base, text: later, tail: `a ${key.slice(0, 9)}` })).toEqual(['split']);
+    expect(findRemaining({ ...base, text: later, tail: '' })).toEqual([]);
+    expect(findRemaining({ ...base, text: later, tail: `a ${key.slice(0, 9)}` })).toEqual([
+      'split',
+    ]);
   });
 
   it('[I-30] refuses a text that became unreadable or ambiguous', () => {
     const base = { rules: profile.result, approved: new Set<string>(), tail: '', maxDepth: 64 };
-    expect(findRemains({ ...base, text: '{"a":1,"A":2}' })).toEqual(['unreadable']);
-    expect(findRemains({ ...base, text: '{"a":' })).toEqual(['unreadable']);
+    expect(findRemaining({ ...base, text: '{"a":1,"A":2}' })).toEqual(['unreadable']);
+    expect(findRemaining({ ...base, text: '{"a":' })).toEqual(['unreadable']);
   });
 
   it('[I-31] an inspector that throws withholds: never the original', () => {

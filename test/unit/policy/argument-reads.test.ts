@@ -1,6 +1,5 @@
 // What a rule reads of the arguments must be described; what no rule reads may stand in open objects.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide } from '../../../src/policy/decide.js';
@@ -9,7 +8,7 @@ import type {
   DefinitionStatus,
   PinnedDefinition,
 } from '../../../src/policy/definitions.js';
-import type { JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 import { catalogue, policiesOf, principal } from './samples.js';
 
 const SCHEMA: JsonObject = {

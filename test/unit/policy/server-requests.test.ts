@@ -4,8 +4,8 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import {
+  allowedServerRequestsFor,
   decideServerRequest,
-  grantsFor,
   mayShowApps,
 } from '../../../src/policy/server-requests.js';
 import type { ServerRequestName } from '../../../src/protocol/jsonrpc.js';
@@ -128,7 +128,7 @@ describe('[Q-01] questions', () => {
             const rule = isDeny ? deny(named) : allow(named);
             return { ...rule, id: `r${index}` };
           });
-        const grants = grantsFor(policiesOf(rules), ADA, 'github');
+        const grants = allowedServerRequestsFor(policiesOf(rules), ADA, 'github');
         const named = granted(rules);
         expect(grants).toEqual({
           sampling: named.includes('sampling'),

@@ -1,8 +1,11 @@
 // Builds what a client posts, so that a test names only what it is about.
 
-import type { SessionFacts } from '../../../src/protocol/admitted-request.js';
 import { admitMessage } from '../../../src/protocol/admission.js';
-import type { AdmittedMessage, ProtocolError } from '../../../src/protocol/admitted-request.js';
+import type {
+  AdmittedMessage,
+  ProtocolError,
+  SessionFacts,
+} from '../../../src/protocol/admitted-request.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { AdmissionInput } from '../../../src/protocol/version-detection.js';
 
@@ -11,7 +14,10 @@ export const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-export const SESSION: SessionFacts = { version: '2025-11-25', target: { kind: 'upstream', id: 'u-1' } };
+export const SESSION: SessionFacts = {
+  version: '2025-11-25',
+  target: { kind: 'upstream', id: 'u-1' },
+};
 
 const encoder = new TextEncoder();
 

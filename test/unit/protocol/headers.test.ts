@@ -1,4 +1,3 @@
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -8,7 +7,7 @@ import {
   mirroredParameters,
   readParamHeaders,
 } from '../../../src/protocol/headers.js';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 function encoded(text: string): string {
   return `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;

@@ -1,6 +1,6 @@
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { readEnvelope } from '../../../src/protocol/jsonrpc.js';
 

@@ -1,13 +1,13 @@
 // Parsers that agree: odd bodies go through admission, and what leaves is read by models of the parsers
 // that upstreams have. `npm run clients` does the same with those of Python and Go themselves.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { corpus, goodCall, mutate } from '../../../clients/corpus.mjs';
 import { admitMessage } from '../../../src/protocol/admission.js';
 import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import {
   MODEL_PARSERS,

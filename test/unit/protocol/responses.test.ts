@@ -1,5 +1,5 @@
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, test } from 'vitest';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 

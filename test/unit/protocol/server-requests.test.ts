@@ -1,14 +1,13 @@
 // What of a client's capabilities stays, and which answers, arrays and event ids are admitted.
 
-import type { SessionFacts } from '../../../src/protocol/admitted-request.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { admitPost, admitStreamOpen } from '../../../src/protocol/admission.js';
-import type { ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
+import type { ServerRequestFacts, SessionFacts } from '../../../src/protocol/admitted-request.js';
 import { MAX_ARRAY_ELEMENTS } from '../../../src/protocol/batch.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import type { Grants } from '../../../src/protocol/server-requests.js';
+import type { ServerRequestGrants } from '../../../src/protocol/server-requests.js';
 import type { AdmissionInput } from '../../../src/protocol/version-detection.js';
 import { META, opener, SESSION } from './admission.js';
 
@@ -24,7 +23,7 @@ function submit(
   }: {
     readonly headers?: { readonly [name: string]: string };
     readonly session?: SessionFacts;
-    readonly grants?: Grants;
+    readonly grants?: ServerRequestGrants;
   } = {},
 ) {
   const input: AdmissionInput = {
@@ -43,13 +42,18 @@ function leaving(outcome: ReturnType<typeof submit>): JsonObject {
   return JSON.parse(applyEdits(outcome.text, outcome.edits)) as JsonObject;
 }
 
-function initialize(capabilities: unknown, grants: Grants) {
+function initialize(capabilities: unknown, grants: ServerRequestGrants) {
   const params = { protocolVersion: '2025-11-25', capabilities, clientInfo: {} };
   const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
   return submit(body, { headers: {}, grants });
 }
 
-const grantsOf = (sampling: boolean, form: boolean, url: boolean, roots: boolean): Grants => ({
+const grantsOf = (
+  sampling: boolean,
+  form: boolean,
+  url: boolean,
+  roots: boolean,
+): ServerRequestGrants => ({
   sampling,
   elicitation: { form, url },
   roots,

@@ -1,6 +1,5 @@
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 import {
   declaresTasks,

@@ -1,6 +1,6 @@
-import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import {
   MAX_STATE_CHARS,

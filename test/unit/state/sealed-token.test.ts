@@ -1,11 +1,10 @@
-import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
-import type { SessionTarget } from '../../../src/protocol/admitted-request.js';
-import type { SessionFacts } from '../../../src/protocol/admitted-request.js';
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { publicPartOf, readKeyText } from '../../../src/config/keys.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
+import type { SessionFacts, SessionTarget } from '../../../src/protocol/admitted-request.js';
+import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
 
 import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/keys.js';
 import { MAX_SEALED_CHARACTERS, open, seal } from '../../../src/state/sealed-token.js';

@@ -1,8 +1,8 @@
 // The states of one replica and of several, over a store that does as it is told.
 
-import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import type { KeyRing } from '../../../src/state/keys.js';
 import { createKeyRing } from '../../../src/state/keys.js';

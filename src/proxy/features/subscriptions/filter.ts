@@ -38,8 +38,8 @@ export function narrowSubscription(
 ): AdmittedMessage {
   const requested = paramsOf(admitted)['notifications'];
   const asked = readFilter(requested) ?? EMPTY_FILTER;
-  const listened = openSubscribedTasks(call, principal, asked.tasks);
-  const allowed = allowedFilter(call, principal, asked, listened);
+  const subscribedTasks = openSubscribedTasks(call, principal, asked.tasks);
+  const allowed = allowedFilter(call, principal, asked, subscribedTasks);
   if (allowed.tasks.length === 0 && matchesExactly(requested, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
@@ -52,7 +52,10 @@ export function narrowSubscription(
       action: 'strip',
     });
   }
-  const sent = { ...allowed, tasks: allowed.tasks.map((sealed) => listened.get(sealed)?.id ?? '') };
+  const sent = {
+    ...allowed,
+    tasks: allowed.tasks.map((sealed) => subscribedTasks.get(sealed)?.id ?? ''),
+  };
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
 }
 

@@ -20,7 +20,7 @@ import {
   type CheckContext,
   inspect,
   type MessageOutcome,
-  type Read,
+  type ParsedMessage,
 } from '../../response-context.js';
 import { checkTaskState, mayKnowTask } from './status.js';
 
@@ -32,7 +32,7 @@ const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 export async function checkCreatedTask(
   subject: CheckContext,
   { admitted, responseObligations }: ResponsePlan,
-  { text }: Read,
+  { text }: ParsedMessage,
   result: JsonObject,
 ): Promise<MessageOutcome> {
   const { call, principal, era } = subject;
@@ -65,7 +65,7 @@ export async function checkCreatedTask(
 export async function checkTaskResponse(
   subject: CheckContext,
   { admitted }: ResponsePlan,
-  reading: Read,
+  reading: ParsedMessage,
 ): Promise<MessageOutcome> {
   const { rule, task, allowedServerRequests } = admitted;
   if (task === undefined) return withhold('internal');
@@ -75,7 +75,7 @@ export async function checkTaskResponse(
 }
 
 /** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
-async function acknowledge(subject: CheckContext, reading: Read): Promise<MessageOutcome> {
+async function acknowledge(subject: CheckContext, reading: ParsedMessage): Promise<MessageOutcome> {
   const span = spanOf(reading.text, ['result']);
   const edits =
     span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
@@ -110,7 +110,7 @@ type Kept = { readonly text: string; readonly task: OpenedTask };
  */
 export async function checkTaskList(
   subject: CheckContext,
-  { text, value }: Read,
+  { text, value }: ParsedMessage,
 ): Promise<MessageOutcome> {
   const span = spanOf(text, LIST);
   const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[

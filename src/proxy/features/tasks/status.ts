@@ -35,7 +35,7 @@ import {
   drop,
   inspect,
   type MessageOutcome,
-  type Read,
+  type ParsedMessage,
 } from '../../response-context.js';
 import { enforceServerRequests, normalizeUrls, noteWithheld } from '../input-required.js';
 
@@ -51,7 +51,7 @@ type TaskStateVerdict =
   | { readonly text: string; readonly isError: boolean }
   | { readonly reason: Reason };
 
-type Holder = 'result' | 'params';
+type EnvelopeMember = 'result' | 'params';
 /** The task's result or error: its member name, and the text that the client may have. */
 type Payload = { readonly member: string; readonly text: string; readonly isError: boolean };
 
@@ -60,14 +60,14 @@ const BROKEN = { reason: 'upstream-protocol' } as const;
 /** Checks a task in the result of a response, or in the params of a notification. */
 export async function checkTaskState(
   context: TaskStateContext,
-  reading: Read,
-  holder: Holder,
+  reading: ParsedMessage,
+  holder: EnvelopeMember,
 ): Promise<TaskStateVerdict> {
   const { subject, task } = context;
-  const held = isObject(reading.value) ? reading.value[holder] : undefined;
-  const read = readTask(subject, held);
-  if (read === undefined || !isObject(held) || read.id !== task.id) return BROKEN;
-  const inputRequired = await checkServerRequests(context, held, read.state);
+  const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
+  const read = readTask(subject, taskObject);
+  if (read === undefined || !isObject(taskObject) || read.id !== task.id) return BROKEN;
+  const inputRequired = await checkServerRequests(context, taskObject, read.state);
   if ('reason' in inputRequired) return inputRequired;
   const outer = await inspectOuter(subject, reading, holder, read);
   if ('reason' in outer) return outer;
@@ -78,7 +78,7 @@ export async function checkTaskState(
     payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
   const text = completed && normalizeUrls(completed, inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
-  return { text: withoutSharing(text, holder, held), isError: payload?.isError === true };
+  return { text: withoutSharing(text, holder, taskObject), isError: payload?.isError === true };
 }
 
 function readTask({ era }: CheckContext, held: Json | undefined): Task | undefined {
@@ -100,11 +100,11 @@ async function checkServerRequests(
   if (inputRequired === undefined) return BROKEN;
   const { call, principal } = subject;
   const scope = { upstream: call.incoming.upstream, principal };
-  const asked = call.ports.tasks.inputRequestsOf(task.id, scope);
+  const rememberedRequests = call.ports.tasks.inputRequestsOf(task.id, scope);
   const inputRequestError = await enforceServerRequests(
     { call, principal, allowedServerRequests },
     inputRequired,
-    asked,
+    rememberedRequests,
   );
   if (inputRequestError === undefined) return inputRequired;
   noteWithheld(call, inputRequestError.inputRequest);
@@ -114,8 +114,8 @@ async function checkServerRequests(
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
 async function inspectOuter(
   subject: CheckContext,
-  reading: Read,
-  holder: Holder,
+  reading: ParsedMessage,
+  holder: EnvelopeMember,
   { state }: Task,
 ): Promise<{ readonly text: string } | { readonly reason: Reason }> {
   let text = setMember(reading.text, [holder], 'taskId', '');
@@ -138,7 +138,7 @@ async function inspectOuter(
 async function inspectPayload(
   { subject, task }: TaskStateContext,
   text: string,
-  holder: Holder,
+  holder: EnvelopeMember,
   { state }: Task,
 ): Promise<Payload | { readonly reason: Reason } | undefined> {
   if (state.kind !== 'result' && state.kind !== 'error') return undefined;
@@ -170,7 +170,7 @@ function replaceAt(text: string, path: readonly string[], value: string): string
  * A task belongs to one caller, so a declared cache scope becomes `private`. `ttlMs` is the lifetime of the
  * task, not of a cache entry, although its server may mean it as one.
  */
-function withoutSharing(text: string, holder: Holder, held: JsonObject): string {
+function withoutSharing(text: string, holder: EnvelopeMember, held: JsonObject): string {
   return held['cacheScope'] === undefined
     ? text
     : setMember(text, [holder], 'cacheScope', 'private');
@@ -192,7 +192,7 @@ export function mayKnowTask(
 /** Checks a status notification like the response to a poll. Returns the text for the client, or `undefined`. */
 export async function checkTaskNotification(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   task: OpenedTask,
   allowedServerRequests: readonly ServerRequestName[],
 ): Promise<string | undefined> {
@@ -213,7 +213,7 @@ export async function checkTaskNotification(
 /** Checks a status notification in a session, which names its task by the server's own id. */
 export async function checkSessionTaskNotification(
   subject: CheckContext,
-  reading: Read,
+  reading: ParsedMessage,
   params: JsonObject | undefined,
 ): Promise<MessageOutcome> {
   const { call, principal } = subject;

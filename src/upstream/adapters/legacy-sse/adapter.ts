@@ -10,7 +10,7 @@ import type { Caller } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
-import type { OwnRequest, SessionRef, SessionUpstream } from '../../client.js';
+import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
 
 import type { OnBehalf } from '../../credentials/presenter.js';
@@ -26,7 +26,7 @@ import {
   readSentMessage,
   type SentMessage,
 } from './connections.js';
-import type { EventBuffer, Reading } from './event-buffer.js';
+import type { BufferReader, EventBuffer } from './event-buffer.js';
 import type { LegacySseSession, NotSent } from './session.js';
 
 /** The client of a legacy SSE upstream, presented as one with sessions. */
@@ -170,7 +170,7 @@ async function sendRequest(
   });
 }
 
-type StartedRequest = { readonly eventBuffer: EventBuffer; readonly reading: Reading };
+type StartedRequest = { readonly eventBuffer: EventBuffer; readonly reading: BufferReader };
 
 async function startRequest(
   session: LegacySseSession,
@@ -195,7 +195,7 @@ async function startRequest(
 
 /** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
 function streamReading(
-  { conversation, leave }: Reading,
+  { conversation, leave }: BufferReader,
   signal: DisconnectSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
@@ -221,7 +221,7 @@ function streamReading(
 async function requestOwn(
   { client }: LegacySseAdapterSettings,
   connections: LegacySseConnections,
-  { by, method, headers, body = '', timeoutMs }: OwnRequest,
+  { by, method, headers, body = '', timeoutMs }: GatewayRequest,
 ): Promise<ForwardOutcome> {
   const { 'mcp-session-id': id, 'mcp-protocol-version': _, ...shown } = headers;
   if (method === 'DELETE') {

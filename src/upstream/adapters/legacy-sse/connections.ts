@@ -25,7 +25,7 @@ import type { UpstreamClient } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
 import type { MessageReader } from '../../message-reader.js';
 import { bodyResponse } from '../local-response.js';
-import { type BufferBudget, createOwnerBufferBudget, type Reading } from './event-buffer.js';
+import { type BufferBudget, type BufferReader, createOwnerBufferBudget } from './event-buffer.js';
 import { createLegacySseSession, type LegacySseSession } from './session.js';
 
 /** The open sessions, by the id that the gateway gave them. */
@@ -304,7 +304,10 @@ type AwaitedResponse =
   | Exclude<ForwardOutcome, UpstreamResponse>;
 
 /** Waits for the response itself, skipping the messages before it. */
-export async function awaitResponse(reading: Reading, withinMs: number): Promise<AwaitedResponse> {
+export async function awaitResponse(
+  reading: BufferReader,
+  withinMs: number,
+): Promise<AwaitedResponse> {
   const timer = setTimeout(reading.leave, withinMs);
   try {
     for await (const outbound of reading.conversation) {

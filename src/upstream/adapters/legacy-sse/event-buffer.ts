@@ -25,7 +25,7 @@ export type EventBufferSettings = {
 };
 
 /** One reading. It ends when another begins or when its reader leaves. */
-export type Reading = { readonly conversation: OutboundItems; leave(): void };
+export type BufferReader = { readonly conversation: OutboundItems; leave(): void };
 
 export type EventBuffer = {
   readonly key: string;
@@ -33,7 +33,7 @@ export type EventBuffer = {
   /** Ends the buffer, complete or with an error. Only the first end counts. */
   end(how: 'complete' | ForwardError): void;
   /** Reads from the message after the `after`-th; `undefined` if that is no longer buffered. */
-  read(after: number, how: { readonly isPrimed: boolean }): Reading | undefined;
+  read(after: number, how: { readonly isPrimed: boolean }): BufferReader | undefined;
   /** The number of messages before the first unread one. */
   readonly unread: number;
   /** The buffered size in UTF-16 code units. */

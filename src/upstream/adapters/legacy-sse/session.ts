@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type RequestId } from '../../../protocol/jso
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
 import { type ReadBounds, readMessages } from '../../message-reader.js';
 import type { OwnerBufferBudget } from './event-buffer.js';
-import { createEventBuffer, type EventBuffer, type Reading } from './event-buffer.js';
+import { type BufferReader, createEventBuffer, type EventBuffer } from './event-buffer.js';
 
 export type LegacySseSessionSettings = {
   /** Where messages are posted. */
@@ -46,7 +46,7 @@ export type LegacySseSession = {
   /** Keeps a fully delivered buffer for a while, among the newest, for a reader that has not received it. */
   keep(eventBuffer: EventBuffer): void;
   /** Reads the session's own stream, or resumes a stream after an event. */
-  read(lastEventId: string | undefined, isPrimed: boolean): Reading | undefined;
+  read(lastEventId: string | undefined, isPrimed: boolean): BufferReader | undefined;
   /** Drops buffers that were not read again; true while the session is in use. */
   isUsed(restMs: number): boolean;
   /** True while no request is pending and the session's own stream is not being read. */

@@ -336,7 +336,7 @@ async function send(request: Request): Promise<ForwardOutcome> {
     leave(request);
     return outcome;
   }
-  const reader = readerOf(authorized, id);
+  const reader = responseContextOf(authorized, id);
   const mayRequireInput =
     canRequireInput(admitted.rule.method) && admitted.allowedServerRequests.length > 0;
   const response = mayRequireInput
@@ -351,7 +351,7 @@ function leave({ sessionState, id, leaving }: Request): void {
   if (sessionState?.running.get(id) === leaving) sessionState.running.delete(id);
 }
 
-function readerOf({ admitted }: AuthorizedRequest, id: RequestId): SessionResponseContext {
+function responseContextOf({ admitted }: AuthorizedRequest, id: RequestId): SessionResponseContext {
   return { method: admitted.rule.method, version: admitted.version, id, sentId: id };
 }
 

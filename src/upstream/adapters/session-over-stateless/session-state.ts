@@ -60,13 +60,13 @@ export function createSessionStates(): SessionStates {
   const owned = new Map<string, Set<string>>();
 
   function remove(session: string | undefined): Entry | undefined {
-    const page = session === undefined ? undefined : sessionStates.get(session);
-    if (session === undefined || page === undefined) return undefined;
+    const entry = session === undefined ? undefined : sessionStates.get(session);
+    if (session === undefined || entry === undefined) return undefined;
     sessionStates.delete(session);
-    const own = owned.get(page.owner);
+    const own = owned.get(entry.owner);
     own?.delete(session);
-    if (own?.size === 0) owned.delete(page.owner);
-    return page;
+    if (own?.size === 0) owned.delete(entry.owner);
+    return entry;
   }
 
   /** INVARIANT: a caller that opens many sessions evicts its own. */
@@ -199,8 +199,10 @@ export function receiveSessionMessage(
   sessionStates: SessionStates,
   { session, owner, news }: SessionMessage,
 ): void {
-  const isOfHere = news.kind === 'cancelled' || news.kind === 'answered';
-  const sessionState = isOfHere ? sessionStates.find(session) : sessionStates.of(session, owner);
+  const needsKnownSession = news.kind === 'cancelled' || news.kind === 'answered';
+  const sessionState = needsKnownSession
+    ? sessionStates.find(session)
+    : sessionStates.of(session, owner);
   if (sessionState !== undefined) applySessionChange(sessionState, news);
 }
 
@@ -212,7 +214,7 @@ type OwnerQueue = { underWay: number; readonly waiting: (() => void)[] };
  * and are refused if too many of the same owner wait already.
  */
 export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus {
-  const lines = new Map<string, OwnerQueue>();
+  const queues = new Map<string, OwnerQueue>();
 
   /** True at once if there is capacity, a promise if the message must wait, false if too many wait. */
   function enter(line: OwnerQueue): boolean | Promise<void> {
@@ -221,22 +223,22 @@ export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus
       return true;
     }
     if (line.waiting.length >= MAX_WAITING_PER_OWNER) return false;
-    return new Promise((handOver) => line.waiting.push(handOver));
+    return new Promise((resolve) => line.waiting.push(resolve));
   }
 
   function leave(owner: string, line: OwnerQueue): void {
     const handOver = line.waiting.shift();
     if (handOver !== undefined) handOver();
     else line.underWay -= 1;
-    if (line.underWay === 0) lines.delete(owner);
+    if (line.underWay === 0) queues.delete(owner);
   }
 
   async function within<T>(
     { owner }: SessionMessage,
     deliver: () => Promise<T>,
   ): Promise<T | 'overloaded'> {
-    const line = lines.get(owner) ?? { underWay: 0, waiting: [] };
-    lines.set(owner, line);
+    const line = queues.get(owner) ?? { underWay: 0, waiting: [] };
+    queues.set(owner, line);
     const turn = enter(line);
     if (turn === false) return 'overloaded';
     if (turn instanceof Promise) await turn;

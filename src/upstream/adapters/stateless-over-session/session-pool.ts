@@ -27,10 +27,10 @@ import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 import { ownerOf } from '../session-over-stateless/session-state.js';
 
 /** A session as opened, before it is assigned to its caller. */
-type Opened = Omit<UpstreamSession, 'caller'>;
+type UnassignedSession = Omit<UpstreamSession, 'caller'>;
 
 /** The parameters of the handshake. */
-type SessionTerms = {
+type HandshakeParams = {
   readonly version: string;
   readonly capabilities: JsonObject;
   readonly clientInfo: JsonObject;
@@ -56,8 +56,8 @@ const FORWARD_ERRORS: { readonly [why in ListingError]: ForwardError } = {
  */
 export async function openUpstreamSession(
   ports: CallPorts,
-  { version, capabilities, clientInfo, logLevel }: SessionTerms,
-): Promise<Opened | ForwardError> {
+  { version, capabilities, clientInfo, logLevel }: HandshakeParams,
+): Promise<UnassignedSession | ForwardError> {
   const budget = {
     bytesLeft: MAX_HANDSHAKE_BYTES,
     deadlineMs: ports.now() + ports.requestTimeoutMs,
@@ -88,7 +88,7 @@ export async function openUpstreamSession(
 export function readInitializeResult(
   result: JsonObject,
   headers: { readonly [name: string]: string | undefined },
-): Opened | undefined {
+): UnassignedSession | undefined {
   const version = result['protocolVersion'];
   const id = headers['mcp-session-id'];
   if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;

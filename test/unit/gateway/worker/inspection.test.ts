@@ -1,7 +1,6 @@
 // Inspection beside the event loop: the same outcome as on it, whatever the text, and nothing passes unread
 // where the other thread fails.
 
-import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import fc from 'fast-check';
@@ -22,7 +21,7 @@ import { LONG_TEXT_CHARS } from '../../../../src/inspection/jobs.js';
 import { guardArguments } from '../../../../src/inspection/requests.js';
 import { type InspectionInput, inspectMessage } from '../../../../src/inspection/responses.js';
 import type { CompiledSchema } from '../../../../src/policy/definitions.js';
-import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import {
   BUILT_THREAD,
   DYING_THREAD,

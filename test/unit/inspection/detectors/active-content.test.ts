@@ -6,14 +6,14 @@ import { describe, expect, it } from 'vitest';
 import {
   findActiveContent,
   neutralize,
-  type Reading,
   type Replacement,
+  type TextFormat,
 } from '../../../../src/inspection/detectors/active-content.js';
 import { findCode } from '../../../../src/inspection/detectors/markdown-code.js';
 
 const inert = (text: string): string => neutralize(text, 'markdown', findCode).text;
-const codeOf = (reading: Reading) => (reading === 'markdown' ? findCode : () => []);
-const found = (text: string, reading: Reading = 'markdown'): Replacement[] =>
+const codeOf = (reading: TextFormat) => (reading === 'markdown' ? findCode : () => []);
+const found = (text: string, reading: TextFormat = 'markdown'): Replacement[] =>
   findActiveContent(text, reading, codeOf(reading)(text));
 const LONG_QUERY = `?q=${'x'.repeat(80)}`;
 

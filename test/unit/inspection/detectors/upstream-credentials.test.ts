@@ -1,14 +1,14 @@
 // The gateway's own credentials are found in every spelling, at every place, on the clean path too.
 
-import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findSensitive } from '../../../../src/inspection/detectors/text-sanitizer.js';
 import {
   createOwnCredentialStore,
-  type OwnCredentials,
+  type SentCredentials,
 } from '../../../../src/inspection/detectors/upstream-credentials.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
+import type { Json } from '../../../../src/protocol/jsonrpc.js';
 
 import { jwt, noise, resultOf, textResult, withRules } from '../samples.js';
 
@@ -22,7 +22,7 @@ const OFF = withRules({
   injection: 'off',
 });
 
-function ownOf(...values: readonly string[]): OwnCredentials {
+function ownOf(...values: readonly string[]): SentCredentials {
   const store = createOwnCredentialStore(() => 0);
   for (const value of values) store.note(value, 'kept');
   const own = store.current();
@@ -30,7 +30,7 @@ function ownOf(...values: readonly string[]): OwnCredentials {
   return own;
 }
 
-function textOf(message: ReturnType<typeof resultOf>, own: OwnCredentials, tail = ''): string {
+function textOf(message: ReturnType<typeof resultOf>, own: SentCredentials, tail = ''): string {
   const outcome = inspectMessage({ ...message, profile: OFF, own, carry: { tail } });
   if (outcome.kind === 'withhold') return outcome.reason;
   return outcome.kind === 'changed' ? outcome.text : message.text;

@@ -23,7 +23,7 @@ import {
 } from '../../../../src/inspection/prefilter/prefilter.js';
 import { createSimdScan } from '../../../../src/inspection/prefilter/simd.js';
 import { INSPECTION_CAPS } from '../../../../src/inspection/responses.js';
-import { findRemains } from '../../../../src/inspection/second-pass.js';
+import { findRemaining } from '../../../../src/inspection/second-pass.js';
 import { awsKey, cardNumber, githubToken, iban, jwt, noise, ssn, textResult } from '../samples.js';
 
 const ALL = { secrets: true, pii: ['card', 'iban', 'ssn'] } as const;
@@ -62,7 +62,7 @@ function findAll(raw: string): readonly unknown[] {
     exempt: new Set(),
     tail: '',
   });
-  const remains = findRemains({ text: raw, rules: RULES, approved, tail: '', maxDepth: 64 });
+  const remains = findRemaining({ text: raw, rules: RULES, approved, tail: '', maxDepth: 64 });
   return [...log.list(), ...(pass.kind === 'passed' ? pass.edits : [pass.kind]), ...remains];
 }
 

@@ -1,10 +1,9 @@
 // Hostile and honest JSON Schemas: what is refused at compilation, what a check says, what it costs.
 
-import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import { describe, expect, it } from 'vitest';
 import type { CompiledSchema } from '../../../../src/policy/definitions.js';
 import { compileSchema } from '../../../../src/policy/json-schema/validator.js';
-import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
+import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
 
 function compiled(schema: JsonObject | boolean): CompiledSchema {
   const result = compileSchema(schema);

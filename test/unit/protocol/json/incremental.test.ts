@@ -1,10 +1,9 @@
 // Large JSON is built from parts of bounded work, and comes out as JSON.parse would have made it.
 
-import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { buildJson, divideJson, type JsonPart } from '../../../../src/protocol/json/incremental.js';
-
+import type { Json } from '../../../../src/protocol/jsonrpc.js';
 
 function build(text: string, part: JsonPart): { readonly value: Json; readonly steps: number } {
   const building = buildJson(text, part);

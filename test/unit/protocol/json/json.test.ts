@@ -1,4 +1,3 @@
-import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -13,6 +12,7 @@ import {
   removalEdits,
   spanOf,
 } from '../../../../src/protocol/json/json.js';
+import type { Json } from '../../../../src/protocol/jsonrpc.js';
 import { isObject } from '../../../../src/protocol/jsonrpc.js';
 
 const encoder = new TextEncoder();

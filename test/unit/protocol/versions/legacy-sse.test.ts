@@ -1,5 +1,5 @@
-import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
 import { describe, expect, it } from 'vitest';
+import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
 
 import {
   checkLegacySse,
@@ -10,7 +10,10 @@ import {
 import { checkSession } from '../../../../src/protocol/versions/session.js';
 
 const BASE = new URL('https://old.example:8443/mcp/events?v=1');
-const CHANNEL: SessionFacts = { version: '2024-11-05', target: { kind: 'legacy-sse', messageEndpoint: '/post' } };
+const CHANNEL: SessionFacts = {
+  version: '2024-11-05',
+  target: { kind: 'legacy-sse', messageEndpoint: '/post' },
+};
 
 describe('the address that a server wants messages at', () => {
   it.each([

@@ -1,6 +1,6 @@
-import { NO_SESSION_ID } from '../../../../src/protocol/admitted-request.js';
-import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
 import { describe, expect, test } from 'vitest';
+import type { SessionFacts } from '../../../../src/protocol/admitted-request.js';
+import { NO_SESSION_ID } from '../../../../src/protocol/admitted-request.js';
 
 import { admitted, inSession, leaving, post } from '../admission.js';
 

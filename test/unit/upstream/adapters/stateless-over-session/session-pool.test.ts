@@ -1,6 +1,5 @@
 // Sessions that the gateway opens for others: one a key, bounded, and ended when they rest.
 
-import { upstreamIdOf } from '../../../../../src/upstream/client.js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SessionPool } from '../../../../../src/upstream/adapters/stateless-over-session/session-pool.js';
 import {
@@ -8,6 +7,7 @@ import {
   type PooledSession,
   type UpstreamSession,
 } from '../../../../../src/upstream/adapters/stateless-over-session/session-pool.js';
+import { upstreamIdOf } from '../../../../../src/upstream/client.js';
 import { principal } from '../../../policy/samples.js';
 
 const IDLE_MS = 1_000;
