@@ -3,7 +3,7 @@
 // has accepted.
 
 import type { Json, JsonObject } from '../jsonrpc.js';
-import type { JsonReading } from './json.js';
+import { type JsonReading, skipString } from './json.js';
 
 /** Bounds of one part; a single string or number may exceed them. */
 type PartBounds = { readonly maxValues: number; readonly maxChars: number };
@@ -48,7 +48,7 @@ export function divideJson(text: string, bounds: PartBounds = PART_BOUNDS): Json
   for (let at = 0; at < text.length; ) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
-      at = endOfString(text, at);
+      at = skipString(text, at);
       continue;
     }
     if (code === 0x7b || code === 0x5b) open(division, code === 0x7b, at);
@@ -57,18 +57,6 @@ export function divideJson(text: string, bounds: PartBounds = PART_BOUNDS): Json
     at++;
   }
   return division.root ?? { kind: 'value', start: 0, end: text.length };
-}
-
-function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  for (;;) {
-    const quote = text.indexOf('"', at);
-    if (quote < 0) return text.length;
-    let slashes = 0;
-    while (quote - slashes > at && text.charCodeAt(quote - slashes - 1) === 0x5c) slashes++;
-    if (slashes % 2 === 0) return quote + 1;
-    at = quote + 1;
-  }
 }
 
 function open(division: Division, isObject: boolean, at: number): void {
@@ -142,7 +130,7 @@ function endRun({ text }: Division, frame: Frame, end: number): void {
 
 function nameAt(text: string, from: number): string {
   const start = text.indexOf('"', from);
-  const name: string = JSON.parse(text.slice(start, endOfString(text, start)));
+  const name: string = JSON.parse(text.slice(start, skipString(text, start)));
   return name;
 }
 

@@ -227,7 +227,7 @@ function skipBlank(text: string, from: number): number {
 }
 
 /** The position after the string that opens at `from`. Looks at each backslash once. */
-function skipString(text: string, from: number): number {
+export function skipString(text: string, from: number): number {
   let at = from + 1;
   for (;;) {
     const quote = text.indexOf('"', at);
