@@ -11,13 +11,16 @@ process.once('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
-/** Starts a Node program; resolves with its first message. `core` pins all its threads. */
+/**
+ * Starts a Node program; resolves with its first message. `core` pins all its threads, `niceness` lowers the
+ * priority of all of them.
+ */
 export function start(file, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = fork(file, args, {
       stdio: ['ignore', options.output ?? 'ignore', options.output ?? 'inherit', 'ipc'],
       env: { ...process.env, ...options.env },
-      execArgv: options.execArgv ?? [],
+      ...programOf(options),
     });
     running.add(child);
     child.once('close', () => running.delete(child));
@@ -27,6 +30,12 @@ export function start(file, args, options = {}) {
     if (options.expectMessage === false) return resolve({ child, first: undefined });
     child.once('message', (first) => resolve({ child, first }));
   });
+}
+
+/** `nice` replaces itself with Node, so that pid and IPC are Node's and every thread inherits the priority. */
+function programOf({ execArgv = [], niceness }) {
+  if (niceness === undefined) return { execArgv };
+  return { execPath: 'nice', execArgv: ['-n', String(niceness), process.execPath, ...execArgv] };
 }
 
 function pin(pid, core) {

@@ -18,6 +18,8 @@ export type StreamLimits = {
   readonly maxEventBytes: number;
   /** Counts received bytes; returns why no more may be read, if a limit is exceeded. */
   readonly count: (bytes: number) => 'too-large' | 'rate-limited' | undefined;
+  /** Waits until received bytes may be handled. */
+  readonly pace?: (bytes: number) => Promise<void> | undefined;
   readonly upstream: string;
   readonly loopScheduler: LoopScheduler;
 };
@@ -39,9 +41,19 @@ export function responseStreamLimits({ snapshot, incoming, ports }: RequestConte
 
 const MINUTE_MS = 60_000;
 
-/** Limits for a long-lived stream: its bytes are bounded per minute, because its lifetime is not. */
-export function openStreamLimits({ snapshot, incoming, ports }: RequestContext): StreamLimits {
+/**
+ * Limits for a long-lived stream: its bytes are bounded per minute, because its lifetime is not, and all such streams
+ * of an upstream share a rate.
+ */
+export function openStreamLimits({
+  snapshot,
+  incoming,
+  outgoing,
+  ports,
+}: RequestContext): StreamLimits {
   const { maxResponseBytes, maxStreamBytesPerMinute } = snapshot.limits;
+  const { upstream } = incoming;
+  const { loopScheduler } = ports;
   let sinceMs = performance.now();
   let sum = 0;
   return {
@@ -55,8 +67,9 @@ export function openStreamLimits({ snapshot, incoming, ports }: RequestContext):
       sum += bytes;
       return sum > maxStreamBytesPerMinute ? 'rate-limited' : undefined;
     },
-    upstream: incoming.upstream,
-    loopScheduler: ports.loopScheduler,
+    pace: (bytes) => loopScheduler.pace(upstream, bytes, () => outgoing.isClosed),
+    upstream,
+    loopScheduler,
   };
 }
 
@@ -112,11 +125,11 @@ function reserveAndTakeChunk(
   chunk: Uint8Array,
   taking: Consumer,
 ): ChunkEnd | Promise<ChunkEnd> {
-  const { count, loopScheduler, upstream } = taking.terms;
+  const { count, pace, loopScheduler, upstream } = taking.terms;
   const excess = count(chunk.byteLength);
   if (excess !== undefined) return excess;
   const reserved = response.hold?.(framer.unfinishedBytes() + chunk.byteLength);
-  const entry = reserved ?? loopScheduler.take(upstream);
+  const entry = reserved ?? pace?.(chunk.byteLength) ?? loopScheduler.take(upstream);
   if (entry === undefined) return takeChunk(response, framer, chunk, taking);
   return entry.then((outcome) =>
     outcome === 'overloaded' ? outcome : takeChunk(response, framer, chunk, taking),

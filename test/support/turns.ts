@@ -2,7 +2,11 @@
 
 import type { LoopScheduler } from '../../src/protocol/json/incremental.js';
 
-export const FREE_TURNS: LoopScheduler = { spend: (sinceMs) => sinceMs, take: () => undefined };
+export const FREE_TURNS: LoopScheduler = {
+  spend: (sinceMs) => sinceMs,
+  take: () => undefined,
+  pace: () => undefined,
+};
 
 /** Everybody waits before each step, and goes on in the next turn of the loop; `taken` says who waited. */
 export function eachInTurn(): LoopScheduler & { readonly taken: string[] } {
@@ -10,6 +14,7 @@ export function eachInTurn(): LoopScheduler & { readonly taken: string[] } {
   return {
     taken,
     spend: (sinceMs) => sinceMs,
+    pace: () => undefined,
     take(upstream) {
       taken.push(upstream);
       return new Promise((resolve) => {

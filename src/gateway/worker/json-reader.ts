@@ -93,8 +93,18 @@ const SLICE_MS = 10;
 /** The fraction of elapsed time that such work may use without waiting. */
 const UNTHROTTLED_FRACTION = 0.5;
 
+/**
+ * The bytes that all long-lived streams of one upstream may bring in a second, and its burst. What ordinary servers
+ * announce is a small fraction; at this rate the costliest events take about a fifth of the event loop's time.
+ */
+const STREAM_BYTES_PER_SECOND = 8 * 1024 * 1024;
+const STREAM_BURST_BYTES = 8 * 1024 * 1024;
+/** Interval at which a stream that waits for its upstream's rate looks whether it was closed. */
+const CLOSED_CHECK_MS = 500;
+
 type Options = {
   readonly sliceMs?: number;
+  readonly streamBytesPerSecond?: number;
   /** Runs a function after the event loop has served its pending events; `setImmediate` by default. */
   readonly later?: (run: () => void) => void;
 };
@@ -105,8 +115,10 @@ type Options = {
  */
 export function createLoopScheduler({
   sliceMs = SLICE_MS,
+  streamBytesPerSecond = STREAM_BYTES_PER_SECOND,
   later = afterPendingEvents,
 }: Options = {}): LoopScheduler {
+  const streamBytes = new Map<string, StreamAllowance>();
   /** In round-robin order; no entry is empty. */
   const waiting = new Map<string, (() => void)[]>();
   let usedMs = 0;
@@ -130,7 +142,21 @@ export function createLoopScheduler({
     });
   }
 
+  /** Charges the bytes and returns the milliseconds for which they have to wait. */
+  function chargeStream(upstream: string, bytes: number): number {
+    const atMs = performance.now();
+    const left = streamBytes.get(upstream) ?? { bytes: STREAM_BURST_BYTES, atMs };
+    const refilled = left.bytes + ((atMs - left.atMs) * streamBytesPerSecond) / 1000;
+    const available = Math.min(STREAM_BURST_BYTES, refilled);
+    streamBytes.set(upstream, { bytes: available - bytes, atMs });
+    return (-available / streamBytesPerSecond) * 1000;
+  }
+
   return {
+    pace(upstream, bytes, isClosed) {
+      const waitMs = chargeStream(upstream, bytes);
+      return waitMs > 0 ? waitUnlessClosed(waitMs, isClosed) : undefined;
+    },
     spend(sinceMs) {
       const nowMs = performance.now();
       // Work done a while ago delays nothing any more.
@@ -149,6 +175,16 @@ export function createLoopScheduler({
       });
     },
   };
+}
+
+/** Bytes that an upstream's streams may bring at once; negative while they have to wait. */
+type StreamAllowance = { readonly bytes: number; readonly atMs: number };
+
+async function waitUnlessClosed(waitMs: number, isClosed: () => boolean): Promise<void> {
+  for (let leftMs = waitMs; leftMs > 0 && !isClosed(); leftMs -= CLOSED_CHECK_MS)
+    await new Promise((resolve) => {
+      setTimeout(resolve, Math.min(leftMs, CLOSED_CHECK_MS)).unref();
+    });
 }
 
 function afterPendingEvents(run: () => void): void {

@@ -202,4 +202,9 @@ export type LoopScheduler = {
   spend(sinceMs: number): number;
   /** Undefined if the work may continue at once; otherwise a promise that resolves when it is the upstream's turn. */
   take(upstream: string): Promise<void> | undefined;
+  /**
+   * Bytes of a long-lived stream: undefined if they may be handled at once, otherwise a promise that resolves when
+   * the rate of their upstream allows them, or soon after `isClosed` holds.
+   */
+  pace(upstream: string, bytes: number, isClosed: () => boolean): Promise<void> | undefined;
 };

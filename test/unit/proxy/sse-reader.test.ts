@@ -141,6 +141,27 @@ describe('the events of an upstream', () => {
     expect(flushed.length).toBeGreaterThanOrEqual(50);
   });
 
+  it('[PRF-12] of a long-lived stream wait for the rate of their upstream', async () => {
+    const paced: number[] = [];
+    let allow = (): void => undefined;
+    const pace = (bytes: number): Promise<void> => {
+      paced.push(bytes);
+      return new Promise((resolve) => {
+        allow = resolve;
+      });
+    };
+    const taken: string[] = [];
+    const pumped = pumpEvents(answerOf(events(0, 2)), { ...TERMS, pace }, (event) => {
+      taken.push(dataOf(event));
+      return undefined;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([paced, taken]).toEqual([[18], []]);
+    allow();
+    await pumped;
+    expect(taken).toEqual(['0', '1']);
+  });
+
   it('[PRF-11] are taken at once while there is time, without a turn of the loop', async () => {
     let rounds = 0;
     let taken = 0;

@@ -1,6 +1,6 @@
 // Long work on the event loop: at once while little was done, then in turns, whoever has more of it.
 
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createLoopScheduler } from '../../../../src/gateway/worker/json-reader.js';
 
 /** Turns whose loop goes round when the test says so. */
@@ -58,5 +58,49 @@ describe('turns on the event loop', () => {
     await goRound();
     expect(given).toBe(3);
     expect(turns.take('e')).toBeUndefined();
+  });
+});
+
+describe('the bytes of long-lived streams', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  const MIB = 1024 * 1024;
+  const open = (): boolean => false;
+
+  /** Which of these waits are over. */
+  function watch(waits: readonly (Promise<void> | undefined)[]): boolean[] {
+    const over = waits.map((wait) => wait === undefined);
+    waits.forEach((wait, at) => void wait?.then(() => over.fill(true, at, at + 1)));
+    return over;
+  }
+
+  it('[PRF-12] are handled at once up to a burst, then at the rate of their upstream', async () => {
+    vi.useFakeTimers();
+    const { pace } = createLoopScheduler({ streamBytesPerSecond: MIB });
+    const over = watch([8, 1, 1].map((mib) => pace('hostile', mib * MIB, open)));
+    expect(over).toEqual([true, true, false]);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(over).toEqual([true, true, false]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(over).toEqual([true, true, true]);
+  });
+
+  it('[PRF-12] wait for those of no other upstream', () => {
+    const { pace } = createLoopScheduler({ streamBytesPerSecond: MIB });
+    for (let count = 0; count < 100; count += 1) void pace('hostile', MIB, open);
+    expect(pace('good', MIB, open)).toBeUndefined();
+  });
+
+  it('[PRF-12] of a stream that was closed wait no longer', async () => {
+    vi.useFakeTimers();
+    const { pace } = createLoopScheduler({ streamBytesPerSecond: MIB });
+    let isClosed = false;
+    void pace('hostile', 100 * MIB, open);
+    const over = watch([pace('hostile', 1, () => isClosed), pace('hostile', 1, open)]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(over).toEqual([false, false]);
+    isClosed = true;
+    await vi.advanceTimersByTimeAsync(500);
+    expect(over).toEqual([true, false]);
   });
 });
