@@ -15,6 +15,7 @@ import { sessionEra } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
+import { mediaType } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { isExcess, openStreamLimits, pumpEvents } from '../sse-reader.js';
 import {
@@ -156,11 +157,8 @@ function noteResumed(
 /** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
 function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
-  if (
-    outcome.status === 200 &&
-    outcome.headers['content-type']?.startsWith('text/event-stream') === true
-  )
-    return undefined;
+  const type = mediaType(outcome.headers['content-type']);
+  if (outcome.status === 200 && type === 'text/event-stream') return undefined;
   outcome.release();
   if (outcome.status === 405 && !isResponse) return undefined;
   return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
