@@ -85,6 +85,23 @@ describe('a stateless client before an upstream of sessions', () => {
     expect(initialized()).toBe(2);
   });
 
+  it.each([
+    [401, 1507],
+    [403, 1507],
+    [429, 1502],
+    [503, 1502],
+  ])('[G-05] has no subscription where the stream is answered with %s', async (status, code) => {
+    rig.upstream.obey(
+      inTurn(sessionsOnly, ({ httpMethod }) =>
+        httpMethod === 'GET' ? jsonBody({ error: 'no' }, status) : undefined,
+      ),
+    );
+    const reply = await requestStateless(rig.access, 'subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    });
+    expect([reply.status, errorOf(reply)['code']]).toEqual([502, code]);
+  });
+
   it('[Y-06] cancels by leaving', async () => {
     rig.upstream.obey(
       inTurn(

@@ -83,6 +83,8 @@ describe('what stands around a message', () => {
 
   it.each([
     ['text/event-streams', 200, 'upstream-protocol'],
+    ['application/json', 401, 'upstream-credentials'],
+    ['application/json', 503, 'upstream-unavailable'],
   ] as const)(
     '[G-05] a stream of a session that comes as %s with %s is refused',
     async (contentType, status, reason) => {

@@ -10,7 +10,7 @@ import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
-import { onAbort } from '../../protocol/transport.js';
+import { errorOfStatus, onAbort } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
@@ -160,8 +160,10 @@ function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | unde
   const type = mediaType(outcome.headers['content-type']);
   if (outcome.status === 200 && type === 'text/event-stream') return undefined;
   outcome.release();
-  if (outcome.status === 405 && !isResponse) return undefined;
-  return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
+  const { status } = outcome;
+  if (status === 405 && !isResponse) return undefined;
+  const reason = status === 404 ? 'unknown-session' : 'upstream-protocol';
+  return refuseWith(errorOfStatus(status) ?? reason);
 }
 
 async function relaySessionStream(

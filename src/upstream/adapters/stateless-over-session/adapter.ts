@@ -23,6 +23,7 @@ import {
   amendResponse,
   DisconnectController,
   type DisconnectSignal,
+  errorOfStatus,
   type ForwardError,
   type ForwardOutcome,
   joinPieces,
@@ -93,9 +94,11 @@ async function listenInSession(
   if (outcome.kind === 'fault' || !isStream(outcome)) {
     if (outcome.kind === 'answer') outcome.release();
     end();
-    return outcome.kind === 'fault'
-      ? outcome
-      : bodyResponse(404, errorResponseText(message.id, 'Method not found', METHOD_NOT_FOUND));
+    if (outcome.kind === 'fault') return outcome;
+    const reason = errorOfStatus(outcome.status);
+    if (reason !== undefined) return { kind: 'fault', reason };
+    const text = errorResponseText(message.id, 'Method not found', METHOD_NOT_FOUND);
+    return bodyResponse(404, text);
   }
   const isSubscribed = filter.uris.every((uri, index) => {
     const id = FIRST_SUBSCRIBE_ID + index;
