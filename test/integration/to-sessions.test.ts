@@ -85,6 +85,24 @@ describe('a stateless client before an upstream of sessions', () => {
     expect(initialized()).toBe(2);
   });
 
+  it('[Y-04] ends the session whose handshake its upstream did not let it finish', async () => {
+    const access: Access = rig.as(await rig.gateway.token('target', { sub: 'unfinished' }));
+    rig.upstream.openNextSessionAs('half-open');
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('notifications/initialized', () => jsonBody({ error: 'no' }, 400)),
+      ),
+    );
+    expect((await callStateless(access, 'read_record', { id: 'x' })).status).toBe(502);
+    const ended = (): unknown[] =>
+      rig.upstream
+        .seen()
+        .filter(({ httpMethod }) => httpMethod === 'DELETE')
+        .map(({ headers }) => headers['mcp-session-id']);
+    await expect.poll(ended, PATIENT).toEqual(['half-open']);
+  });
+
   it.each([
     [401, 1507],
     [403, 1507],

@@ -155,6 +155,20 @@ export async function notifyUpstream(
   );
 }
 
+/** Ends a session of the gateway's own, if these headers name one and the upstream supports that. */
+export async function endOwnSession(
+  { request, requestTimeoutMs: timeoutMs }: Pick<CallPorts, 'request' | 'requestTimeoutMs'>,
+  headers: ListingCall['headers'],
+): Promise<void> {
+  if (headers['mcp-session-id'] === undefined) return;
+  try {
+    const response = await request({ method: 'DELETE', headers, timeoutMs });
+    if ('body' in response) await response.body[Symbol.asyncIterator]().return?.();
+  } catch {
+    // A session that cannot be ended expires at the upstream; nothing here depends on it.
+  }
+}
+
 type IncomingResponse = {
   readonly status: number;
   readonly headers: { readonly [name: string]: string | undefined };

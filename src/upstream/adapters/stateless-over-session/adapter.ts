@@ -168,7 +168,7 @@ export type StatelessClients = {
     sessionVersions: readonly string[],
     signal: DisconnectSignal | undefined,
   ): Promise<RoutedOutcome>;
-  close(): void;
+  close(): Promise<void>;
 };
 
 const MAX_SESSIONS = 1_000;
@@ -200,16 +200,18 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
       forward({ parts, authorized, by, signal }, carried),
     close() {
       parts.suspendedCalls.close();
-      pool.close();
+      return pool.close();
     },
   };
 }
 
-function endSession({ client }: StatelessSettings, session: UpstreamSession): void {
+async function endSession(
+  { client }: Pick<StatelessSettings, 'client'>,
+  session: UpstreamSession,
+): Promise<void> {
   if (upstreamIdOf(session) === undefined) return;
-  void client.endSession(session, session.caller).then((outcome) => {
-    if (outcome.kind === 'answer') outcome.release();
-  });
+  const outcome = await client.endSession(session, session.caller);
+  if (outcome.kind === 'answer') outcome.release();
 }
 
 /** One request and what is needed to forward it. */
