@@ -66,11 +66,10 @@ function servePorts(level: 'info' | 'error'): ServePorts {
 
 async function pinPorts() {
   const { DISK_FILES } = await import('./config/files.js');
-  const { observeOnce } = await import('./gateway/pin-ports.js');
-  const { replaceFile } = await import('./gateway/pin-ports.js');
+  const { observeOnce, updateFile } = await import('./gateway/pin-ports.js');
   const observe = (upstream: UpstreamSettings, gateway: Settings) =>
     observeOnce(upstream, gateway, version);
-  return { files: DISK_FILES, writeFile: replaceFile, observe, now: Date.now };
+  return { files: DISK_FILES, updateFile, observe, now: Date.now };
 }
 
 /** Pins for `dev`: approves what is offered at the moment it is started. */

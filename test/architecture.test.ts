@@ -234,6 +234,15 @@ describe('each module', () => {
     expect(found).toEqual(['policy/principal.ts', 'upstream/credentials/token-exchange.ts']);
   });
 
+  it('[D-10] calls each error by the name of its class', () => {
+    const named = /\bclass (\w+) extends Error \{\s*override readonly name = '(\w+)'/g;
+    const classes = modules.flatMap(({ text }) =>
+      [...text.matchAll(named)].map(([, className, name]) => [className, name]),
+    );
+    expect(classes).not.toEqual([]);
+    expect(classes.filter(([className, name]) => className !== name)).toEqual([]);
+  });
+
   it(`[D-10] has at most ${MAX_LINES} lines`, () => {
     const long = modules
       .map((module) => [module.path, module.text.split('\n').length - 1] as const)

@@ -116,7 +116,7 @@ function continuation(head: ChainHead, why: string): LifecycleEvent {
 
 /** Another process wrote to the file, or truncated it. */
 export class ForeignWriteError extends Error {
-  override readonly name = 'ForeignEnd';
+  override readonly name = 'ForeignWriteError';
 }
 
 /** How a process that has written nothing yet continues a file with content. */

@@ -90,6 +90,9 @@ const NO_WAITER_DELAY_MS = 5;
 /** A write that takes longer counts as failed for its waiters. */
 const STALL_MS = 5_000;
 
+/** The state while a write does not return. */
+const STALLED = 'stalled';
+
 /** The state before `start`: neither working nor to be retried. */
 const NOT_STARTED = 'not-started';
 
@@ -129,6 +132,7 @@ export class AuditSink {
   #isClosed = false;
   #startedMs = 0;
   #error: string | undefined = NOT_STARTED;
+  /** Events refused since the last line that gave their number. */
   #refused = 0;
 
   constructor(name: string, writer: ChainWriter, ports: SinkPorts) {
@@ -170,7 +174,10 @@ export class AuditSink {
   /** Resolves when the event is durable; rejects with SinkUnavailable if it will not be. */
   append(event: EventText): Promise<void> {
     const isClosed = this.#isClosed || !this.#mayOpen;
-    if (isClosed || this.#isStalled() || this.#queue.length >= QUEUE_CAPACITY) {
+    const isStalled = this.#isStalled();
+    if (isClosed || isStalled || this.#queue.length >= QUEUE_CAPACITY) {
+      if (isStalled && this.#error !== STALLED) this.#refuseStalled();
+      if (isStalled) this.#refused += 1;
       this.#ports.onResult('refused', 1);
       return Promise.reject(new SinkUnavailable('the audit queue is full or closed'));
     }
@@ -261,12 +268,9 @@ export class AuditSink {
   }
 
   #tick(): void {
-    if (this.#isStalled()) {
-      this.#refuse(new SinkUnavailable('stalled'));
-      this.#setError('stalled');
-    } else if (this.#error !== undefined && this.#error !== NOT_STARTED) {
-      this.#kick();
-    } else {
+    if (this.#isStalled()) this.#refuseStalled();
+    else if (this.#error !== undefined && this.#error !== NOT_STARTED) this.#kick();
+    else {
       const error = this.#writer.currentError?.();
       if (error !== undefined) this.#setError(error);
     }
@@ -328,7 +332,9 @@ export class AuditSink {
       interval?.add(event.timeMs);
       group.add(event);
     };
-    for (const event of this.#openingEvents(found)) {
+    const opening = this.#openingEvents(found);
+    const reported = { error: this.#error, refused: this.#refused };
+    for (const event of opening) {
       // A new chain is known from its first line.
       if (group.head().seq < 0) interval = new CheckpointInterval(this.#ports.bounds, event.timeMs);
       interval?.add(event.timeMs);
@@ -343,7 +349,17 @@ export class AuditSink {
     const bytes = group.bytes();
     if (bytes.length > 0) await this.#writer.commit(bytes);
     this.#interval = interval;
+    this.#reportStall(reported);
     this.#done(group.head(), items.length, checkpoints);
+  }
+
+  /** A write that stalls has begun before anything was refused because of it, so the next one says so. */
+  #reportStall(reported: { readonly error: string | undefined; readonly refused: number }): void {
+    this.#refused -= reported.refused;
+    const isNew = reported.error !== STALLED || this.#refused > 0;
+    if (this.#error !== STALLED || !isNew || this.#isClosed) return;
+    this.#queue.unshift({ kind: 'event', event: this.#resumed(STALLED), isKept: true });
+    this.#refused = 0;
   }
 
   #openingEvents(found: Preparation): EventText[] {
@@ -353,16 +369,17 @@ export class AuditSink {
       lifecycle(lifecycleEvent.event, lifecycleEvent.detail),
     );
     if (!this.#isStarted) events.push(lifecycle('started', {}));
-    else if (this.#error !== undefined) {
-      events.push(lifecycle('resumed', { after: this.#error, refused: this.#refused }));
-    }
+    else if (this.#error !== undefined) events.push(this.#resumed(this.#error));
     return events;
+  }
+
+  #resumed(after: string): EventText {
+    return this.#ports.lifecycle('resumed', { after, refused: this.#refused });
   }
 
   #done(head: ChainHead, count: number, checkpoints: readonly EventText[]): void {
     this.#head = head;
     this.#isStarted = true;
-    this.#refused = 0;
     this.#setError(undefined);
     if (count > 0) this.#ports.onResult('written', count);
     this.#ports.onWritten(head);
@@ -371,13 +388,25 @@ export class AuditSink {
 
   async #fail(items: readonly Item[], error: unknown): Promise<void> {
     await this.#writer.abandon();
-    const waiting = [...items, ...this.#queue];
-    this.#queue = waiting.filter((item) => item.kind === 'event' && item.isKept);
-    const refused = waiting.filter((item) => item.kind === 'event' && !item.isKept).length;
-    this.#refused += refused;
-    if (refused > 0) this.#ports.onResult('refused', refused);
+    this.#dropWaiting([...items, ...this.#queue]);
+    this.#queue = this.#queue.filter((item) => item.kind === 'event');
     this.#setError(codeOf(error));
     this.#refuse(new SinkUnavailable(codeOf(error)));
+  }
+
+  /** Refuses all that waits for a write that does not return. What it writes is refused or written with it. */
+  #refuseStalled(): void {
+    this.#dropWaiting(this.#queue);
+    this.#setError(STALLED);
+    this.#refuse(new SinkUnavailable(STALLED));
+  }
+
+  /** Drops the events of these that have a waiter, and counts them before it is refused. */
+  #dropWaiting(items: readonly Item[]): void {
+    this.#queue = items.filter((item) => item.kind !== 'event' || item.isKept);
+    const refused = items.length - this.#queue.length;
+    this.#refused += refused;
+    if (refused > 0) this.#ports.onResult('refused', refused);
   }
 
   #refuse(error: SinkUnavailable): void {

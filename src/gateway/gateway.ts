@@ -122,7 +122,7 @@ export type GatewayOptions = {
 export type Gateway = {
   /** The open listeners, for the lines that `serve` prints. */
   readonly listening: readonly Listening[];
-  /** Reads the files again; the new version is applied completely, or rejected with its diagnostics. */
+  /** Reads the files again; the new version is applied completely, or rejected with its diagnostics. Never rejects. */
   reload(): Promise<readonly Diagnostic[]>;
   /** Closes the listeners, waits for requests in progress and writes the rest of the audit log. */
   close(): Promise<void>;
@@ -212,13 +212,24 @@ async function openGateway(
     observability.metrics.setConfig(version.hashes);
     assembly.runtimes.replace(version.settings);
     updateControls();
-    const reload = createReload({
+    const readAgain = createReload({
       ...assembly,
       read,
       current: () => current.version,
       log: options.log,
     });
-    const watch = await watchFiles(current, reload, options.log);
+    let watch: ConfigWatch | undefined;
+    // Whoever asked for the reload, the files of the version then in force are watched.
+    const reload = async (): Promise<readonly Diagnostic[]> => {
+      const found = await readAgain();
+      watch?.retarget(targetsOf(current.version.settings));
+      return found;
+    };
+    watch = await watchConfiguration({
+      targets: targetsOf(version.settings),
+      onChange: () => reload().then(() => undefined),
+      onError: (error) => options.log.write('error', 'reload failed', { code: errorCode(error) }),
+    });
     // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
     phase.isServing = true;
@@ -405,22 +416,6 @@ function openListeners(
   });
   changes.subscribe(() => listeners.renew(current.version.settings));
   return listeners;
-}
-
-async function watchFiles(
-  current: Current,
-  reload: () => Promise<unknown>,
-  log: Log,
-): Promise<ConfigWatch> {
-  const watch = await watchConfiguration({
-    targets: targetsOf(current.version.settings),
-    async onChange() {
-      await reload();
-      watch.retarget(targetsOf(current.version.settings));
-    },
-    onError: (error) => log.write('error', 'reload failed', { code: errorCode(error) }),
-  });
-  return watch;
 }
 
 /** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */

@@ -199,7 +199,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
 }
 
 export class ListenerError extends Error {
-  override readonly name = 'ListenerFault';
+  override readonly name = 'ListenerError';
 }
 
 const OPEN_ERROR_TEXTS: ReadonlyMap<unknown, string> = new Map([

@@ -9,10 +9,11 @@ import type { AuditSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
-import type { PinKind, PinState } from '../policy/definitions.js';
+import type { PinState } from '../policy/definitions.js';
 import { openRecord } from '../policy/record.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
+import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
 import type { KeyRing } from '../state/keys.js';
 
 import { type Controls, createControls } from '../telemetry/controls.js';
@@ -36,12 +37,6 @@ type DriftPorts = {
 /** Differences beyond this number are recorded in slices of the event loop. */
 const MAX_AT_ONCE = 200;
 
-const LIST_CHANGED: { readonly [kind in PinKind]: string } = {
-  tool: 'notifications/tools/list_changed',
-  prompt: 'notifications/prompts/list_changed',
-  template: 'notifications/resources/list_changed',
-  resource: 'notifications/resources/list_changed',
-};
 const PIN_STATES: readonly PinState[] = [
   'approved',
   'pending',
@@ -69,9 +64,7 @@ export function createDriftReport(ports: DriftPorts): {
       const drifts = watch.report(version.locks.get(name), observed, ports.now());
       for (const drift of drifts.slice(0, MAX_AT_ONCE)) recordDrift(drift, ports);
       if (drifts.length > MAX_AT_ONCE) void recordInSlices(name, drifts.slice(MAX_AT_ONCE), ports);
-      for (const method of Object.values(LIST_CHANGED)) {
-        ports.streams.announce(name, method);
-      }
+      for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
       setToolGauges(runtime, version, ports);
     },
   };

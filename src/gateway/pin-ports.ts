@@ -1,7 +1,6 @@
 // Lists an upstream once, for the command line, and writes lock files. Connections opened here are closed here.
 
-import { randomUUID } from 'node:crypto';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/last-seen.js';
@@ -52,18 +51,47 @@ export async function observeOnce(
   }
 }
 
+/** A writer needs milliseconds; one that takes longer than these polls has ended in the middle. */
+const WRITER_POLL_MS = 20;
+const WRITER_POLLS = 100;
+
 /**
- * Replaces a file atomically: a reader sees the old text or the new one, never a mixture. Writes beside the file, then
- * renames. Creates the folder. Rejects on failure and leaves nothing behind.
+ * Replaces a file by what `update` returns, atomically: a reader sees the old text or the new one, never a mixture.
+ * Writers take turns: the new text is written to a file beside it, which only one of them can create, and `update` is
+ * called after it was created, so that no other writer changes what it reads. `undefined` writes nothing. Creates the
+ * folder. Resolves with the path of the file beside it where another writer does not finish; rejects on failure and
+ * leaves nothing behind.
  */
-export async function replaceFile(path: string, text: string): Promise<void> {
-  const beside = `${path}.${randomUUID()}.new`;
+export async function updateFile(
+  path: string,
+  update: () => string | undefined,
+): Promise<string | undefined> {
+  const beside = `${path}.new`;
   await mkdir(dirname(path), { recursive: true });
+  const handle = await createWhenFree(beside);
+  if (handle === undefined) return beside;
   try {
-    await writeFile(beside, text);
-    await rename(beside, path);
+    const text = update();
+    if (text !== undefined) await handle.writeFile(text);
+    await handle.close();
+    if (text === undefined) await rm(beside);
+    else await rename(beside, path);
+    return undefined;
   } catch (error) {
+    await handle.close();
     await rm(beside, { force: true });
     throw error;
   }
+}
+
+async function createWhenFree(path: string): Promise<FileHandle | undefined> {
+  for (let polls = 0; polls < WRITER_POLLS; polls += 1) {
+    try {
+      return await open(path, 'wx');
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, WRITER_POLL_MS));
+  }
+  return undefined;
 }

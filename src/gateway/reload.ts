@@ -2,10 +2,10 @@
 // the running one stays in force. docs/contract.md §3.
 
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
-import type { Diagnostic } from '../config/diagnostics.js';
+import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
 import type { watchConfiguration } from '../config/watch.js';
-import type { Log } from '../telemetry/log.js';
+import { errorCode, type Log } from '../telemetry/log.js';
 import type { Version, VersionReading } from './config-version.js';
 import type { Observability } from './observability.js';
 
@@ -54,14 +54,22 @@ export type ReloadPorts = {
 /**
  * Creates the reload function. Reloads run one at a time, and each call is followed by a reading that began after it,
  * in order, so that an older reading is never applied over a newer one (SIGHUP and the file watch may both call it).
+ * It never rejects, because nobody waits for the reload of a signal: an unexpected error rejects the new version.
  */
 export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnostic[]> {
-  let last: Promise<unknown> = Promise.resolve();
+  let last: Promise<readonly Diagnostic[]> = Promise.resolve([]);
   return () => {
-    const next = last.then(() => reloadVersion(ports));
-    last = next.catch(() => undefined);
-    return next;
+    last = last
+      .then(() => reloadVersion(ports))
+      .catch((error: unknown) => rejectFailed(error, ports));
+    return last;
   };
+}
+
+function rejectFailed(error: unknown, ports: ReloadPorts): readonly Diagnostic[] {
+  const { file } = ports.current().settings;
+  const diagnostic = fileDiagnostic(file, 'unreadable', 'the files could not be read again');
+  return reject([diagnostic], `an unexpected error: ${errorCode(error)}`, ports);
 }
 
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {

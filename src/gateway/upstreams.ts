@@ -96,7 +96,7 @@ type Translation = {
   readonly stateless: StatelessClients;
   /** Legacy SSE clients of a session-era or stateless upstream. */
   readonly bridged: LegacySseClientSessions;
-  close(): void;
+  close(): Promise<void>;
 };
 
 /** Opens no connection before the first message. */
@@ -220,7 +220,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     noteListChanged: () => lister.noteListChanged(),
     async close() {
       await lister.close();
-      translation.close();
+      await translation.close();
       await sessions.close();
       await client.close();
     },

@@ -201,9 +201,10 @@ function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | u
   if (method === undefined || !methods.includes(method)) {
     return refused(405, undefined, upstream, { allow: methods.join(', ') });
   }
+  // Any body of another method is larger than allowed.
   if (method !== 'POST') {
     return transfer !== undefined || length > 0
-      ? refused(400, 'body-too-large', upstream)
+      ? refused(413, 'body-too-large', upstream)
       : undefined;
   }
   if (transfer !== undefined && !isPlainlyChunked(transfer, request.httpVersion)) {

@@ -32,6 +32,8 @@ const LIST_CHANGED_METHODS: { readonly [filter in ListFilter]: string } = {
   promptsListChanged: 'notifications/prompts/list_changed',
   resourcesListChanged: 'notifications/resources/list_changed',
 };
+/** The notifications of changed lists, each once. */
+export const LIST_CHANGED_NOTIFICATIONS: readonly string[] = Object.values(LIST_CHANGED_METHODS);
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** Maximum number of resources that one stream may listen to. */
 const MAX_URIS = 512;

@@ -216,6 +216,12 @@ export type ForwardError =
   | 'upstream-protocol'
   | 'upstream-credentials';
 
+/** Why a response with this status is none, whatever its body says; `undefined` for any other status. */
+export function errorOfStatus(status: number): ForwardError | undefined {
+  if (status === 401 || status === 403) return 'upstream-credentials';
+  return status === 429 || status === 503 ? 'upstream-unavailable' : undefined;
+}
+
 /** All bytes of a response, or why they are not available. */
 export type ResponseBody = Bytes | 'too-large' | ForwardError;
 

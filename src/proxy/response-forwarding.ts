@@ -6,7 +6,7 @@ import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
-import type { Body, UpstreamResponse } from '../protocol/transport.js';
+import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { statusOfResponse } from '../protocol/versions/stateless.js';
 import { acceptsEventStream } from './accept.js';
 import { awaitStreamResponse, isBridged } from './legacy-sse/request.js';
@@ -98,16 +98,14 @@ export function refuseStatus(
   response: UpstreamResponse,
   session: SessionFacts | undefined,
 ): Refusal | undefined {
-  if (response.status === 401 || response.status === 403) return refuseWith('upstream-credentials');
+  const reason = errorOfStatus(response.status);
+  if (reason !== undefined) return refuseWith(reason);
   if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
     if (sealed !== undefined) call.ports.endSession(sealed, call.incoming.upstream);
     return refuseWith('unknown-session');
   }
-  if (!isResponseStatus(response.status)) return refuseWith('upstream-protocol');
-  return response.status === 429 || response.status === 503
-    ? refuseWith('upstream-unavailable')
-    : undefined;
+  return isResponseStatus(response.status) ? undefined : refuseWith('upstream-protocol');
 }
 
 /** A request is answered with 200 or with an HTTP error: a 205 would lose its body, and 999 is undefined. */

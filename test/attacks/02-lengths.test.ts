@@ -1,7 +1,12 @@
 // Cases 2 and 3: lengths and transfer encodings that two parsers read differently.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
+import {
+  type AttackRig,
+  expectNothingForwarded,
+  linesOf,
+  startRig,
+} from '../support/attack-rig.js';
 import { hasCompleteResponse, sendRaw, statelessParts } from '../support/wire-client.js';
 
 describe('a request whose length is not one number', () => {
@@ -57,6 +62,31 @@ describe('a request whose length is not one number', () => {
   ])('[X-03] is refused: Transfer-Encoding %j on HTTP/%s', async (encoding, version) => {
     const status = await send([`Transfer-Encoding: ${encoding}`], chunked, version);
     expect([400, 415, 501]).toContain(status);
+    expectNothingForwarded(rig);
+  });
+
+  it.each([
+    ['GET', 'Content-Length: 2', '{}'],
+    ['DELETE', 'Content-Length: 2', '{}'],
+    ['GET', 'Transfer-Encoding: chunked', '2\r\n{}\r\n0\r\n\r\n'],
+  ])('[H-03] that must have none is too large: %s with %s', async (method, framing, body) => {
+    const head = [
+      `${method} ${rig.path} HTTP/1.1`,
+      `Host: 127.0.0.1:${rig.port}`,
+      `Authorization: Bearer ${rig.access.token}`,
+      framing,
+      '',
+      '',
+    ];
+    const reply = await sendRaw(rig.port, [head.join('\r\n') + body], hasCompleteResponse);
+    expect(reply.status).toBe(413);
+    const id = /^sallyport-decision: (\S+)/im.exec(reply.text)?.[1] ?? '';
+    const lines = await linesOf(rig.gateway, id, 2);
+    expect(lines.map((line) => line['decision'].reasons)).toEqual([
+      ['body-too-large'],
+      ['body-too-large'],
+    ]);
+    expect(lines[1]?.['result'].http).toBe(413);
     expectNothingForwarded(rig);
   });
 

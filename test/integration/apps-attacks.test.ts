@@ -8,7 +8,7 @@ import { pinCommand } from '../../src/cli/pin/command.js';
 import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../src/cli/program.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce, replaceFile } from '../../src/gateway/pin-ports.js';
+import { observeOnce, updateFile } from '../../src/gateway/pin-ports.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { APP_CONTENTS, APP_URI, APPS, createAppsServer, HOST } from '../support/apps-server.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
@@ -253,7 +253,7 @@ it('[APP-05] one face that cannot be listed makes the upstream stale for both, a
 async function pin(word: string, ...rest: readonly string[]) {
   const io = terminal({ cwd: rig.gateway.folder });
   const observe: PinPorts['observe'] = (upstream, gateway) => observeOnce(upstream, gateway, '0');
-  const ports = { files: DISK_FILES, writeFile: replaceFile, observe, now: Date.now };
+  const ports = { files: DISK_FILES, updateFile, observe, now: Date.now };
   const argv = ['pin', word, '-c', join(rig.gateway.folder, 'gateway.yaml'), ...rest];
   const code = await buildProgram(io, [pinCommand(io, ports)]).run(argv);
   return { code, out: io.out(), err: io.err() };

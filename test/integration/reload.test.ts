@@ -1,9 +1,13 @@
 // Files that change under a running gateway: applied or rejected within two seconds, whole or not at all.
 
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { startGateway } from '../../src/gateway/gateway.js';
+import { createLog } from '../../src/telemetry/log.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { canary } from '../support/canary.js';
+import { findFreePort } from '../support/free-port.js';
 import {
   bearer,
   callStateless,
@@ -142,5 +146,59 @@ describe('a change of files', () => {
     await expect.poll(() => hasEnded, { timeout: 4_000, interval: 25 }).toBe(true);
     await reading;
     expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(404);
+  });
+});
+
+describe('a start that waits', () => {
+  it('[G-04] applies what changed meanwhile, and watches what the gateway file then names', async () => {
+    const rig = await startRig({ policies: { open: allowing('read_record') } });
+    const { folder, opsUrl, issuer } = rig.gateway;
+    const [data, ops] = [await findFreePort(), await findFreePort()];
+    canary.watchGateway(data, ops);
+    const text = (await readFile(join(folder, 'gateway.yaml'), 'utf8'))
+      .replaceAll(`:${rig.port}`, `:${data}`)
+      .replace(`port: ${rig.port}`, `port: ${data}`)
+      .replace(`port: ${new URL(opsUrl).port}`, `port: ${ops}`)
+      .replace(/^audit:.*$/m, 'audit: {sinks: [{type: stdout, durability: handed-over}]}');
+    const file = join(folder, 'second.yaml');
+    await writeFile(file, text);
+    let begin = (): void => undefined;
+    let reach = (): void => undefined;
+    const isBegun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const isReached = new Promise<void>((resolve) => {
+      reach = resolve;
+    });
+    const starting = startGateway({
+      file,
+      env: {},
+      log: createLog(() => undefined),
+      build: { version: '0.0.0-test', node: process.version },
+      // The first line of the audit: the start waits for it.
+      writeStdout() {
+        reach();
+        return isBegun;
+      },
+    });
+    expect(await Promise.race([isReached, starting])).toBeUndefined();
+    const policy = join(folder, 'other', 'open.policy.yaml');
+    await mkdir(join(folder, 'other'));
+    await writeFile(policy, allowing('read_record'));
+    await writeFile(file, text.replace('policies: {dir: ./policies}', 'policies: {dir: ./other}'));
+    begin();
+    const started = await starting;
+    if (started.kind !== 'started') throw new Error('the gateway did not start');
+    try {
+      const url = `http://127.0.0.1:${data}/${UPSTREAM}`;
+      const access = { url, token: await issuer.mint(url) };
+      const listed = async () => toolNames(await requestStateless(access, 'tools/list'));
+      expect(await listed()).toEqual(['read_record']);
+      await writeFile(policy, allowing('write_record'));
+      await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
+    } finally {
+      await started.gateway.close();
+      await rig.close();
+    }
   });
 });

@@ -85,6 +85,41 @@ describe('a stateless client before an upstream of sessions', () => {
     expect(initialized()).toBe(2);
   });
 
+  it('[Y-04] ends the session whose handshake its upstream did not let it finish', async () => {
+    const access: Access = rig.as(await rig.gateway.token('target', { sub: 'unfinished' }));
+    rig.upstream.openNextSessionAs('half-open');
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('notifications/initialized', () => jsonBody({ error: 'no' }, 400)),
+      ),
+    );
+    expect((await callStateless(access, 'read_record', { id: 'x' })).status).toBe(502);
+    const ended = (): unknown[] =>
+      rig.upstream
+        .seen()
+        .filter(({ httpMethod }) => httpMethod === 'DELETE')
+        .map(({ headers }) => headers['mcp-session-id']);
+    await expect.poll(ended, PATIENT).toEqual(['half-open']);
+  });
+
+  it.each([
+    [401, 1507],
+    [403, 1507],
+    [429, 1502],
+    [503, 1502],
+  ])('[G-05] has no subscription where the stream is answered with %s', async (status, code) => {
+    rig.upstream.obey(
+      inTurn(sessionsOnly, ({ httpMethod }) =>
+        httpMethod === 'GET' ? jsonBody({ error: 'no' }, status) : undefined,
+      ),
+    );
+    const reply = await requestStateless(rig.access, 'subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    });
+    expect([reply.status, errorOf(reply)['code']]).toEqual([502, code]);
+  });
+
   it('[Y-06] cancels by leaving', async () => {
     rig.upstream.obey(
       inTurn(

@@ -4,8 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { jsonBody, onMethod, resultFor, stream } from '../support/hostile-acts.js';
+import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { jsonBody, onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
@@ -163,6 +163,74 @@ describe('a client of sessions before a stateless upstream', () => {
     const task = await session.call('read_record', { id: 'one' });
     expect(errorOf(task)['message']).toContain('kind of result');
   });
+
+  const STATUSES = [
+    [401, 'upstream-credentials'],
+    [403, 'upstream-credentials'],
+    [429, 'upstream-unavailable'],
+    [503, 'upstream-unavailable'],
+  ] as const;
+
+  it.each(STATUSES)(
+    '[G-05] is refused where the upstream answers with %s, whatever its JSON says',
+    async (status, reason) => {
+      const session = await rig.openSession();
+      rig.upstream.obey(
+        inTurn(
+          statelessOnly,
+          onMethod('tools/call', (request) =>
+            jsonBody(resultFor(request, textResult('said anyway')), status),
+          ),
+        ),
+      );
+      const reply = await session.call('read_record', { id: 'one' });
+      expect([reply.status, reply.text.includes('said anyway')]).toEqual([502, false]);
+      await expectWithheldLines(rig, reply, reason);
+    },
+  );
+
+  it.each(['the first leg', 'the retry'])(
+    '[G-05] that may be asked is refused where %s is answered with 401',
+    async (leg) => {
+      const { client, asked, close } = await connectAsked(rig.access.url, rig.access.token ?? '');
+      rig.upstream.obey(
+        inTurn(
+          statelessOnly,
+          onMethod('tools/call', (request) => {
+            const isRetry = paramsOf(request)['inputResponses'] !== undefined;
+            return isRetry === (leg === 'the retry')
+              ? jsonBody(resultFor(request, textResult('said anyway')), 401)
+              : (asksForm(request) ?? { kind: 'destroy' });
+          }),
+        ),
+      );
+      await expect(client.callTool(CALL)).rejects.toThrow('could not authenticate');
+      expect(asked.length).toBe(leg === 'the retry' ? 1 : 0);
+      await close();
+    },
+  );
+
+  it.each(STATUSES)(
+    '[G-05] has no stream where the upstream answers its subscription with %s',
+    async (status) => {
+      const session = await rig.openSession();
+      rig.upstream.obey(
+        inTurn(
+          statelessOnly,
+          onMethod('subscriptions/listen', () => jsonBody({ error: 'no' }, status)),
+        ),
+      );
+      const opened = await fetch(rig.access.url, {
+        headers: {
+          ...bearer(rig.access.token),
+          ...sessionHeaders(session.id),
+          accept: 'text/event-stream',
+        },
+      });
+      await opened.body?.cancel();
+      expect(opened.status).toBe(502);
+    },
+  );
 
   it('[Y-09] hears on its stream what a subscription tells, lists and resources', async () => {
     const session = await rig.openSession();

@@ -3,13 +3,20 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isSignedBy, readCheckpoint } from '../../src/audit/chain.js';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
+import {
+  type AttackRig,
+  decisionOf,
+  expectWithheldLines,
+  linesOf,
+  startRig,
+} from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import {
   bearer,
   callStateless,
   errorOf,
+  readReply,
   requestStateless,
   resultOf,
   sessionHeaders,
@@ -54,6 +61,47 @@ describe('what stands around a message', () => {
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe('POST');
   });
+
+  it.each(['Text/Event-Stream;charset=UTF-8', ' text/event-stream'])(
+    '[E-06] a stream of a session is one in any spelling of its type: %s',
+    async (contentType) => {
+      const session = await rig.openSession();
+      const note = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+      rig.upstream.obey(({ httpMethod }) =>
+        httpMethod === 'GET'
+          ? { kind: 'chunks', contentType, chunks: [sseEvent(note)], ending: 'end' }
+          : undefined,
+      );
+      const headers = { ...bearer(rig.access.token), ...sessionHeaders(session.id) };
+      const response = await fetch(rig.access.url, {
+        headers: { ...headers, accept: 'text/event-stream' },
+      });
+      expect(response.status).toBe(200);
+      expect(await response.text()).toContain('list_changed');
+    },
+  );
+
+  it.each([
+    ['text/event-streams', 200, 'upstream-protocol'],
+    ['application/json', 401, 'upstream-credentials'],
+    ['application/json', 503, 'upstream-unavailable'],
+  ] as const)(
+    '[G-05] a stream of a session that comes as %s with %s is refused',
+    async (contentType, status, reason) => {
+      const session = await rig.openSession();
+      rig.upstream.obey(({ httpMethod }) =>
+        httpMethod === 'GET'
+          ? { kind: 'http', status, headers: { 'content-type': contentType }, body: '{}' }
+          : undefined,
+      );
+      const headers = { ...bearer(rig.access.token), ...sessionHeaders(session.id) };
+      const reply = await readReply(
+        await fetch(rig.access.url, { headers: { ...headers, accept: 'text/event-stream' } }),
+      );
+      expect(reply.status).toBe(502);
+      await expectWithheldLines(rig, reply, reason);
+    },
+  );
 
   it('[W-02] DELETE is answered with 204 and no length', async () => {
     const session = await rig.openSession();

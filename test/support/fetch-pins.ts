@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { runPinFetch } from '../../src/cli/pin/fetch.js';
 import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce, replaceFile } from '../../src/gateway/pin-ports.js';
+import { observeOnce, updateFile } from '../../src/gateway/pin-ports.js';
 
 /** Runs `pin fetch --approve`; throws with what it printed when it fails. */
 export async function fetchPins(
@@ -18,7 +18,7 @@ export async function fetchPins(
   const io = { stdout: print, stderr: print, env, cwd: dirname(file), isTty: false };
   const ports = {
     files: DISK_FILES,
-    writeFile: replaceFile,
+    updateFile,
     observe: (...[upstream, gateway]: Parameters<PinPorts['observe']>) =>
       observeOnce(upstream, gateway, '0.0.0-test'),
     now: Date.now,

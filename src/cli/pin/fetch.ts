@@ -4,19 +4,19 @@
 import { countApproved, mergeFetched, type PinName, pendingOf } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
 import type { Observed } from '../../pins/last-seen.js';
-import type { Approval } from '../../pins/lock.js';
-import { writeLock } from '../../pins/lock-yaml.js';
+import type { Approval, Lock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   approvalOf,
+  changeLockFile,
   digestText,
+  lockFileOf,
   observeTarget,
   type PinOptions,
   type PinPorts,
   type PinTarget,
   readTargets,
-  writeLockFile,
 } from './lock-files.js';
 
 export type PinFetchOptions = PinOptions & {
@@ -60,17 +60,23 @@ type FetchedUpstream = {
 };
 
 async function fetchOne(
-  { settings, locked }: PinTarget,
+  { settings, gateway }: PinTarget,
   observed: Observed,
   approval: Approval | undefined,
   io: CliIo,
   ports: PinPorts,
 ): Promise<FetchedUpstream | undefined> {
   const upstream = settings.name;
-  const { lock, unusable } = mergeFetched({ upstream, lock: locked.lock, observed, approval });
-  const { file } = locked;
-  const isChanged = locked.lock === undefined || writeLock(locked.lock) !== writeLock(lock);
-  if (isChanged && !(await writeLockFile(file, lock, io, ports))) return undefined;
+  const { pinsDir } = gateway;
+  const merge = (before: Lock | undefined) => {
+    const outcome = mergeFetched({ upstream, lock: before, observed, approval });
+    return { lock: outcome.lock, outcome };
+  };
+  const changed = await changeLockFile(pinsDir, upstream, merge, io, ports);
+  if (changed === undefined) return undefined;
+  const { isChanged } = changed;
+  const { lock, unusable } = changed.outcome;
+  const file = lockFileOf(pinsDir, upstream);
   const approved = countApproved(lock);
   return { upstream, file, isChanged, approved, pending: pendingOf(lock), unusable };
 }

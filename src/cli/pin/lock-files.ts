@@ -24,8 +24,12 @@ export type Observation =
 
 export type PinPorts = {
   readonly files: Files;
-  /** Replaces the file atomically (new file, rename), creating its folder. Rejects on failure. */
-  writeFile(path: string, text: string): Promise<void>;
+  /**
+   * Replaces the file atomically by what `update` returns, creating its folder; `undefined` writes nothing. No other
+   * writer changes the file between the call of `update` and the end. Resolves with the path of the file by which
+   * another writer holds it, if that one does not finish. Rejects on failure.
+   */
+  updateFile(path: string, update: () => string | undefined): Promise<string | undefined>;
   /** Lists an upstream in every era it speaks, with the credentials of `pinning`. Never rejects. */
   observe(
     upstream: UpstreamSettings,
@@ -36,7 +40,7 @@ export type PinPorts = {
 };
 
 /** A lock file as it is now; `lock` is undefined if the file does not exist. */
-export type LockFile = { readonly file: string; readonly lock: Lock | undefined };
+type LockFile = { readonly lock: Lock | undefined };
 
 /** The settings of the gateway file; `undefined`, with the diagnostics printed, if it has errors. */
 function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
@@ -86,6 +90,11 @@ export function checkUpstream(name: string, known: readonly string[], io: CliIo)
   return false;
 }
 
+/** The path of an upstream's lock file. */
+export function lockFileOf(folder: string, upstream: string): string {
+  return join(folder, `${upstream}${LOCK_SUFFIX}`);
+}
+
 /** The lock file of an upstream; `invalid` if it has mistakes, which are printed. */
 export function readLockFile(
   folder: string,
@@ -93,15 +102,15 @@ export function readLockFile(
   io: CliIo,
   ports: PinPorts,
 ): LockFile | 'invalid' {
-  const file = join(folder, `${upstream}${LOCK_SUFFIX}`);
+  const file = lockFileOf(folder, upstream);
   const content = readContent(file, ports);
-  if (content === 'missing') return { file, lock: undefined };
+  if (content === 'missing') return { lock: undefined };
   if (content === 'unreadable') {
     printDiagnostics(io, [fileDiagnostic(file, 'unreadable', 'the file cannot be read')]);
     return 'invalid';
   }
   const { lock, diagnostics } = readLock(file, content.text);
-  if (lock !== undefined) return { file, lock };
+  if (lock !== undefined) return { lock };
   printDiagnostics(io, diagnostics);
   return 'invalid';
 }
@@ -119,20 +128,41 @@ function readContent(
   }
 }
 
-/** Writes a lock file; false, with the reason printed, if that failed. */
-export async function writeLockFile(
-  file: string,
-  lock: Lock,
+/** What becomes of a lock file (`undefined`: nothing), and what the command reports of it. */
+type LockChange<Outcome> = { readonly lock: Lock | undefined; readonly outcome: Outcome };
+
+/**
+ * Changes a lock file as it is now, not as it was before an upstream was listed: another command may have written it
+ * meanwhile. Writes it if `change` returns a lock that differs. `undefined`, with the reason printed, if that failed.
+ */
+export async function changeLockFile<Outcome>(
+  folder: string,
+  upstream: string,
+  change: (lock: Lock | undefined) => LockChange<Outcome>,
   io: CliIo,
   ports: PinPorts,
-): Promise<boolean> {
+): Promise<{ readonly outcome: Outcome; readonly isChanged: boolean } | undefined> {
+  const file = lockFileOf(folder, upstream);
+  let changed: { readonly outcome: Outcome; readonly isChanged: boolean } | undefined;
+  const update = (): string | undefined => {
+    const locked = readLockFile(folder, upstream, io, ports);
+    if (locked === 'invalid') return undefined;
+    const { lock, outcome } = change(locked.lock);
+    const text = lock && writeLock(lock);
+    const isChanged = text !== undefined && text !== (locked.lock && writeLock(locked.lock));
+    changed = { outcome, isChanged };
+    return isChanged ? text : undefined;
+  };
+  let message = 'the file cannot be written';
   try {
-    await ports.writeFile(file, writeLock(lock));
-    return true;
+    const holder = await ports.updateFile(file, update);
+    if (holder === undefined) return changed;
+    message = `another command is writing the file; if none is running, remove ${escapeForTerminal(holder)}`;
   } catch {
-    printDiagnostics(io, [fileDiagnostic(file, 'unreadable', 'the file cannot be written')]);
-    return false;
+    // The message says so.
   }
+  printDiagnostics(io, [fileDiagnostic(file, 'unreadable', message)]);
+  return undefined;
 }
 
 function printDiagnostics(io: CliIo, diagnostics: readonly Diagnostic[]): void {
@@ -197,7 +227,7 @@ export type PinOptions = {
 export type PinTarget = {
   readonly settings: UpstreamSettings;
   /** The settings with which the upstream is queried. */
-  readonly gateway: Pick<Settings, 'keys' | 'publicBase'>;
+  readonly gateway: Pick<Settings, 'keys' | 'publicBase' | 'pinsDir'>;
   readonly locked: LockFile;
 };
 

@@ -47,7 +47,12 @@ const USED = 1;
 const HAS_EDGES = 2;
 const CONTINUES = 4;
 
-type Table = { cells: Int32Array<SharedArrayBuffer>; count: number };
+/** The credentials of one generation. `exposed`: see {@link SentCredentials}. */
+type Table = {
+  cells: Int32Array<SharedArrayBuffer>;
+  count: number;
+  readonly exposed: Set<string>;
+};
 
 /** Creates an empty store for one upstream. `now` returns milliseconds. */
 export function createOwnCredentialStore(now: () => number): OwnCredentialStore {
@@ -56,7 +61,6 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
   let stale = createTable();
   let sinceMs = now();
   const known = new Set<string>();
-  const exposed = new Set<string>();
   let credentials: SentCredentials | undefined;
 
   function rebuild(): void {
@@ -71,7 +75,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
   function add(table: Table, value: string, more: number): void {
     for (const { text, flags } of formsOf(value)) {
       insert(table, text, flags | more);
-      for (const form of exposedForms(text)) exposed.add(form);
+      for (const form of exposedForms(text)) table.exposed.add(form);
     }
     credentials = undefined;
   }
@@ -89,7 +93,10 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
       rebuild();
       if (credentials === undefined) {
         const tables = [kept, fresh, stale].filter(({ count }) => count > 0);
-        credentials = { tables: tables.map(({ cells }) => cells), exposed: [...exposed] };
+        credentials = {
+          tables: tables.map(({ cells }) => cells),
+          exposed: tables.flatMap(({ exposed }) => [...exposed]),
+        };
       }
       return credentials.tables.length === 0 ? undefined : credentials;
     },
@@ -204,7 +211,7 @@ function hashBetween(sums: Int32Array, start: number, end: number, power: number
 }
 
 function createTable(): Table {
-  return { cells: createCells(MIN_SLOTS), count: 0 };
+  return { cells: createCells(MIN_SLOTS), count: 0, exposed: new Set() };
 }
 
 function createCells(slots: number): Int32Array<SharedArrayBuffer> {
@@ -243,8 +250,8 @@ function put(table: Table, row: Row): void {
 }
 
 function grow(table: Table): void {
-  const { cells } = table;
-  const bigger: Table = { cells: createCells((cells.length / SLOT_INTS) * 2), count: 0 };
+  const { cells, exposed } = table;
+  const bigger: Table = { cells: createCells((cells.length / SLOT_INTS) * 2), count: 0, exposed };
   for (let at = 0; at < cells.length; at += SLOT_INTS) {
     const [anchor = 0, hash = 0, length = 0, power = 0, flags = 0] = cells.subarray(
       at,

@@ -10,11 +10,12 @@ import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
-import { onAbort } from '../../protocol/transport.js';
+import { errorOfStatus, onAbort } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
+import { mediaType } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { isExcess, openStreamLimits, pumpEvents } from '../sse-reader.js';
 import {
@@ -156,14 +157,13 @@ function noteResumed(
 /** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
 function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
-  if (
-    outcome.status === 200 &&
-    outcome.headers['content-type']?.startsWith('text/event-stream') === true
-  )
-    return undefined;
+  const type = mediaType(outcome.headers['content-type']);
+  if (outcome.status === 200 && type === 'text/event-stream') return undefined;
   outcome.release();
-  if (outcome.status === 405 && !isResponse) return undefined;
-  return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
+  const { status } = outcome;
+  if (status === 405 && !isResponse) return undefined;
+  const reason = status === 404 ? 'unknown-session' : 'upstream-protocol';
+  return refuseWith(errorOfStatus(status) ?? reason);
 }
 
 async function relaySessionStream(

@@ -22,6 +22,7 @@ import {
   type CallOutcome,
   type CallPorts,
   callUpstream,
+  endOwnSession,
   type ListingError,
   notifyUpstream,
 } from './request.js';
@@ -238,8 +239,9 @@ async function openSession(
   if (session === 'malformed') return PROTOCOL_FAILURE;
   const headers = sessionHeaders(session);
   const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
-  if (notified.kind === 'failed') return { ...notified, isSpoken: true };
-  return notified.kind === 'refused' ? PROTOCOL_FAILURE : { kind: 'opened', session };
+  if (notified.kind === 'result') return { kind: 'opened', session };
+  await endSession(ports, session);
+  return notified.kind === 'failed' ? { ...notified, isSpoken: true } : PROTOCOL_FAILURE;
 }
 
 /** Visible ASCII (MCP 2025-11-25, session management). */
@@ -261,19 +263,9 @@ function readSession(
   return { id, version, openedAtMs, capabilities, serverInfo: reportedInfo, instructions };
 }
 
-/** Ends the gateway's own session, if the upstream supports that. */
-export async function endSession(ports: EraPorts, session: ListingSession): Promise<void> {
-  if (session.id === undefined) return;
-  try {
-    const response = await ports.request({
-      method: 'DELETE',
-      headers: sessionHeaders(session),
-      timeoutMs: ports.requestTimeoutMs,
-    });
-    if ('body' in response) await response.body[Symbol.asyncIterator]().return?.();
-  } catch {
-    // A session that cannot be ended expires at the upstream; nothing here depends on it.
-  }
+/** Ends the gateway's own session. */
+export function endSession(ports: EraPorts, session: ListingSession): Promise<void> {
+  return endOwnSession(ports, sessionHeaders(session));
 }
 
 function readInstructions(result: JsonObject): string | 'malformed' | undefined {

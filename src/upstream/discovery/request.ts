@@ -115,8 +115,15 @@ type ReadLimits = {
 };
 
 const REQUEST_ID = 1;
-const HTTP_UNAUTHORIZED = 401;
-const HTTP_FORBIDDEN = 403;
+/** Statuses that say why there is no response, whatever the body says. */
+const FAILED_STATUSES: ReadonlyMap<number, ListingError> = new Map([
+  [401, 'credentials'],
+  [403, 'credentials'],
+  [429, 'unavailable'],
+  [502, 'unavailable'],
+  [503, 'unavailable'],
+  [504, 'unavailable'],
+]);
 
 /** Sends a request and waits for its response; notifications and other messages are skipped. */
 export async function callUpstream(
@@ -146,6 +153,20 @@ export async function notifyUpstream(
       ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: received }
       : { kind: 'refused', status, error: undefined },
   );
+}
+
+/** Ends a session of the gateway's own, if these headers name one and the upstream supports that. */
+export async function endOwnSession(
+  { request, requestTimeoutMs: timeoutMs }: Pick<CallPorts, 'request' | 'requestTimeoutMs'>,
+  headers: ListingCall['headers'],
+): Promise<void> {
+  if (headers['mcp-session-id'] === undefined) return;
+  try {
+    const response = await request({ method: 'DELETE', headers, timeoutMs });
+    if ('body' in response) await response.body[Symbol.asyncIterator]().return?.();
+  } catch {
+    // A session that cannot be ended expires at the upstream; nothing here depends on it.
+  }
 }
 
 type IncomingResponse = {
@@ -202,11 +223,12 @@ async function readBody(
   late: Promise<'late'>,
   read: (response: IncomingResponse) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
-  if (response.status === HTTP_UNAUTHORIZED || response.status === HTTP_FORBIDDEN) {
-    endBody(response.body[Symbol.asyncIterator]());
-    return { kind: 'failed', why: 'credentials' };
-  }
   const chunks = response.body[Symbol.asyncIterator]();
+  const why = FAILED_STATUSES.get(response.status);
+  if (why !== undefined) {
+    endBody(chunks);
+    return { kind: 'failed', why };
+  }
   let isComplete = false;
   try {
     return await read({

@@ -111,8 +111,9 @@ export function failureOf(
       return isAnyKnown(eras) ? undefined : 'protocol';
     case 'failed':
       if (outcome.isSpoken || isKnown(eras, era) || !isAnyKnown(eras)) return outcome.why;
-      // The other era responds and this one never did: treat it as not spoken.
-      eras[era].silentAtMs = nowMs;
+      // The other era responds and this one never did: treat it as not spoken. An upstream that was only
+      // overloaded is probed again with the next listing.
+      if (outcome.why !== 'unavailable') eras[era].silentAtMs = nowMs;
       return undefined;
   }
 }

@@ -187,6 +187,63 @@ describe('AuditSink', () => {
     expect(verifyChain(gated.lines()).isWhole).toBe(true);
   });
 
+  it('[O-24] counts what a stall refused before it refuses it, writes the number, and nothing of it', async () => {
+    const gated = createGatedWriter();
+    const { sink, clock, results } = makeSink(gated.writer);
+    await sink.start();
+    gated.hold();
+    const first = sink.append(lifecycle('under-way'));
+    await until(() => gated.gates.length === 1);
+    const waiting = sink.append(lifecycle('waited'));
+    sink.enqueue(lifecycle('outcome'), true);
+    clock.ms += 60_000;
+    const counted = waiting.catch(() => results.get('refused'));
+    const late = sink.append(lifecycle('late'));
+    expect(await counted).toBe(2);
+    expect(await outcomes([first, late])).toEqual(['refused', 'refused']);
+    gated.letPass();
+    gated.gates[0]?.release();
+    await until(() => sink.isWritable);
+    await sink.append(lifecycle('after'));
+    await sink.close();
+    const names = gated.lines().map((line) => /"event":"([^"]*)"/.exec(line)?.[1]);
+    expect(names.filter((name) => name !== undefined)).toEqual([
+      ...['started', 'under-way', 'resumed', 'outcome', 'after', 'stopped'],
+    ]);
+    expect(gated.written.join('')).toContain('"event":"resumed","after":"stalled","refused":2');
+    expect(results.get('refused')).toBe(2);
+    expect(verifyChain(gated.lines()).isWhole).toBe(true);
+  });
+
+  it('[O-24] reports a stall once that began before anything was written', async () => {
+    const gated = createGatedWriter();
+    let open = (): void => undefined;
+    let prepares = 0;
+    const { sink, clock } = makeSink({
+      ...gated.writer,
+      async prepare(known) {
+        prepares += 1;
+        if (prepares === 2)
+          await new Promise<void>((resolve) => {
+            open = resolve;
+          });
+        return gated.writer.prepare(known);
+      },
+    });
+    await sink.start();
+    const refused = [sink.append(lifecycle('under-way'))];
+    await until(() => prepares === 2);
+    clock.ms += 60_000;
+    refused.push(sink.append(lifecycle('late')));
+    expect(await outcomes(refused)).toEqual(['refused', 'refused']);
+    open();
+    await until(() => sink.isWritable);
+    await sink.close();
+    expect(gated.written.join('').match(/"event":"resumed"[^}]*/g)).toEqual([
+      '"event":"resumed","after":"stalled","refused":1',
+    ]);
+  });
+
   it('[O-25] writes all that waits, a checkpoint and the end of the run when it closes', async () => {
     const gated = createGatedWriter();
     const { sink, results } = makeSink(gated.writer);

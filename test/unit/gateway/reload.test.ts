@@ -5,6 +5,7 @@ import type { Observability } from '../../../src/gateway/observability.js';
 import { createReload, type ReloadPorts } from '../../../src/gateway/reload.js';
 
 const SETTINGS = {
+  file: 'gateway.yaml',
   publicBase: '',
   listeners: { data: {}, ops: {} },
   keys: [],
@@ -54,22 +55,31 @@ describe('reloads', () => {
     expect(current.hashes.config).toBe('new');
   });
 
-  it('[H-08] go on after one that failed', async () => {
+  it('[H-08] go on after one that failed, which is rejected like one with mistakes', async () => {
     let reads = 0;
+    const results: string[] = [];
+    const details: unknown[] = [];
     const ports: ReloadPorts = {
       read() {
         reads += 1;
         return reads === 1
-          ? Promise.reject(new Error('no disk'))
+          ? Promise.reject(Object.assign(new Error('no disk'), { code: 'EMFILE' }))
           : Promise.resolve({ version: undefined, diagnostics: [] });
       },
       current: () => versionOf('start'),
       apply: () => undefined,
-      observability: OBSERVABILITY,
-      log: { write: () => undefined },
+      observability: {
+        ...OBSERVABILITY,
+        metrics: { ...OBSERVABILITY.metrics, reload: (result: string) => results.push(result) },
+      } as unknown as Observability,
+      log: { write: (_level, _event, fields) => details.push(fields?.detail) },
     };
     const reload = createReload(ports);
-    await expect(reload()).rejects.toThrow('no disk');
-    await expect(reload()).resolves.toEqual([]);
+    expect(await reload()).toEqual([
+      expect.objectContaining({ file: 'gateway.yaml', severity: 'error' }),
+    ]);
+    expect(await reload()).toEqual([]);
+    expect(results).toEqual(['rejected', 'rejected']);
+    expect(details).toContain('an unexpected error: EMFILE');
   });
 });

@@ -16,6 +16,7 @@ import {
   amendResponse,
   DisconnectController,
   type DisconnectSignal,
+  errorOfStatus,
   type ForwardOutcome,
   joinPieces,
   type RoutedOutcome,
@@ -374,10 +375,8 @@ function translateResponse(
     });
   }
   leave(request);
-  // Session-era clients learn from the body, not from the status, that a method failed.
-  const status = isJson(response) ? 200 : statusOf(response.status);
   return amendResponse(response, {
-    status,
+    status: statusOf(response),
     headers: { 'content-type': response.headers['content-type'] },
     async readBody(maxBytes, withinMs) {
       const body = await response.readBody(maxBytes, withinMs);
@@ -397,8 +396,15 @@ function translateResponse(
   });
 }
 
-/** A 404 would mean that the session is lost, which a server without sessions cannot know. */
-function statusOf(status: number): number {
+/**
+ * Session-era clients learn from the body, not from the status, that a method failed; a status that says why
+ * there is no response stays. A 404 would mean that the session is lost, which a server without sessions
+ * cannot know.
+ */
+function statusOf(response: UpstreamResponse): number {
+  const { status } = response;
+  if (errorOfStatus(status) !== undefined) return status;
+  if (isJson(response) && status >= 400 && status < 600) return 200;
   return status === 404 || status === 405 ? 502 : status;
 }
 
@@ -424,7 +430,7 @@ async function withInputRequired(
 ): Promise<ForwardOutcome> {
   const { parts, authorized, by, mirrored, sessionState, leaving } = request;
   let first = response;
-  if (isJson(response)) {
+  if (isJson(response) && statusOf(response) === 200) {
     const body = await response.readBody(parts.maxResponseBytes, parts.requestTimeoutMs);
     if (typeof body === 'string') {
       leave(request);

@@ -11,10 +11,11 @@ import {
   type InputRequiredResult,
   readInputRequiredResult,
 } from '../../../protocol/server-requests.js';
-import type {
-  DisconnectSignal,
-  ForwardOutcome,
-  UpstreamResponse,
+import {
+  type DisconnectSignal,
+  errorOfStatus,
+  type ForwardOutcome,
+  type UpstreamResponse,
 } from '../../../protocol/transport.js';
 import { type InboundItem, type ReadBounds, readMessages } from '../../message-reader.js';
 import type { OutboundItem, OutboundItems } from '../local-response.js';
@@ -72,6 +73,11 @@ export async function* relayWithInputRounds(
       sentId = retry.id;
       const outcome = await parts.again(retry);
       if (outcome.kind === 'fault') return yield outcome;
+      const reason = errorOfStatus(outcome.status);
+      if (reason !== undefined) {
+        outcome.release();
+        return yield { kind: 'fault', reason };
+      }
       response = outcome;
     }
     yield outboundText(errorResponseText(id, ENDLESS));

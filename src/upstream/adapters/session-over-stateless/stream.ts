@@ -6,10 +6,11 @@
 import type { Caller } from '../../../policy/principal.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 
-import type {
-  DisconnectSignal,
-  ForwardOutcome,
-  UpstreamResponse,
+import {
+  type DisconnectSignal,
+  errorOfStatus,
+  type ForwardOutcome,
+  type UpstreamResponse,
 } from '../../../protocol/transport.js';
 import type { SessionUpstream } from '../../client.js';
 import { isStream, type ReadBounds, readMessages } from '../../message-reader.js';
@@ -47,8 +48,12 @@ export async function listenForSession(
   const first = await subscribe(parts, sessionState, stop.signal);
   if (first.kind === 'fault') return first;
   if (!isStream(first.response)) {
+    const { status } = first.response;
     first.response.release();
-    return bodyResponse(first.response.status >= 500 ? first.response.status : 405);
+    end();
+    const reason = errorOfStatus(status);
+    if (reason !== undefined) return { kind: 'fault', reason };
+    return bodyResponse(status >= 500 ? status : 405);
   }
   return streamResponse(relaySubscriptions(parts, sessionState, first, stop), {
     release: end,

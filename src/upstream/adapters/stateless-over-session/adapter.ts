@@ -23,6 +23,7 @@ import {
   amendResponse,
   DisconnectController,
   type DisconnectSignal,
+  errorOfStatus,
   type ForwardError,
   type ForwardOutcome,
   joinPieces,
@@ -93,9 +94,11 @@ async function listenInSession(
   if (outcome.kind === 'fault' || !isStream(outcome)) {
     if (outcome.kind === 'answer') outcome.release();
     end();
-    return outcome.kind === 'fault'
-      ? outcome
-      : bodyResponse(404, errorResponseText(message.id, 'Method not found', METHOD_NOT_FOUND));
+    if (outcome.kind === 'fault') return outcome;
+    const reason = errorOfStatus(outcome.status);
+    if (reason !== undefined) return { kind: 'fault', reason };
+    const text = errorResponseText(message.id, 'Method not found', METHOD_NOT_FOUND);
+    return bodyResponse(404, text);
   }
   const isSubscribed = filter.uris.every((uri, index) => {
     const id = FIRST_SUBSCRIBE_ID + index;
@@ -165,7 +168,7 @@ export type StatelessClients = {
     sessionVersions: readonly string[],
     signal: DisconnectSignal | undefined,
   ): Promise<RoutedOutcome>;
-  close(): void;
+  close(): Promise<void>;
 };
 
 const MAX_SESSIONS = 1_000;
@@ -197,16 +200,18 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
       forward({ parts, authorized, by, signal }, carried),
     close() {
       parts.suspendedCalls.close();
-      pool.close();
+      return pool.close();
     },
   };
 }
 
-function endSession({ client }: StatelessSettings, session: UpstreamSession): void {
+async function endSession(
+  { client }: Pick<StatelessSettings, 'client'>,
+  session: UpstreamSession,
+): Promise<void> {
   if (upstreamIdOf(session) === undefined) return;
-  void client.endSession(session, session.caller).then((outcome) => {
-    if (outcome.kind === 'answer') outcome.release();
-  });
+  const outcome = await client.endSession(session, session.caller);
+  if (outcome.kind === 'answer') outcome.release();
 }
 
 /** One request and what is needed to forward it. */

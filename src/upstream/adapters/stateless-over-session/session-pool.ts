@@ -5,6 +5,7 @@
 // Source: MCP 2025-11-25, lifecycle, logging and session management; docs/contract.md §3 (limits);
 // docs/contract.md §10 (never shared between principals).
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
@@ -19,6 +20,7 @@ import { upstreamIdOf } from '../../client.js';
 import {
   type CallPorts,
   callUpstream,
+  endOwnSession,
   type ListingError,
   notifyUpstream,
 } from '../../discovery/request.js';
@@ -73,8 +75,10 @@ export async function openUpstreamSession(
   if (session === undefined) return 'upstream-protocol';
   const headers = sessionHeadersOf(session);
   const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
-  if (notified.kind === 'failed') return FORWARD_ERRORS[notified.why];
-  if (notified.kind === 'refused') return 'upstream-protocol';
+  if (notified.kind !== 'result') {
+    void endOwnSession(ports, headers);
+    return notified.kind === 'failed' ? FORWARD_ERRORS[notified.why] : 'upstream-protocol';
+  }
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
     const isLogging = isObject(session.handshake['capabilities']['logging']);
     // A server that refuses logs at its own level; what the caller did not ask for is not forwarded.
@@ -133,8 +137,8 @@ export type SessionPool = {
   ): Promise<PooledSession | ForwardError>;
   /** Removes a session that the upstream has lost, so that the next request opens another. */
   forget(session: PooledSession): void;
-  /** Ends all sessions. */
-  close(): void;
+  /** Ends all sessions, those too that are still being opened; waits a bounded time. No session is opened again. */
+  close(): Promise<void>;
 };
 
 type PoolSettings = {
@@ -142,7 +146,7 @@ type PoolSettings = {
   readonly idleMs: number;
   readonly now: () => number;
   /** Ends a session at the upstream. */
-  readonly end: (session: UpstreamSession) => void;
+  readonly end: (session: UpstreamSession) => Promise<void>;
 };
 
 type Entry = {
@@ -156,6 +160,8 @@ type Entry = {
 /** The handshake uses the first id. */
 const FIRST_ID = 1;
 const SWEEPS_PER_IDLE_TIME = 2;
+/** How long closing waits for the ends of sessions. Milliseconds. */
+const CLOSE_WITHIN_MS = 1_000;
 
 /** Creates an empty pool. */
 export function createSessionPool(settings: PoolSettings): SessionPool {
@@ -163,15 +169,17 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
   const entries = new Map<string, Entry>();
   const sweeping = setInterval(sweep, Math.max(idleMs / SWEEPS_PER_IDLE_TIME, 1));
   sweeping.unref();
+  let isClosed = false;
 
-  function endEntry(key: string, entry: Entry): void {
+  async function endEntry(key: string, entry: Entry): Promise<void> {
     if (entries.get(key) === entry) entries.delete(key);
-    if (entry.session !== undefined) settings.end(entry.session);
+    const session = entry.session ?? (await entry.opening);
+    if (typeof session !== 'string') await settings.end(session);
   }
 
   function sweep(): void {
     for (const [key, entry] of entries) {
-      if (entry.uses === 0 && now() - entry.usedAtMs >= idleMs) endEntry(key, entry);
+      if (entry.uses === 0 && now() - entry.usedAtMs >= idleMs) void endEntry(key, entry);
     }
   }
 
@@ -180,7 +188,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
     if (entries.size < maxSessions) return true;
     for (const [key, entry] of entries) {
       if (entry.uses > 0) continue;
-      endEntry(key, entry);
+      void endEntry(key, entry);
       return true;
     }
     return false;
@@ -200,6 +208,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
 
   return {
     async take(key, open) {
+      if (isClosed) return 'upstream-unavailable';
       let entry = entries.get(key);
       if (entry === undefined) {
         if (!makeCapacity()) return 'upstream-unavailable';
@@ -217,6 +226,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
         if (entries.get(key) === taken) entries.delete(key);
         return session;
       }
+      if (isClosed) return 'upstream-unavailable';
       taken.session = session;
       return pooled(key, session, taken, now);
     },
@@ -224,9 +234,11 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
       const entry = entries.get(session.key);
       if (entry?.session?.target === session.target) entries.delete(session.key);
     },
-    close() {
+    async close() {
+      isClosed = true;
       clearInterval(sweeping);
-      for (const [key, entry] of entries) endEntry(key, entry);
+      const ending = Promise.allSettled([...entries].map((entry) => endEntry(...entry)));
+      await Promise.race([ending, sleep(CLOSE_WITHIN_MS, undefined, { ref: false })]);
     },
   };
 }

@@ -23,7 +23,9 @@ type Case = {
   readonly offers?: Observation;
   readonly gateway?: string;
   readonly env?: Readonly<Record<string, string>>;
-  readonly writes?: boolean;
+  readonly writes?: boolean | 'elsewhere';
+  /** A command without a listing that another process runs while the upstream is listed. */
+  readonly meanwhile?: string;
 };
 
 async function run(line: string, given: Case = {}) {
@@ -39,17 +41,27 @@ async function run(line: string, given: Case = {}) {
       },
       listFolder: () => [...files.keys()],
     },
-    writeFile(path, text) {
-      if (given.writes === false) return Promise.reject(new Error('read-only'));
-      files.set(path, text);
-      return Promise.resolve();
+    async updateFile(path, update) {
+      if (given.writes === false) throw new Error('read-only');
+      if (given.writes === 'elsewhere') return `${path}.new`;
+      const text = update();
+      if (text !== undefined) files.set(path, text);
+      return undefined;
     },
-    observe: () => Promise.resolve(given.offers ?? OFFERS_TOOL),
+    async observe() {
+      // Another command runs to its end while this one waits for the upstream.
+      const between = given.meanwhile?.split(' ');
+      if (between !== undefined) await runArgv(between, terminal({ env: io.env }));
+      return given.offers ?? OFFERS_TOOL;
+    },
     now: () => Date.UTC(2026, 10, 20, 10),
   };
-  const [word = '', ...rest] = line.split(' ');
-  const argv = ['pin', word, '-c', 'config/gateway.yaml', ...rest];
-  const code = await buildProgram(io, [pinCommand(io, ports)]).run(argv);
+  const runArgv = ([word = '', ...rest]: readonly string[], printed = io): Promise<number> =>
+    buildProgram(printed, [pinCommand(printed, ports)]).run([
+      ...['pin', word, '-c', 'config/gateway.yaml'],
+      ...rest,
+    ]);
+  const code = await runArgv(line.split(' '));
   return { code, out: io.out(), err: io.err(), text: files.get(FILE) };
 }
 
@@ -191,6 +203,27 @@ describe('[L-72] pin approve and block', () => {
       `approve gitlab get_issue --digest sha256:${digestOf(OTHER)} --by alex`,
     ]) {
       expect(await run(line, { lock: WAITING })).toMatchObject({ code: 2, text: WAITING });
+    }
+  });
+
+  it('keeps a block that came while the upstream was listed, whatever else is written', async () => {
+    const given = { lock: WAITING, offers: OFFERS_OTHER, meanwhile: 'block github get_issue' };
+    for (const line of ['fetch', 'fetch --approve --by alex', approve]) {
+      expect(statuses((await run(line, given)).text)).toEqual(['blocked', 'pending']);
+    }
+    const refused = await run(approve, given);
+    expect([refused.code, refused.out]).toEqual([1, '']);
+    expect(refused.err).toContain('was blocked since this command began');
+    const blocked = (await run('block github get_issue', given)).text ?? '';
+    const lifted = await run(approve, { lock: blocked, offers: OFFERS_OTHER });
+    expect([lifted.code, statuses(lifted.text)]).toEqual([0, ['approved', 'blocked']]);
+  });
+
+  it('says by what file another command holds the lock file, and changes nothing', async () => {
+    for (const line of ['fetch', approve, 'block github get_issue']) {
+      const { code, err, text } = await run(line, { lock: WAITING, writes: 'elsewhere' });
+      expect([code, text]).toEqual([2, WAITING]);
+      expect(err).toContain(`if none is running, remove ${FILE}.new`);
     }
   });
 

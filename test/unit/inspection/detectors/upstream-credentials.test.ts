@@ -182,6 +182,20 @@ describe("the gateway's own credentials", () => {
     expect(tokens.filter(isFound).length).toBe(0);
   });
 
+  it('[CRD-14] are no longer kept in clear once nobody looks for them, and configured ones are', () => {
+    let nowMs = 0;
+    const store = createOwnCredentialStore(() => nowMs);
+    store.note('a configured value', 'kept');
+    store.note('an issued credential', 'issued');
+    const exposed = (text: string): boolean | undefined =>
+      store.current()?.exposed.some((form) => form.includes(text));
+    expect([exposed('configured'), exposed('issued')]).toEqual([true, true]);
+    nowMs = 3 * HOUR_MS;
+    expect([exposed('configured'), exposed('issued')]).toEqual([true, true]);
+    nowMs = 6 * HOUR_MS;
+    expect([exposed('configured'), exposed('issued')]).toEqual([true, false]);
+  });
+
   it('[CRD-14] are found beyond ASCII, in the bytes of UTF-8 and of Latin-1', () => {
     const value = 'ein l\u00e4ngeres W\u00f6rtchen';
     const own = ownOf(value);

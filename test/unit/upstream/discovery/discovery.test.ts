@@ -176,13 +176,53 @@ test('[L-26] a failing upstream keeps what was seen until it is too old', async 
   expect(await lister.ensureFresh()).toBe('fresh');
   await pass(2);
   expect(await lister.ensureFresh()).toBe('stale');
-  expect(events).toEqual(['failed 2025 protocol', 'failed 2026 protocol']);
+  expect(events).toEqual(['failed 2025 unavailable', 'failed 2026 unavailable']);
   const asked = upstream.asked.length;
   expect(await lister.ensureFresh()).toBe('stale');
   expect(upstream.asked.length).toBe(asked);
   delete upstream.script.intercept;
   await pass(MIN_INTERVAL_MS);
   expect(await lister.ensureFresh()).toBe('fresh');
+});
+
+test.each([429, 502, 503, 504])(
+  '[L-26] an upstream that answers with %s from the start is unavailable, not out of protocol',
+  async (status) => {
+    upstream.script.intercept = (_, response) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end('{"error":"busy"}');
+      return true;
+    };
+    expect(await newLister().ensureFresh()).toBe('stale');
+    expect(events).toEqual(['failed 2025 unavailable', 'failed 2026 unavailable']);
+  },
+);
+
+test('[L-26] an upstream that is overloaded in the middle of a listing is unavailable', async () => {
+  upstream.script.speaks.sessions = false;
+  upstream.script.intercept = ({ method }, response) => {
+    if (method !== 'tools/list') return false;
+    response.writeHead(429).end();
+    return true;
+  };
+  expect(await newLister().ensureFresh()).toBe('stale');
+  expect(events).toContain('failed 2026 unavailable');
+});
+
+test('[L-22] an era whose first probe met an overloaded upstream is probed with the next listing', async () => {
+  let isBusy = true;
+  upstream.script.intercept = ({ method }, response) => {
+    if (!isBusy || method !== 'initialize') return false;
+    response.writeHead(429).end();
+    return true;
+  };
+  const lister = newLister();
+  expect(await lister.ensureFresh()).toBe('fresh');
+  expect(events).toEqual([]);
+  expect(lister.spoken()?.sessions).toEqual([]);
+  isBusy = false;
+  await pass(MAX_AGE_MS + 1);
+  expect(await lister.ensureFresh()).toBe('fresh');
+  expect(lister.spoken()?.sessions).toContain('2025-11-25');
 });
 
 test('[L-27] an era that the upstream gives up is told and no longer holds calls up', async () => {

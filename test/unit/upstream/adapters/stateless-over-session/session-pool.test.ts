@@ -41,11 +41,13 @@ beforeEach(() => {
     maxSessions: 2,
     idleMs: IDLE_MS,
     now: Date.now,
-    end: (session) => ended.push(upstreamIdOf(session)),
+    async end(session) {
+      ended.push(upstreamIdOf(session));
+    },
   });
 });
-afterEach(() => {
-  pool.close();
+afterEach(async () => {
+  await pool.close();
   vi.useRealTimers();
 });
 
@@ -79,6 +81,29 @@ describe('a pool of sessions', () => {
     await take('a');
     await take('c');
     expect(ended).toEqual([upstreamIdOf(second)]);
+  });
+
+  it('[Y-04] ends what is open and what is still being opened when it is closed, and opens no more', async () => {
+    const ready = await take('a');
+    let finish = (_session: UpstreamSession | 'upstream-timeout'): void => undefined;
+    const opening = (): Promise<UpstreamSession | 'upstream-timeout'> =>
+      new Promise((resolve) => {
+        finish = resolve;
+      });
+    const takers = [pool.take('b', opening), pool.take('b', opening)];
+    let isClosed = false;
+    const closing = pool.close().then(() => {
+      isClosed = true;
+    });
+    expect(ended).toEqual([upstreamIdOf(ready)]);
+    const late = await open();
+    expect(isClosed).toBe(false);
+    finish(late);
+    expect(await Promise.all(takers)).toEqual(['upstream-unavailable', 'upstream-unavailable']);
+    await closing;
+    expect(ended).toEqual([upstreamIdOf(ready), upstreamIdOf(late)]);
+    expect(await pool.take('c', open)).toBe('upstream-unavailable');
+    expect(opened).toBe(2);
   });
 
   it('[Y-04] opens another for what was lost or could not be opened', async () => {
