@@ -58,6 +58,25 @@ const BRANDS: readonly (readonly [string, RegExp, string])[] = [
   ['AdmittedMessage', /\bas (?:unknown as )?AdmittedMessage\b/, 'protocol/admission.ts'],
 ];
 
+/** Where revisions may be told apart: the families themselves, and what translates between them. */
+const ERA_FOLDERS = ['protocol/versions/', 'upstream/adapters/'];
+/** Names an era or a revision, or compares one: with a literal, with another, or by identity of its family. */
+const ERA_COMPARISONS: readonly RegExp[] = [
+  /(['"])20\d\d(?:-\d\d-\d\d)?\1/g,
+  /\b[eE]ra\b\s*[!=]==(?!\s*undefined)/g,
+  /[!=]==\s*(?:[\w.?]+\.)?[eE]ra\b/g,
+  /[!=]==\s*(?:\w+_)?(?:SESSION|STATELESS|LEGACY_SSE)(?:_VERSION)?\b/g,
+  /\bprotocolVersion(?:'\])?\s*[!=]==(?!\s*(?:undefined|'string'))/g,
+  /\bisStateless\b/g,
+];
+/** How often a file outside them does so nevertheless, and why. A file that is not here never does. */
+const ERA_EXCEPTIONS: Readonly<Record<string, { readonly count: number; readonly why: string }>> = {
+  'protocol/methods.ts': { count: 18, why: 'the table of methods has a column of eras' },
+  'dev/demo-protocol.ts': { count: 25, why: 'the demo is a server of both eras' },
+  'dev/demo-upstream.ts': { count: 4, why: 'the demo is a server of both eras' },
+  'dev/tour-client.ts': { count: 2, why: 'the tour is a client of both eras' },
+};
+
 /** What a barrel has none of. */
 const OWN_EXPORT = /\bexport\s+(?:async\s+)?(?:function|const|class|interface|type\s+\w+\s*[=<])/;
 
@@ -227,6 +246,26 @@ describe('each module', () => {
     const found = offenders((module) => cast.test(module.code));
     expect(found.filter((path) => path !== home)).toEqual([]);
     expect(found).toContain(home);
+  });
+
+  it('[D-10] compares no era and no revision outside the folders that exist for that', () => {
+    const comparisonsIn = (text: string) =>
+      ERA_COMPARISONS.reduce((sum, pattern) => sum + [...text.matchAll(pattern)].length, 0);
+    const samples = [
+      "if (admitted.era === '2026') x();",
+      "era !== '2025'",
+      'if (one.era === other.era) x();',
+      'protocol === STATELESS',
+      'version !== LEGACY_SSE_VERSION',
+      "version >= '2025-06-18'",
+    ];
+    expect(samples.filter((sample) => comparisonsIn(sample) === 0)).toEqual([]);
+    const found = modules
+      .filter(({ path }) => !ERA_FOLDERS.some((folder) => path.startsWith(folder)))
+      .map(({ path, text }) => [path, comparisonsIn(stripComments(text, true))] as const)
+      .filter(([, count]) => count > 0);
+    const counts = Object.entries(ERA_EXCEPTIONS).map(([path, { count }]) => [path, count]);
+    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(counts));
   });
 
   it("[D-10] [CRD-05] opens a caller's token in the token exchange alone", () => {

@@ -12,13 +12,15 @@ import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import { INVALID_REQUEST } from '../protocol/errors.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
-import { upstreamEraFor } from '../protocol/negotiation.js';
 import type { DisconnectSignal, ForwardOutcome, RoutedOutcome } from '../protocol/transport.js';
+import { isTranslated } from '../protocol/versions/detection.js';
 import {
   LATEST_SESSION_VERSION,
   LEGACY_SSE_VERSION,
   SESSION_VERSIONS,
 } from '../protocol/versions/revisions.js';
+import { SESSION } from '../protocol/versions/session.js';
+import { STATELESS } from '../protocol/versions/stateless.js';
 import type { GatewayReply, Ports, Snapshot, StreamRequest } from '../proxy/ports.js';
 import { bodyResponse } from '../upstream/adapters/local-response.js';
 import { errorResponseText } from '../upstream/adapters/message-translation.js';
@@ -83,7 +85,7 @@ function openBridged(
   const { message } = authorized.admitted;
   if (message.kind === 'request' && bridged.hasOpened(legacySession))
     return bodyResponse(200, errorResponseText(message.id, INITIALIZED, INVALID_REQUEST));
-  if (upstreamEraFor('2025', carried) !== '2026') {
+  if (!isTranslated(SESSION, carried)) {
     // The oldest version is the nearest to legacy SSE, so the upstream does not send what was added later.
     const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
     return bridged.open(authorized, by, oldest, signal);
@@ -95,7 +97,7 @@ function openBridged(
 function inSession(authorized: AuthorizedRequest, session: SessionFacts): AuthorizedRequest {
   const { admitted } = authorized;
   const { version } = session;
-  return withAdmitted(authorized, copyAdmitted(admitted, { era: '2025', version, session }));
+  return withAdmitted(authorized, copyAdmitted(admitted, { protocol: SESSION, version, session }));
 }
 
 /** Longest time for sending a reply of the gateway to a server request. */
@@ -130,8 +132,7 @@ export function createForwarding(
     const { carried } = snapshotOf(runtime);
     const isOwn = session.target.kind === 'gateway';
     if (carried === undefined) return isOwn ? 'translated' : 'direct';
-    const isTranslated = upstreamEraFor('2025', carried) === '2026';
-    if (isTranslated !== isOwn) return 'lost';
+    if (isTranslated(SESSION, carried) !== isOwn) return 'lost';
     return isOwn ? 'translated' : 'direct';
   }
 
@@ -143,9 +144,9 @@ export function createForwarding(
     const snapshot = snapshotOf(runtime);
     const route = session === undefined ? undefined : routeOf(runtime, session);
     if (route === 'lost') return Promise.resolve(bodyResponse(404));
-    const isTranslated =
-      route === 'translated' || (route === undefined && needsTranslation(snapshot));
-    return isTranslated
+    const isOwn =
+      route === 'translated' || (route === undefined && isTranslated(SESSION, snapshot.carried));
+    return isOwn
       ? runtime.translation.sessions.forward(
           authorized,
           by,
@@ -185,10 +186,10 @@ export function createForwarding(
   return {
     forward(upstream, authorized, by, signal) {
       const runtime = runtimeOf(upstream);
-      const { era, session } = authorized.admitted;
+      const { protocol, session } = authorized.admitted;
       const outbound = { authorized, by, signal };
-      if (era === '2026') return forwardStateless(runtime, snapshotOf(runtime), outbound);
-      if (era === '2025') return forwardInSession(runtime, outbound);
+      if (!protocol.hasSessions) return forwardStateless(runtime, snapshotOf(runtime), outbound);
+      if (!protocol.answersOnStream) return forwardInSession(runtime, outbound);
       if (!matchesTransport(runtime, session)) return Promise.resolve(bodyResponse(404));
       if (session?.target.kind !== 'bridged') return runtime.client.forward(authorized, by, signal);
       const { carried } = snapshotOf(runtime);
@@ -259,10 +260,6 @@ function upstreamSessionOf(
   return session.target.kind === 'bridged' ? translation.bridged.find(session) : session;
 }
 
-function needsTranslation({ carried }: Snapshot): boolean {
-  return upstreamEraFor('2025', carried) === '2026';
-}
-
 function forwardStateless(
   { client, translation, settings }: UpstreamRuntime,
   { carried }: Snapshot,
@@ -270,8 +267,7 @@ function forwardStateless(
 ): Promise<RoutedOutcome> {
   // No server speaks the stateless era over HTTP+SSE, whether or not it was listed.
   const isDirect = settings.transport === 'http-sse';
-  if (!isDirect && (carried === undefined || upstreamEraFor('2026', carried) === '2026'))
-    return client.forward(authorized, by, signal);
+  if (!isDirect && !isTranslated(STATELESS, carried)) return client.forward(authorized, by, signal);
   const versions = carried?.sessions ?? SESSION_VERSIONS;
   return translation.stateless.forward(authorized, by, versions, signal);
 }
@@ -284,7 +280,9 @@ function mirroredParametersOf(
   { admitted: { target, apps } }: AuthorizedRequest,
 ): Mirrored {
   if (target.kind !== 'tool') return [];
-  const standing = snapshot.catalogueFor({ era: '2026', apps }).standing('tool', target.name);
+  const standing = snapshot
+    .catalogueFor({ protocol: STATELESS, apps })
+    .standing('tool', target.name);
   return definitionOf(standing)?.mirrored ?? [];
 }
 
@@ -302,7 +300,7 @@ async function sendOwnMessage(
   };
   const timeoutMs = OWN_RESPONSE_TIMEOUT_MS;
   const own = { by, method: 'POST', target, headers, body, timeoutMs } as const;
-  const sender = session.version === LEGACY_SSE_VERSION ? client : sessions;
+  const sender = target === undefined ? sessions : client;
   const outcome = await sender.request(own);
   if (outcome.kind === 'answer') outcome.release();
 }

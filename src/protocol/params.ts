@@ -5,7 +5,7 @@
 
 import { foldName } from '../text/case-folding.js';
 import type { Json } from './jsonrpc.js';
-import { type Era, isObject, isRequestId, type JsonObject, type Target } from './jsonrpc.js';
+import { isObject, isRequestId, type JsonObject, type Target } from './jsonrpc.js';
 import { canRequireInput } from './server-requests.js';
 import { readFilter } from './subscriptions.js';
 
@@ -163,6 +163,9 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
   ['notifications/progress', readProgress],
 ]);
 
+/** What of a revision decides which members params may have. */
+type ParamsRules = { readonly hasInputRequired: boolean };
+
 /**
  * Reads the params of a method of the table. Never looks into arguments: pins and policy check those.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
@@ -170,10 +173,10 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
 export function readParams(
   method: string,
   params: JsonObject | undefined,
-  era: Era,
+  rules: ParamsRules,
 ): ParamsReading {
   const given = params ?? NO_PARAMS;
-  const why = checkCommonMembers(given) ?? checkInputRetry(method, given, era);
+  const why = checkCommonMembers(given) ?? checkInputRetry(method, given, rules);
   if (why !== undefined) return { ok: false, why };
   return READERS.get(method)?.(given) ?? NOTHING;
 }
@@ -197,15 +200,20 @@ function checkCommonMembers(params: JsonObject): string | undefined {
   return isValid ? undefined : 'progressToken must be a string or an integer.';
 }
 
-/** An error text for the members of an input retry, where the method or the era has none (they exist in 2026 only). */
-function checkInputRetry(method: string, params: JsonObject, era: Era): string | undefined {
+/** An error text for the members of an input retry, where the method or the revision has none. */
+function checkInputRetry(
+  method: string,
+  params: JsonObject,
+  { hasInputRequired }: ParamsRules,
+): string | undefined {
   const { responses, state } = {
     responses: params['inputResponses'],
     state: params['requestState'],
   };
   if (responses === undefined && state === undefined) return undefined;
   if (method === 'tasks/update' && state === undefined) return undefined;
-  if (era !== '2026' || !canRequireInput(method)) return 'This request cannot answer a question.';
+  if (!hasInputRequired || !canRequireInput(method))
+    return 'This request cannot answer a question.';
   if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
   const isValid = state === undefined || typeof state === 'string';
   return isValid ? undefined : 'requestState must be a string.';

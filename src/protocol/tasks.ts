@@ -13,11 +13,11 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 /** The member of `_meta` that names the task a message belongs to (2025-11-25). */
 export const RELATED_TASK_KEY = 'io.modelcontextprotocol/related-task';
 
-/** The only revision with sessions that has tasks. */
-export const TASK_SESSION_VERSION = '2025-11-25';
-
 /** Maximum length of a task id in characters: it travels sealed, also in a header. */
 const MAX_TASK_ID_CHARS = 1024;
+
+/** How tasks are declared in a client's revision; `none` if it has none, or its upstream speaks another revision. */
+export type TaskForm = 'session' | 'extension' | 'none';
 
 /** The task capabilities that a server can declare in a session. */
 export type TaskCapability = 'call' | 'list' | 'cancel';

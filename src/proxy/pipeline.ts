@@ -107,7 +107,7 @@ async function forward(
   const { admitted } = authorized;
   const startedMs = performance.now();
   const onLegacyStream = moveToLegacyStream(call, admitted);
-  const signal = admitted.era === '2026' ? call.incoming.signal : onLegacyStream;
+  const signal = admitted.protocol.disconnectCancels ? call.incoming.signal : onLegacyStream;
   call.progress = followProgress(call, admitted);
   const { upstream } = call.incoming;
   const outcome = await call.ports.forward(upstream, authorized, callerOf(call), signal);

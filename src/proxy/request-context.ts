@@ -93,7 +93,7 @@ export function noteAdmitted(
 ): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;
-  record.client.era = admitted.era;
+  record.client.era = admitted.protocol.era;
   record.client.version = admitted.version;
   record.client.selfReported = admitted.selfReported;
   record.target.method = admitted.rule.method;
@@ -219,7 +219,8 @@ export function refuse(call: RequestContext, refusal: Refusal): void {
  * do.
  */
 function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): boolean {
-  if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
+  if (admitted?.protocol.answersOnStream !== true || admitted.message.kind !== 'request')
+    return false;
   const end = admitted.session === undefined ? undefined : ports.legacySse.find(admitted.session);
   if (end === undefined || end.isLagging) return false;
   void end.write(encodeSseMessage(json));
@@ -229,7 +230,8 @@ function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): 
 /** A message that has no response body is refused by its status (MCP transports, sending messages to the server). */
 function statusFor({ admitted }: RequestContext, status: number): number {
   const isAnswered =
-    admitted === undefined || (admitted.message.kind === 'request' && admitted.era !== '2024');
+    admitted === undefined ||
+    (admitted.message.kind === 'request' && !admitted.protocol.answersOnStream);
   return status === 200 && !isAnswered ? 400 : status;
 }
 
@@ -269,10 +271,13 @@ export function wasCancelledByDisconnect(call: RequestContext, refusal: Refusal)
   );
 }
 
-/** In the stateless era the connection belongs to the request; with legacy SSE nothing outlives the stream. */
+/** Where a disconnect cancels, the connection belongs to the request; nothing outlives the stream of legacy SSE. */
 function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext): boolean {
-  if (admitted?.era === '2026') return incoming.signal.aborted;
-  return admitted?.era === '2024' && outgoing.isClosed;
+  if (admitted === undefined) return false;
+  const { protocol } = admitted;
+  return protocol.disconnectCancels
+    ? incoming.signal.aborted
+    : protocol.answersOnStream && outgoing.isClosed;
 }
 
 /** Notes a refusal. Before forwarding it is `refused`; afterwards the response was `withheld`. */
@@ -290,7 +295,7 @@ export function refusalContext(call: RequestContext): Parameters<typeof renderRe
   const { admitted, incoming, snapshot } = call;
   return {
     decisionId: incoming.id,
-    era: admitted?.era,
+    protocol: admitted?.protocol,
     requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,

@@ -7,7 +7,6 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { Body, UpstreamResponse } from '../protocol/transport.js';
-import { statusOfResponse } from '../protocol/versions/stateless.js';
 import { acceptsEventStream } from './accept.js';
 import { awaitStreamResponse, isBridged } from './legacy-sse/request.js';
 import { noteRefusal, type RequestContext } from './request-context.js';
@@ -43,7 +42,7 @@ export async function relayResponse(
 ): Promise<Refusal | undefined> {
   const { admitted } = authorized;
   // A legacy SSE server sends its response on the stream, not in reply to the POST.
-  const isAnsweredOnStream = admitted.era === '2024' && !isBridged(call, admitted);
+  const isAnsweredOnStream = admitted.protocol.answersOnStream && !isBridged(call, admitted);
   if (admitted.message.kind !== 'request' || isAnsweredOnStream)
     return acknowledge(call, authorized, response);
   const status = refuseStatus(call, response, admitted.session);
@@ -151,9 +150,11 @@ async function relayBody(
  */
 function mustSendResponseAlone(
   { incoming }: RequestContext,
-  { rule, era }: AuthorizedRequest['admitted'],
+  { rule, protocol }: AuthorizedRequest['admitted'],
 ): boolean {
-  return rule.method === 'initialize' || (era !== '2024' && !acceptsEventStream(incoming));
+  return (
+    rule.method === 'initialize' || (!protocol.answersOnStream && !acceptsEventStream(incoming))
+  );
 }
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
@@ -192,8 +193,7 @@ export function sendResponse(
 ): Refusal | undefined {
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
-  const isStateless = call.admitted?.era === '2026';
-  const http = isStateless ? statusOfResponse(status, verdict.rpcCode) : status;
+  const http = call.admitted?.protocol.statusOfResponse(status, verdict.rpcCode) ?? status;
   const body = verdict.text ?? verdict.pieces ?? unchanged;
   noteResult(call, verdict, http, body);
   call.outgoing.send(http, { ...JSON_HEADERS, ...verdict.headers }, body);

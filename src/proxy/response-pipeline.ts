@@ -16,7 +16,6 @@ import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js
 import { classifyUpstreamMessage } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
-import { correctionOf } from '../protocol/versions/stateless.js';
 import { checkInputRequired, isRetry } from './features/input-required.js';
 import { createResponseGate, createTaskGate } from './features/progress.js';
 import { checkUrlError, URL_ELICITATION_REQUIRED } from './features/server-requests.js';
@@ -66,13 +65,18 @@ function reviewAppContent(
 }
 
 /**
- * Corrects an inspected error of a stateless upstream: the error code that 2026-07-28 defines for it, and only
- * versions that the gateway supports. Everything else passes byte for byte.
+ * Corrects an inspected error: the error code that the client's version defines for it, and only versions that
+ * the gateway supports. Everything else passes byte for byte.
  * Source: MCP 2026-07-28, error codes and versioning.
  */
-function repairError(verdict: MessageOutcome, text: string, error: RpcError): MessageOutcome {
+function repairError(
+  { protocol }: CheckContext,
+  verdict: MessageOutcome,
+  text: string,
+  error: RpcError,
+): MessageOutcome {
   if (verdict.kind !== 'own') return verdict;
-  const repair = correctionOf(error);
+  const repair = protocol.correctionOf(error);
   let repaired = verdict.text ?? text;
   if (repair.code !== error.code) repaired = setMember(repaired, ['error'], 'code', repair.code);
   if (repair.supported !== undefined)
@@ -108,7 +112,7 @@ export function createResponseCheck(
     call,
     responseObligations: responsePlan.responseObligations,
     principal,
-    era: admitted.era,
+    protocol: admitted.protocol,
     apps: admitted.apps,
     session: admitted.session,
     requestMethod: admitted.rule.method,
@@ -134,11 +138,11 @@ export function createResponseCheck(
     bytes?: Uint8Array,
   ): MessageOutcome | Promise<MessageOutcome> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error) };
-    const { era, version, rule } = admitted;
+    const { protocol, version, rule } = admitted;
     const mayRequireInput = canRequireInput(rule.method);
     const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
     const message = classifyUpstreamMessage(reading.value, {
-      era,
+      protocol,
       id,
       version,
       mayRequireInput,
@@ -217,7 +221,11 @@ function markPrivate(
   const { rule } = admitted;
   const result = isObject(reading.value) ? reading.value['result'] : undefined;
   if (!isObject(result)) return verdict;
-  if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
+  if (
+    !subject.protocol.hasCacheHints ||
+    verdict.kind !== 'own' ||
+    !isCacheable(rule.method, result)
+  )
     return verdict;
   const inspected = verdict.text ?? reading.text;
   const maxTtlMs = isRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
@@ -234,7 +242,7 @@ function isCacheable(method: string, result: JsonObject): boolean {
   );
 }
 
-/** Applies the rules for errors of each era to an error that was inspected. */
+/** Applies the rules for errors to an error that was inspected. */
 function checkError(
   subject: CheckContext,
   verdict: MessageOutcome,
@@ -242,7 +250,7 @@ function checkError(
   error: RpcError,
 ): MessageOutcome {
   if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(subject, verdict, text, error);
-  return subject.era === '2026' ? repairError(verdict, text, error) : verdict;
+  return repairError(subject, verdict, text, error);
 }
 
 type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };

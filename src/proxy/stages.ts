@@ -206,7 +206,7 @@ export function openSealedValues(
 ): AdmittedMessage | Refusal {
   const withTaskIds = restoreTaskIds(call, principal, admitted);
   if (isBridged(call, admitted)) return findLegacyStream(call, withTaskIds) ?? withTaskIds;
-  if (admitted.era === '2024') return sealRequestId(call, principal, withTaskIds, allow);
+  if (admitted.protocol.answersOnStream) return sealRequestId(call, principal, withTaskIds, allow);
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasStreamQuota(call.incoming.upstream, principal))
     return refuseWith('overloaded');
@@ -314,7 +314,9 @@ function restoreRevalidated(
   admitted: AdmittedMessage,
   { principal, allow, restored }: DecidedRequest,
 ): AdmittedMessage | Refusal {
-  return admitted.era === '2024' ? openSealedValues(call, principal, admitted, allow) : restored;
+  return admitted.protocol.answersOnStream
+    ? openSealedValues(call, principal, admitted, allow)
+    : restored;
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */

@@ -117,10 +117,10 @@ function ownInputResponses(call: RequestContext, admitted: AdmittedMessage): rea
 }
 
 /** State that was modified, stolen, issued for another request or has expired: one refusal for all of these. */
-function refuseState({ message, era }: AdmittedMessage): Refusal {
+function refuseState({ message }: AdmittedMessage): Refusal {
   const text = 'requestState is not valid for this request.';
   const id = message.kind === 'request' ? message.id : undefined;
-  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { era, id }));
+  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { id }));
 }
 
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */

@@ -33,9 +33,9 @@ const ACCEPTED = 202;
 /** True for a legacy SSE message to an upstream that does not speak legacy SSE. */
 export function isBridged(
   { snapshot }: Pick<RequestContext, 'snapshot'>,
-  { era }: Pick<AdmittedMessage, 'era'>,
+  { protocol }: Pick<AdmittedMessage, 'protocol'>,
 ): boolean {
-  return era === '2024' && !snapshot.legacySse.isDirect;
+  return protocol.answersOnStream && !snapshot.legacySse.isDirect;
 }
 
 /**
@@ -139,9 +139,8 @@ export function sealRequestId(
     sentAt: Date.now(),
   });
   if (sealed !== undefined) return withSealedId(admitted, sealed);
-  const errorContext = { era: admitted.era, id: message.id };
   return refuseProtocolError(
-    invalidParams(errorContext, 'The id and the name of what it asks for are too long.'),
+    invalidParams({ id: message.id }, 'The id and the name of what it asks for are too long.'),
   );
 }
 
@@ -170,9 +169,9 @@ function sealedAt({ text, edits }: AdmittedMessage, path: readonly string[]): st
 /** The responses that the stream still waits for, if this replica holds it. */
 function pendingResponsesOf(
   { ports }: RequestContext,
-  { era, session }: AdmittedMessage,
+  { protocol, session }: AdmittedMessage,
 ): PendingResponses | undefined {
-  return era === '2024' && session !== undefined
+  return protocol.answersOnStream && session !== undefined
     ? ports.legacySse.find(session)?.awaited
     : undefined;
 }

@@ -10,6 +10,8 @@ import {
   relatedTaskId,
   writeTaskCapabilities,
 } from '../../../src/protocol/tasks.js';
+import { SESSION } from '../../../src/protocol/versions/session.js';
+import { STATELESS } from '../../../src/protocol/versions/stateless.js';
 
 const HEAD = { taskId: 't', status: 'working', createdAt: 'x', lastUpdatedAt: 'y' };
 const PLAIN = { ...HEAD, ttl: 1000 };
@@ -86,8 +88,8 @@ describe('a task', () => {
 
 describe('an answer that is a task', () => {
   const answer = (result: JsonObject): Json => ({ jsonrpc: '2.0', id: 1, result });
-  const in2026 = { era: '2026', id: 1, version: '2026-07-28' } as const;
-  const inSession = (version: string) => ({ era: '2025', id: 1, version }) as const;
+  const in2026 = { protocol: STATELESS, id: 1, version: '2026-07-28' } as const;
+  const inSession = (version: string) => ({ protocol: SESSION, id: 1, version }) as const;
 
   test('[TSK-03] is one where it was declared (2026)', () => {
     const task = answer({ resultType: 'task', ...DETAILED });

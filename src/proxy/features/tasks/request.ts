@@ -14,7 +14,6 @@ import type {
   ProtocolError,
   TextEdit,
 } from '../../../protocol/admitted-request.js';
-import type { TaskForm } from '../../../protocol/capabilities.js';
 import {
   type ErrorContext,
   INVALID_PARAMS,
@@ -30,10 +29,10 @@ import {
   spanOf,
 } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
-import { type Era, isObject, type JsonObject, type Message } from '../../../protocol/jsonrpc.js';
-import { listedEra } from '../../../protocol/listings.js';
-import { upstreamEraFor } from '../../../protocol/negotiation.js';
-import { RELATED_TASK_KEY, relatedTaskId, TASK_SESSION_VERSION } from '../../../protocol/tasks.js';
+import { isObject, type JsonObject, type Message } from '../../../protocol/jsonrpc.js';
+import { RELATED_TASK_KEY, relatedTaskId, type TaskForm } from '../../../protocol/tasks.js';
+import { isTranslated, protocolForUpstream } from '../../../protocol/versions/detection.js';
+import type { ProtocolVersion } from '../../../protocol/versions/protocol-version.js';
 import type { Snapshot, TaskPorts, TaskScope } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
 
@@ -116,10 +115,10 @@ export function checkTaskUse(
   snapshot: Pick<Snapshot, 'carried' | 'legacySse'>,
   catalogue: Catalog,
 ): ProtocolError | undefined {
-  const { era, rule, message } = admitted;
-  const errorContext = { era, id: message.kind === 'request' ? message.id : undefined };
-  if (rule.subject === 'task' && isAcrossEras(era, snapshot)) {
-    const status = era === '2026' ? 404 : 200;
+  const { protocol, rule, message } = admitted;
+  const errorContext = { id: message.kind === 'request' ? message.id : undefined };
+  if (rule.subject === 'task' && isAcrossEras(protocol, snapshot)) {
+    const status = protocol.statusOfRefusedMethod('request');
     return protocolErrorOf(
       'method-forbidden',
       METHOD_NOT_FOUND,
@@ -140,8 +139,9 @@ function checkTaskCall(
   catalogue: Catalog,
   errorContext: ErrorContext,
 ): ProtocolError | undefined {
-  const requestsTask = admitted.era === '2025' && admitted.mayDefer;
-  const mayBeDemanded = demandsTasks(admitted.era, snapshot);
+  const { protocol } = admitted;
+  const requestsTask = protocol.tasks?.areRequested === true && admitted.mayDefer;
+  const mayBeDemanded = demandsTasks(protocol, snapshot);
   if (!requestsTask && !mayBeDemanded) return undefined;
   const support = taskSupport(admitted, catalogue);
   if (mayBeDemanded && support === 'required')
@@ -153,10 +153,10 @@ function checkTaskCall(
 
 /** True if client and upstream speak different eras; then no tasks are available. */
 function isAcrossEras(
-  era: Era,
+  protocol: ProtocolVersion,
   { carried, legacySse }: Pick<Snapshot, 'carried' | 'legacySse'>,
 ): boolean {
-  return legacySse.isDirect || upstreamEraFor(listedEra(era), carried) !== era;
+  return protocol.tasks === undefined || legacySse.isDirect || isTranslated(protocol, carried);
 }
 
 /**
@@ -164,9 +164,10 @@ function isAcrossEras(
  * tool that requires one, and otherwise ignores `taskSupport` (MCP 2025-11-25, tasks, tool-level negotiation). A
  * stateless server reports this itself.
  */
-function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean {
-  const isOfSessions = era !== '2025' && upstreamEraFor(listedEra(era), carried) === '2025';
-  return isOfSessions && carried?.tasks?.includes('call') === true;
+function demandsTasks(protocol: ProtocolVersion, { carried }: Pick<Snapshot, 'carried'>): boolean {
+  if (protocol.tasks?.areRequested === true) return false;
+  const { tasks } = protocolForUpstream(protocol, carried);
+  return tasks?.areRequested === true && carried?.tasks?.includes('call') === true;
 }
 
 /**
@@ -176,11 +177,13 @@ function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean
  */
 export function noteTaskParam(
   call: RequestContext,
-  { era, message, mayDefer }: AdmittedMessage,
+  { protocol, message, mayDefer }: AdmittedMessage,
 ): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;
-  if (taskParam !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
-  if (era === '2026' && mayDefer && isAcrossEras(era, call.snapshot)) noteCut(call, EXTENSION_PATH);
+  const isRequested = mayDefer && protocol.tasks?.areRequested === true;
+  if (taskParam !== undefined && !isRequested) noteCut(call, '/params/task');
+  if (mayDefer && !isRequested && isAcrossEras(protocol, call.snapshot))
+    noteCut(call, EXTENSION_PATH);
 }
 
 function noteCut({ record }: RequestContext, path: string): void {
@@ -195,10 +198,13 @@ function noteCut({ record }: RequestContext, path: string): void {
 }
 
 /** How a server's tasks are declared to the client; never between eras (docs/reference/protocol.md §2.3 and §2.4). */
-export function taskForm({ snapshot }: RequestContext, era: Era, result: JsonObject): TaskForm {
-  if (isAcrossEras(era, snapshot)) return 'none';
-  if (era === '2026') return 'extension';
-  return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
+export function taskForm(
+  { snapshot }: RequestContext,
+  protocol: ProtocolVersion,
+  handshake: JsonObject,
+): TaskForm {
+  if (isAcrossEras(protocol, snapshot)) return 'none';
+  return protocol.tasks?.formIn(handshake) ?? 'none';
 }
 
 /** The task support that the approved definition of a tool declares; `undefined` without a definition. */
@@ -228,6 +234,6 @@ export function restoreTaskIds(
   const span = spanOf(text, ['params', 'taskId']);
   if (span === undefined) throw new Error('a request about a task has its id');
   const own = { ...span, text: JSON.stringify(task.id) };
-  const nameHeader = admitted.era === '2026' ? encodeHeaderValue(task.id) : undefined;
+  const nameHeader = admitted.protocol.mirrorsBody ? encodeHeaderValue(task.id) : undefined;
   return copyAdmitted(amendAdmitted(admitted, [...edits, own]), { nameHeader });
 }
