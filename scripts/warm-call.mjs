@@ -1,5 +1,6 @@
-// Counts the files and functions of dist/ that run for one tools/call, once everything is warm: a gateway as
-// the bench starts it, a hundred calls, and then the calls during which V8 counts what runs.
+// Counts the files and functions of dist/ that run for one plain tools/call, once everything is warm: a gateway
+// as the bench starts it, a hundred calls, and then the calls during which V8 counts what runs. Run as a program,
+// it prints them, with the files of features that such a call touches, and exits 1 if there are any.
 
 import { fileURLToPath } from 'node:url';
 import { startGatewayForBench } from '../bench/gateway.mjs';
@@ -57,7 +58,11 @@ async function call({ url, token }) {
   if (!text.includes('"result"')) throw new Error(`the call failed: ${text.slice(0, 200)}`);
 }
 
-/** Resolves with how many functions run for a warm call, in how many files. */
+/** What only messages run that use a feature: all of its files but the table that says so. */
+const FEATURE_FILE = /\/dist\/proxy\/((?:features|legacy-sse|aggregate)\/.*)\.js$/;
+const FEATURE_TABLE = 'features/table';
+
+/** Resolves with how many functions run for a warm call, in how many files, and with the files of features. */
 export async function countWarmCall() {
   const upstream = await start(
     fileURLToPath(new URL('../bench/upstream.mjs', import.meta.url)),
@@ -75,10 +80,14 @@ export async function countWarmCall() {
     for (let count = 0; count < COUNTED_CALLS; count += 1) await call(gateway);
     const taken = nextMessage(gateway.child);
     gateway.child.kill('SIGUSR2');
-    const scripts = (await taken).map(({ functions }) => functions.filter(isRun));
+    const scripts = (await taken)
+      .map(({ url, functions }) => ({ url, run: functions.filter(isRun) }))
+      .filter(({ run }) => run.length > 0);
+    const touched = scripts.map(({ url }) => FEATURE_FILE.exec(url)?.[1]);
     return {
-      files: scripts.filter(({ length }) => length > 0).length,
-      functions: scripts.flat().length,
+      files: scripts.length,
+      functions: scripts.flatMap(({ run }) => run).length,
+      features: touched.filter((file) => file !== undefined && file !== FEATURE_TABLE),
     };
   } finally {
     await gateway.close();
@@ -89,4 +98,11 @@ export async function countWarmCall() {
 /** What runs in fewer than half of the calls belongs to timers and other requests. */
 function isRun({ functionName, ranges }) {
   return functionName !== '' && ranges[0].count * 2 >= COUNTED_CALLS;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { files, functions, features } = await countWarmCall();
+  console.log(`a warm tools/call: ${functions} functions in ${files} files`);
+  console.log(`of features: ${features.length === 0 ? 'none' : features.join(', ')}`);
+  if (features.length > 0) process.exitCode = 1;
 }

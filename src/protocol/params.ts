@@ -5,7 +5,14 @@
 
 import { foldName } from '../text/case-folding.js';
 import type { Json } from './jsonrpc.js';
-import { isObject, isRequestId, type JsonObject, type Target } from './jsonrpc.js';
+import {
+  isObject,
+  isRequestId,
+  type JsonObject,
+  type Message,
+  type RequestId,
+  type Target,
+} from './jsonrpc.js';
 import { canRequireInput } from './server-requests.js';
 import { readFilter } from './subscriptions.js';
 
@@ -162,6 +169,24 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
   ['notifications/cancelled', readCancelled],
   ['notifications/progress', readProgress],
 ]);
+
+/** The params of a message; empty if it has none. */
+export function paramsOf({ message }: { readonly message: Message }): JsonObject {
+  return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
+}
+
+/** The token under which a message asks for progress notifications. */
+export function progressTokenOf(message: Message): RequestId | undefined {
+  const meta = 'params' in message ? message.params?.['_meta'] : undefined;
+  const token = isObject(meta) ? meta['progressToken'] : undefined;
+  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
+}
+
+/** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
+export function isInputRetry(admitted: { readonly message: Message }): boolean {
+  const params = paramsOf(admitted);
+  return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
+}
 
 /** What of a revision decides which members params may have. */
 type ParamsRules = { readonly hasInputRequired: boolean };

@@ -154,8 +154,23 @@ export function isTaskParam(value: Json | undefined): boolean {
   return isObject(value) && (value['ttl'] === undefined || isTtl(value['ttl']));
 }
 
+/** The member under which a message names its task in `_meta`, and the id; `undefined` if it names none. */
+export function findRelatedTask(
+  message: unknown,
+): { readonly holder: 'params' | 'result'; readonly id: Json } | undefined {
+  if (!isObject(message)) return undefined;
+  for (const holder of HOLDERS) {
+    const held = message[holder];
+    const id = isObject(held) ? relatedTaskId(held['_meta']) : undefined;
+    if (id !== undefined) return { holder, id };
+  }
+  return undefined;
+}
+
+const HOLDERS = ['params', 'result'] as const;
+
 /** The task id in the `_meta` of a message: `undefined` if it names no task, empty if it is malformed. */
-export function relatedTaskId(meta: Json | undefined): Json | undefined {
+function relatedTaskId(meta: Json | undefined): Json | undefined {
   const related = isObject(meta) ? meta[RELATED_TASK_KEY] : undefined;
   if (related === undefined) return undefined;
   return isObject(related) ? (related['taskId'] ?? '') : '';

@@ -3,22 +3,27 @@
 
 import { captureArguments } from '../inspection/capture.js';
 import { type Profile, strictestProfile } from '../inspection/profiles.js';
-import type { ResponseObligations } from '../policy/authorized-request.js';
+import type { AuthorizedRequest, ResponseObligations } from '../policy/authorized-request.js';
 import { capturedBy } from '../policy/decide.js';
-import type { Decision } from '../policy/decision.js';
-import type { PinKind } from '../policy/definitions.js';
+import type { Allow, Decision } from '../policy/decision.js';
+import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { ReplayOutcome } from '../policy/limits.js';
-import { type Caller, closeToken } from '../policy/principal.js';
+import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
-import type { AdmittedMessage } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { encodeSseMessage } from '../protocol/sse.js';
-import type { Incoming, Outgoing } from '../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  Incoming,
+  Outgoing,
+  UpstreamResponse,
+} from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
 import type { Ports, Snapshot } from './ports.js';
 
@@ -32,6 +37,41 @@ export type FollowedProgress = ProgressCount & {
   keep(): void;
 };
 
+/** A message that was decided on, as its features have changed it so far. */
+type PreparedMessage = {
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly admitted: AdmittedMessage;
+};
+
+/**
+ * What a message uses besides being forwarded and answered. Each member replaces or adds to what happens to a
+ * plain message at that point of the pipeline.
+ */
+export type Feature = {
+  /** Why the message may not use the feature, although its rule allows it. */
+  readonly checkUse?: (
+    call: RequestContext,
+    admitted: AdmittedMessage,
+    catalogue: Catalog,
+  ) => ProtocolError | undefined;
+  /** Opens what the client carries sealed, and seals what the upstream is to carry. */
+  readonly prepare?: (call: RequestContext, message: PreparedMessage) => AdmittedMessage | Refusal;
+  /** The content without the values that the gateway sealed. */
+  readonly withoutSealed?: (content: JsonObject, admitted: AdmittedMessage) => JsonObject;
+  /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */
+  readonly begin?: (
+    call: RequestContext,
+    admitted: AdmittedMessage,
+  ) => DisconnectSignal | undefined;
+  /** Relays the response. */
+  readonly relay?: (
+    call: RequestContext,
+    authorized: AuthorizedRequest,
+    response: UpstreamResponse,
+  ) => Refusal | undefined | Promise<Refusal | undefined>;
+};
+
 /** `snapshot` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type RequestContext = {
   readonly incoming: Incoming;
@@ -43,6 +83,10 @@ export type RequestContext = {
   readonly since: number;
   snapshot: Snapshot;
   admitted: PlannedMessage | undefined;
+  /** Chooses the features of a message, by the snapshot under which it is decided. */
+  readonly featuresOf: (admitted: AdmittedMessage, snapshot: Snapshot) => readonly Feature[];
+  /** What the message uses; empty for a plain message. */
+  features: readonly Feature[];
   /** When the original request was made, in epoch milliseconds, if another HTTP request made it. */
   requestedAt?: number | undefined;
   caller?: Caller;

@@ -8,7 +8,6 @@ import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { Body, UpstreamResponse } from '../protocol/transport.js';
 import { acceptsEventStream } from './accept.js';
-import { awaitStreamResponse, isBridged } from './legacy-sse/request.js';
 import { noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
@@ -41,10 +40,7 @@ export async function relayResponse(
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
   const { admitted } = authorized;
-  // A legacy SSE server sends its response on the stream, not in reply to the POST.
-  const isAnsweredOnStream = admitted.protocol.answersOnStream && !isBridged(call, admitted);
-  if (admitted.message.kind !== 'request' || isAnsweredOnStream)
-    return acknowledge(call, authorized, response);
+  if (admitted.message.kind !== 'request') return acknowledge(call, response);
   const status = refuseStatus(call, response, admitted.session);
   if (status !== undefined) {
     response.release();
@@ -66,17 +62,12 @@ export async function relayResponse(
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/** A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. */
-function acknowledge(
-  call: RequestContext,
-  authorized: AuthorizedRequest,
-  response: UpstreamResponse,
-): Refusal | undefined {
+/** A message without a response body (a notification, a reply) is acknowledged with 202, or refused. */
+export function acknowledge(call: RequestContext, response: UpstreamResponse): Refusal | undefined {
   response.release();
   if (!ACCEPTED.has(response.status))
     return refuseStatus(call, response, call.admitted?.session) ?? refuseWith('upstream-protocol');
   passCancellation(call);
-  awaitStreamResponse(call, authorized.admitted);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
   call.outgoing.send(202, {}, '');

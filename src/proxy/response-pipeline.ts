@@ -7,17 +7,18 @@ import { NO_CARRY } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
-import { isAppUri } from '../policy/resource-uri.js';
-import type { SessionTarget } from '../protocol/admitted-request.js';
+import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 
 import type { ReadOutcome } from '../protocol/json/incremental.js';
-import { hasInexactNumber, setMember, setPrivate, spanOf } from '../protocol/json/json.js';
+import { setMember, setPrivate } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
+import { isInputRetry } from '../protocol/params.js';
 import { classifyUpstreamMessage } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
-import { checkInputRequired, isRetry } from './features/input-required.js';
-import { createResponseGate, createTaskGate } from './features/progress.js';
+import { reviewAppContent } from './features/apps.js';
+import { checkInputRequired } from './features/input-required.js';
+import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError, URL_ELICITATION_REQUIRED } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
 import type { ResponsePlan } from './originating-request.js';
@@ -31,38 +32,6 @@ import {
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
 import { checkOtherMessage } from './unsolicited-messages.js';
-
-/** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
-type AppContent = 'approved' | 'changed' | 'none';
-
-/**
- * Compares the content of a `ui://` resource with its pin. A host will run it, so it passes unchanged if it was
- * approved and is refused otherwise; a difference updates the catalog for all callers, like a changed
- * definition. Without pinning nothing is compared.
- * Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
- */
-function reviewAppContent(
-  call: RequestContext,
-  { admitted }: ResponsePlan,
-  { text }: ParsedMessage,
-  result: JsonObject,
-): AppContent {
-  const { target, rule } = admitted;
-  if (rule.method !== 'resources/read' || target.kind !== 'resource') return 'none';
-  const { uri } = target;
-  const catalogue = call.snapshot.catalogueFor(admitted);
-  if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
-  const contents = result['contents'] ?? null;
-  const span = spanOf(text, ['result', 'contents']);
-  const isExact = span !== undefined && !hasInexactNumber(text, span);
-  const definition = { uri, contents };
-  const digest = call.ports.digest('resource', definition, isExact);
-  if (digest === catalogue.standing('resource', uri).pinned?.digest) return 'approved';
-  const item = { name: uri, digest, definition };
-  const page = { kind: 'resource' as const, items: [item] };
-  call.ports.notePage(call.incoming.upstream, page);
-  return 'changed';
-}
 
 /**
  * Corrects an inspected error: the error code that the client's version defines for it, and only versions that
@@ -108,6 +77,7 @@ export function createResponseCheck(
   opened: SessionTarget,
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
+  let gate: NotificationGate | undefined;
   const subject: CheckContext = {
     call,
     responseObligations: responsePlan.responseObligations,
@@ -118,11 +88,14 @@ export function createResponseCheck(
     requestMethod: admitted.rule.method,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    gate:
-      admitted.task === undefined
-        ? createResponseGate(admitted.message, call.progress)
-        : createTaskGate(call, admitted, call.progress),
+    // Most responses come without notifications.
+    get gate() {
+      gate ??= createGateFor(call, admitted);
+      return gate;
+    },
   };
+  const { rule } = admitted;
+  const checkResult = RESULT_CHECKS[rule.method] ?? RESPONSE_CHECKS[rule.response];
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
   function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
@@ -138,7 +111,7 @@ export function createResponseCheck(
     bytes?: Uint8Array,
   ): MessageOutcome | Promise<MessageOutcome> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error) };
-    const { protocol, version, rule } = admitted;
+    const { protocol, version } = admitted;
     const mayRequireInput = canRequireInput(rule.method);
     const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
     const message = classifyUpstreamMessage(reading.value, {
@@ -186,23 +159,45 @@ export function createResponseCheck(
   };
 }
 
-function checkResult(
+/** Checks a result by its method: few have a check of their own. */
+type ResultCheck = (
   subject: CheckContext,
   reading: ParsedMessage,
   result: JsonObject,
   context: ResultContext,
+) => MessageOutcome | Promise<MessageOutcome>;
+
+const RESULT_CHECKS: { readonly [method: string]: ResultCheck } = {
+  'tasks/list': (subject, reading) => checkTaskList(subject, reading),
+  'resources/read'(subject, reading, result, context) {
+    const app = reviewAppContent(subject.call, context.responsePlan, reading, result);
+    if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
+    const reviewed = app === 'approved' ? APP_CONTENT : undefined;
+    return checkContent(subject, reading, result, context, reviewed);
+  },
+};
+
+/** The check for the results of methods that are handled alike. */
+const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCheck } = {
+  task: (subject, reading, _result, { responsePlan }) =>
+    checkTaskResponse(subject, responsePlan, reading),
+  filter: (subject, reading, result, context) =>
+    filterResponse({ ...context, call: subject.call, reading, result }),
+  inspect: checkContent,
+  envelope: checkContent,
+  subscription: checkContent,
+};
+
+function checkContent(
+  subject: CheckContext,
+  reading: ParsedMessage,
+  result: JsonObject,
+  context: ResultContext,
+  reviewed?: readonly string[],
 ): MessageOutcome | Promise<MessageOutcome> {
   const { responsePlan } = context;
-  const { rule } = responsePlan.admitted;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
-  if (rule.response === 'task') return checkTaskResponse(subject, responsePlan, reading);
-  if (rule.method === 'tasks/list') return checkTaskList(subject, reading);
-  if (rule.response === 'filter')
-    return filterResponse({ ...context, call: subject.call, reading, result });
-  const app = reviewAppContent(subject.call, responsePlan, reading, result);
-  if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
   const output = outputOf(subject.call, responsePlan);
-  const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   const inspection = inspect(subject, reading, output, reviewed);
   return inspection instanceof Promise
     ? inspection.then((late) =>
@@ -228,7 +223,7 @@ function markPrivate(
   )
     return verdict;
   const inspected = verdict.text ?? reading.text;
-  const maxTtlMs = isRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
+  const maxTtlMs = isInputRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
   const text = setPrivate(inspected, result, maxTtlMs);
   return text === reading.text ? verdict : { ...verdict, text };
 }

@@ -8,7 +8,7 @@ import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
-import { paramsOf } from '../features/input-required.js';
+import { paramsOf } from '../../protocol/params.js';
 import { type BackendOutcome, type FanOut, findFatal, requestBackends } from './fan-out.js';
 import {
   type BackendPage,

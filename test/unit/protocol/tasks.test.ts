@@ -3,11 +3,11 @@ import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 import {
   declaresTasks,
+  findRelatedTask,
   readCreatedTask,
   readDetailedTask,
   readPlainTask,
   readTaskCapabilities,
-  relatedTaskId,
   writeTaskCapabilities,
 } from '../../../src/protocol/tasks.js';
 import { SESSION } from '../../../src/protocol/versions/session.js';
@@ -78,11 +78,15 @@ describe('a task', () => {
 
   test('[TSK-09] is named by a message that belongs to it', () => {
     const key = 'io.modelcontextprotocol/related-task';
-    expect(relatedTaskId({ [key]: { taskId: 't' } })).toBe('t');
-    expect(relatedTaskId({ [key]: {} })).toBe('');
-    expect(relatedTaskId({ [key]: 't' })).toBe('');
-    expect(relatedTaskId({})).toBeUndefined();
-    expect(relatedTaskId(undefined)).toBeUndefined();
+    for (const holder of ['params', 'result'] as const)
+      expect(findRelatedTask({ [holder]: { _meta: { [key]: { taskId: 't' } } } })).toEqual({
+        holder,
+        id: 't',
+      });
+    expect(findRelatedTask({ params: { _meta: { [key]: {} } } })?.id).toBe('');
+    expect(findRelatedTask({ params: { _meta: { [key]: 't' } } })?.id).toBe('');
+    expect(findRelatedTask({ params: { _meta: {} } })).toBeUndefined();
+    expect(findRelatedTask(undefined)).toBeUndefined();
   });
 });
 

@@ -9,6 +9,7 @@ import { addFinding } from '../../../policy/record.js';
 import { amendAdmitted } from '../../../protocol/admission.js';
 import type { AdmittedMessage, OpenedTask } from '../../../protocol/admitted-request.js';
 import { spanOf } from '../../../protocol/json/json.js';
+import { paramsOf } from '../../../protocol/params.js';
 import {
   EMPTY_FILTER,
   type ListFilter,
@@ -20,7 +21,6 @@ import {
 import { hasTask, isTranslated } from '../../../protocol/versions/detection.js';
 import { STATELESS } from '../../../protocol/versions/stateless.js';
 import type { RequestContext } from '../../request-context.js';
-import { paramsOf } from '../input-required.js';
 import { mayKnowTask } from '../tasks/status.js';
 
 /** What may be seen is the same for every client of the era. */

@@ -28,13 +28,12 @@ import {
   setMember,
   spanOf,
 } from '../../../protocol/json/json.js';
-import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type Message } from '../../../protocol/jsonrpc.js';
-import { RELATED_TASK_KEY, relatedTaskId, type TaskForm } from '../../../protocol/tasks.js';
+import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../../protocol/tasks.js';
 import { isTranslated, protocolForUpstream } from '../../../protocol/versions/detection.js';
 import type { ProtocolVersion } from '../../../protocol/versions/protocol-version.js';
 import type { Snapshot, TaskPorts, TaskScope } from '../../ports.js';
-import type { RequestContext } from '../../request-context.js';
+import type { Feature, RequestContext } from '../../request-context.js';
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
@@ -48,28 +47,30 @@ type Known = {
   readonly own: OpenedTask | undefined;
 };
 
-const HOLDERS = ['params', 'result'] as const;
 /** Replaces an id that is no task here: it keeps the shape and names nothing. */
 const NO_TASK = { taskId: '' };
 
-/** The member under which a message names its task, and the id. */
-function findRelated(message: unknown): { readonly holder: string; readonly id: Json } | undefined {
-  for (const holder of HOLDERS) {
-    const held = isObject(message) ? message[holder] : undefined;
-    const id = isObject(held) ? relatedTaskId(held['_meta']) : undefined;
-    if (id !== undefined) return { holder, id };
-  }
-  return undefined;
-}
-
-/** Whether a message names its task. Few do. */
-export function namesTask(message: unknown): boolean {
-  return findRelated(message) !== undefined;
-}
+/** A message about a task, one whose response may be a task, and one to a server that may insist on a task. */
+export const TASK_USE: Feature = {
+  checkUse(call, admitted, catalogue) {
+    const error = checkTaskUse(admitted, call.snapshot, catalogue);
+    if (error === undefined) noteTaskParam(call, admitted);
+    return error;
+  },
+  prepare: (call, { principal, admitted }) => restoreTaskIds(call, principal, admitted),
+  withoutSealed(content, { task, message }) {
+    const { taskId: _, ...withoutId } = content;
+    const kept = task === undefined ? content : withoutId;
+    const meta = kept['_meta'];
+    if (findRelatedTask(message) === undefined || !isObject(meta)) return kept;
+    const { [RELATED_TASK_KEY]: __, ...rest } = meta;
+    return { ...kept, _meta: rest };
+  },
+};
 
 /** Removes the related-task id from a server's message, if it has one. */
 export function removeRelatedTask(reading: Read, { tasks, scope, own }: Known): MessageWithoutTask {
-  const related = findRelated(reading.value);
+  const related = findRelatedTask(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
   const path = [holder, '_meta'];
@@ -89,7 +90,7 @@ function relatedEdits(
   message: Message,
   openTask: (sealed: string) => { readonly id: string } | undefined,
 ): readonly TextEdit[] {
-  const related = findRelated(message);
+  const related = findRelatedTask(message);
   const span = related && spanOf(text, [related.holder, '_meta', RELATED_TASK_KEY]);
   if (related === undefined || span === undefined) return [];
   const task = typeof related.id === 'string' ? openTask(related.id) : undefined;
@@ -110,7 +111,7 @@ const EXTENSION_PATH =
  * Why an allowed request may not use a task, or must: its server speaks another era, or the approved definition
  * of the tool forbids or requires tasks (MCP 2025-11-25, tasks, tool-level negotiation).
  */
-export function checkTaskUse(
+function checkTaskUse(
   admitted: AdmittedMessage,
   snapshot: Pick<Snapshot, 'carried' | 'legacySse'>,
   catalogue: Catalog,
@@ -175,7 +176,7 @@ function demandsTasks(protocol: ProtocolVersion, { carried }: Pick<Snapshot, 'ca
  * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
  * client declares no support.
  */
-export function noteTaskParam(
+function noteTaskParam(
   call: RequestContext,
   { protocol, message, mayDefer }: AdmittedMessage,
 ): void {
@@ -221,13 +222,12 @@ function taskSupport(
 }
 
 /** The message with the task ids that its server knows. */
-export function restoreTaskIds(
+function restoreTaskIds(
   call: RequestContext,
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage {
   const { task, text, message } = admitted;
-  if (task === undefined && !namesTask(message)) return admitted;
   const scope = { upstream: call.incoming.upstream, principal };
   const edits = relatedEdits(text, message, (sealed) => call.ports.tasks.open(sealed, scope));
   if (task === undefined) return amendAdmitted(admitted, edits);
