@@ -43,6 +43,8 @@ export type UpstreamAdapters = {
   forStream(session: SessionFacts, offer: UpstreamOffer): UpstreamAdapter;
   /** For what the gateway itself does in a session, whether or not the upstream still knows it. */
   forSession(session: SessionFacts): UpstreamAdapter;
+  /** The session as it is now: what a server may request in a bridged one is known only since its handshake. */
+  currentFacts<S extends SessionFacts>(session: S): S;
 };
 
 export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
@@ -105,6 +107,11 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
     forStream: (session, offer) =>
       session.target.kind === 'bridged' ? bridge : inSession(session, offer),
     forSession,
+    currentFacts(session) {
+      if (session.target.kind !== 'bridged') return session;
+      const allowedServerRequests = translation.bridged.allowedServerRequests(session);
+      return { ...session, allowedServerRequests };
+    },
   };
 }
 
