@@ -10,9 +10,10 @@ const SCRIPT = join(import.meta.dirname, '../../scripts/warm-call.mjs');
 
 beforeAll(buildProgram);
 
-it('[D-10] runs no file of a feature but the table of features', async () => {
+it('[D-10] runs no file of a feature but the table of features, in a session or without', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT]).catch(
     (failed: { stdout: string }) => failed,
   );
-  expect(stdout).toContain('of features: none');
-});
+  expect(stdout).toContain('of features without a session: none');
+  expect(stdout).toContain('of features in a session: none');
+}, 120_000);
