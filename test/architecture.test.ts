@@ -58,6 +58,52 @@ const BRANDS: readonly (readonly [string, RegExp, string])[] = [
   ['AdmittedMessage', /\bas (?:unknown as )?AdmittedMessage\b/, 'protocol/admission.ts'],
 ];
 
+/** Where revisions may be told apart: the families themselves, and what translates between them. */
+const ERA_FOLDERS = ['protocol/versions/', 'upstream/adapters/'];
+/** Names an era or a revision, or compares one: with a literal, with another, or by identity of its family. */
+const ERA_COMPARISONS: readonly RegExp[] = [
+  /(['"])20\d\d(?:-\d\d-\d\d)?\1/g,
+  /\b[eE]ra\b\s*[!=]==(?!\s*undefined)/g,
+  /[!=]==\s*(?:[\w.?]+\.)?[eE]ra\b/g,
+  /[!=]==\s*(?:\w+_)?(?:SESSION|STATELESS|LEGACY_SSE)(?:_VERSION)?\b/g,
+  /\bprotocolVersion(?:'\])?\s*[!=]==(?!\s*(?:undefined|'string'))/g,
+  /\bisStateless\b/g,
+];
+type Exceptions = Readonly<Record<string, { readonly count: number; readonly why: string }>>;
+/** How often a file outside them does so nevertheless, and why. A file that is not here never does. */
+const ERA_EXCEPTIONS: Exceptions = {
+  'protocol/methods.ts': { count: 18, why: 'the table of methods has a column of eras' },
+  'dev/demo-protocol.ts': { count: 25, why: 'the demo is a server of both eras' },
+  'dev/demo-upstream.ts': { count: 4, why: 'the demo is a server of both eras' },
+  'dev/tour-client.ts': { count: 2, why: 'the tour is a client of both eras' },
+};
+
+/** Asks how an upstream is reached: by its transport, or by the way that a session takes. */
+const WAY_COMPARISONS: readonly RegExp[] = [
+  /(['"])(?:http-sse|streamable-http)\1/g,
+  /\b(?:target|opened)\.kind\b\s*[!=]==\s*'(?:upstream|gateway|legacy-sse|bridged)'/g,
+  /\.isDirect\b/g,
+];
+/** The same for the ways to an upstream. */
+const WAY_EXCEPTIONS: Exceptions = {
+  'config/gateway-file.ts': { count: 2, why: 'the key `transport`, as written' },
+  'config/schema/upstream.ts': { count: 3, why: 'the key `transport`' },
+  'config/settings.ts': { count: 2, why: 'the key `transport`, as used' },
+  'gateway/sealed-ids.ts': {
+    count: 1,
+    why: 'a reply in a session of the gateway itself is claimed elsewhere',
+  },
+  'gateway/snapshot.ts': { count: 1, why: 'says so in `legacySse.isDirect`' },
+  'gateway/upstream-connection.ts': { count: 2, why: 'opens the connections of a transport' },
+  'gateway/upstreams.ts': { count: 1, why: 'creates the adapters' },
+  'proxy/features/table.ts': { count: 2, why: 'the two features of legacy SSE' },
+  'proxy/features/tasks/request.ts': { count: 1, why: 'a server of legacy SSE has no tasks' },
+  'proxy/legacy-sse/stream.ts': { count: 1, why: 'opens the stream of the upstream, or a bridge' },
+  'proxy/response-filter.ts': { count: 1, why: 'checks the id that an upstream issued' },
+  'proxy/stages.ts': { count: 1, why: 'a server of legacy SSE gets no elicitation' },
+  'upstream/client.ts': { count: 2, why: 'the id or the path by which a server knows a session' },
+};
+
 /** What a barrel has none of. */
 const OWN_EXPORT = /\bexport\s+(?:async\s+)?(?:function|const|class|interface|type\s+\w+\s*[=<])/;
 
@@ -227,6 +273,40 @@ describe('each module', () => {
     const found = offenders((module) => cast.test(module.code));
     expect(found.filter((path) => path !== home)).toEqual([]);
     expect(found).toContain(home);
+  });
+
+  const countIn = (patterns: readonly RegExp[], text: string) =>
+    patterns.reduce((sum, pattern) => sum + [...text.matchAll(pattern)].length, 0);
+
+  function countsOutside(folders: readonly string[], patterns: readonly RegExp[]) {
+    const found = modules
+      .filter(({ path }) => !folders.some((folder) => path.startsWith(folder)))
+      .map(({ path, text }) => [path, countIn(patterns, stripComments(text, true))] as const);
+    return Object.fromEntries(found.filter(([, count]) => count > 0));
+  }
+
+  function countsOf(exceptions: Exceptions) {
+    return Object.fromEntries(Object.entries(exceptions).map(([path, { count }]) => [path, count]));
+  }
+
+  it.each([
+    "if (admitted.era === '2026') x();",
+    "era !== '2025'",
+    'if (one.era === other.era) x();',
+    'protocol === STATELESS',
+    'version !== LEGACY_SSE_VERSION',
+    "version >= '2025-06-18'",
+  ])('[D-10] knows a comparison of eras or revisions: %s', (sample) => {
+    expect(countIn(ERA_COMPARISONS, sample)).toBeGreaterThan(0);
+  });
+
+  it('[D-10] compares no era and no revision outside the folders that exist for that', () => {
+    expect(countsOutside(ERA_FOLDERS, ERA_COMPARISONS)).toEqual(countsOf(ERA_EXCEPTIONS));
+  });
+
+  it('[D-10] asks how an upstream is reached only where that is chosen', () => {
+    const found = countsOutside(['upstream/adapters/'], WAY_COMPARISONS);
+    expect(found).toEqual(countsOf(WAY_EXCEPTIONS));
   });
 
   it("[D-10] [CRD-05] opens a caller's token in the token exchange alone", () => {

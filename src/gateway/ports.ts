@@ -293,13 +293,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
         return undefined;
       if (revocations.hasSession(session.backendSessionHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
-      if (session.target.kind !== 'bridged') return session;
-      // The allowed server requests are known only since the handshake, which followed the opening of the session.
-      return {
-        ...session,
-        allowedServerRequests:
-          runtimeOf(upstream).translation.bridged.allowedServerRequests(session),
-      };
+      return dependencies.runtime(upstream)?.adapters.currentFacts(session) ?? session;
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),

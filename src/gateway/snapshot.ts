@@ -9,10 +9,16 @@ import type { Observed } from '../pins/last-seen.js';
 import type { Catalog } from '../policy/definitions.js';
 import { rulesFor } from '../policy/rules.js';
 import { mayShowApps } from '../policy/server-requests.js';
-import { type ClientProfile, listedEra } from '../protocol/listings.js';
-import { upstreamEraFor } from '../protocol/negotiation.js';
-import { readTaskCapabilities, TASK_SESSION_VERSION } from '../protocol/tasks.js';
-import { SESSION_VERSIONS } from '../protocol/versions/revisions.js';
+import type { ClientProfile } from '../protocol/listings.js';
+import { readTaskCapabilities } from '../protocol/tasks.js';
+import { isListedFor, protocolForUpstream } from '../protocol/versions/detection.js';
+import {
+  perListedEra,
+  SESSION_VERSIONS,
+  TASK_SESSION_VERSION,
+} from '../protocol/versions/revisions.js';
+import { SESSION } from '../protocol/versions/session.js';
+import { STATELESS } from '../protocol/versions/stateless.js';
 import type { Snapshot } from '../proxy/ports.js';
 import type { Version } from './config-version.js';
 import type { UpstreamRuntime } from './upstreams.js';
@@ -88,10 +94,7 @@ function buildSnapshot(
       compile,
       clientProfile,
     });
-  const catalogsOf = (apps: boolean) => ({
-    '2025': catalogOf({ era: '2025', apps }),
-    '2026': catalogOf({ era: '2026', apps }),
-  });
+  const catalogsOf = (apps: boolean) => perListedEra((era) => catalogOf({ era, apps }));
   const isDirect = upstream.transport === 'http-sse';
   const carried = carriedVersions(observed, isDirect);
   const plain = catalogsOf(false);
@@ -106,9 +109,9 @@ function buildSnapshot(
     limits: upstream.limits,
     carried,
     // A translated client is shown what was listed in the era that its upstream speaks.
-    catalogueFor: ({ era, apps }) =>
-      (apps ? withApps : plain)[upstreamEraFor(listedEra(era), carried)],
-    mayShowApps: showsAppsTo(upstream, version, plain['2025']),
+    catalogueFor: ({ protocol, apps }) =>
+      (apps ? withApps : plain)[protocolForUpstream(protocol, carried).listedEra],
+    mayShowApps: showsAppsTo(upstream, version, plain[SESSION.listedEra]),
     legacySse: {
       messageUrl: `${upstream.resource}/message`,
       isDirect,
@@ -144,13 +147,13 @@ function showsAppsTo(
 /** What an upstream can carry for clients. HTTP+SSE is bridged and carries every session-era version. */
 function carriedVersions(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
   if (observed === undefined) return undefined;
-  const listedIn = (era: '2025' | '2026') =>
-    observed.listings.find((listing) => listing.era === era);
-  const inSessions = listedIn('2025');
+  const { listings } = observed;
+  const inSessions = listings.find((listing) => isListedFor(SESSION, listing));
+  const stateless = listings.find((listing) => isListedFor(STATELESS, listing));
   const sessions = inSessions?.protocolVersions ?? [];
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
-    stateless: listedIn('2026')?.protocolVersions ?? [],
+    stateless: stateless?.protocolVersions ?? [],
     tasks: sessions.includes(TASK_SESSION_VERSION)
       ? readTaskCapabilities(inSessions?.capabilities)
       : [],

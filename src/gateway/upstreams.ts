@@ -25,25 +25,21 @@ import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';
 import type { Log } from '../telemetry/log.js';
 import type { Metrics } from '../telemetry/metrics.js';
+import { createLegacySseClientSessions } from '../upstream/adapters/legacy-sse/client-sessions.js';
 import {
-  createLegacySseClientSessions,
-  type LegacySseClientSessions,
-} from '../upstream/adapters/legacy-sse/client-sessions.js';
-import {
-  createSessionClients,
-  type SessionClients,
-} from '../upstream/adapters/session-over-stateless/adapter.js';
+  createUpstreamAdapters,
+  type Translation,
+  type UpstreamAdapters,
+} from '../upstream/adapters/selection.js';
+import { createSessionClients } from '../upstream/adapters/session-over-stateless/adapter.js';
 import {
   limitSessionBus,
   type SessionBus,
   type SessionMessage,
 } from '../upstream/adapters/session-over-stateless/session-state.js';
-import {
-  createStatelessClients,
-  type StatelessClients,
-} from '../upstream/adapters/stateless-over-session/adapter.js';
+import { createStatelessClients } from '../upstream/adapters/stateless-over-session/adapter.js';
 import type { StatelessSettings } from '../upstream/adapters/stateless-over-session/input-required.js';
-import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
+import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/presenter.js';
 import { createDiscoveryLister } from '../upstream/discovery/discovery.js';
 import { createListingAllowance, type ListingError } from '../upstream/discovery/request.js';
@@ -87,26 +83,12 @@ export function receiveFromReplicas(
   });
 }
 
-// Translation for clients of an era that the upstream does not speak. Forwards only authorized requests and returns
-// responses in the client's own form, before they are checked.
-type Translation = {
-  /** Session-era clients of a stateless upstream. */
-  readonly sessions: SessionClients;
-  /** Stateless clients of a session-era upstream. */
-  readonly stateless: StatelessClients;
-  /** Legacy SSE clients of a session-era or stateless upstream. */
-  readonly bridged: LegacySseClientSessions;
-  close(): Promise<void>;
-};
-
 /** Opens no connection before the first message. */
 function createTranslation(settings: StatelessSettings): Translation {
-  const stateless = createStatelessClients(settings);
   return {
     sessions: createSessionClients(settings),
-    stateless,
+    stateless: createStatelessClients(settings),
     bridged: createLegacySseClientSessions(settings),
-    close: () => stateless.close(),
   };
 }
 
@@ -115,9 +97,9 @@ export type UpstreamRuntime = {
   readonly client: UpstreamClient;
   /** The states of the upstream's credentials. */
   readonly presenter: Pick<Presenter, 'states'>;
-  /** The same upstream with sessions: over legacy SSE streams where it speaks HTTP+SSE. */
-  readonly sessions: SessionUpstream;
-  /** The same upstream, for clients of an era that it does not speak. */
+  /** How its messages are sent, by the message or its session. */
+  readonly adapters: UpstreamAdapters;
+  /** For clients of an era that it does not speak. */
   readonly translation: Translation;
   /** The newest observation, or `undefined` before the first listing. */
   observed(): Observed | undefined;
@@ -206,7 +188,12 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     settings,
     client,
     presenter,
-    sessions,
+    adapters: createUpstreamAdapters({
+      client,
+      sessions,
+      translation,
+      isLegacySse: settings.transport === 'http-sse',
+    }),
     translation,
     observed: () => observed,
     isUp: () => lister.isUp(),
@@ -220,7 +207,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     noteListChanged: () => lister.noteListChanged(),
     async close() {
       await lister.close();
-      await translation.close();
+      await translation.stateless.close();
       await sessions.close();
       await client.close();
     },

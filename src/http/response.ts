@@ -114,7 +114,7 @@ export function edgeBody(
   }
   const { headers, body } = renderRefusal(refuseWith(reason), {
     decisionId,
-    era: undefined,
+    protocol: undefined,
     requestId: undefined,
     target: { kind: 'none' },
     method: undefined,

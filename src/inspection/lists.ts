@@ -60,7 +60,8 @@ export type ListInput = {
   readonly text: string;
   readonly value: Json;
   readonly kind: ListKind;
-  readonly era: '2025' | '2026';
+  /** Whether the page says for how long and for whom it may be cached. */
+  readonly hasCacheHints: boolean;
   readonly profile: Profile;
   /** Upper bound of `ttlMs` in the response, in milliseconds. */
   readonly listTtlMs: number;
@@ -135,7 +136,7 @@ export function filterItems(
   );
   const kept = sortByRank(visible, input);
   let filtered = cutHidden(text, span, kept, kept === visible ? spans.length : undefined);
-  if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
+  if (input.hasCacheHints) filtered = setPrivate(filtered, result, input.listTtlMs);
   return {
     kind: 'filtered',
     rest: inspectionInputOf(input, filtered),

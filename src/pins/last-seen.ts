@@ -9,6 +9,7 @@ import {
   isSameProfile,
   type ListedItem,
   type Listing,
+  profileKey,
 } from '../protocol/listings.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
@@ -119,10 +120,6 @@ export function mergeObserved(listings: readonly ObservedListing[]): Observed {
       latest.set(profileKey(listing), listing);
   }
   return createObservation([...latest.values()], new Map());
-}
-
-function profileKey({ era, apps }: ClientProfile): string {
-  return `${era} ${apps}`;
 }
 
 /**

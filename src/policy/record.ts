@@ -3,8 +3,9 @@
 // that all records have one shape and a stage that never ran leaves "nothing known" instead of a missing
 // field.
 
-import type { Era, RequestId } from '../protocol/jsonrpc.js';
+import type { RequestId } from '../protocol/jsonrpc.js';
 import type { Incoming } from '../protocol/transport.js';
+import type { Era } from '../protocol/versions/revisions.js';
 import type { Principal } from './principal.js';
 import type { Reason, Stage } from './reasons.js';
 

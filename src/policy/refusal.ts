@@ -3,12 +3,15 @@
 
 import type { ProtocolError } from '../protocol/admitted-request.js';
 import {
+  INVALID_PARAMS,
+  RESOURCE_NOT_FOUND,
   renderError,
   renderMethodRefusal,
   renderNotFound,
   renderToolRefusal,
 } from '../protocol/errors.js';
-import type { Era, RequestId, Target } from '../protocol/jsonrpc.js';
+import type { RequestId, Target } from '../protocol/jsonrpc.js';
+import type { ProtocolVersion } from '../protocol/versions/protocol-version.js';
 import type { Deny } from './decision.js';
 import type { ProofError } from './principal.js';
 import type { Stage } from './reasons.js';
@@ -25,7 +28,8 @@ export type Refusal = {
 /** What is known of the message when it is refused; the earlier the stage, the less. */
 export type RefusalContext = {
   readonly decisionId: string;
-  readonly era: Era | undefined;
+  /** `undefined` before admission. */
+  readonly protocol: ProtocolVersion | undefined;
   /** The id of the admitted request; absent before admission and for notifications. */
   readonly requestId: RequestId | undefined;
   readonly target: Target;
@@ -126,7 +130,12 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
       return {
         status: 200,
         headers: JSON_TYPE,
-        body: renderNotFound(context.era, context.target, context.requestId, context.decisionId),
+        body: renderNotFound(
+          context.protocol,
+          context.target,
+          context.requestId,
+          context.decisionId,
+        ),
         rpcCode: notFoundCode(context),
       };
     case 'refusal':
@@ -149,15 +158,16 @@ function renderVisible(
   const decision = { id: context.decisionId, reason: deny.reason };
   if (context.method === 'tools/call')
     return {
-      body: renderToolRefusal(context.era, context.requestId, text, decision),
+      body: renderToolRefusal(context.protocol, context.requestId, text, decision),
       rpcCode: undefined,
     };
   return { body: renderMethodRefusal(context.requestId, code, text, decision), rpcCode: code };
 }
 
-/** The code of the era's "not found": session eras have a separate one for resources (MCP 2025-11-25, resources). */
-function notFoundCode(context: RefusalContext): number {
-  return context.target.kind === 'resource' && context.era !== '2026' ? -32002 : -32602;
+/** The code of the version's "not found": sessions have a separate one for resources (MCP 2025-11-25, resources). */
+function notFoundCode({ protocol, target }: RefusalContext): number {
+  if (target.kind !== 'resource') return INVALID_PARAMS;
+  return protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND;
 }
 
 function retryAfter(status: number, deny: Deny): { readonly [name: string]: string } {

@@ -13,10 +13,9 @@ import type {
   TextEdit,
 } from './admitted-request.js';
 import { type AdmittedArray, admitArray, batchForbidden } from './batch.js';
-import { type CapabilityCut, type CapabilityGrants, ownMetaEdits } from './capabilities.js';
+import { ownMetaEdits } from './capabilities.js';
 import {
   type ErrorContext,
-  headerMismatch,
   INVALID_REQUEST,
   invalidMessage,
   invalidParams,
@@ -24,36 +23,18 @@ import {
   PARSE_ERROR,
   protocolErrorOf,
 } from './errors.js';
-import { readParamHeaders } from './headers.js';
+import { NO_PARAM_HEADERS } from './headers.js';
 import { hasInexactNumber, type JsonReading, readJson, spanOf } from './json/json.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type Message, readEnvelope } from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
-import { NO_GRANTS, type ServerRequestGrants } from './server-requests.js';
-import { checkTasksDeclared, readTasks } from './task-requests.js';
-import {
-  type AdmissionInput,
-  type Call,
-  type Classified,
-  checkRepeated,
-  classify,
-  errorContextOf,
-  type SupportedEra,
-} from './version-detection.js';
-import { checkLegacySse } from './versions/legacy-sse.js';
-import {
-  checkSession,
-  cutInitialize,
-  type SessionCheck,
-  unknownSession,
-} from './versions/session.js';
-import {
-  CLIENT_INFO_KEY,
-  checkNameHeader,
-  claimsStateless,
-  cutStateless,
-} from './versions/stateless.js';
+import { readTasks } from './task-requests.js';
+import type { AdmissionInput, Call, Classified, SessionCheck } from './versions/admission-rules.js';
+import { checkRepeated, classify, errorContextOf, protocolOfReply } from './versions/detection.js';
+import type { ProtocolVersion } from './versions/protocol-version.js';
+import { checkSession, unknownSession } from './versions/session.js';
+import { CLIENT_INFO_KEY, claimsStateless } from './versions/stateless.js';
 
 /** A client's reply to a server request: a result or an error. */
 type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
@@ -61,6 +42,7 @@ type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
 /** What the id of a reply says, and which edits its text needs before it is forwarded. */
 type ReplyReading = {
   readonly kind: 'reply';
+  readonly protocol: ProtocolVersion;
   readonly session: Extract<SessionCheck, { readonly kind: 'session' }>;
   readonly serverRequest: ServerRequestFacts;
   /** The id of the reply as the client sent it. */
@@ -82,28 +64,23 @@ function readReply(
   text: string,
   reply: Reply,
 ): ReplyReading | ProtocolError {
-  const era = input.isLegacySse === true ? '2024' : '2025';
-  const errorContext: ErrorContext = { era };
-  if (claimsStateless(undefined, input.headers)) return unexpectedReply({ era: '2026' });
-  const repeated = checkRepeated(input, errorContext);
-  if (repeated !== undefined) return repeated;
-  const session =
-    era === '2024'
-      ? checkLegacySse(input, errorContext)
-      : checkSession(input.headers, input.openSession, errorContext);
+  const protocol = protocolOfReply(input);
+  if (protocol === undefined) return unexpectedReply();
+  const session = checkRepeated(input, {}) ?? protocol.checkReply(input, {});
   if (session.kind === 'fault') return session;
   const serverRequestId = typeof reply.id === 'string' ? reply.id : '';
   const serverRequest = input.openServerRequest?.(serverRequestId, session.session);
-  const rule = serverRequest && findMethod(era, 'server', serverRequest.method);
+  const rule = serverRequest && findMethod(protocol.era, 'server', serverRequest.method);
   const id = spanOf(text, ['id']);
   if (serverRequest === undefined || rule === undefined || id === undefined)
-    return unexpectedReply(errorContext);
+    return unexpectedReply();
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
   const own = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
   const edits = [...own.edits, { ...id, text: JSON.stringify(serverRequest.id) }];
   edits.sort((one, other) => one.start - other.start);
   return {
     kind: 'reply',
+    protocol,
     session,
     serverRequest,
     serverRequestId,
@@ -113,15 +90,14 @@ function readReply(
   };
 }
 
-function unexpectedReply(errorContext: ErrorContext): ProtocolError {
-  return invalidMessage(errorContext, 'No request is waiting for this answer.');
+function unexpectedReply(): ProtocolError {
+  return invalidMessage({}, 'No request is waiting for this answer.');
 }
 
 type Text = Extract<JsonReading, { readonly ok: true }>;
 
 /** Only of use to a server that may request roots. */
 const ROOTS_CHANGED = 'notifications/roots/list_changed';
-const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
 // Numbers that the gateway compares or evaluates: another parser that reads them differently would mean
 // something else.
@@ -143,7 +119,7 @@ export function admitPost(input: AdmissionInput): AdmittedMessage | AdmittedArra
   if (!reading.ok) return unreadable(reading.error);
   if (!Array.isArray(reading.value)) return admitReading(input, reading);
   return input.isLegacySse === true
-    ? batchForbidden({ era: '2024' })
+    ? batchForbidden()
     : admitArray(input, reading.text, reading.value);
 }
 
@@ -169,35 +145,22 @@ function admitReading(input: AdmissionInput, reading: Text): AdmittedMessage | P
     case 'error':
       return admitReply(input, reading.text, envelope);
     case 'batch':
-      return batchForbidden({ era: undefined });
-    case 'malformed': {
-      const errorContext = { era: undefined, id: envelope.id };
-      return invalidMessage(errorContext, 'The body is not one valid JSON-RPC message.');
-    }
+      return batchForbidden();
+    case 'malformed':
+      return invalidMessage({ id: envelope.id }, 'The body is not one valid JSON-RPC message.');
   }
 }
 
 function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']): ProtocolError {
-  const errorContext: ErrorContext = { era: undefined };
   switch (error) {
     case 'malformed-json':
-      return protocolErrorOf(
-        error,
-        PARSE_ERROR,
-        'The body is not valid JSON in UTF-8.',
-        errorContext,
-      );
+      return protocolErrorOf(error, PARSE_ERROR, 'The body is not valid JSON in UTF-8.', {});
     case 'duplicate-key':
-      return protocolErrorOf(
-        error,
-        INVALID_REQUEST,
-        'An object has two members of one name.',
-        errorContext,
-      );
+      return protocolErrorOf(error, INVALID_REQUEST, 'An object has two members of one name.', {});
     case 'too-deep':
-      return invalidMessage(errorContext, 'The body nests too deeply.');
+      return invalidMessage({}, 'The body nests too deeply.');
     case 'too-many-values':
-      return invalidMessage(errorContext, 'The body holds more values than are read here.');
+      return invalidMessage({}, 'The body holds more values than are read here.');
   }
 }
 
@@ -210,10 +173,10 @@ function admitReply(
   const read = readReply(input, text, reply);
   if (read.kind === 'fault') return read;
   const { session, version } = read.session;
-  const { serverRequest, serverRequestId, rule, edits, removed } = read;
+  const { protocol, serverRequest, serverRequestId, rule, edits, removed } = read;
   return admit({
     kind: 'admitted',
-    era: input.isLegacySse === true ? '2024' : '2025',
+    protocol,
     version,
     message: { ...reply, id: serverRequest.id },
     serverRequestId,
@@ -229,7 +192,7 @@ function admitReply(
     text,
     nameHeader: undefined,
     edits,
-    paramHeaders: NO_HEADERS,
+    paramHeaders: NO_PARAM_HEADERS,
     selfReported: undefined,
     removed,
   });
@@ -237,45 +200,46 @@ function admitReply(
 
 function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessage | ProtocolError {
   const meta = metaOf(call);
-  const classified = classify(input, call, meta);
+  const errorContext = errorContextOf(call);
+  const classified = classify({ input, call, meta, errorContext });
   if (classified.kind === 'fault') return classified;
-  const errorContext = errorContextOf(classified.era, call);
+  const { protocol, version, session } = classified;
   const rule = findRule(classified, call, errorContext);
   if ('kind' in rule) return rule;
-  if (rule.method === ROOTS_CHANGED && !mayNotifyRoots(input, classified)) {
+  if (rule.method === ROOTS_CHANGED && !protocol.mayNotifyRoots(input, session)) {
     return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', errorContext);
   }
   const context = { input, classified, rule, call, text: text.text, meta, errorContext };
-  const undeclared = checkTasksDeclared(context);
+  const undeclared = protocol.checkTasksDeclared(context);
   if (undeclared !== undefined) return undeclared;
-  const params = readParams(rule.method, call.params, classified.era);
+  const params = readParams(rule.method, call.params, protocol);
   if (!params.ok) return invalidParams(errorContext, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
     return invalidParams(errorContext, 'A number loses its value when it is read as a double.');
   }
-  const paramHeaders = checkMirrorHeaders(input, classified.era, call, errorContext);
+  const paramHeaders = protocol.readMirrorHeaders(context);
   if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'fault') return tasks;
   const own = ownMetaEdits(text.text, meta);
-  const cut = cutClientCapabilities(input, classified, text.text, call, meta);
+  const cut = protocol.cutCapabilities(context);
   return admit({
     kind: 'admitted',
-    era: classified.era,
-    version: classified.version,
+    protocol,
+    version,
     message: call,
     serverRequestId: undefined,
     rule,
     target: tasks.target,
     args: params.args,
-    session: classified.session,
+    session,
     allowedServerRequests: cut.allowedServerRequests,
     apps: cut.apps,
     mayDefer: tasks.mayDefer,
     task: tasks.task,
     bytes: input.body,
     text: text.text,
-    nameHeader: classified.era === '2026' ? input.headers['mcp-name']?.trim() : undefined,
+    nameHeader: protocol.mirrorsBody ? input.headers['mcp-name']?.trim() : undefined,
     edits: mergeAll(cut.edits, own.edits, tasks.edits),
     paramHeaders,
     selfReported: readSelfReported(call, meta),
@@ -312,7 +276,7 @@ export function amendAdmitted(
 type AdmittedChanges = Partial<
   Pick<
     AdmittedMessage,
-    'era' | 'version' | 'session' | 'allowedServerRequests' | 'nameHeader' | 'edits'
+    'protocol' | 'version' | 'session' | 'allowedServerRequests' | 'nameHeader' | 'edits'
   >
 >;
 
@@ -322,11 +286,11 @@ export function copyAdmitted(admitted: AdmittedMessage, changes: AdmittedChanges
 }
 
 function findRule(
-  { era, version }: Classified,
+  { protocol, version }: Classified,
   call: Call,
   errorContext: ErrorContext,
 ): MethodRule | ProtocolError {
-  const rule = findMethod(era, 'client', call.method, version);
+  const rule = findMethod(protocol.era, 'client', call.method, version);
   if (rule?.type === call.kind) return rule;
   if (rule?.type === 'request') {
     return invalidMessage(errorContext, 'This method is a request and needs an id.');
@@ -337,32 +301,7 @@ function findRule(
     METHOD_NOT_FOUND,
     'Method not found',
     errorContext,
-    refusalStatus(era, call),
-  );
-}
-
-/**
- * The HTTP status for a method that is refused. In a session a 404 would mean that the session is lost, so
- * requests get 200. Notifications, and everything posted to a legacy SSE session, have no response but the
- * HTTP status, so they are refused by it.
- */
-function refusalStatus(era: SupportedEra, call: Call): number {
-  if (era === '2026') return 404;
-  return call.kind === 'request' && era === '2025' ? 200 : 400;
-}
-
-function checkMirrorHeaders(
-  input: AdmissionInput,
-  era: SupportedEra,
-  call: Call,
-  errorContext: ErrorContext,
-): AdmittedMessage['paramHeaders'] | ProtocolError {
-  if (era !== '2026') return NO_HEADERS;
-  const error = checkNameHeader(call.method, call.params, input.headers, errorContext);
-  if (error !== undefined) return error;
-  return (
-    readParamHeaders(input.headers, input.repeated) ??
-    headerMismatch(errorContext, 'A header that mirrors an argument is repeated or malformed.')
+    protocol.statusOfRefusedMethod(call.kind),
   );
 }
 
@@ -377,53 +316,6 @@ function isAmbiguous(text: string): boolean {
     const span = spanOf(text, path);
     return span !== undefined && hasInexactNumber(text, span);
   });
-}
-
-/**
- * In legacy SSE any replica may receive the message, and only the one with the stream knows what was
- * declared; so the grants decide.
- */
-function mayNotifyRoots(input: AdmissionInput, { era, session }: Classified): boolean {
-  if (era === '2024') return input.grants?.().roots === true;
-  return session?.allowedServerRequests?.includes('roots') === true;
-}
-
-/** Cuts the client's capabilities. Policy is evaluated only if some are declared. */
-function cutClientCapabilities(
-  input: AdmissionInput,
-  { era, version, session }: Classified,
-  text: string,
-  call: Call,
-  meta: JsonObject | undefined,
-): CapabilityCut {
-  if (era !== '2026' && call.method !== 'initialize')
-    return {
-      edits: [],
-      allowedServerRequests: session?.allowedServerRequests ?? [],
-      apps: session?.apps ?? false,
-    };
-  const terms = {
-    grants: (): ServerRequestGrants => input.grants?.() ?? NO_GRANTS,
-    apps: (): boolean => input.mayShowApps?.() ?? false,
-    tasks: era === '2026',
-  };
-  return era === '2026'
-    ? cutStateless(text, meta, terms)
-    : cutInitialize(
-        text,
-        call.params ?? {},
-        version,
-        era === '2024' ? legacySseTerms(terms) : terms,
-      );
-}
-
-/** Legacy SSE predates elicitation and apps. */
-function legacySseTerms(terms: CapabilityGrants): CapabilityGrants {
-  const grants = (): ServerRequestGrants => ({
-    ...terms.grants(),
-    elicitation: NO_GRANTS.elicitation,
-  });
-  return { ...terms, grants, apps: () => false };
 }
 
 function merge(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {
@@ -468,7 +360,7 @@ export function admitStreamOpen(
   const id = input.headers['last-event-id'];
   if (checked.kind === 'fault' || id === undefined) return checked;
   const resumed = input.openEvent?.(id, checked.session);
-  return resumed === undefined ? unknownSession({ era: '2025' }) : { ...checked, resumed };
+  return resumed === undefined ? unknownSession({}) : { ...checked, resumed };
 }
 
 /**
@@ -482,14 +374,7 @@ export function admitSessionEnd(input: Omit<AdmissionInput, 'body'>): SessionChe
 
 function admitWithoutBody(input: Omit<AdmissionInput, 'body'>, mayResume: boolean): SessionCheck {
   const { headers } = input;
-  const isStateless = claimsStateless(undefined, headers);
-  if (isStateless || headers['mcp-session-id'] === undefined) {
-    const era = isStateless ? '2026' : undefined;
-    return protocolErrorOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', { era }, 405);
-  }
-  const errorContext: ErrorContext = { era: '2025' };
-  return (
-    checkRepeated(input, errorContext) ??
-    checkSession(headers, input.openSession, errorContext, mayResume)
-  );
+  if (claimsStateless(undefined, headers) || headers['mcp-session-id'] === undefined)
+    return protocolErrorOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', {}, 405);
+  return checkRepeated(input, {}) ?? checkSession(headers, input.openSession, {}, mayResume);
 }

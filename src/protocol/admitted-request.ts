@@ -1,16 +1,10 @@
 // The type of a message that is valid protocol, and of what the sealed ids say that such a message carries.
 // Only protocol/admission.ts makes an Admitted.
 
-import type {
-  Era,
-  Json,
-  JsonObject,
-  Message,
-  RequestId,
-  ServerRequestName,
-  Target,
-} from './jsonrpc.js';
+import type { Json, JsonObject, Message, RequestId, ServerRequestName, Target } from './jsonrpc.js';
 import type { TaskCapability } from './tasks.js';
+import type { ProtocolVersion } from './versions/protocol-version.js';
+import type { Era, ListedEra } from './versions/revisions.js';
 
 /** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
 declare class AdmittedBrand {
@@ -38,7 +32,6 @@ export type ProtocolError = {
   readonly data?: Json;
   /** Present if the envelope could be read; the response repeats it. */
   readonly id?: RequestId;
-  readonly era: Era | undefined;
 };
 
 /** A row of the one method table (protocol/methods.ts). A method without a row is refused. */
@@ -126,7 +119,7 @@ export type TaskFacts = {
   /** The id that the server gave the task. */
   readonly id: string;
   /** Which form the task has: tasks of one era are unknown in the other. */
-  readonly era: '2025' | '2026';
+  readonly era: ListedEra;
   /** The tool whose call created the task. */
   readonly tool: string;
   /** What the rules of the call require of its response. */
@@ -165,7 +158,8 @@ export type SentRequestFacts = RequestFacts & {
  */
 export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   readonly kind: 'admitted';
-  readonly era: Era;
+  /** The family of revisions, by whose rules the message was admitted and is answered. */
+  readonly protocol: ProtocolVersion;
   readonly version: string;
   readonly message: M;
   /** For a reply: the sealed id under which the client knows the server request. */

@@ -3,16 +3,16 @@
 // Source: MCP 2025-03-26, base protocol (batching) and transports; removed in 2025-06-18.
 
 import type { ProtocolError, SessionFacts } from './admitted-request.js';
-import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from './errors.js';
+import { INVALID_REQUEST, protocolErrorOf } from './errors.js';
 import { elementSpans } from './json/json.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, readEnvelope } from './jsonrpc.js';
-import { type AdmissionInput, checkRepeated } from './version-detection.js';
+import type { AdmissionInput } from './versions/admission-rules.js';
+import { checkRepeated } from './versions/detection.js';
+import { hasArrays } from './versions/revisions.js';
 import { checkSession } from './versions/session.js';
 import { claimsStateless } from './versions/stateless.js';
 
-/** The only revision with arrays. */
-const ARRAY_VERSION = '2025-03-26';
 /** Maximum number of messages in one array; each is decided, counted and recorded on its own. */
 export const MAX_ARRAY_ELEMENTS = 64;
 
@@ -36,18 +36,16 @@ export function admitArray(
   value: readonly Json[],
 ): AdmittedArray | ProtocolError {
   const { headers } = input;
-  const isStateless = claimsStateless(undefined, headers);
-  if (isStateless || headers['mcp-session-id'] === undefined)
-    return batchForbidden({ era: undefined });
-  const errorContext: ErrorContext = { era: '2025' };
-  const repeated = checkRepeated(input, errorContext);
+  if (claimsStateless(undefined, headers) || headers['mcp-session-id'] === undefined)
+    return batchForbidden();
+  const repeated = checkRepeated(input, {});
   if (repeated !== undefined) return repeated;
-  const opened = checkSession(headers, input.openSession, errorContext);
+  const opened = checkSession(headers, input.openSession, {});
   if (opened.kind === 'fault') return opened;
   const { session } = opened;
-  if (session.version !== ARRAY_VERSION) return batchForbidden(errorContext);
+  if (!hasArrays(session.version)) return batchForbidden();
   if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areApart(value)) {
-    return batchForbidden(errorContext);
+    return batchForbidden();
   }
   const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
   const elements = spans.map(({ start, end }) => text.slice(start, end));
@@ -69,7 +67,7 @@ function areApart(value: readonly Json[]): boolean {
 }
 
 /** The error for an array that is not accepted. */
-export function batchForbidden(errorContext: ErrorContext): ProtocolError {
+export function batchForbidden(): ProtocolError {
   const text = 'Arrays of messages are not accepted; send one message a request.';
-  return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, errorContext);
+  return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, {});
 }

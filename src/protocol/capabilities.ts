@@ -20,6 +20,7 @@ import {
   declaresTasks,
   readTaskCapabilities,
   TASKS_EXTENSION,
+  type TaskForm,
   writeTaskCapabilities,
 } from './tasks.js';
 
@@ -56,9 +57,6 @@ export function servesApps(capabilities: JsonObject): boolean {
 
 const LIST_CAPABILITIES = ['prompts', 'resources', 'tools'];
 const PLAIN_CAPABILITIES = ['completions', 'logging'];
-
-/** How tasks are declared in a client's revision; `none` if it has none, or its upstream speaks another revision. */
-export type TaskForm = 'session' | 'extension' | 'none';
 
 /**
  * The server capabilities to declare to a client. `listChanged` is always declared where there is a list,
@@ -145,6 +143,21 @@ export type CapabilityGrants = {
   /** Whether the Apps extension may stay. */
   readonly apps: () => boolean;
 };
+
+/** What a policy grants the caller of this message. `tasks`: whether its revision has the Tasks extension. */
+export function grantsOf(
+  input: {
+    readonly grants?: (() => ServerRequestGrants) | undefined;
+    readonly mayShowApps?: (() => boolean) | undefined;
+  },
+  tasks: boolean,
+): CapabilityGrants {
+  return {
+    grants: () => input.grants?.() ?? NO_GRANTS,
+    apps: () => input.mayShowApps?.() ?? false,
+    tasks,
+  };
+}
 
 /** Nothing is declared, so nothing is cut. */
 const NOTHING_CUT: CapabilityCut = Object.freeze({

@@ -5,7 +5,8 @@
 // prompts; docs/contract.md §6.
 
 import type { ProtocolError } from './admitted-request.js';
-import type { Era, Json, RequestId, Target } from './jsonrpc.js';
+import type { Json, RequestId, Target } from './jsonrpc.js';
+import type { ProtocolVersion } from './versions/protocol-version.js';
 
 export const PARSE_ERROR = -32700;
 export const INVALID_REQUEST = -32600;
@@ -16,8 +17,8 @@ export const UNSUPPORTED_VERSION = -32022;
 /** The gateway's own code for a session that cannot be opened; outside -32768..-32000. */
 export const UNKNOWN_SESSION = 1404;
 
-/** What is known of the message that an error belongs to: its era and its request id. */
-export type ErrorContext = { readonly era: Era | undefined; readonly id?: RequestId | undefined };
+/** What is known of the message that an error belongs to: its request id. */
+export type ErrorContext = { readonly id?: RequestId | undefined };
 
 // The form of a version: anything else that was requested is not repeated.
 const VERSION_FORM = /^[A-Za-z0-9.-]{1,32}$/;
@@ -30,14 +31,7 @@ export function protocolErrorOf(
   errorContext: ErrorContext,
   status = 400,
 ): ProtocolError {
-  const error: ProtocolError = {
-    kind: 'fault',
-    reason,
-    status,
-    code,
-    message,
-    era: errorContext.era,
-  };
+  const error: ProtocolError = { kind: 'fault', reason, status, code, message };
   return errorContext.id === undefined ? error : { ...error, id: errorContext.id };
 }
 
@@ -76,8 +70,8 @@ export function unsupportedVersion(
 /** The member of `data` and `_meta` that names the decision behind a refusal. */
 export const DECISION_MEMBER = 'dev.sallyport/decision';
 
-/** Session eras have a separate code for resources (MCP 2025-11-25, resources, error handling). */
-const RESOURCE_NOT_FOUND = -32002;
+/** Sessions have a separate code for resources (MCP 2025-11-25, resources, error handling). */
+export const RESOURCE_NOT_FOUND = -32002;
 
 /** Names a decision and its reason; only for a caller that may know that the target exists. */
 type DecisionNote = { readonly id: string; readonly reason: string };
@@ -94,22 +88,22 @@ export function renderError(
 }
 
 /**
- * The era's "not found" for a kind of target: the response for what does not exist and, byte for byte except
- * for ids, for what the caller may not see. Sent with HTTP 200.
+ * The version's "not found" for a kind of target: the response for what does not exist and, byte for byte
+ * except for ids, for what the caller may not see. Sent with HTTP 200.
  */
 export function renderNotFound(
-  era: Era | undefined,
+  protocol: ProtocolVersion | undefined,
   target: Target,
   id: RequestId | undefined,
   decisionId: string,
 ): string {
-  const [code, message] = notFound(era, target.kind);
+  const [code, message] = notFound(protocol, target.kind);
   return renderError(id, code, message, { [DECISION_MEMBER]: { id: decisionId } });
 }
 
 /** A refused tool call that the caller may know about: a tool result that a model can act on, HTTP 200. */
 export function renderToolRefusal(
-  era: Era | undefined,
+  protocol: ProtocolVersion | undefined,
   id: RequestId | undefined,
   text: string,
   decision: DecisionNote,
@@ -119,7 +113,7 @@ export function renderToolRefusal(
     isError: true,
     _meta: decisionData(decision),
   };
-  const result = era === '2026' ? { resultType: 'complete', ...refusal } : refusal;
+  const result = { ...protocol?.completeResult, ...refusal };
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
@@ -137,14 +131,17 @@ function decisionData(decision: DecisionNote): { readonly [member: string]: Json
   return { [DECISION_MEMBER]: { id: decision.id, reason: decision.reason } };
 }
 
-function notFound(era: Era | undefined, kind: Target['kind']): readonly [number, string] {
+function notFound(
+  protocol: ProtocolVersion | undefined,
+  kind: Target['kind'],
+): readonly [number, string] {
   switch (kind) {
     case 'tool':
       return [INVALID_PARAMS, 'Unknown tool'];
     case 'prompt':
       return [INVALID_PARAMS, 'Unknown prompt'];
     case 'resource':
-      return [era === '2026' ? INVALID_PARAMS : RESOURCE_NOT_FOUND, 'Resource not found'];
+      return [protocol?.resourceNotFoundCode ?? RESOURCE_NOT_FOUND, 'Resource not found'];
     case 'template':
       return [INVALID_PARAMS, 'Unknown resource template'];
     case 'task':

@@ -92,6 +92,11 @@ export function matchesPlain(header: string | undefined, value: string): boolean
   return header !== undefined && trimBlank(header) === value;
 }
 
+/** No header mirrors an argument. */
+export const NO_PARAM_HEADERS: { readonly [name: string]: string } = Object.freeze(
+  Object.create(null),
+);
+
 /**
  * The `Mcp-Param-*` headers of a message by lower-case name, values as sent; `undefined` if one is repeated
  * or malformed, because two readers could then see two values.

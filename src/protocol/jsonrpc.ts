@@ -8,9 +8,6 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 /** A JSON object. Read members with brackets: `params['name']`. */
 export type JsonObject = { readonly [member: string]: Json };
 
-/** `2024` is legacy SSE, `2025` the session era (2025-03-26 to 2025-11-25), `2026` the stateless era. */
-export type Era = '2024' | '2025' | '2026';
-
 /** A JSON-RPC id. MCP forbids null and fractional ids. */
 export type RequestId = string | number;
 

@@ -1,15 +1,10 @@
 // Types of one complete listing of an upstream: all pages of what it offers, as the gateway itself listed
 // them with one client profile. upstream/ makes listings and pins/ compares them; neither imports the other.
 
-import type { Era, JsonObject } from './jsonrpc.js';
-
-/** The eras in which the gateway lists an upstream for itself. */
-export type ListedEra = '2025' | '2026';
-
-/** The era whose listing applies to a client: a legacy SSE server is listed in a session. */
-export function listedEra(era: Era): ListedEra {
-  return era === '2026' ? '2026' : '2025';
-}
+import type { JsonObject } from './jsonrpc.js';
+import type { ProtocolVersion } from './versions/protocol-version.js';
+import type { ListedEra } from './versions/revisions.js';
+import { SESSION } from './versions/session.js';
 
 /**
  * The profile that the gateway lists with: what an upstream offers may depend on the era in which it is
@@ -17,12 +12,20 @@ export function listedEra(era: Era): ListedEra {
  */
 export type ClientProfile = { readonly era: ListedEra; readonly apps: boolean };
 
-export function isSameProfile(one: ClientProfile, other: ClientProfile): boolean {
-  return one.era === other.era && one.apps === other.apps;
+/** Equal for equal profiles. */
+export function profileKey({ era, apps }: ClientProfile): string {
+  return `${era} ${apps}`;
 }
 
+export function isSameProfile(one: ClientProfile, other: ClientProfile): boolean {
+  return profileKey(one) === profileKey(other);
+}
+
+/** What of a client decides which definitions it is offered. */
+export type Client = { readonly protocol: ProtocolVersion; readonly apps: boolean };
+
 /** A client of the session era that shows no apps. */
-export const PLAIN_SESSION: ClientProfile = Object.freeze({ era: '2025', apps: false });
+export const PLAIN_SESSION: Client = Object.freeze({ protocol: SESSION, apps: false });
 
 /** One definition of a list, as it appeared on its page. */
 export type ListedItem = {

@@ -3,9 +3,7 @@
 // Source: MCP 2025-03-26 to 2026-07-28, schema; method names are case-sensitive.
 
 import type { MethodRule } from './admitted-request.js';
-import type { Era } from './jsonrpc.js';
-import { TASK_SESSION_VERSION } from './tasks.js';
-import { STATELESS_VERSIONS } from './versions/revisions.js';
+import { type Era, STATELESS_VERSIONS, TASK_SESSION_VERSION } from './versions/revisions.js';
 
 /** The eras with sessions, on either transport. */
 const SESSION_ERAS: readonly Era[] = ['2024', '2025'];

@@ -5,7 +5,14 @@
 
 import { foldName } from '../text/case-folding.js';
 import type { Json } from './jsonrpc.js';
-import { type Era, isObject, isRequestId, type JsonObject, type Target } from './jsonrpc.js';
+import {
+  isObject,
+  isRequestId,
+  type JsonObject,
+  type Message,
+  type RequestId,
+  type Target,
+} from './jsonrpc.js';
 import { canRequireInput } from './server-requests.js';
 import { readFilter } from './subscriptions.js';
 
@@ -163,6 +170,27 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
   ['notifications/progress', readProgress],
 ]);
 
+/** The params of a message; empty if it has none. */
+export function paramsOf({ message }: { readonly message: Message }): JsonObject {
+  return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
+}
+
+/** The token under which a message asks for progress notifications. */
+export function progressTokenOf(message: Message): RequestId | undefined {
+  const meta = 'params' in message ? message.params?.['_meta'] : undefined;
+  const token = isObject(meta) ? meta['progressToken'] : undefined;
+  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
+}
+
+/** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
+export function isInputRetry(admitted: { readonly message: Message }): boolean {
+  const params = paramsOf(admitted);
+  return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
+}
+
+/** What of a revision decides which members params may have. */
+type ParamsRules = { readonly hasInputRequired: boolean };
+
 /**
  * Reads the params of a method of the table. Never looks into arguments: pins and policy check those.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
@@ -170,10 +198,10 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
 export function readParams(
   method: string,
   params: JsonObject | undefined,
-  era: Era,
+  rules: ParamsRules,
 ): ParamsReading {
   const given = params ?? NO_PARAMS;
-  const why = checkCommonMembers(given) ?? checkInputRetry(method, given, era);
+  const why = checkCommonMembers(given) ?? checkInputRetry(method, given, rules);
   if (why !== undefined) return { ok: false, why };
   return READERS.get(method)?.(given) ?? NOTHING;
 }
@@ -197,15 +225,20 @@ function checkCommonMembers(params: JsonObject): string | undefined {
   return isValid ? undefined : 'progressToken must be a string or an integer.';
 }
 
-/** An error text for the members of an input retry, where the method or the era has none (they exist in 2026 only). */
-function checkInputRetry(method: string, params: JsonObject, era: Era): string | undefined {
+/** An error text for the members of an input retry, where the method or the revision has none. */
+function checkInputRetry(
+  method: string,
+  params: JsonObject,
+  { hasInputRequired }: ParamsRules,
+): string | undefined {
   const { responses, state } = {
     responses: params['inputResponses'],
     state: params['requestState'],
   };
   if (responses === undefined && state === undefined) return undefined;
   if (method === 'tasks/update' && state === undefined) return undefined;
-  if (era !== '2026' || !canRequireInput(method)) return 'This request cannot answer a question.';
+  if (!hasInputRequired || !canRequireInput(method))
+    return 'This request cannot answer a question.';
   if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
   const isValid = state === undefined || typeof state === 'string';
   return isValid ? undefined : 'requestState must be a string.';

@@ -4,29 +4,17 @@
 
 import type { MethodRule } from './admitted-request.js';
 import type { Json } from './jsonrpc.js';
-import {
-  type Era,
-  isObject,
-  type JsonObject,
-  type RequestId,
-  type RpcError,
-  readEnvelope,
-} from './jsonrpc.js';
-import { findMethod, isSubscriptionNotification } from './methods.js';
+import { type JsonObject, type RequestId, type RpcError, readEnvelope } from './jsonrpc.js';
+import { findMethod } from './methods.js';
 import { DEFINED_RESULT_MEMBERS, hasMisspelledMember } from './params.js';
-import { TASK_SESSION_VERSION } from './tasks.js';
+import type { ExpectedResult, ProtocolVersion } from './versions/protocol-version.js';
 
 /** The response that is expected. On a stream that no request opened, `id` is undefined. */
-export type Expectation = {
-  readonly era: Era;
+export type Expectation = ExpectedResult & {
+  readonly protocol: ProtocolVersion;
   readonly id: RequestId | undefined;
-  readonly version: string;
   /** The response is the stream of a subscription (2026). */
   readonly isListening?: boolean;
-  /** The response may ask for input (2026, for three methods). */
-  readonly mayRequireInput?: boolean;
-  /** Whether the response may be a task; undefined for a method that has no tasks. */
-  readonly mayDefer?: boolean | undefined;
 };
 
 export type UpstreamMessage =
@@ -54,10 +42,9 @@ export type UpstreamMessage =
   | { readonly kind: 'malformed' };
 
 /**
- * Classifies one message of an upstream. An id must equal the expected one in type and value. In 2026 a
- * result is complete, or asks for input or is a task where that is possible; any other `resultType` is
- * malformed. In 2025-11-25 a task is in a member of the result.
- * Source: MCP 2026-07-28, base protocol, resultType (absent means complete).
+ * Classifies one message of an upstream. An id must equal the expected one in type and value. A result is
+ * complete, or asks for input or is a task where that is possible.
+ * Source: MCP 2026-07-28, base protocol, resultType; MCP 2025-11-25, tasks.
  */
 export function classifyUpstreamMessage(value: Json, expect: Expectation): UpstreamMessage {
   const message = readEnvelope(value);
@@ -69,8 +56,9 @@ export function classifyUpstreamMessage(value: Json, expect: Expectation): Upstr
       return { ...message, kind: 'server-request' };
     case 'notification': {
       const { method, params } = message;
-      const rule = findMethod(expect.era, 'server', method, expect.version);
-      return rule?.type === 'notification' && isExpectedNotification(method, expect)
+      const { protocol, version, isListening = false } = expect;
+      const rule = findMethod(protocol.era, 'server', method, version);
+      return rule?.type === 'notification' && protocol.carriesNotification(method, isListening)
         ? { kind: 'notification', rule, method, params }
         : { kind: 'foreign' };
     }
@@ -87,38 +75,8 @@ function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
   return id !== undefined && id === expect.id;
 }
 
-function isExpectedNotification(
-  method: string,
-  { era, isListening = false }: Expectation,
-): boolean {
-  return era !== '2026' || isSubscriptionNotification(method) === isListening;
-}
-
 function readResult(result: JsonObject, expect: Expectation): UpstreamMessage {
   if (hasMisspelledMember(result, DEFINED_RESULT_MEMBERS)) return { kind: 'malformed' };
-  if (expect.era !== '2026') return readSessionResult(result, expect);
-  switch (result['resultType']) {
-    case undefined:
-    case 'complete':
-      return { kind: 'own-result', result };
-    case 'input_required':
-      return expect.mayRequireInput === true
-        ? { kind: 'own-question', result }
-        : { kind: 'malformed' };
-    case 'task':
-      return expect.mayDefer === true ? { kind: 'own-task', result } : { kind: 'malformed' };
-    default:
-      return { kind: 'malformed' };
-  }
-}
-
-/** A server without tasks answers the call at once, even if a task was requested. */
-function readSessionResult(
-  result: JsonObject,
-  { version, mayDefer }: Expectation,
-): UpstreamMessage {
-  const isTask =
-    version === TASK_SESSION_VERSION && mayDefer !== undefined && isObject(result['task']);
-  if (!isTask) return { kind: 'own-result', result };
-  return mayDefer === true ? { kind: 'own-task', result } : { kind: 'malformed' };
+  const kind = expect.protocol.kindOfResult(result, expect);
+  return kind === 'malformed' ? { kind } : { kind, result };
 }

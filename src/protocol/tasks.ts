@@ -13,11 +13,11 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 /** The member of `_meta` that names the task a message belongs to (2025-11-25). */
 export const RELATED_TASK_KEY = 'io.modelcontextprotocol/related-task';
 
-/** The only revision with sessions that has tasks. */
-export const TASK_SESSION_VERSION = '2025-11-25';
-
 /** Maximum length of a task id in characters: it travels sealed, also in a header. */
 const MAX_TASK_ID_CHARS = 1024;
+
+/** How tasks are declared in a client's revision; `none` if it has none, or its upstream speaks another revision. */
+export type TaskForm = 'session' | 'extension' | 'none';
 
 /** The task capabilities that a server can declare in a session. */
 export type TaskCapability = 'call' | 'list' | 'cancel';
@@ -154,8 +154,23 @@ export function isTaskParam(value: Json | undefined): boolean {
   return isObject(value) && (value['ttl'] === undefined || isTtl(value['ttl']));
 }
 
+/** The member under which a message names its task in `_meta`, and the id; `undefined` if it names none. */
+export function findRelatedTask(
+  message: unknown,
+): { readonly holder: 'params' | 'result'; readonly id: Json } | undefined {
+  if (!isObject(message)) return undefined;
+  for (const holder of HOLDERS) {
+    const held = message[holder];
+    const id = isObject(held) ? relatedTaskId(held['_meta']) : undefined;
+    if (id !== undefined) return { holder, id };
+  }
+  return undefined;
+}
+
+const HOLDERS = ['params', 'result'] as const;
+
 /** The task id in the `_meta` of a message: `undefined` if it names no task, empty if it is malformed. */
-export function relatedTaskId(meta: Json | undefined): Json | undefined {
+function relatedTaskId(meta: Json | undefined): Json | undefined {
   const related = isObject(meta) ? meta[RELATED_TASK_KEY] : undefined;
   if (related === undefined) return undefined;
   return isObject(related) ? (related['taskId'] ?? '') : '';

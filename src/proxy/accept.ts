@@ -36,12 +36,13 @@ export function adaptToAcceptHeader(
   { incoming }: Pick<RequestContext, 'incoming'>,
   admitted: AdmittedMessage,
 ): AdmittedMessage | Refusal {
-  const { message, era, session, rule } = admitted;
-  if (message.kind !== 'request' || era === '2024' || acceptsEventStream(incoming)) return admitted;
+  const { message, protocol, session, rule } = admitted;
+  if (message.kind !== 'request' || protocol.answersOnStream || acceptsEventStream(incoming))
+    return admitted;
   const takesJson = acceptsType(incoming.headers['accept'], JSON_BODY);
   if (!takesJson || rule.response === 'subscription')
-    return refuseProtocolError(notAcceptable({ era, id: message.id }));
-  if (era === '2026' || session === undefined) return admitted;
+    return refuseProtocolError(notAcceptable({ id: message.id }));
+  if (session === undefined) return admitted;
   return copyAdmitted(admitted, {
     allowedServerRequests: [],
     session: { ...session, allowedServerRequests: [] },

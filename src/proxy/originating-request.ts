@@ -16,13 +16,13 @@ import type {
 import type { Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { findMethod } from '../protocol/methods.js';
-import { sessionEra } from '../protocol/versions/revisions.js';
+import { protocolOfSession } from '../protocol/versions/detection.js';
 import type { Snapshot } from './ports.js';
 
 /** What checking a response needs of the admitted request. */
 export type PlannedMessage = Pick<
   AdmittedMessage,
-  | 'era'
+  | 'protocol'
   | 'version'
   | 'session'
   | 'rule'
@@ -71,15 +71,15 @@ export function planOf(
 ): ResponsePlan | undefined {
   const { id, method, target, maxResultBytes, profiles, progressToken } = request;
   const { mayDefer = false } = request;
-  const era = sessionEra(session.version);
-  const rule = findMethod(era, 'client', method, session.version);
+  const protocol = protocolOfSession(session.version);
+  const rule = findMethod(protocol.era, 'client', method, session.version);
   if (rule?.type !== 'request') return undefined;
   const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
   const message = { kind: 'request', id, method, params } as const;
   const { version, allowedServerRequests = [], apps = false } = session;
   return {
     admitted: {
-      era,
+      protocol,
       version,
       session,
       rule,

@@ -8,10 +8,8 @@ import { openRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { runBatch } from './features/batch.js';
-import { followProgress } from './features/progress.js';
 import { endSession } from './features/session-streams.js';
-import { relaySubscription, requestsStream } from './features/subscriptions/stream.js';
-import { moveToLegacyStream } from './legacy-sse/request.js';
+import { featuresOf, requestsStream } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
 import type { Ports } from './ports.js';
 import { callerOf, type RequestContext, refuse } from './request-context.js';
@@ -43,6 +41,8 @@ export async function handleRequest(
     since: ports.countVersions(),
     snapshot,
     admitted: undefined,
+    featuresOf,
+    features: [],
   };
   // The versions the request is decided under, even if newer ones are in force when the record is written.
   call.record.versions = snapshot.versions;
@@ -97,8 +97,8 @@ function acquireSlot(incoming: Incoming): boolean {
 }
 
 /**
- * The only way to an upstream. In the stateless era a client that disconnects cancels its request; with legacy
- * SSE only the end of its stream does, and in the session era neither.
+ * The only way to an upstream. Whether a client that disconnects cancels its request depends on its version;
+ * with legacy SSE the end of its stream does.
  */
 async function forward(
   call: RequestContext,
@@ -106,22 +106,21 @@ async function forward(
 ): Promise<UpstreamResponse | Refusal> {
   const { admitted } = authorized;
   const startedMs = performance.now();
-  const onLegacyStream = moveToLegacyStream(call, admitted);
-  const signal = admitted.era === '2026' ? call.incoming.signal : onLegacyStream;
-  call.progress = followProgress(call, admitted);
   const { upstream } = call.incoming;
+  let signal = admitted.protocol.disconnectCancels ? call.incoming.signal : undefined;
+  for (const { begin } of call.features) signal = begin?.(call, admitted) ?? signal;
   const outcome = await call.ports.forward(upstream, authorized, callerOf(call), signal);
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }
 
-/** Relays the response to the client: a single response, or the stream of a subscription. */
+/** Relays the response to the client, as its features require or as a plain one. */
 function relay(
   call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
-): Promise<Refusal | undefined> {
-  return authorized.admitted.rule.response === 'subscription'
-    ? relaySubscription(call, authorized, response)
-    : relayResponse(call, authorized, response);
+): Refusal | undefined | Promise<Refusal | undefined> {
+  for (const feature of call.features)
+    if (feature.relay !== undefined) return feature.relay(call, authorized, response);
+  return relayResponse(call, authorized, response);
 }

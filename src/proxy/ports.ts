@@ -21,7 +21,8 @@ import type {
   TaskFacts,
 } from '../protocol/admitted-request.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
-import type { Era, JsonObject, RequestId } from '../protocol/jsonrpc.js';
+import type { JsonObject, RequestId } from '../protocol/jsonrpc.js';
+import type { Client } from '../protocol/listings.js';
 import type { SupportedVersions } from '../protocol/negotiation.js';
 import type {
   ClientEnd,
@@ -57,7 +58,7 @@ export type Snapshot = {
   /** The supported protocol versions that the upstream speaks, by era; `undefined` before the first listing. */
   readonly carried: SupportedVersions | undefined;
   /** The definitions under this version's lock file and the newest listing, as offered to this client. */
-  catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalog;
+  catalogueFor(client: Client): Catalog;
   /** Whether a host may declare the Apps extension for this caller: only if the upstream is also listed with it. */
   mayShowApps(principal: Principal): boolean;
   /** Where legacy SSE clients post their messages. `isDirect`: the upstream speaks legacy SSE itself. */

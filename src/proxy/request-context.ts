@@ -3,22 +3,27 @@
 
 import { captureArguments } from '../inspection/capture.js';
 import { type Profile, strictestProfile } from '../inspection/profiles.js';
-import type { ResponseObligations } from '../policy/authorized-request.js';
+import type { AuthorizedRequest, ResponseObligations } from '../policy/authorized-request.js';
 import { capturedBy } from '../policy/decide.js';
-import type { Decision } from '../policy/decision.js';
-import type { PinKind } from '../policy/definitions.js';
+import type { Allow, Decision } from '../policy/decision.js';
+import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { ReplayOutcome } from '../policy/limits.js';
-import { type Caller, closeToken } from '../policy/principal.js';
+import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
-import type { AdmittedMessage } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { encodeSseMessage } from '../protocol/sse.js';
-import type { Incoming, Outgoing } from '../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  Incoming,
+  Outgoing,
+  UpstreamResponse,
+} from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
 import type { Ports, Snapshot } from './ports.js';
 
@@ -32,6 +37,41 @@ export type FollowedProgress = ProgressCount & {
   keep(): void;
 };
 
+/** A message that was decided on, as its features have changed it so far. */
+type PreparedMessage = {
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly admitted: AdmittedMessage;
+};
+
+/**
+ * What a message uses besides being forwarded and answered. Each member replaces or adds to what happens to a
+ * plain message at that point of the pipeline.
+ */
+export type Feature = {
+  /** Why the message may not use the feature, although its rule allows it. */
+  readonly checkUse?: (
+    call: RequestContext,
+    admitted: AdmittedMessage,
+    catalogue: Catalog,
+  ) => ProtocolError | undefined;
+  /** Opens what the client carries sealed, and seals what the upstream is to carry. */
+  readonly prepare?: (call: RequestContext, message: PreparedMessage) => AdmittedMessage | Refusal;
+  /** The content without the values that the gateway sealed. */
+  readonly withoutSealed?: (content: JsonObject, admitted: AdmittedMessage) => JsonObject;
+  /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */
+  readonly begin?: (
+    call: RequestContext,
+    admitted: AdmittedMessage,
+  ) => DisconnectSignal | undefined;
+  /** Relays the response. */
+  readonly relay?: (
+    call: RequestContext,
+    authorized: AuthorizedRequest,
+    response: UpstreamResponse,
+  ) => Refusal | undefined | Promise<Refusal | undefined>;
+};
+
 /** `snapshot` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type RequestContext = {
   readonly incoming: Incoming;
@@ -43,6 +83,10 @@ export type RequestContext = {
   readonly since: number;
   snapshot: Snapshot;
   admitted: PlannedMessage | undefined;
+  /** Chooses the features of a message, by the snapshot under which it is decided. */
+  readonly featuresOf: (admitted: AdmittedMessage, snapshot: Snapshot) => readonly Feature[];
+  /** What the message uses; empty for a plain message. */
+  features: readonly Feature[];
   /** When the original request was made, in epoch milliseconds, if another HTTP request made it. */
   requestedAt?: number | undefined;
   caller?: Caller;
@@ -93,7 +137,7 @@ export function noteAdmitted(
 ): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;
-  record.client.era = admitted.era;
+  record.client.era = admitted.protocol.era;
   record.client.version = admitted.version;
   record.client.selfReported = admitted.selfReported;
   record.target.method = admitted.rule.method;
@@ -219,7 +263,8 @@ export function refuse(call: RequestContext, refusal: Refusal): void {
  * do.
  */
 function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): boolean {
-  if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
+  if (admitted?.protocol.answersOnStream !== true || admitted.message.kind !== 'request')
+    return false;
   const end = admitted.session === undefined ? undefined : ports.legacySse.find(admitted.session);
   if (end === undefined || end.isLagging) return false;
   void end.write(encodeSseMessage(json));
@@ -229,7 +274,8 @@ function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): 
 /** A message that has no response body is refused by its status (MCP transports, sending messages to the server). */
 function statusFor({ admitted }: RequestContext, status: number): number {
   const isAnswered =
-    admitted === undefined || (admitted.message.kind === 'request' && admitted.era !== '2024');
+    admitted === undefined ||
+    (admitted.message.kind === 'request' && !admitted.protocol.answersOnStream);
   return status === 200 && !isAnswered ? 400 : status;
 }
 
@@ -269,10 +315,13 @@ export function wasCancelledByDisconnect(call: RequestContext, refusal: Refusal)
   );
 }
 
-/** In the stateless era the connection belongs to the request; with legacy SSE nothing outlives the stream. */
+/** Where a disconnect cancels, the connection belongs to the request; nothing outlives the stream of legacy SSE. */
 function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext): boolean {
-  if (admitted?.era === '2026') return incoming.signal.aborted;
-  return admitted?.era === '2024' && outgoing.isClosed;
+  if (admitted === undefined) return false;
+  const { protocol } = admitted;
+  return protocol.disconnectCancels
+    ? incoming.signal.aborted
+    : protocol.answersOnStream && outgoing.isClosed;
 }
 
 /** Notes a refusal. Before forwarding it is `refused`; afterwards the response was `withheld`. */
@@ -290,7 +339,7 @@ export function refusalContext(call: RequestContext): Parameters<typeof renderRe
   const { admitted, incoming, snapshot } = call;
   return {
     decisionId: incoming.id,
-    era: admitted?.era,
+    protocol: admitted?.protocol,
     requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,

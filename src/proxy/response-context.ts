@@ -11,10 +11,11 @@ import type { Refusal } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { JsonReading } from '../protocol/json/json.js';
-import type { Era } from '../protocol/jsonrpc.js';
+import { findRelatedTask } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
+import type { ProtocolVersion } from '../protocol/versions/protocol-version.js';
 import type { NotificationGate } from './features/progress.js';
-import { type MessageWithoutTask, namesTask, removeRelatedTask } from './features/tasks/request.js';
+import { type MessageWithoutTask, removeRelatedTask } from './features/tasks/request.js';
 import type { RequestContext } from './request-context.js';
 import { profileOf } from './request-context.js';
 
@@ -45,7 +46,7 @@ export type CheckContext = {
   readonly call: RequestContext;
   responseObligations: ResponseObligations | undefined;
   readonly principal: Principal;
-  readonly era: Era;
+  readonly protocol: ProtocolVersion;
   readonly apps: boolean;
   readonly session: SessionFacts | undefined;
   /** The method whose response is checked; `undefined` on unsolicited streams. */
@@ -69,7 +70,8 @@ export function inspect(
   output?: CompiledSchema,
   approved: readonly string[] = [],
 ): Inspection | Promise<Inspection> {
-  if (!namesTask(reading.value)) return inspectContent(context, reading, output, approved);
+  if (findRelatedTask(reading.value) === undefined)
+    return inspectContent(context, reading, output, approved);
   const related = relatedOf(context, reading);
   const outcome = inspectContent(context, related.reading, output, approved);
   return outcome instanceof Promise

@@ -26,21 +26,9 @@ import type { SessionTarget } from '../protocol/admitted-request.js';
 
 import { filterServerCapabilities } from '../protocol/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../protocol/json/json.js';
-import {
-  type Era,
-  isObject,
-  type JsonObject,
-  type RequestId,
-  type Target,
-} from '../protocol/jsonrpc.js';
-import { listedEra } from '../protocol/listings.js';
+import { isObject, type JsonObject, type RequestId, type Target } from '../protocol/jsonrpc.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
-import {
-  LEGACY_SSE_VERSION,
-  SESSION_VERSIONS,
-  STATELESS_VERSIONS,
-} from '../protocol/versions/revisions.js';
 import { taskForm } from './features/tasks/request.js';
 import type { ResponsePlan } from './originating-request.js';
 import type { ObservedPage } from './ports.js';
@@ -107,7 +95,7 @@ function pageKey(call: RequestContext, { admitted }: ResponsePlan): string {
   const params = 'params' in admitted.message ? admitted.message.params : undefined;
   return JSON.stringify([
     call.incoming.upstream,
-    admitted.era,
+    admitted.protocol.era,
     admitted.apps,
     admitted.rule.method,
     params?.['cursor'] ?? null,
@@ -139,11 +127,6 @@ const KINDS: {
   'prompts/list': { list: 'prompts', pin: 'prompt' },
   'resources/templates/list': { list: 'templates', pin: 'template' },
   'resources/list': { list: 'resources', pin: undefined },
-};
-const VERSIONS: { readonly [era in Era]: readonly string[] } = {
-  '2024': [LEGACY_SSE_VERSION],
-  '2025': SESSION_VERSIONS,
-  '2026': STATELESS_VERSIONS,
 };
 /** MCP 2025-11-25, session management: visible ASCII only. */
 const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
@@ -193,14 +176,14 @@ function filterHandshakeResponse(
   method: 'initialize' | 'server/discover',
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call, responsePlan, reading, result } = filtering;
-  const { era, apps } = responsePlan.admitted;
-  const form = taskForm(call, era, result);
+  const { protocol, apps } = responsePlan.admitted;
+  const form = taskForm(call, protocol, result);
   const filtered = reduceHandshake({
     text: reading.text,
     value: reading.value,
     method,
     profile: profileOf(call, responsePlan.responseObligations),
-    carriedVersions: VERSIONS[era],
+    carriedVersions: protocol.revisions,
     instructions: listsAnything(call, responsePlan)
       ? call.snapshot.catalogueFor(responsePlan.admitted).instructions
       : undefined,
@@ -221,7 +204,7 @@ function endHandshakeResponse(
   form: ReturnType<typeof taskForm>,
   outcome: HandshakeOutcome,
 ): MessageOutcome {
-  const { era, apps } = responsePlan.admitted;
+  const { protocol, apps } = responsePlan.admitted;
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
   if (outcome.hadOtherInstructions) {
@@ -233,8 +216,7 @@ function endHandshakeResponse(
       action: 'strip',
     });
   }
-  // With legacy SSE the session existed before the handshake.
-  if (era !== '2025') return passedResponse(outcome.text);
+  if (!protocol.issuesSessionIds) return passedResponse(outcome.text);
   if (opened.kind === 'upstream' && opened.id !== undefined && !SESSION_ID.test(opened.id))
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
@@ -337,7 +319,7 @@ function listInput(
   { list, pin }: { readonly list: ListKind; readonly pin: PinKind | undefined },
   known: CachedPage | undefined,
 ): ListInput {
-  const { era } = responsePlan.admitted;
+  const { hasCacheHints } = responsePlan.admitted.protocol;
   const digests = new Map(known?.items.map((item) => [item.name, item.digest]));
   const seen: { name: string; digest: string; definition: JsonObject }[] = [];
   let isNoted = pin === undefined;
@@ -355,7 +337,7 @@ function listInput(
     text: reading.text,
     value: reading.value,
     kind: list,
-    era: listedEra(era),
+    hasCacheHints,
     profile: profileOf(call, responsePlan.responseObligations),
     listTtlMs: call.snapshot.limits.listTtlMs,
     areReviewed:

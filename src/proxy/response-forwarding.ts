@@ -7,9 +7,7 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
-import { statusOfResponse } from '../protocol/versions/stateless.js';
 import { acceptsEventStream } from './accept.js';
-import { awaitStreamResponse, isBridged } from './legacy-sse/request.js';
 import { noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
@@ -42,10 +40,7 @@ export async function relayResponse(
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
   const { admitted } = authorized;
-  // A legacy SSE server sends its response on the stream, not in reply to the POST.
-  const isAnsweredOnStream = admitted.era === '2024' && !isBridged(call, admitted);
-  if (admitted.message.kind !== 'request' || isAnsweredOnStream)
-    return acknowledge(call, authorized, response);
+  if (admitted.message.kind !== 'request') return acknowledge(call, response);
   const status = refuseStatus(call, response, admitted.session);
   if (status !== undefined) {
     response.release();
@@ -67,17 +62,12 @@ export async function relayResponse(
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/** A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. */
-function acknowledge(
-  call: RequestContext,
-  authorized: AuthorizedRequest,
-  response: UpstreamResponse,
-): Refusal | undefined {
+/** A message without a response body (a notification, a reply) is acknowledged with 202, or refused. */
+export function acknowledge(call: RequestContext, response: UpstreamResponse): Refusal | undefined {
   response.release();
   if (!ACCEPTED.has(response.status))
     return refuseStatus(call, response, call.admitted?.session) ?? refuseWith('upstream-protocol');
   passCancellation(call);
-  awaitStreamResponse(call, authorized.admitted);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
   call.outgoing.send(202, {}, '');
@@ -149,9 +139,11 @@ async function relayBody(
  */
 function mustSendResponseAlone(
   { incoming }: RequestContext,
-  { rule, era }: AuthorizedRequest['admitted'],
+  { rule, protocol }: AuthorizedRequest['admitted'],
 ): boolean {
-  return rule.method === 'initialize' || (era !== '2024' && !acceptsEventStream(incoming));
+  return (
+    rule.method === 'initialize' || (!protocol.answersOnStream && !acceptsEventStream(incoming))
+  );
 }
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
@@ -190,8 +182,7 @@ export function sendResponse(
 ): Refusal | undefined {
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
-  const isStateless = call.admitted?.era === '2026';
-  const http = isStateless ? statusOfResponse(status, verdict.rpcCode) : status;
+  const http = call.admitted?.protocol.statusOfResponse(status, verdict.rpcCode) ?? status;
   const body = verdict.text ?? verdict.pieces ?? unchanged;
   noteResult(call, verdict, http, body);
   call.outgoing.send(http, { ...JSON_HEADERS, ...verdict.headers }, body);

@@ -7,18 +7,18 @@ import { NO_CARRY } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
-import { isAppUri } from '../policy/resource-uri.js';
-import type { SessionTarget } from '../protocol/admitted-request.js';
+import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 
 import type { ReadOutcome } from '../protocol/json/incremental.js';
-import { hasInexactNumber, setMember, setPrivate, spanOf } from '../protocol/json/json.js';
+import { setMember, setPrivate } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
+import { isInputRetry } from '../protocol/params.js';
 import { classifyUpstreamMessage } from '../protocol/responses.js';
 import { canRequireInput } from '../protocol/server-requests.js';
 import { type Bytes, joinPieces } from '../protocol/transport.js';
-import { correctionOf } from '../protocol/versions/stateless.js';
-import { checkInputRequired, isRetry } from './features/input-required.js';
-import { createResponseGate, createTaskGate } from './features/progress.js';
+import { reviewAppContent } from './features/apps.js';
+import { checkInputRequired } from './features/input-required.js';
+import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError, URL_ELICITATION_REQUIRED } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
 import type { ResponsePlan } from './originating-request.js';
@@ -33,46 +33,19 @@ import {
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
 import { checkOtherMessage } from './unsolicited-messages.js';
 
-/** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
-type AppContent = 'approved' | 'changed' | 'none';
-
 /**
- * Compares the content of a `ui://` resource with its pin. A host will run it, so it passes unchanged if it was
- * approved and is refused otherwise; a difference updates the catalog for all callers, like a changed
- * definition. Without pinning nothing is compared.
- * Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
- */
-function reviewAppContent(
-  call: RequestContext,
-  { admitted }: ResponsePlan,
-  { text }: ParsedMessage,
-  result: JsonObject,
-): AppContent {
-  const { target, rule } = admitted;
-  if (rule.method !== 'resources/read' || target.kind !== 'resource') return 'none';
-  const { uri } = target;
-  const catalogue = call.snapshot.catalogueFor(admitted);
-  if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
-  const contents = result['contents'] ?? null;
-  const span = spanOf(text, ['result', 'contents']);
-  const isExact = span !== undefined && !hasInexactNumber(text, span);
-  const definition = { uri, contents };
-  const digest = call.ports.digest('resource', definition, isExact);
-  if (digest === catalogue.standing('resource', uri).pinned?.digest) return 'approved';
-  const item = { name: uri, digest, definition };
-  const page = { kind: 'resource' as const, items: [item] };
-  call.ports.notePage(call.incoming.upstream, page);
-  return 'changed';
-}
-
-/**
- * Corrects an inspected error of a stateless upstream: the error code that 2026-07-28 defines for it, and only
- * versions that the gateway supports. Everything else passes byte for byte.
+ * Corrects an inspected error: the error code that the client's version defines for it, and only versions that
+ * the gateway supports. Everything else passes byte for byte.
  * Source: MCP 2026-07-28, error codes and versioning.
  */
-function repairError(verdict: MessageOutcome, text: string, error: RpcError): MessageOutcome {
+function repairError(
+  { protocol }: CheckContext,
+  verdict: MessageOutcome,
+  text: string,
+  error: RpcError,
+): MessageOutcome {
   if (verdict.kind !== 'own') return verdict;
-  const repair = correctionOf(error);
+  const repair = protocol.correctionOf(error);
   let repaired = verdict.text ?? text;
   if (repair.code !== error.code) repaired = setMember(repaired, ['error'], 'code', repair.code);
   if (repair.supported !== undefined)
@@ -104,21 +77,25 @@ export function createResponseCheck(
   opened: SessionTarget,
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
+  let gate: NotificationGate | undefined;
   const subject: CheckContext = {
     call,
     responseObligations: responsePlan.responseObligations,
     principal,
-    era: admitted.era,
+    protocol: admitted.protocol,
     apps: admitted.apps,
     session: admitted.session,
     requestMethod: admitted.rule.method,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    gate:
-      admitted.task === undefined
-        ? createResponseGate(admitted.message, call.progress)
-        : createTaskGate(call, admitted, call.progress),
+    // Most responses come without notifications.
+    get gate() {
+      gate ??= createGateFor(call, admitted);
+      return gate;
+    },
   };
+  const { rule } = admitted;
+  const checkResult = RESULT_CHECKS[rule.method] ?? RESPONSE_CHECKS[rule.response];
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
   function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
@@ -134,11 +111,11 @@ export function createResponseCheck(
     bytes?: Uint8Array,
   ): MessageOutcome | Promise<MessageOutcome> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error) };
-    const { era, version, rule } = admitted;
+    const { protocol, version } = admitted;
     const mayRequireInput = canRequireInput(rule.method);
     const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
     const message = classifyUpstreamMessage(reading.value, {
-      era,
+      protocol,
       id,
       version,
       mayRequireInput,
@@ -182,23 +159,45 @@ export function createResponseCheck(
   };
 }
 
-function checkResult(
+/** Checks a result by its method: few have a check of their own. */
+type ResultCheck = (
   subject: CheckContext,
   reading: ParsedMessage,
   result: JsonObject,
   context: ResultContext,
+) => MessageOutcome | Promise<MessageOutcome>;
+
+const RESULT_CHECKS: { readonly [method: string]: ResultCheck } = {
+  'tasks/list': (subject, reading) => checkTaskList(subject, reading),
+  'resources/read'(subject, reading, result, context) {
+    const app = reviewAppContent(subject.call, context.responsePlan, reading, result);
+    if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
+    const reviewed = app === 'approved' ? APP_CONTENT : undefined;
+    return checkContent(subject, reading, result, context, reviewed);
+  },
+};
+
+/** The check for the results of methods that are handled alike. */
+const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCheck } = {
+  task: (subject, reading, _result, { responsePlan }) =>
+    checkTaskResponse(subject, responsePlan, reading),
+  filter: (subject, reading, result, context) =>
+    filterResponse({ ...context, call: subject.call, reading, result }),
+  inspect: checkContent,
+  envelope: checkContent,
+  subscription: checkContent,
+};
+
+function checkContent(
+  subject: CheckContext,
+  reading: ParsedMessage,
+  result: JsonObject,
+  context: ResultContext,
+  reviewed?: readonly string[],
 ): MessageOutcome | Promise<MessageOutcome> {
   const { responsePlan } = context;
-  const { rule } = responsePlan.admitted;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
-  if (rule.response === 'task') return checkTaskResponse(subject, responsePlan, reading);
-  if (rule.method === 'tasks/list') return checkTaskList(subject, reading);
-  if (rule.response === 'filter')
-    return filterResponse({ ...context, call: subject.call, reading, result });
-  const app = reviewAppContent(subject.call, responsePlan, reading, result);
-  if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
   const output = outputOf(subject.call, responsePlan);
-  const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   const inspection = inspect(subject, reading, output, reviewed);
   return inspection instanceof Promise
     ? inspection.then((late) =>
@@ -217,10 +216,14 @@ function markPrivate(
   const { rule } = admitted;
   const result = isObject(reading.value) ? reading.value['result'] : undefined;
   if (!isObject(result)) return verdict;
-  if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
+  if (
+    !subject.protocol.hasCacheHints ||
+    verdict.kind !== 'own' ||
+    !isCacheable(rule.method, result)
+  )
     return verdict;
   const inspected = verdict.text ?? reading.text;
-  const maxTtlMs = isRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
+  const maxTtlMs = isInputRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
   const text = setPrivate(inspected, result, maxTtlMs);
   return text === reading.text ? verdict : { ...verdict, text };
 }
@@ -234,7 +237,7 @@ function isCacheable(method: string, result: JsonObject): boolean {
   );
 }
 
-/** Applies the rules for errors of each era to an error that was inspected. */
+/** Applies the rules for errors to an error that was inspected. */
 function checkError(
   subject: CheckContext,
   verdict: MessageOutcome,
@@ -242,7 +245,7 @@ function checkError(
   error: RpcError,
 ): MessageOutcome {
   if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(subject, verdict, text, error);
-  return subject.era === '2026' ? repairError(verdict, text, error) : verdict;
+  return repairError(subject, verdict, text, error);
 }
 
 type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };

@@ -6,6 +6,7 @@
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, type refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { EventFacts, SessionFacts } from '../protocol/admitted-request.js';
+import { progressTokenOf } from '../protocol/params.js';
 import {
   encodeSseComment,
   encodeSseMessage,
@@ -20,7 +21,6 @@ import {
   sizeOfBytes,
   type UpstreamResponse,
 } from '../protocol/transport.js';
-import { tokenOf } from './features/progress.js';
 import type { ResponsePlan } from './originating-request.js';
 import {
   noteRefusal,
@@ -50,7 +50,7 @@ export function responseEventIds(
   const { maxResultBytes, profiles } = responseObligations;
   const asked = { id: message.id, method: rule.method, target, mayDefer, task: task?.sealed };
   const plan = { ...asked, maxResultBytes, profiles };
-  const request = { ...plan, progressToken: tokenOf(message) };
+  const request = { ...plan, progressToken: progressTokenOf(message) };
   return eventIds(call, principal, session, request);
 }
 

@@ -6,23 +6,20 @@ import { type GuardInput, type GuardOutcome, guardArguments } from '../inspectio
 import { type AuthorizedRequest, enforce } from '../policy/authorized-request.js';
 import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
+import type { Catalog } from '../policy/definitions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { allowedServerRequestsFor } from '../policy/server-requests.js';
 import { admitPost } from '../protocol/admission.js';
-import type { AdmittedMessage } from '../protocol/admitted-request.js';
+import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import type { AdmittedArray } from '../protocol/batch.js';
 import { decodeParamHeaders } from '../protocol/headers.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
 import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/negotiation.js';
+import { paramsOf } from '../protocol/params.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
-import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
 import { adaptToAcceptHeader } from './accept.js';
-import { paramsOf, prepareInputRetry } from './features/input-required.js';
-import { narrowSubscription } from './features/subscriptions/filter.js';
-import { checkTaskUse, noteTaskParam, restoreTaskIds } from './features/tasks/request.js';
-import { findLegacyStream, isBridged, sealRequestId } from './legacy-sse/request.js';
 import type { AuthnError, Snapshot } from './ports.js';
 import {
   claimReply,
@@ -40,25 +37,12 @@ import {
  * carries (request state, task ids) are left out: they look like secrets, were opened earlier, and leave as what
  * the server originally sent.
  */
-function contentOf(admitted: AdmittedMessage): JsonObject {
-  const { message, rule, task } = admitted;
+function contentOf({ features }: RequestContext, admitted: AdmittedMessage): JsonObject {
+  const { message } = admitted;
   if (message.kind === 'error') return message.error;
   let content = message.kind === 'result' ? message.result : paramsOf(admitted);
-  // Only a request's `requestState` was opened; in other messages a member of that name is the client's own.
-  if (message.kind === 'request' && content['requestState'] !== undefined)
-    content = omit(content, 'requestState');
-  if (task !== undefined) content = omit(content, 'taskId');
-  const { notifications, _meta: meta } = content as { readonly [name: string]: JsonObject };
-  if (rule.response === 'subscription' && isObject(notifications))
-    content = { ...content, notifications: omit(notifications, 'taskIds') };
-  if (isObject(meta) && relatedTaskId(meta) !== undefined)
-    content = { ...content, _meta: omit(meta, RELATED_TASK_KEY) };
+  for (const { withoutSealed } of features) content = withoutSealed?.(content, admitted) ?? content;
   return content;
-}
-
-function omit(object: JsonObject, name: string): JsonObject {
-  const { [name]: _, ...rest } = object;
-  return rest;
 }
 
 /** Verifies the caller's token: a principal, or a 401 or 503 refusal. Synchronous if the token is cached. */
@@ -187,11 +171,22 @@ function decideNow(
   noteDecision(call, decision, admitted.args);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
+  call.features = call.featuresOf(admitted, call.snapshot);
   const protocolError =
-    checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.snapshot, catalogue);
-  if (protocolError !== undefined) return refuseProtocolError(protocolError);
-  noteTaskParam(call, admitted);
-  return decision;
+    checkParamHeaders(admitted, catalogue) ?? checkFeatures(call, admitted, catalogue);
+  return protocolError === undefined ? decision : refuseProtocolError(protocolError);
+}
+
+function checkFeatures(
+  call: RequestContext,
+  admitted: AdmittedMessage,
+  catalogue: Catalog,
+): ProtocolError | undefined {
+  for (const { checkUse } of call.features) {
+    const error = checkUse?.(call, admitted, catalogue);
+    if (error !== undefined) return error;
+  }
+  return undefined;
 }
 
 /**
@@ -204,16 +199,13 @@ export function openSealedValues(
   admitted: AdmittedMessage,
   allow: Allow,
 ): AdmittedMessage | Refusal {
-  const withTaskIds = restoreTaskIds(call, principal, admitted);
-  if (isBridged(call, admitted)) return findLegacyStream(call, withTaskIds) ?? withTaskIds;
-  if (admitted.era === '2024') return sealRequestId(call, principal, withTaskIds, allow);
-  const isStream = admitted.rule.response === 'subscription';
-  if (isStream && !call.ports.hasStreamQuota(call.incoming.upstream, principal))
-    return refuseWith('overloaded');
-  const restored = isStream
-    ? narrowSubscription(call, principal, withTaskIds)
-    : prepareInputRetry(call, principal, withTaskIds);
-  if (restored.kind === 'admitted') call.admitted = restored;
+  let restored = admitted;
+  for (const { prepare } of call.features) {
+    const prepared = prepare?.(call, { principal, allow, admitted: restored }) ?? restored;
+    if (prepared.kind === 'refused') return prepared;
+    restored = prepared;
+  }
+  call.admitted = restored;
   return restored;
 }
 
@@ -236,7 +228,7 @@ export function inspectArguments(
 ): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
   const startedMs = performance.now();
   const { restored } = decided;
-  const input = guardInput(call, contentOf(restored), restored.text);
+  const input = guardInput(call, contentOf(call, restored), restored.text);
   const outcome = call.ports.inspection.request(input, call.incoming.upstream);
   if (outcome instanceof Promise)
     return outcome.then(
@@ -314,7 +306,9 @@ function restoreRevalidated(
   admitted: AdmittedMessage,
   { principal, allow, restored }: DecidedRequest,
 ): AdmittedMessage | Refusal {
-  return admitted.era === '2024' ? openSealedValues(call, principal, admitted, allow) : restored;
+  return admitted.protocol.answersOnStream
+    ? openSealedValues(call, principal, admitted, allow)
+    : restored;
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */

@@ -11,7 +11,7 @@ import type { SessionFacts } from '../protocol/admitted-request.js';
 import { applyEdits, spanOf } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';
-import { sessionEra } from '../protocol/versions/revisions.js';
+import { protocolOfSession } from '../protocol/versions/detection.js';
 import { createSessionGate, type NotificationGate } from './features/progress.js';
 import { checkServerRequest } from './features/server-requests.js';
 import { checkSessionTaskNotification } from './features/tasks/status.js';
@@ -46,12 +46,12 @@ export function createUnsolicitedCheck(
   gate: NotificationGate = createSessionGate(call, session),
 ): (data: string) => Promise<string | undefined> {
   const { version } = session;
-  const era = sessionEra(version);
+  const protocol = protocolOfSession(version);
   const subject: CheckContext = {
     call,
     responseObligations: undefined,
     principal,
-    era,
+    protocol,
     apps: session.apps ?? false,
     session,
     requestMethod: undefined,
@@ -62,7 +62,7 @@ export function createUnsolicitedCheck(
   return async (data) => {
     const reading = await readMessage(call, data);
     if (!reading.ok) return undefined;
-    const message = classifyUpstreamMessage(reading.value, { era, id: undefined, version });
+    const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
     if (isOwn(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
     subject.carry = NO_CARRY;
@@ -168,20 +168,19 @@ async function checkCancellation(
 }
 
 /** In 2026-07-28 a server may log only if the request asked for it (MCP 2026-07-28, logging). */
-function mayLog({ call, era }: CheckContext): boolean {
-  if (era !== '2026') return true;
+function mayLog({ call, protocol }: CheckContext): boolean {
   const message = call.admitted?.message;
   const meta = message !== undefined && 'params' in message ? message.params?.['_meta'] : undefined;
-  return typeof meta === 'object' && meta !== null && 'io.modelcontextprotocol/logLevel' in meta;
+  return protocol.mayLog(meta);
 }
 
 function mayKnowResource(
-  { call, principal, era, apps }: CheckContext,
+  { call, principal, protocol, apps }: CheckContext,
   params: JsonObject | undefined,
 ): boolean {
   const uri = params?.['uri'];
   if (typeof uri !== 'string') return false;
-  const catalogue = call.snapshot.catalogueFor({ era, apps });
+  const catalogue = call.snapshot.catalogueFor({ protocol, apps });
   const { policies, upstream } = call.snapshot;
   return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalogue);
 }

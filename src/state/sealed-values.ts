@@ -15,6 +15,7 @@ import type {
 import type { Json, Target } from '../protocol/jsonrpc.js';
 import { SERVER_REQUEST_METHODS, SERVER_REQUEST_NAMES } from '../protocol/server-requests.js';
 import { TASK_CAPABILITIES } from '../protocol/tasks.js';
+import { isListedEra } from '../protocol/versions/revisions.js';
 import type { KeyRing } from './keys.js';
 
 import { keyTagOf, open, seal } from './sealed-token.js';
@@ -466,7 +467,7 @@ export function openTask(
   const [id, era, tool, maxResultBytes, profiles]: readonly unknown[] = value;
   if (typeof id !== 'string' || typeof tool !== 'string' || !Array.isArray(profiles))
     return undefined;
-  if (era !== '2025' && era !== '2026') return undefined;
+  if (!isListedEra(era)) return undefined;
   return {
     id,
     era,

@@ -324,7 +324,7 @@ function upstreamErrorType({ decision, result }: RequestRecord): string {
 }
 
 function isKnownMethod(record: RequestRecord, method: string): boolean {
-  const era = record.client.era;
+  const { era } = record.client;
   return era !== undefined && findMethod(era, 'client', method) !== undefined;
 }
 

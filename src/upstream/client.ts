@@ -12,7 +12,7 @@ import type { AdmittedMessage, SessionFacts } from '../protocol/admitted-request
 import type { HeaderPair } from '../protocol/headers.js';
 import { applyEdits } from '../protocol/json/json.js';
 import type { DisconnectSignal, ForwardOutcome, LegacySseOutcome } from '../protocol/transport.js';
-import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
+import { namesVersionInHeader } from '../protocol/versions/revisions.js';
 import { awaitEndpoint } from './adapters/legacy-sse/endpoint-event.js';
 import type { TranslatedForm } from './adapters/message-translation.js';
 import type { OnBehalf, Presenter, PresentOutcome } from './credentials/presenter.js';
@@ -35,7 +35,7 @@ function baseHeaders(accept: string): HeaderList {
 function messageHeaders(admitted: AdmittedMessage): HeaderList {
   const headers = baseHeaders(ACCEPT_BOTH);
   headers.push('content-type', 'application/json');
-  if (admitted.era === '2026') {
+  if (admitted.protocol.mirrorsBody) {
     headers.push('mcp-protocol-version', admitted.version, 'mcp-method', admitted.rule.method);
     if (admitted.nameHeader !== undefined) headers.push('mcp-name', admitted.nameHeader);
     for (const name in admitted.paramHeaders) headers.push(name, admitted.paramHeaders[name] ?? '');
@@ -61,12 +61,10 @@ function sessionHeaders(session: SessionRef, accept: string): HeaderList {
 }
 
 function pushSession(headers: HeaderList, session: SessionRef | undefined): void {
-  // Legacy SSE identifies its session in the URL.
-  if (session === undefined || session.version === LEGACY_SSE_VERSION) return;
+  if (session === undefined) return;
   const id = upstreamIdOf(session);
   if (id !== undefined) headers.push('mcp-session-id', id);
-  // 2025-03-26 has no such header (MCP 2025-06-18, transports, protocol version header).
-  if (session.version !== '2025-03-26') headers.push('mcp-protocol-version', session.version);
+  if (namesVersionInHeader(session.version)) headers.push('mcp-protocol-version', session.version);
 }
 
 /** Settings of the client of one upstream. Times in milliseconds. */

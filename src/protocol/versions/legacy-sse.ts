@@ -1,20 +1,60 @@
-// Legacy SSE (HTTP+SSE, 2024-11-05): checks what a message must carry besides its body, and reads and writes
-// message endpoints with the session in their query. Opening a sealed session is left to a port of the
+// Legacy SSE (HTTP+SSE, 2024-11-05): what its messages are checked by, and how they are answered. Reads and
+// writes message endpoints with the session in their query. Opening a sealed session is left to a port of the
 // caller.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
+import { type CapabilityGrants, grantsOf } from '../capabilities.js';
 import { type ErrorContext, headerMismatch } from '../errors.js';
-import type { HeaderMap } from '../headers.js';
+import { type HeaderMap, NO_PARAM_HEADERS } from '../headers.js';
 import type { JsonObject } from '../jsonrpc.js';
+import { NO_GRANTS, type ServerRequestGrants } from '../server-requests.js';
+import type { AdmissionInput, OpenSession, SessionCheck, SessionRules } from './admission-rules.js';
 import { LEGACY_SSE_VERSION } from './revisions.js';
 import {
+  checkDeclaredByServer,
   checkStrayHeaders,
-  type OpenSession,
-  type SessionCheck,
+  cutInSession,
+  IN_SESSIONS,
   sessionRequired,
   unknownSession,
 } from './session.js';
 import { claimsStateless } from './stateless.js';
+
+export const LEGACY_SSE: SessionRules = {
+  ...IN_SESSIONS,
+  era: '2024',
+  revisions: [LEGACY_SSE_VERSION],
+  // The session exists before the handshake.
+  issuesSessionIds: false,
+  answersOnStream: true,
+  tasks: undefined,
+  namesVersionAnew: () => true,
+  // What is posted to a session has no response but its status.
+  statusOfRefusedMethod: () => 400,
+  classify({ input, errorContext, meta }) {
+    const checked = checkLegacySse(input, errorContext, meta);
+    if (checked.kind === 'fault') return checked;
+    const { version, session } = checked;
+    return { kind: 'classified', protocol: LEGACY_SSE, version, session };
+  },
+  checkReply: (input, errorContext) => checkLegacySse(input, errorContext),
+  readMirrorHeaders: () => NO_PARAM_HEADERS,
+  // Any replica may receive the message, and only the one with the stream knows what was declared.
+  mayNotifyRoots: (input) => input.grants?.().roots === true,
+  cutCapabilities: (context) => cutInSession(context, legacyGrantsOf),
+  mayDefer: () => false,
+  checkTasksDeclared: checkDeclaredByServer,
+};
+
+/** Legacy SSE predates elicitation and apps. */
+function legacyGrantsOf(input: AdmissionInput): CapabilityGrants {
+  const terms = grantsOf(input, false);
+  const grants = (): ServerRequestGrants => ({
+    ...terms.grants(),
+    elicitation: NO_GRANTS.elicitation,
+  });
+  return { ...terms, grants, apps: () => false };
+}
 
 /** The only form of the query that the gateway issues. */
 const SESSION_QUERY = /^session=([A-Za-z0-9_-]+)$/;

@@ -1,31 +1,176 @@
-// The session era, 2025-03-26 to 2025-11-25: checks what a message must carry besides its body, and edits an
-// `initialize` before it is forwarded. Opening a sealed session id is left to a port of the caller.
-// Source: MCP 2025-11-25, transports (session management, protocol version header) and lifecycle.
+// The session era, 2025-03-26 to 2025-11-25: what its messages are checked by, and how they are answered. Edits
+// an `initialize` before it is forwarded. Opening a sealed session id is left to a port of the caller.
+// Source: MCP 2025-11-25, transports (session management, protocol version header), lifecycle and tasks.
 
 import type { ProtocolError, SessionFacts, TextEdit } from '../admitted-request.js';
-import { type CapabilityCut, type CapabilityGrants, cutCapabilities } from '../capabilities.js';
+import {
+  type CapabilityCut,
+  type CapabilityGrants,
+  cutCapabilities,
+  grantsOf,
+} from '../capabilities.js';
 import {
   type ErrorContext,
   headerMismatch,
   INVALID_PARAMS,
   INVALID_REQUEST,
   invalidMessage,
+  METHOD_NOT_FOUND,
   protocolErrorOf,
+  RESOURCE_NOT_FOUND,
   UNKNOWN_SESSION,
   unsupportedVersion,
 } from '../errors.js';
-import { type HeaderMap, matchesName, matchesPlain, PARAM_PREFIX } from '../headers.js';
-import { spanOf } from '../json/json.js';
-import type { JsonObject, Message } from '../jsonrpc.js';
 import {
-  FIRST_VERSION_WITH_HEADER,
+  type HeaderMap,
+  matchesName,
+  matchesPlain,
+  NO_PARAM_HEADERS,
+  PARAM_PREFIX,
+} from '../headers.js';
+import { spanOf } from '../json/json.js';
+import { isObject, type JsonObject } from '../jsonrpc.js';
+import { readPlainTask, type TaskCapability } from '../tasks.js';
+import type {
+  AdmissionInput,
+  Call,
+  CallContext,
+  Classified,
+  ClassifiedCall,
+  OpenSession,
+  SessionCheck,
+  SessionRules,
+} from './admission-rules.js';
+import type { ProtocolVersion, TaskRules } from './protocol-version.js';
+import {
   LATEST_SESSION_VERSION,
   LEGACY_SSE_VERSION,
+  namesVersionInHeader,
   SESSION_VERSIONS,
+  STATELESS_VERSIONS,
+  TASK_SESSION_VERSION,
 } from './revisions.js';
 import { NAME_SOURCES } from './stateless.js';
 
-type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
+/** All versions that are offered to a client whose version is not supported. */
+const ALL_VERSIONS: readonly string[] = [...STATELESS_VERSIONS, ...SESSION_VERSIONS];
+
+/** The task capability that a session's server must have declared, by method. */
+const REQUIRED_TASK_CAPABILITIES: ReadonlyMap<string, TaskCapability> = new Map([
+  ['tasks/get', 'call'],
+  ['tasks/result', 'call'],
+  ['tasks/cancel', 'cancel'],
+  ['tasks/list', 'list'],
+]);
+
+const TASKS: TaskRules = {
+  areRequested: true,
+  createdAt: ['result', 'task'],
+  readCreated: (result) => readPlainTask(result['task']),
+  readStatus: readPlainTask,
+  isAcknowledged: () => false,
+  formIn: (handshake) =>
+    handshake['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none',
+};
+
+/** What holds in every session, on either transport. */
+export const IN_SESSIONS = {
+  listedEra: '2025',
+  hasSessions: true,
+  disconnectCancels: false,
+  mirrorsBody: false,
+  hasInputRequired: false,
+  hasCacheHints: false,
+  completeResult: {},
+  resourceNotFoundCode: RESOURCE_NOT_FOUND,
+  unsupportedVersionCode: INVALID_PARAMS,
+  statusOfResponse: (status) => status,
+  correctionOf: ({ code }) => ({ code }),
+  /** A server without tasks answers the call at once, even if a task was requested. */
+  kindOfResult(result, { version, mayDefer }) {
+    const isTask =
+      version === TASK_SESSION_VERSION && mayDefer !== undefined && isObject(result['task']);
+    if (!isTask) return 'own-result';
+    return mayDefer === true ? 'own-task' : 'malformed';
+  },
+  carriesNotification: () => true,
+  mayLog: () => true,
+} as const satisfies Partial<ProtocolVersion>;
+
+export const SESSION: SessionRules = {
+  ...IN_SESSIONS,
+  era: '2025',
+  revisions: SESSION_VERSIONS,
+  issuesSessionIds: true,
+  answersOnStream: false,
+  tasks: TASKS,
+  namesVersionAnew: (method) => method === 'initialize',
+  // A 404 would mean that the session is lost. Only a notification has no response but its status.
+  statusOfRefusedMethod: (kind) => (kind === 'request' ? 200 : 400),
+  classify: classifyInSession,
+  checkReply: ({ headers, openSession }, errorContext) =>
+    checkSession(headers, openSession, errorContext),
+  readMirrorHeaders: () => NO_PARAM_HEADERS,
+  mayNotifyRoots: (_input, session) => session?.allowedServerRequests?.includes('roots') === true,
+  cutCapabilities: (context) => cutInSession(context, grantsOf),
+  mayDefer: ({ call, classified }) =>
+    call.params?.['task'] !== undefined && taskCapabilitiesOf(classified).includes('call'),
+  checkTasksDeclared: checkDeclaredByServer,
+};
+
+function classifyInSession({ input, call, errorContext }: CallContext): Classified | ProtocolError {
+  const header = input.headers['mcp-protocol-version']?.trim();
+  const isOpen = input.headers['mcp-session-id'] !== undefined;
+  if (!isOpen && header !== undefined && !SESSION_VERSIONS.includes(header))
+    return unsupportedVersion(errorContext, header, input.supportedVersions ?? ALL_VERSIONS);
+  const headers = withoutMatchingMirrorHeaders(input.headers, call);
+  if (call.method === 'initialize') {
+    const requested = call.params?.['protocolVersion'];
+    const name = typeof requested === 'string' ? requested : '';
+    const checked = checkInitialize(headers, name, errorContext);
+    if (checked.kind === 'fault') return checked;
+    return {
+      kind: 'classified',
+      protocol: SESSION,
+      version: checked.version,
+      session: undefined,
+    };
+  }
+  const checked = checkSession(headers, input.openSession, errorContext);
+  if (checked.kind === 'fault') return checked;
+  const { version, session } = checked;
+  return { kind: 'classified', protocol: SESSION, version, session };
+}
+
+/** What the client declared when it opened the session holds for all of it, so only an `initialize` is cut. */
+export function cutInSession(
+  { input, call, text, classified }: ClassifiedCall,
+  grants: (input: AdmissionInput, tasks: boolean) => CapabilityGrants,
+): CapabilityCut {
+  const { session, version } = classified;
+  if (call.method !== 'initialize')
+    return {
+      edits: [],
+      allowedServerRequests: session?.allowedServerRequests ?? [],
+      apps: session?.apps ?? false,
+    };
+  return cutInitialize(text, call.params ?? {}, version, grants(input, false));
+}
+
+function taskCapabilitiesOf({ session }: Classified): readonly TaskCapability[] {
+  return session?.tasks ?? [];
+}
+
+export function checkDeclaredByServer({
+  classified,
+  rule,
+  errorContext,
+}: ClassifiedCall): ProtocolError | undefined {
+  const needed = REQUIRED_TASK_CAPABILITIES.get(rule.method);
+  if (needed === undefined || taskCapabilitiesOf(classified).includes(needed)) return undefined;
+  const text = 'Method not found: the server of this session has not declared it.';
+  return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, 200);
+}
 
 /**
  * Removes `Mcp-Method` and `Mcp-Name` if both say what the body says and the version header names a revision
@@ -49,13 +194,6 @@ function agreesWithName(header: string | undefined, call: Call): boolean {
   const bodyValue = source === undefined ? undefined : call.params?.[source];
   return typeof bodyValue === 'string' && matchesName(header, bodyValue);
 }
-
-/** Opens a session id for the current caller; `undefined` if it is not a live session of that caller. */
-export type OpenSession = (id: string) => SessionFacts | undefined;
-
-export type SessionCheck =
-  | { readonly kind: 'session'; readonly version: string; readonly session: SessionFacts }
-  | ProtocolError;
 
 /**
  * Opens the session that the headers name, and checks that the version header agrees with it. A session that
@@ -161,8 +299,7 @@ function checkVersionHeader(
   if (!SESSION_VERSIONS.includes(header)) {
     return unsupportedVersion(errorContext, header, SESSION_VERSIONS, INVALID_PARAMS);
   }
-  // Revisions are dates, so they compare as text.
-  if (session.version < FIRST_VERSION_WITH_HEADER || header === session.version) return undefined;
+  if (!namesVersionInHeader(session.version) || header === session.version) return undefined;
   return headerMismatch(
     errorContext,
     'MCP-Protocol-Version differs from the version of the session.',

@@ -2,22 +2,35 @@
 // that mirror the body. Body and headers must agree; neither is ever preferred. Also assigns the HTTP
 // statuses of error codes, by which a client of two eras recognizes what it has reached.
 // Source: MCP 2026-07-28, base protocol (`_meta`), transports (standard request headers, HTTP status codes),
-// error codes, versioning, backward compatibility.
+// error codes, versioning, backward compatibility; the Tasks extension.
 
-import type { ProtocolError } from '../admitted-request.js';
-import { type CapabilityCut, type CapabilityGrants, cutCapabilities } from '../capabilities.js';
+import type { AdmittedMessage, MethodRule, ProtocolError } from '../admitted-request.js';
+import { type CapabilityCut, cutCapabilities, grantsOf } from '../capabilities.js';
 import {
   type ErrorContext,
   headerMismatch,
   INVALID_PARAMS,
   invalidParams,
   METHOD_NOT_FOUND,
+  protocolErrorOf,
+  RESOURCE_NOT_FOUND,
   UNSUPPORTED_VERSION,
   unsupportedVersion,
 } from '../errors.js';
-import { type HeaderMap, matchesName, matchesPlain } from '../headers.js';
-import { isObject, type JsonObject, type Message, type RpcError } from '../jsonrpc.js';
+import { type HeaderMap, matchesName, matchesPlain, readParamHeaders } from '../headers.js';
+import { isObject, type JsonObject, type RpcError } from '../jsonrpc.js';
+import { isSubscriptionNotification } from '../methods.js';
 import { LOG_LEVELS } from '../params.js';
+import { readFilter } from '../subscriptions.js';
+import { declaresTasks, readCreatedTask, readDetailedTask, TASKS_EXTENSION } from '../tasks.js';
+import type {
+  AdmissionRules,
+  Call,
+  CallContext,
+  Classified,
+  ClassifiedCall,
+} from './admission-rules.js';
+import type { ExpectedResult, ProtocolVersion, TaskRules } from './protocol-version.js';
 import { STATELESS_VERSIONS } from './revisions.js';
 
 const OK = 200;
@@ -30,14 +43,13 @@ const STATUSES: ReadonlyMap<number, number> = new Map([
   [UNSUPPORTED_VERSION, BAD_REQUEST],
   [METHOD_NOT_FOUND, 404],
 ]);
-/** The code of the session eras for a resource that was not found. */
-const RESOURCE_NOT_FOUND = -32002;
+const MISSING_CAPABILITY = -32021;
 
 /**
  * The HTTP status of a response: the one that the specification fixes for its error code; otherwise the
  * upstream's, unless a client would take it for a response of another era.
  */
-export function statusOfResponse(status: number, code: number | undefined): number {
+function statusOfResponse(status: number, code: number | undefined): number {
   if (code === undefined) return OK;
   const fixed = STATUSES.get(code);
   if (fixed !== undefined) return fixed;
@@ -45,7 +57,7 @@ export function statusOfResponse(status: number, code: number | undefined): numb
 }
 
 /** What an upstream's error becomes: the code that this era has for it, and the versions that may be offered. */
-export function correctionOf(error: RpcError): {
+function correctionOf(error: RpcError): {
   readonly code: number;
   readonly supported?: readonly string[];
 } {
@@ -60,7 +72,7 @@ export function correctionOf(error: RpcError): {
 }
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
-export const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
+const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
 const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
 /** The member of `_meta` with the name and version of the client. */
@@ -78,7 +90,119 @@ export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new 
   ['tasks/cancel', 'taskId'],
 ]);
 
-type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
+const TASKS: TaskRules = {
+  areRequested: false,
+  createdAt: ['result'],
+  readCreated: readCreatedTask,
+  readStatus: (value) => (isObject(value) ? readDetailedTask(value) : undefined),
+  isAcknowledged: (method) => method !== 'tasks/get',
+  formIn: () => 'extension',
+};
+
+export const STATELESS: AdmissionRules = {
+  era: '2026',
+  listedEra: '2026',
+  revisions: STATELESS_VERSIONS,
+  hasSessions: false,
+  issuesSessionIds: false,
+  answersOnStream: false,
+  disconnectCancels: true,
+  mirrorsBody: true,
+  hasInputRequired: true,
+  tasks: TASKS,
+  hasCacheHints: true,
+  completeResult: { resultType: 'complete' },
+  resourceNotFoundCode: INVALID_PARAMS,
+  unsupportedVersionCode: UNSUPPORTED_VERSION,
+  statusOfRefusedMethod: () => 404,
+  statusOfResponse,
+  correctionOf,
+  namesVersionAnew: () => true,
+  kindOfResult,
+  carriesNotification: (method, isSubscription) =>
+    isSubscriptionNotification(method) === isSubscription,
+  mayLog: (meta) => isObject(meta) && LOG_LEVEL_KEY in meta,
+  classify: classifyStateless,
+  readMirrorHeaders,
+  mayNotifyRoots: () => false,
+  cutCapabilities: cutStateless,
+  mayDefer: ({ meta }) => declaresTasks(meta?.[CAPABILITIES_KEY]),
+  checkTasksDeclared: checkDeclaredByClient,
+};
+
+/** A result is complete, or asks for input or is a task where that is possible; absent means complete. */
+function kindOfResult(
+  result: JsonObject,
+  { mayRequireInput, mayDefer }: ExpectedResult,
+): ReturnType<ProtocolVersion['kindOfResult']> {
+  switch (result['resultType']) {
+    case undefined:
+    case 'complete':
+      return 'own-result';
+    case 'input_required':
+      return mayRequireInput === true ? 'own-question' : 'malformed';
+    case 'task':
+      return mayDefer === true ? 'own-task' : 'malformed';
+    default:
+      return 'malformed';
+  }
+}
+
+function classifyStateless({
+  input,
+  call,
+  meta,
+  errorContext,
+}: CallContext): Classified | ProtocolError {
+  const supported = statelessVersionsOf(input.supportedVersions);
+  const checked = checkStateless(call, meta, input.headers, supported, errorContext);
+  if (checked.kind === 'fault') return checked;
+  return {
+    kind: 'classified',
+    protocol: STATELESS,
+    version: checked.version,
+    session: undefined,
+  };
+}
+
+/** The versions that `server/discover` names: the others are negotiated by initialize (2026-07-28, versioning). */
+function statelessVersionsOf(supported = STATELESS_VERSIONS): readonly string[] {
+  const stateless = supported.filter((version) => STATELESS_VERSIONS.includes(version));
+  return stateless.length > 0 ? stateless : supported;
+}
+
+function readMirrorHeaders({
+  input,
+  call,
+  errorContext,
+}: CallContext): AdmittedMessage['paramHeaders'] | ProtocolError {
+  const error = checkNameHeader(call.method, call.params, input.headers, errorContext);
+  if (error !== undefined) return error;
+  return (
+    readParamHeaders(input.headers, input.repeated) ??
+    headerMismatch(errorContext, 'A header that mirrors an argument is repeated or malformed.')
+  );
+}
+
+function checkDeclaredByClient({
+  rule,
+  call,
+  meta,
+  errorContext,
+}: ClassifiedCall): ProtocolError | undefined {
+  const isAbout = rule.subject === 'task' || listensToTasks(rule, call);
+  if (!isAbout || declaresTasks(meta?.[CAPABILITIES_KEY])) return undefined;
+  const text = 'Missing required client capability';
+  const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
+  const error = protocolErrorOf('invalid-message', MISSING_CAPABILITY, text, errorContext);
+  return { ...error, data: { requiredCapabilities } };
+}
+
+function listensToTasks(rule: MethodRule, { params }: Call): boolean {
+  if (rule.response !== 'subscription') return false;
+  const filter = readFilter(params?.['notifications']);
+  return filter !== undefined && filter.tasks.length > 0;
+}
 
 /**
  * True if the body or its version header claims this era. A server that decides by either must never receive
@@ -96,7 +220,7 @@ export function claimsStateless(meta: JsonObject | undefined, headers: HeaderMap
  *
  * @returns the version, or the first error in the order of the specification's error map.
  */
-export function checkStateless(
+function checkStateless(
   call: Call,
   meta: JsonObject | undefined,
   headers: HeaderMap,
@@ -128,7 +252,7 @@ export function checkStateless(
  * Checks that `Mcp-Name` is present exactly if the body has a name to mirror, and equals it.
  * Source: MCP 2026-07-28, transports, standard request headers.
  */
-export function checkNameHeader(
+function checkNameHeader(
   method: string,
   params: JsonObject | undefined,
   headers: HeaderMap,
@@ -148,13 +272,9 @@ export function checkNameHeader(
 }
 
 /** The edits of a stateless request: cuts the capabilities that are not supported or not granted. */
-export function cutStateless(
-  text: string,
-  meta: JsonObject | undefined,
-  terms: CapabilityGrants,
-): CapabilityCut {
+function cutStateless({ input, text, meta }: ClassifiedCall): CapabilityCut {
   const path = ['params', '_meta', CAPABILITIES_KEY];
-  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], terms);
+  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], grantsOf(input, true));
 }
 
 function checkEnvelope(

@@ -8,7 +8,7 @@ import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
-import { paramsOf } from '../features/input-required.js';
+import { paramsOf } from '../../protocol/params.js';
 import { type BackendOutcome, type FanOut, findFatal, requestBackends } from './fan-out.js';
 import {
   type BackendPage,
@@ -82,7 +82,7 @@ export async function joinLists(
   verified: VerifiedRequest,
   admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
-  const { era, rule, message } = admitted;
+  const { protocol, rule, message } = admitted;
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const cursors = openCursors(verified, admitted);
   if (cursors === 'foreign') return refuseCursor(admitted);
@@ -98,7 +98,9 @@ export async function joinLists(
   if (rule.method === 'resources/list') noteResources(verified, pages, without, cursors);
   const isComplete = pages.length + without.length === backendRequests.length;
   const nextCursor = cursorOf(verified, rule.method, pages);
-  fan.send(joinPages(pages, { id: message.id, era, method: rule.method, nextCursor, isComplete }));
+  fan.send(
+    joinPages(pages, { id: message.id, protocol, method: rule.method, nextCursor, isComplete }),
+  );
   return undefined;
 }
 
@@ -198,8 +200,8 @@ function hasNoSuchList(text: string | undefined): boolean {
   return isObject(error) && error['code'] === METHOD_NOT_FOUND;
 }
 
-function refuseCursor({ era, message }: AdmittedMessage): Refusal {
-  const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
+function refuseCursor({ message }: AdmittedMessage): Refusal {
+  const errorContext = message.kind === 'request' ? { id: message.id } : {};
   const text = 'The cursor is not one of this list.';
   return refuseProtocolError(
     protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),

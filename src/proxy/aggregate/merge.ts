@@ -8,12 +8,13 @@
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import { applyEdits, elementSpans, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
-import { type Era, isObject, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
+import { isObject, type JsonObject, type RequestId } from '../../protocol/jsonrpc.js';
 import {
   declaresTasks,
   readTaskCapabilities,
   writeTaskCapabilities,
 } from '../../protocol/tasks.js';
+import type { ProtocolVersion } from '../../protocol/versions/protocol-version.js';
 
 /** A backend's result of a handshake. */
 type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject };
@@ -201,7 +202,7 @@ function uriOf(item: Json): readonly string[] {
 /** What the joined response contains besides its items. */
 type JoinedList = {
   readonly id: RequestId;
-  readonly era: Era;
+  readonly protocol: Pick<ProtocolVersion, 'completeResult' | 'hasCacheHints'>;
   readonly method: string;
   /** The aggregate's own cursor, if any backend has more pages. */
   readonly nextCursor: string | undefined;
@@ -211,12 +212,12 @@ type JoinedList = {
 
 /** Joins all pages into one response. It depends on the caller, so it is marked as private. */
 export function joinPages(pages: readonly BackendPage[], list: JoinedList): string {
-  const { id, era, method, nextCursor, isComplete } = list;
+  const { id, protocol, method, nextCursor, isComplete } = list;
   const members = [
     `${JSON.stringify(LIST_MEMBERS.get(method)?.member)}:[${pages.flatMap(({ items }) => items).join(',')}]`,
   ];
   if (nextCursor !== undefined) members.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
-  if (era === '2026') {
+  if (protocol.hasCacheHints) {
     const ttlMs = isComplete && pages.length > 0 ? Math.min(...pages.map((page) => page.ttlMs)) : 0;
     members.push('"resultType":"complete"', '"cacheScope":"private"', `"ttlMs":${ttlMs}`);
   }

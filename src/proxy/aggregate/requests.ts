@@ -145,7 +145,7 @@ export function renderAggregateRefusal(
 ): ReturnType<typeof renderRefusal> {
   return renderRefusal(refusal, {
     decisionId: incoming.id,
-    era: admitted?.era,
+    protocol: admitted?.protocol,
     requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,

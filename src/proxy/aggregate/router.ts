@@ -8,6 +8,7 @@ import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request
 import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import { changeMembers } from '../../protocol/json/json.js';
 import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
+import type { Client } from '../../protocol/listings.js';
 import { findFatal, requestBackends } from './fan-out.js';
 import { joinHandshakes, joinLists } from './lists.js';
 import { type Backend, backendOfName, isList, resultOf, withText } from './merge.js';
@@ -63,10 +64,10 @@ export function findTask(
  */
 function findBackendOfUri(
   verified: VerifiedRequest,
-  { target, era, apps }: Pick<AdmittedMessage, 'target' | 'era' | 'apps'>,
+  { target, protocol, apps }: Pick<AdmittedMessage, 'target' | 'protocol' | 'apps'>,
 ): Backend | 'nobody' | 'several' {
   const { context, principal } = verified;
-  const client = { era, apps };
+  const client = { protocol, apps };
   const seen = context.aggregate.backends.filter((backend) =>
     maySee(verified, backend, target, client),
   );
@@ -85,8 +86,6 @@ function findBackendOfUri(
   );
   return onlyOne(claiming) ?? 'several';
 }
-
-type Client = Pick<AdmittedMessage, 'era' | 'apps'>;
 
 function maySee(
   { context, principal }: VerifiedRequest,
@@ -310,17 +309,18 @@ async function notifyBackends(
   return undefined;
 }
 
-function refuseMethod({ era, message }: AdmittedMessage): Refusal {
-  const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
-  const status = era === '2026' ? 404 : message.kind === 'request' ? 200 : 400;
+function refuseMethod({ protocol, message }: AdmittedMessage): Refusal {
+  const errorContext = message.kind === 'request' ? { id: message.id } : {};
+  const kind = message.kind === 'request' ? 'request' : 'notification';
+  const status = protocol.statusOfRefusedMethod(kind);
   const text = 'This method is not carried where several servers stand behind one endpoint.';
   return refuseProtocolError(
     protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, status),
   );
 }
 
-function refuseAmbiguous({ era, message }: AdmittedMessage): Refusal {
-  const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
+function refuseAmbiguous({ message }: AdmittedMessage): Refusal {
+  const errorContext = message.kind === 'request' ? { id: message.id } : {};
   const text = 'Several servers of this endpoint may serve this resource. Ask one on its own path.';
   return refuseProtocolError(
     protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),

@@ -194,13 +194,7 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
   const { incoming, outgoing } = context;
   if (probesForLegacySse(incoming.headers))
     return refuseProtocolError(
-      protocolErrorOf(
-        'method-forbidden',
-        INVALID_REQUEST,
-        NO_LEGACY_SSE_HERE,
-        { era: undefined },
-        405,
-      ),
+      protocolErrorOf('method-forbidden', INVALID_REQUEST, NO_LEGACY_SSE_HERE, {}, 405),
     );
   const admitted = admitStreamOpen({
     headers: incoming.headers,

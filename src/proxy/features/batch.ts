@@ -8,6 +8,7 @@ import type { AdmittedArray } from '../../protocol/batch.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
+import { SESSION } from '../../protocol/versions/session.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { toJsonRpcMessage } from '../legacy-sse/request.js';
 import type { Ports } from '../ports.js';
@@ -27,8 +28,8 @@ export async function runBatch(
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
   if (array.hasRequests && !acceptsEventStream(incoming))
-    return refuseProtocolError(notAcceptable({ era: '2025' }));
-  record.client.era = '2025';
+    return refuseProtocolError(notAcceptable({}));
+  record.client.era = SESSION.era;
   record.client.version = array.session.version;
   record.client.session = array.session.hash;
   record.target.receivedMethod = 'array';

@@ -31,6 +31,7 @@ import {
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from '../../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../../protocol/listings.js';
+import { paramsOf } from '../../protocol/params.js';
 import {
   type InputRequest,
   type InputRequiredResult,
@@ -39,7 +40,7 @@ import {
 } from '../../protocol/server-requests.js';
 import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
 import type { RememberedInputRequests, RequestStateScope } from '../ports.js';
-import { nameOf, type RequestContext } from '../request-context.js';
+import { type Feature, nameOf, type RequestContext } from '../request-context.js';
 import type { MessageOutcome, ParsedMessage } from '../response-context.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
@@ -48,18 +49,11 @@ const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
   'inputResponses',
   'requestState',
 ]);
-const NO_PARAMS: JsonObject = {};
-
-/** The params of an admitted message; empty if it has none. */
-export function paramsOf({ message }: Pick<AdmittedMessage, 'message'>): JsonObject {
-  return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
-}
-
-/** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
-export function isRetry(admitted: Pick<AdmittedMessage, 'message'>): boolean {
-  const params = paramsOf(admitted);
-  return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
-}
+/** A request that is sent again with input responses. */
+export const INPUT_RETRY: Feature = {
+  prepare: (call, { principal, admitted }) => prepareInputRetry(call, principal, admitted),
+  withoutSealed: ({ requestState: _, ...content }) => content,
+};
 
 /** What the state of this request is bound to. */
 function stateSubject(upstream: string, admitted: PlannedMessage): RequestStateScope {
@@ -82,12 +76,11 @@ function stateSubject(upstream: string, admitted: PlannedMessage): RequestStateS
  * Prepares a repeated request for the upstream: restores the upstream's own state, and removes input responses
  * under the gateway's reserved keys.
  */
-export function prepareInputRetry(
+function prepareInputRetry(
   call: RequestContext,
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage | Refusal {
-  if (!isRetry(admitted)) return admitted;
   const sealed = paramsOf(admitted)['requestState'];
   const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
   if (typeof sealed === 'string') {
@@ -117,10 +110,10 @@ function ownInputResponses(call: RequestContext, admitted: AdmittedMessage): rea
 }
 
 /** State that was modified, stolen, issued for another request or has expired: one refusal for all of these. */
-function refuseState({ message, era }: AdmittedMessage): Refusal {
+function refuseState({ message }: AdmittedMessage): Refusal {
   const text = 'requestState is not valid for this request.';
   const id = message.kind === 'request' ? message.id : undefined;
-  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { era, id }));
+  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { id }));
 }
 
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */

@@ -3,8 +3,14 @@
 // Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md §4.2.
 
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import { isObject, type JsonObject, type Message, type RequestId } from '../../protocol/jsonrpc.js';
-import type { FollowedProgress, ProgressCount, RequestContext } from '../request-context.js';
+import type { JsonObject, Message, RequestId } from '../../protocol/jsonrpc.js';
+import { progressTokenOf } from '../../protocol/params.js';
+import type {
+  Feature,
+  FollowedProgress,
+  ProgressCount,
+  RequestContext,
+} from '../request-context.js';
 
 /** Progress and log messages of one response or one stream, per second. */
 export const MAX_NOTIFICATIONS_PER_SECOND = 100;
@@ -30,12 +36,20 @@ export function createCount(): ProgressCount {
   return { last: Number.NEGATIVE_INFINITY };
 }
 
+/** A request that asks for progress notifications. */
+export const PROGRESS_REPORTS: Feature = {
+  begin(call, admitted) {
+    call.progress = followProgress(call, admitted);
+    return undefined;
+  },
+};
+
 /** Registers a request that asked for progress while it runs; `undefined` for any other message. */
-export function followProgress(
+function followProgress(
   { ports }: RequestContext,
   admitted: AdmittedMessage,
 ): FollowedProgress | undefined {
-  const token = tokenOf(admitted.message);
+  const token = progressTokenOf(admitted.message);
   if (token === undefined || admitted.message.kind !== 'request') return undefined;
   const { last } = createCount();
   const { session } = admitted;
@@ -47,19 +61,29 @@ export function followProgress(
   return followed;
 }
 
+/** The gate for messages that accompany the response to this request. */
+export function createGateFor(
+  call: RequestContext,
+  admitted: Pick<AdmittedMessage, 'message' | 'session' | 'task'>,
+): NotificationGate {
+  return admitted.task === undefined
+    ? createResponseGate(admitted.message, call.progress)
+    : createTaskGate(call, admitted, call.progress);
+}
+
 /** The gate for messages that accompany the response to a request: only the request's own token is active. */
 export function createResponseGate(message: Message, count = createCount()): NotificationGate {
-  const token = tokenOf(message);
+  const token = progressTokenOf(message);
   return createGate((named) => (named === token ? count : undefined));
 }
 
 /** The gate for messages that accompany a task's result: the token of the call that created it is active too. */
-export function createTaskGate(
+function createTaskGate(
   { ports }: RequestContext,
   { message, session }: Pick<AdmittedMessage, 'message' | 'session'>,
   count = createCount(),
 ): NotificationGate {
-  const token = tokenOf(message);
+  const token = progressTokenOf(message);
   const hash = session?.hash;
   return createGate((named) => {
     if (named === token) return count;
@@ -107,11 +131,4 @@ function advance(params: JsonObject | undefined, countOf: CountOf): boolean {
   if (count === undefined || typeof progress !== 'number' || progress <= count.last) return false;
   count.last = progress;
   return true;
-}
-
-/** The token under which a request asks for progress notifications. */
-export function tokenOf(message: Message): RequestId | undefined {
-  const meta = 'params' in message ? message.params?.['_meta'] : undefined;
-  const token = isObject(meta) ? meta['progressToken'] : undefined;
-  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }

@@ -23,7 +23,7 @@ import {
 import { PLAIN_SESSION } from '../../protocol/listings.js';
 import type { UpstreamMessage } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
-import { sessionEra } from '../../protocol/versions/revisions.js';
+import { protocolOfSession } from '../../protocol/versions/detection.js';
 import { callerOf, noteRule, profileOf } from '../request-context.js';
 import {
   type CheckContext,
@@ -255,7 +255,7 @@ function openServerRequestRecord(
   record.principal = principal;
   record.client = {
     ...call.record.client,
-    era: sessionEra(session.version),
+    era: protocolOfSession(session.version).era,
     version: session.version,
   };
   record.client.session = session.hash;
@@ -309,9 +309,8 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
   return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
 }
 
-function mayElicitUrl({ call, principal, era, session }: CheckContext): boolean {
-  if (era !== '2025' || session?.allowedServerRequests?.includes('elicitation/url') !== true)
-    return false;
+function mayElicitUrl({ call, principal, session }: CheckContext): boolean {
+  if (session?.allowedServerRequests?.includes('elicitation/url') !== true) return false;
   const { policies, upstream } = call.snapshot;
   const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
   const asked = { principal, upstream, catalogue, name: 'elicitation/url' } as const;

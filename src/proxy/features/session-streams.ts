@@ -11,7 +11,7 @@ import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { errorOfStatus, onAbort } from '../../protocol/transport.js';
-import { sessionEra } from '../../protocol/versions/revisions.js';
+import { protocolOfSession } from '../../protocol/versions/detection.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
@@ -40,7 +40,7 @@ function sessionOpener(
 
 /** Notes a stream, or the end of a session. */
 export function noteSession(call: RequestContext, session: SessionFacts, method: string): void {
-  call.record.client.era = sessionEra(session.version);
+  call.record.client.era = protocolOfSession(session.version).era;
   call.record.client.version = session.version;
   call.record.target.receivedMethod = method;
   call.record.client.session = session.hash;
@@ -65,7 +65,7 @@ export async function openSessionStream(
       ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'fault') return refuseProtocolError(admitted);
-  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2025' }));
+  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
   const responsePlan =

@@ -12,6 +12,7 @@ import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { invalidParams, renderError } from '../../protocol/errors.js';
 import { spanOf } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
+import { progressTokenOf } from '../../protocol/params.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
   type Body,
@@ -22,27 +23,36 @@ import {
   type PendingResponses,
   type ResponseHeaders,
 } from '../../protocol/transport.js';
-import { tokenOf } from '../features/progress.js';
-import type { RequestContext } from '../request-context.js';
+import type { Feature, RequestContext } from '../request-context.js';
+import { acknowledge } from '../response-forwarding.js';
 import { timeLeftMs } from '../stream-lifetime.js';
 
 /** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
 const CODE_OF_STATUS = 1000;
 const ACCEPTED = 202;
 
-/** True for a legacy SSE message to an upstream that does not speak legacy SSE. */
-export function isBridged(
-  { snapshot }: Pick<RequestContext, 'snapshot'>,
-  { era }: Pick<AdmittedMessage, 'era'>,
-): boolean {
-  return era === '2024' && !snapshot.legacySse.isDirect;
-}
+/** A message to a server of legacy SSE, which responds on its stream and not to the POST. */
+export const DIRECT_LEGACY_SSE: Feature = {
+  prepare: (call, { principal, admitted, allow }) =>
+    sealRequestId(call, principal, admitted, allow),
+  relay(call, { admitted }, response) {
+    const refusal = acknowledge(call, response);
+    if (refusal === undefined) awaitStreamResponse(call, admitted);
+    return refusal;
+  },
+};
+
+/** A legacy SSE message to an upstream that does not speak legacy SSE. */
+export const BRIDGED_LEGACY_SSE: Feature = {
+  prepare: (call, { admitted }) => findLegacyStream(call, admitted) ?? admitted,
+  begin: moveToLegacyStream,
+};
 
 /**
  * Refuses a message whose stream is held by another replica, because its response could not be delivered, and a
  * request whose client does not read its stream, because its response would have to be held here.
  */
-export function findLegacyStream(
+function findLegacyStream(
   call: RequestContext,
   { session, message }: Pick<AdmittedMessage, 'session' | 'message'>,
 ): Refusal | undefined {
@@ -55,13 +65,12 @@ export function findLegacyStream(
  * From here on the response goes to the client's stream. Returns the signal that aborts when the stream ends,
  * which cancels the request; `undefined` for a message that is not answered there.
  */
-export function moveToLegacyStream(
+function moveToLegacyStream(
   call: RequestContext,
   admitted: AdmittedMessage,
 ): DisconnectSignal | undefined {
   const { message, session } = admitted;
-  if (session === undefined || message.kind !== 'request' || !isBridged(call, admitted))
-    return undefined;
+  if (session === undefined || message.kind !== 'request') return undefined;
   const end = call.ports.legacySse.find(session);
   if (end === undefined) return AbortSignal.abort();
   call.outgoing.send(ACCEPTED, {}, '');
@@ -116,7 +125,7 @@ export function toJsonRpcMessage(
 }
 
 /** The message under the sealed id by which the server is to know it. */
-export function sealRequestId(
+function sealRequestId(
   call: RequestContext,
   principal: Principal,
   admitted: AdmittedMessage,
@@ -133,15 +142,14 @@ export function sealRequestId(
     target: admitted.target,
     maxResultBytes,
     profiles,
-    progressToken: tokenOf(message),
+    progressToken: progressTokenOf(message),
     allowedServerRequests:
       admitted.rule.method === 'initialize' ? admitted.allowedServerRequests : [],
     sentAt: Date.now(),
   });
   if (sealed !== undefined) return withSealedId(admitted, sealed);
-  const errorContext = { era: admitted.era, id: message.id };
   return refuseProtocolError(
-    invalidParams(errorContext, 'The id and the name of what it asks for are too long.'),
+    invalidParams({ id: message.id }, 'The id and the name of what it asks for are too long.'),
   );
 }
 
@@ -149,7 +157,7 @@ export function sealRequestId(
  * After the server has accepted a message, waits for its response if this replica holds the stream. A cancelled
  * request is no longer waited for.
  */
-export function awaitStreamResponse(call: RequestContext, admitted: AdmittedMessage): void {
+function awaitStreamResponse(call: RequestContext, admitted: AdmittedMessage): void {
   const { message, rule } = admitted;
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
@@ -170,17 +178,15 @@ function sealedAt({ text, edits }: AdmittedMessage, path: readonly string[]): st
 /** The responses that the stream still waits for, if this replica holds it. */
 function pendingResponsesOf(
   { ports }: RequestContext,
-  { era, session }: AdmittedMessage,
+  { session }: AdmittedMessage,
 ): PendingResponses | undefined {
-  return era === '2024' && session !== undefined
-    ? ports.legacySse.find(session)?.awaited
-    : undefined;
+  return session === undefined ? undefined : ports.legacySse.find(session)?.awaited;
 }
 
 /** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */
 function withSealedId(admitted: AdmittedMessage, sealed: string): AdmittedMessage {
   const addressed = replace(admitted, ['id'], sealed);
-  return tokenOf(admitted.message) === undefined
+  return progressTokenOf(admitted.message) === undefined
     ? addressed
     : replace(addressed, ['params', '_meta', 'progressToken'], sealed);
 }

@@ -173,7 +173,7 @@ async function openLegacyStream(
   const { incoming, ports } = call;
   const { upstream } = incoming;
   noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
-  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
+  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
   if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
   if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;

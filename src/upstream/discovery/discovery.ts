@@ -7,13 +7,9 @@
 // docs/contract.md §5 (no call leaves unless every page was verified within `pinning.maxAge`). Source: MCP
 // Apps extension (SEP-1865), capability negotiation.
 
-import {
-  type ClientProfile,
-  isSameProfile,
-  type ListedEra,
-  type Listing,
-} from '../../protocol/listings.js';
-import { SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
+import { type ClientProfile, isSameProfile, type Listing } from '../../protocol/listings.js';
+import { protocolListedAs } from '../../protocol/versions/detection.js';
+import { type ListedEra, SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
 import type { MessageReader } from '../message-reader.js';
 import {
   type EraOutcome,
@@ -219,7 +215,7 @@ class UpstreamLister implements Lister {
   }
 
   async #ask(era: ListedEra, isSpoken: boolean): Promise<EraOutcome> {
-    if (era === '2026') return listStateless(this.#eraPorts, isSpoken);
+    if (!protocolListedAs(era).hasSessions) return listStateless(this.#eraPorts, isSpoken);
     const listed = await listSession(this.#eraPorts, this.#session, isSpoken);
     this.#session = listed.session;
     return listed.outcome;

@@ -11,10 +11,12 @@ import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { Listing } from '../../protocol/listings.js';
 import {
-  FIRST_VERSION_WITH_HEADER,
   LATEST_SESSION_VERSION,
+  namesVersionInHeader,
   STATELESS_VERSIONS,
 } from '../../protocol/versions/revisions.js';
+import { SESSION } from '../../protocol/versions/session.js';
+import { STATELESS } from '../../protocol/versions/stateless.js';
 import type { ListingQuery } from './pages.js';
 import { type ListingCaps, type ListReadError, readLists } from './pages.js';
 import {
@@ -48,7 +50,7 @@ export type EraPorts = CallPorts & {
   readonly prepare?: ((listing: Listing) => Promise<void>) | undefined;
 };
 
-/** A session of the gateway's own (era `2025`), kept between listings. */
+/** A session of the gateway's own, kept between listings. */
 export type ListingSession = {
   readonly id: string | undefined;
   readonly version: string;
@@ -107,7 +109,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
   const listing: Listing = {
-    era: '2026',
+    era: STATELESS.listedEra,
     apps: ports.apps,
     verifiedAtMs,
     ...read.lists,
@@ -132,7 +134,7 @@ function statelessCall(ports: EraPorts, version: string, method: string, params:
     'io.modelcontextprotocol/clientInfo': clientInfo(ports),
   };
   return {
-    era: '2026' as const,
+    protocol: STATELESS,
     version,
     method,
     params: { ...params, _meta: meta },
@@ -189,13 +191,13 @@ async function listInSession(
   const headers = sessionHeaders(session);
   const { version } = session;
   const ask: ListingQuery = (method, params) =>
-    callUpstream(ports, { era: '2025', version, method, params, headers }, budget);
+    callUpstream(ports, { protocol: SESSION, version, method, params, headers }, budget);
   const walk = await readLists(session.capabilities, ports.caps, ask, ports.messageReader);
   if (walk.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
     const handshake = { capabilities, serverInfo, instructions };
     const listing: Listing = {
-      era: '2025',
+      era: SESSION.listedEra,
       apps: ports.apps,
       verifiedAtMs,
       ...walk.lists,
@@ -212,7 +214,7 @@ async function listInSession(
 
 function sessionHeaders({ id, version }: ListingSession): Record<string, string> {
   const headers: Record<string, string> = {};
-  if (version >= FIRST_VERSION_WITH_HEADER) headers['mcp-protocol-version'] = version;
+  if (namesVersionInHeader(version)) headers['mcp-protocol-version'] = version;
   if (id !== undefined) headers['mcp-session-id'] = id;
   return headers;
 }
@@ -231,7 +233,7 @@ async function openSession(
     capabilities: { ...SERVER_REQUEST_CAPABILITIES, ...(ports.apps ? APPS_CAPABILITIES : {}) },
     clientInfo: clientInfo(ports),
   };
-  const call = { era: '2025' as const, version, method: 'initialize', params, headers: {} };
+  const call = { protocol: SESSION, version, method: 'initialize', params, headers: {} };
   const response = await callUpstream(ports, call, budget);
   if (response.kind !== 'result') return probeFailureOf(response, isKnown);
   const session = readSession(response, ports.sessionVersions, openedAtMs);

@@ -4,9 +4,9 @@
 
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import type { JsonObject, RpcError } from '../../protocol/jsonrpc.js';
-import type { ListedEra } from '../../protocol/listings.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
 import { createSseFramer, type SseError, type SseEvent } from '../../protocol/sse.js';
+import type { ProtocolVersion } from '../../protocol/versions/protocol-version.js';
 import { DIRECT_MESSAGE_READER, type MessageReader } from '../message-reader.js';
 
 /**
@@ -67,7 +67,7 @@ export type ListingRequest = (input: {
 export type SetTimer = (run: () => void, delayMs: number) => () => void;
 
 type ListingCall = {
-  readonly era: ListedEra;
+  readonly protocol: ProtocolVersion;
   readonly version: string;
   readonly method: string;
   readonly params: JsonObject;
@@ -282,8 +282,8 @@ function readExpectedResponse(
   { headers, status }: IncomingResponse,
   json: OkReading,
 ): CallOutcome | undefined {
-  const { era, version } = call;
-  const response = classifyUpstreamMessage(json.value, { era, version, id: REQUEST_ID });
+  const { protocol, version } = call;
+  const response = classifyUpstreamMessage(json.value, { protocol, version, id: REQUEST_ID });
   switch (response.kind) {
     case 'own-result':
       if (status >= 300) return { kind: 'refused', status, error: undefined };

@@ -2,11 +2,11 @@
 // listing fails is removed only if the upstream says that it does not speak it; until then its listing ages.
 // MCP 2026-07-28, versioning (an upstream may speak one era or both).
 
-import type { ListedEra } from '../../protocol/listings.js';
+import { LISTED_ERAS, type ListedEra, perListedEra } from '../../protocol/versions/revisions.js';
+import { SESSION } from '../../protocol/versions/session.js';
+import { STATELESS } from '../../protocol/versions/stateless.js';
 import type { EraOutcome } from './lists.js';
 import type { ListingError } from './request.js';
-
-export const LISTED_ERAS = ['2025', '2026'] as const satisfies readonly ListedEra[];
 
 /** The interval at which an era that is not spoken is probed again. Milliseconds. */
 export const PROBE_INTERVAL_MS = 600_000;
@@ -29,7 +29,7 @@ export type SpokenEras = { readonly [era in ListedEra]: EraState };
 
 export function createSpokenEras(): SpokenEras {
   const unknown = { verifiedAtMs: undefined, versions: [], silentAtMs: undefined };
-  return { '2025': { ...unknown }, '2026': { ...unknown } };
+  return perListedEra<EraState>(() => ({ ...unknown }));
 }
 
 /** True for an era that was listed and not removed since. */
@@ -65,7 +65,10 @@ export function areVerified(eras: SpokenEras, nowMs: number, maxAgeMs: number): 
 
 export function spokenVersions(eras: SpokenEras): SpokenVersions | undefined {
   if (!isAnyKnown(eras)) return undefined;
-  return { sessions: eras['2025'].versions, stateless: eras['2026'].versions };
+  return {
+    sessions: eras[SESSION.listedEra].versions,
+    stateless: eras[STATELESS.listedEra].versions,
+  };
 }
 
 /** Records the outcome of a listing. Returns true if an era that was spoken is gone. */

@@ -24,7 +24,7 @@ function filterAny(
   return filterList({
     ...message,
     kind: 'tools',
-    era: '2025',
+    hasCacheHints: false,
     profile,
     listTtlMs: 30_000,
     areReviewed: true,
@@ -94,12 +94,14 @@ describe('lists', () => {
 
   it('[I-37] of 2026 are private and fresh no longer than the cap; of sessions untouched', () => {
     const page = resultOf({ tools: [], ttlMs: 1e15, cacheScope: 'public' });
-    const stateless = JSON.parse(filter(page, [], { era: '2026' }).text).result;
+    const stateless = JSON.parse(filter(page, [], { hasCacheHints: true }).text).result;
     expect(stateless).toMatchObject({ ttlMs: 30_000, cacheScope: 'private' });
-    const bare = JSON.parse(filter(resultOf({ tools: [] }), [], { era: '2026' }).text).result;
+    const bare = JSON.parse(
+      filter(resultOf({ tools: [] }), [], { hasCacheHints: true }).text,
+    ).result;
     expect(bare).toEqual({ tools: [], cacheScope: 'private' });
     const negative = JSON.parse(
-      filter(resultOf({ tools: [], ttlMs: 'x' }), [], { era: '2026' }).text,
+      filter(resultOf({ tools: [], ttlMs: 'x' }), [], { hasCacheHints: true }).text,
     ).result;
     expect(negative.ttlMs).toBe(30_000);
     expect(filter(page, []).text).toBe(page.text);

@@ -249,7 +249,7 @@ describe('which era', () => {
           (meta === undefined || Object.keys(meta).length === 0) &&
           (!mirrors || header === '2025-11-25');
         const outcome = post(body, { headers });
-        const era = outcome.kind === 'admitted' ? outcome.era : undefined;
+        const era = outcome.kind === 'admitted' ? outcome.protocol.era : undefined;
         expect(era).toBe(isStateless ? '2026' : isSession ? '2025' : undefined);
       }),
       { numRuns: 500 },
@@ -267,10 +267,7 @@ describe('GET and DELETE', () => {
     const without = (headers: { [name: string]: string }) =>
       admit({ headers, repeated: new Set(), openSession });
     expect(without({})).toMatchObject({ kind: 'fault', status: 405 });
-    expect(without({ 'mcp-protocol-version': '2026-07-28' })).toMatchObject({
-      status: 405,
-      era: '2026',
-    });
+    expect(without({ 'mcp-protocol-version': '2026-07-28' })).toMatchObject({ status: 405 });
     expect(
       without({ 'mcp-protocol-version': '2026-07-28', 'mcp-session-id': 's-1' }),
     ).toMatchObject({ status: 405 });
@@ -307,7 +304,7 @@ describe('what is admitted', () => {
     expect(message.text).toBe(text);
     expect(new TextDecoder().decode(message.bytes)).toBe(text);
     expect(message).toMatchObject({
-      era: '2025',
+      protocol: { era: '2025' },
       version: '2025-11-25',
       session: SESSION,
       target: { kind: 'tool', name: 'a' },

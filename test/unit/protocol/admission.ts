@@ -7,7 +7,7 @@ import type {
   SessionFacts,
 } from '../../../src/protocol/admitted-request.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
-import type { AdmissionInput } from '../../../src/protocol/version-detection.js';
+import type { AdmissionInput } from '../../../src/protocol/versions/admission-rules.js';
 
 export const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',

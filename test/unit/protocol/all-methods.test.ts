@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { findMethod, METHODS, REFUSED_METHODS } from '../../../src/protocol/methods.js';
-import { sessionEra } from '../../../src/protocol/versions/revisions.js';
+import { protocolOfSession } from '../../../src/protocol/versions/detection.js';
 
 type Sides = { readonly client: readonly string[]; readonly server: readonly string[] };
 
@@ -69,7 +69,7 @@ const DEFINED: { readonly [version: string]: Sides } = {
 const OWN = new Set(['ping']);
 
 function eraOf(version: string) {
-  return version === '2026-07-28' ? '2026' : sessionEra(version);
+  return version === '2026-07-28' ? '2026' : protocolOfSession(version).era;
 }
 
 describe('every method of every revision', () => {

@@ -5,6 +5,8 @@ import {
   renderNotFound,
   renderToolRefusal,
 } from '../../../src/protocol/errors.js';
+import { SESSION } from '../../../src/protocol/versions/session.js';
+import { STATELESS } from '../../../src/protocol/versions/stateless.js';
 
 const decision = { id: 'd-1', reason: 'arguments-invalid' };
 
@@ -29,24 +31,24 @@ describe('bodies of our own', () => {
     const prompt = { kind: 'prompt', name: 'p' } as const;
     const resource = { kind: 'resource', uri: 'x:y' } as const;
     const template = { kind: 'template', uriTemplate: 'x:{y}' } as const;
-    for (const era of ['2025', '2026'] as const) {
-      expect(renderNotFound(era, tool, 1, 'd-1')).toBe(body(-32602, 'Unknown tool'));
-      expect(renderNotFound(era, prompt, 1, 'd-1')).toBe(body(-32602, 'Unknown prompt'));
-      expect(renderNotFound(era, template, 1, 'd-1')).toBe(
+    for (const protocol of [SESSION, STATELESS]) {
+      expect(renderNotFound(protocol, tool, 1, 'd-1')).toBe(body(-32602, 'Unknown tool'));
+      expect(renderNotFound(protocol, prompt, 1, 'd-1')).toBe(body(-32602, 'Unknown prompt'));
+      expect(renderNotFound(protocol, template, 1, 'd-1')).toBe(
         body(-32602, 'Unknown resource template'),
       );
-      expect(renderNotFound(era, { kind: 'none' }, 1, 'd-1')).toBe(
+      expect(renderNotFound(protocol, { kind: 'none' }, 1, 'd-1')).toBe(
         body(-32601, 'Method not found'),
       );
     }
-    expect(renderNotFound('2025', resource, 1, 'd-1')).toBe(body(-32002, 'Resource not found'));
-    expect(renderNotFound('2026', resource, 1, 'd-1')).toBe(body(-32602, 'Resource not found'));
+    expect(renderNotFound(SESSION, resource, 1, 'd-1')).toBe(body(-32002, 'Resource not found'));
+    expect(renderNotFound(STATELESS, resource, 1, 'd-1')).toBe(body(-32602, 'Resource not found'));
   });
 
   test('[M-33] what is hidden and what does not exist are one body but for ids', () => {
     for (const kind of ['tool', 'prompt'] as const) {
-      const hidden = renderNotFound('2025', { kind, name: 'secret' }, 1, 'd-1');
-      expect(hidden).toBe(renderNotFound('2025', { kind, name: 'no such' }, 1, 'd-1'));
+      const hidden = renderNotFound(SESSION, { kind, name: 'secret' }, 1, 'd-1');
+      expect(hidden).toBe(renderNotFound(SESSION, { kind, name: 'no such' }, 1, 'd-1'));
       expect(hidden).not.toContain('secret');
     }
   });
@@ -54,10 +56,10 @@ describe('bodies of our own', () => {
   test('[M-33] a refused tool call', () => {
     const rest =
       '"content":[{"type":"text","text":"Say why."}],"isError":true,"_meta":{"dev.sallyport/decision":{"id":"d-1","reason":"arguments-invalid"}}}}';
-    expect(renderToolRefusal('2025', 1, 'Say why.', decision)).toBe(
+    expect(renderToolRefusal(SESSION, 1, 'Say why.', decision)).toBe(
       `{"jsonrpc":"2.0","id":1,"result":{${rest}`,
     );
-    expect(renderToolRefusal('2026', 1, 'Say why.', decision)).toBe(
+    expect(renderToolRefusal(STATELESS, 1, 'Say why.', decision)).toBe(
       `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",${rest}`,
     );
   });

@@ -5,6 +5,8 @@ import {
   hasMisspelledMember,
 } from '../../../src/protocol/params.js';
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
+import { SESSION } from '../../../src/protocol/versions/session.js';
+import { STATELESS } from '../../../src/protocol/versions/stateless.js';
 import { inSession, stateless } from './admission.js';
 
 const complete = (ref: object, argument: object, context?: object): object => ({
@@ -57,8 +59,8 @@ describe('a member that is a defined one but for its case', () => {
     ]) {
       const message = { jsonrpc: '2.0', id: 1, result };
       for (const expected of [
-        { era: '2025', id: 1, version: '2025-11-25' },
-        { era: '2026', id: 1, version: '2026-07-28' },
+        { protocol: SESSION, id: 1, version: '2025-11-25' },
+        { protocol: STATELESS, id: 1, version: '2026-07-28' },
       ] as const)
         expect(classifyUpstreamMessage(message, expected).kind, JSON.stringify(result)).toBe(
           'malformed',

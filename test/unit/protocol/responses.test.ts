@@ -2,10 +2,12 @@ import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
+import { SESSION } from '../../../src/protocol/versions/session.js';
+import { STATELESS } from '../../../src/protocol/versions/stateless.js';
 
 const v = { jsonrpc: '2.0' };
-const in2025 = { era: '2025', id: 1, version: '2025-11-25' } as const;
-const in2026 = { era: '2026', id: 1, version: '2026-07-28' } as const;
+const in2025 = { protocol: SESSION, id: 1, version: '2025-11-25' } as const;
+const in2026 = { protocol: STATELESS, id: 1, version: '2026-07-28' } as const;
 
 describe('what an upstream answers', () => {
   test('[M-32] its own result and error are told by id, in type and value', () => {

@@ -8,7 +8,7 @@ import { MAX_ARRAY_ELEMENTS } from '../../../src/protocol/batch.js';
 import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import type { ServerRequestGrants } from '../../../src/protocol/server-requests.js';
-import type { AdmissionInput } from '../../../src/protocol/version-detection.js';
+import type { AdmissionInput } from '../../../src/protocol/versions/admission-rules.js';
 import { META, opener, SESSION } from './admission.js';
 
 const encoder = new TextEncoder();
@@ -143,7 +143,7 @@ describe('[Q-07] answers of a client', () => {
     const outcome = submit(text);
     expect(outcome).toMatchObject({
       kind: 'admitted',
-      era: '2025',
+      protocol: { era: '2025' },
       message: { kind: 'result', id: 7 },
       target: { kind: 'question', name: 'sampling' },
       rule: { method: 'sampling/createMessage' },

@@ -3,13 +3,15 @@ import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
 import {
   declaresTasks,
+  findRelatedTask,
   readCreatedTask,
   readDetailedTask,
   readPlainTask,
   readTaskCapabilities,
-  relatedTaskId,
   writeTaskCapabilities,
 } from '../../../src/protocol/tasks.js';
+import { SESSION } from '../../../src/protocol/versions/session.js';
+import { STATELESS } from '../../../src/protocol/versions/stateless.js';
 
 const HEAD = { taskId: 't', status: 'working', createdAt: 'x', lastUpdatedAt: 'y' };
 const PLAIN = { ...HEAD, ttl: 1000 };
@@ -76,18 +78,22 @@ describe('a task', () => {
 
   test('[TSK-09] is named by a message that belongs to it', () => {
     const key = 'io.modelcontextprotocol/related-task';
-    expect(relatedTaskId({ [key]: { taskId: 't' } })).toBe('t');
-    expect(relatedTaskId({ [key]: {} })).toBe('');
-    expect(relatedTaskId({ [key]: 't' })).toBe('');
-    expect(relatedTaskId({})).toBeUndefined();
-    expect(relatedTaskId(undefined)).toBeUndefined();
+    for (const holder of ['params', 'result'] as const)
+      expect(findRelatedTask({ [holder]: { _meta: { [key]: { taskId: 't' } } } })).toEqual({
+        holder,
+        id: 't',
+      });
+    expect(findRelatedTask({ params: { _meta: { [key]: {} } } })?.id).toBe('');
+    expect(findRelatedTask({ params: { _meta: { [key]: 't' } } })?.id).toBe('');
+    expect(findRelatedTask({ params: { _meta: {} } })).toBeUndefined();
+    expect(findRelatedTask(undefined)).toBeUndefined();
   });
 });
 
 describe('an answer that is a task', () => {
   const answer = (result: JsonObject): Json => ({ jsonrpc: '2.0', id: 1, result });
-  const in2026 = { era: '2026', id: 1, version: '2026-07-28' } as const;
-  const inSession = (version: string) => ({ era: '2025', id: 1, version }) as const;
+  const in2026 = { protocol: STATELESS, id: 1, version: '2026-07-28' } as const;
+  const inSession = (version: string) => ({ protocol: SESSION, id: 1, version }) as const;
 
   test('[TSK-03] is one where it was declared (2026)', () => {
     const task = answer({ resultType: 'task', ...DETAILED });

@@ -9,7 +9,7 @@ import { addFinding } from '../../../policy/record.js';
 import { amendAdmitted } from '../../../protocol/admission.js';
 import type { AdmittedMessage, OpenedTask } from '../../../protocol/admitted-request.js';
 import { spanOf } from '../../../protocol/json/json.js';
-import { upstreamEraFor } from '../../../protocol/negotiation.js';
+import { paramsOf } from '../../../protocol/params.js';
 import {
   EMPTY_FILTER,
   type ListFilter,
@@ -18,12 +18,13 @@ import {
   type SubscriptionFilter,
   writeFilter,
 } from '../../../protocol/subscriptions.js';
+import { hasTask, isTranslated } from '../../../protocol/versions/detection.js';
+import { STATELESS } from '../../../protocol/versions/stateless.js';
 import type { RequestContext } from '../../request-context.js';
-import { paramsOf } from '../input-required.js';
 import { mayKnowTask } from '../tasks/status.js';
 
 /** What may be seen is the same for every client of the era. */
-const LISTENER = { era: '2026', apps: false } as const;
+const LISTENER = { protocol: STATELESS, apps: false } as const;
 const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
   toolsListChanged: 'tool',
   promptsListChanged: 'prompt',
@@ -70,10 +71,10 @@ export function openSubscribedTasks(
 ): SubscribedTasks {
   const opened = new Map<string, OpenedTask>();
   // No tasks exist if the upstream speaks another era.
-  if (upstreamEraFor('2026', snapshot.carried) !== '2026') return opened;
+  if (isTranslated(STATELESS, snapshot.carried)) return opened;
   for (const sealed of ids) {
     const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
-    if (facts?.era === '2026') opened.set(sealed, { ...facts, sealed });
+    if (facts !== undefined && hasTask(STATELESS, facts)) opened.set(sealed, { ...facts, sealed });
   }
   return opened;
 }

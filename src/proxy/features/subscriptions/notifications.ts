@@ -27,6 +27,7 @@ import {
   type SubscriptionFilter,
   writeFilter,
 } from '../../../protocol/subscriptions.js';
+import { STATELESS } from '../../../protocol/versions/stateless.js';
 import {
   noteRefusal,
   profileOf,
@@ -77,7 +78,7 @@ export async function checkSubscriptionMessage(
   if (!reading.ok) return fail(subscription, reasonOfReadError(reading.error));
   const { version } = authorized.admitted;
   const message = classifyUpstreamMessage(reading.value, {
-    era: '2026',
+    protocol: STATELESS,
     id,
     version,
     isListening: true,
@@ -190,7 +191,7 @@ async function checkTaskStatus(
     call,
     responseObligations: undefined,
     principal,
-    era: '2026',
+    protocol: STATELESS,
     apps: admitted.apps,
     session: undefined,
     requestMethod: undefined,

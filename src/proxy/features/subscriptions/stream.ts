@@ -9,6 +9,7 @@ import type { Reason } from '../../../policy/reasons.js';
 import { type Refusal, refuseWith } from '../../../policy/refusal.js';
 import { NO_SESSION_ID } from '../../../protocol/admitted-request.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
+import { paramsOf } from '../../../protocol/params.js';
 import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
 import {
   EMPTY_FILTER,
@@ -19,7 +20,7 @@ import {
   renderListChanged,
   type SubscriptionFilter,
 } from '../../../protocol/subscriptions.js';
-import type { Incoming, UpstreamResponse } from '../../../protocol/transport.js';
+import type { UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
 import type { RequestContext } from '../../request-context.js';
 import { mediaType, refuseStatus, sendResponse } from '../../response-forwarding.js';
@@ -27,22 +28,12 @@ import { createResponseCheck } from '../../response-pipeline.js';
 import { isExcess, openStreamLimits, pumpEvents } from '../../sse-reader.js';
 import { gatherWrites, reasonOfEnd, STREAM_HEADERS, writeFailure } from '../../sse-response.js';
 import { aborted, keepStreamOpen } from '../../stream-lifetime.js';
-import { paramsOf } from '../input-required.js';
 import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
-const LISTEN = 'subscriptions/listen';
 const METHOD_NOT_FOUND = -32601;
 /** Statuses of a server without the method, whatever its body says. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
-
-/**
- * True for a request that opens a long-lived stream and takes no concurrency slot. Only its header is read here,
- * which is safe because the header is compared with the body before anything is forwarded.
- */
-export function requestsStream({ headers }: Incoming): boolean {
-  return headers['mcp-method'] === LISTEN;
-}
 
 /** Relays the stream of a subscription, or returns the refusal to send instead. */
 export async function relaySubscription(

@@ -14,7 +14,6 @@ import type {
   ProtocolError,
   TextEdit,
 } from '../../../protocol/admitted-request.js';
-import type { TaskForm } from '../../../protocol/capabilities.js';
 import {
   type ErrorContext,
   INVALID_PARAMS,
@@ -29,13 +28,12 @@ import {
   setMember,
   spanOf,
 } from '../../../protocol/json/json.js';
-import type { Json } from '../../../protocol/jsonrpc.js';
-import { type Era, isObject, type JsonObject, type Message } from '../../../protocol/jsonrpc.js';
-import { listedEra } from '../../../protocol/listings.js';
-import { upstreamEraFor } from '../../../protocol/negotiation.js';
-import { RELATED_TASK_KEY, relatedTaskId, TASK_SESSION_VERSION } from '../../../protocol/tasks.js';
+import { isObject, type JsonObject, type Message } from '../../../protocol/jsonrpc.js';
+import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../../protocol/tasks.js';
+import { isTranslated, protocolForUpstream } from '../../../protocol/versions/detection.js';
+import type { ProtocolVersion } from '../../../protocol/versions/protocol-version.js';
 import type { Snapshot, TaskPorts, TaskScope } from '../../ports.js';
-import type { RequestContext } from '../../request-context.js';
+import type { Feature, RequestContext } from '../../request-context.js';
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
@@ -49,28 +47,30 @@ type Known = {
   readonly own: OpenedTask | undefined;
 };
 
-const HOLDERS = ['params', 'result'] as const;
 /** Replaces an id that is no task here: it keeps the shape and names nothing. */
 const NO_TASK = { taskId: '' };
 
-/** The member under which a message names its task, and the id. */
-function findRelated(message: unknown): { readonly holder: string; readonly id: Json } | undefined {
-  for (const holder of HOLDERS) {
-    const held = isObject(message) ? message[holder] : undefined;
-    const id = isObject(held) ? relatedTaskId(held['_meta']) : undefined;
-    if (id !== undefined) return { holder, id };
-  }
-  return undefined;
-}
-
-/** Whether a message names its task. Few do. */
-export function namesTask(message: unknown): boolean {
-  return findRelated(message) !== undefined;
-}
+/** A message about a task, one whose response may be a task, and one to a server that may insist on a task. */
+export const TASK_USE: Feature = {
+  checkUse(call, admitted, catalogue) {
+    const error = checkTaskUse(admitted, call.snapshot, catalogue);
+    if (error === undefined) noteTaskParam(call, admitted);
+    return error;
+  },
+  prepare: (call, { principal, admitted }) => restoreTaskIds(call, principal, admitted),
+  withoutSealed(content, { task, message }) {
+    const { taskId: _, ...withoutId } = content;
+    const kept = task === undefined ? content : withoutId;
+    const meta = kept['_meta'];
+    if (findRelatedTask(message) === undefined || !isObject(meta)) return kept;
+    const { [RELATED_TASK_KEY]: __, ...rest } = meta;
+    return { ...kept, _meta: rest };
+  },
+};
 
 /** Removes the related-task id from a server's message, if it has one. */
 export function removeRelatedTask(reading: Read, { tasks, scope, own }: Known): MessageWithoutTask {
-  const related = findRelated(reading.value);
+  const related = findRelatedTask(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
   const path = [holder, '_meta'];
@@ -90,7 +90,7 @@ function relatedEdits(
   message: Message,
   openTask: (sealed: string) => { readonly id: string } | undefined,
 ): readonly TextEdit[] {
-  const related = findRelated(message);
+  const related = findRelatedTask(message);
   const span = related && spanOf(text, [related.holder, '_meta', RELATED_TASK_KEY]);
   if (related === undefined || span === undefined) return [];
   const task = typeof related.id === 'string' ? openTask(related.id) : undefined;
@@ -111,15 +111,15 @@ const EXTENSION_PATH =
  * Why an allowed request may not use a task, or must: its server speaks another era, or the approved definition
  * of the tool forbids or requires tasks (MCP 2025-11-25, tasks, tool-level negotiation).
  */
-export function checkTaskUse(
+function checkTaskUse(
   admitted: AdmittedMessage,
   snapshot: Pick<Snapshot, 'carried' | 'legacySse'>,
   catalogue: Catalog,
 ): ProtocolError | undefined {
-  const { era, rule, message } = admitted;
-  const errorContext = { era, id: message.kind === 'request' ? message.id : undefined };
-  if (rule.subject === 'task' && isAcrossEras(era, snapshot)) {
-    const status = era === '2026' ? 404 : 200;
+  const { protocol, rule, message } = admitted;
+  const errorContext = { id: message.kind === 'request' ? message.id : undefined };
+  if (rule.subject === 'task' && isAcrossEras(protocol, snapshot)) {
+    const status = protocol.statusOfRefusedMethod('request');
     return protocolErrorOf(
       'method-forbidden',
       METHOD_NOT_FOUND,
@@ -140,8 +140,9 @@ function checkTaskCall(
   catalogue: Catalog,
   errorContext: ErrorContext,
 ): ProtocolError | undefined {
-  const requestsTask = admitted.era === '2025' && admitted.mayDefer;
-  const mayBeDemanded = demandsTasks(admitted.era, snapshot);
+  const { protocol } = admitted;
+  const requestsTask = protocol.tasks?.areRequested === true && admitted.mayDefer;
+  const mayBeDemanded = demandsTasks(protocol, snapshot);
   if (!requestsTask && !mayBeDemanded) return undefined;
   const support = taskSupport(admitted, catalogue);
   if (mayBeDemanded && support === 'required')
@@ -153,10 +154,10 @@ function checkTaskCall(
 
 /** True if client and upstream speak different eras; then no tasks are available. */
 function isAcrossEras(
-  era: Era,
+  protocol: ProtocolVersion,
   { carried, legacySse }: Pick<Snapshot, 'carried' | 'legacySse'>,
 ): boolean {
-  return legacySse.isDirect || upstreamEraFor(listedEra(era), carried) !== era;
+  return protocol.tasks === undefined || legacySse.isDirect || isTranslated(protocol, carried);
 }
 
 /**
@@ -164,9 +165,10 @@ function isAcrossEras(
  * tool that requires one, and otherwise ignores `taskSupport` (MCP 2025-11-25, tasks, tool-level negotiation). A
  * stateless server reports this itself.
  */
-function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean {
-  const isOfSessions = era !== '2025' && upstreamEraFor(listedEra(era), carried) === '2025';
-  return isOfSessions && carried?.tasks?.includes('call') === true;
+function demandsTasks(protocol: ProtocolVersion, { carried }: Pick<Snapshot, 'carried'>): boolean {
+  if (protocol.tasks?.areRequested === true) return false;
+  const { tasks } = protocolForUpstream(protocol, carried);
+  return tasks?.areRequested === true && carried?.tasks?.includes('call') === true;
 }
 
 /**
@@ -174,13 +176,15 @@ function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean
  * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
  * client declares no support.
  */
-export function noteTaskParam(
+function noteTaskParam(
   call: RequestContext,
-  { era, message, mayDefer }: AdmittedMessage,
+  { protocol, message, mayDefer }: AdmittedMessage,
 ): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;
-  if (taskParam !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
-  if (era === '2026' && mayDefer && isAcrossEras(era, call.snapshot)) noteCut(call, EXTENSION_PATH);
+  const isRequested = mayDefer && protocol.tasks?.areRequested === true;
+  if (taskParam !== undefined && !isRequested) noteCut(call, '/params/task');
+  if (mayDefer && !isRequested && isAcrossEras(protocol, call.snapshot))
+    noteCut(call, EXTENSION_PATH);
 }
 
 function noteCut({ record }: RequestContext, path: string): void {
@@ -195,10 +199,13 @@ function noteCut({ record }: RequestContext, path: string): void {
 }
 
 /** How a server's tasks are declared to the client; never between eras (docs/reference/protocol.md §2.3 and §2.4). */
-export function taskForm({ snapshot }: RequestContext, era: Era, result: JsonObject): TaskForm {
-  if (isAcrossEras(era, snapshot)) return 'none';
-  if (era === '2026') return 'extension';
-  return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
+export function taskForm(
+  { snapshot }: RequestContext,
+  protocol: ProtocolVersion,
+  handshake: JsonObject,
+): TaskForm {
+  if (isAcrossEras(protocol, snapshot)) return 'none';
+  return protocol.tasks?.formIn(handshake) ?? 'none';
 }
 
 /** The task support that the approved definition of a tool declares; `undefined` without a definition. */
@@ -215,19 +222,18 @@ function taskSupport(
 }
 
 /** The message with the task ids that its server knows. */
-export function restoreTaskIds(
+function restoreTaskIds(
   call: RequestContext,
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage {
   const { task, text, message } = admitted;
-  if (task === undefined && !namesTask(message)) return admitted;
   const scope = { upstream: call.incoming.upstream, principal };
   const edits = relatedEdits(text, message, (sealed) => call.ports.tasks.open(sealed, scope));
   if (task === undefined) return amendAdmitted(admitted, edits);
   const span = spanOf(text, ['params', 'taskId']);
   if (span === undefined) throw new Error('a request about a task has its id');
   const own = { ...span, text: JSON.stringify(task.id) };
-  const nameHeader = admitted.era === '2026' ? encodeHeaderValue(task.id) : undefined;
+  const nameHeader = admitted.protocol.mirrorsBody ? encodeHeaderValue(task.id) : undefined;
   return copyAdmitted(amendAdmitted(admitted, [...edits, own]), { nameHeader });
 }

@@ -14,7 +14,8 @@ import {
   spanOf,
 } from '../../../protocol/json/json.js';
 import type { Json, JsonObject } from '../../../protocol/jsonrpc.js';
-import { readCreatedTask, readPlainTask } from '../../../protocol/tasks.js';
+import { readPlainTask } from '../../../protocol/tasks.js';
+import { hasTask } from '../../../protocol/versions/detection.js';
 import type { ResponsePlan } from '../../originating-request.js';
 import {
   type CheckContext,
@@ -35,14 +36,16 @@ export async function checkCreatedTask(
   { text }: ParsedMessage,
   result: JsonObject,
 ): Promise<MessageOutcome> {
-  const { call, principal, era } = subject;
-  const path = era === '2026' ? ['result'] : ['result', 'task'];
-  const task = era === '2026' ? readCreatedTask(result) : readPlainTask(result['task']);
-  if (task === undefined || admitted.target.kind !== 'tool') return withhold('upstream-protocol');
+  const { call, principal, protocol } = subject;
+  const { listedEra: era, tasks } = protocol;
+  const task = tasks?.readCreated(result);
+  if (tasks === undefined || task === undefined || admitted.target.kind !== 'tool')
+    return withhold('upstream-protocol');
+  const path = tasks.createdAt;
   const { maxResultBytes, profiles } = responseObligations;
   const facts = {
     id: task.id,
-    era: era === '2026' ? era : '2025',
+    era,
     tool: admitted.target.name,
     maxResultBytes,
     profiles,
@@ -69,7 +72,8 @@ export async function checkTaskResponse(
 ): Promise<MessageOutcome> {
   const { rule, task, allowedServerRequests } = admitted;
   if (task === undefined) return withhold('internal');
-  if (subject.era === '2026' && rule.method !== 'tasks/get') return acknowledge(subject, reading);
+  if (subject.protocol.tasks?.isAcknowledged(rule.method) === true)
+    return acknowledge(subject, reading);
   const checked = await checkTaskState({ subject, task, allowedServerRequests }, reading, 'result');
   return 'reason' in checked ? withhold(checked.reason) : own(checked.text, checked.isError);
 }
@@ -148,5 +152,6 @@ function knownTask(subject: CheckContext, value: Json): OpenedTask | undefined {
   const read = readPlainTask(value);
   const scope = { upstream: call.incoming.upstream, principal };
   const task = read && call.ports.tasks.recall(read.id, scope);
-  return task?.era === '2025' && mayKnowTask(subject, task) !== undefined ? task : undefined;
+  const isKnown = hasTask(subject.protocol, task) && mayKnowTask(subject, task) !== undefined;
+  return isKnown ? task : undefined;
 }

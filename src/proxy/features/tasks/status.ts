@@ -11,7 +11,6 @@ import { type CompiledSchema, definitionOf } from '../../../policy/definitions.j
 import type { Reason } from '../../../policy/reasons.js';
 import type { OpenedTask } from '../../../protocol/admitted-request.js';
 import { applyEdits, readJsonText, setMember, spanOf } from '../../../protocol/json/json.js';
-import type { Json } from '../../../protocol/jsonrpc.js';
 import {
   isObject,
   type JsonObject,
@@ -22,13 +21,8 @@ import {
   type InputRequiredResult,
   readInputRequiredResult,
 } from '../../../protocol/server-requests.js';
-import {
-  isTaskId,
-  readDetailedTask,
-  readPlainTask,
-  type Task,
-  type TaskState,
-} from '../../../protocol/tasks.js';
+import { isTaskId, type Task, type TaskState } from '../../../protocol/tasks.js';
+import { hasTask } from '../../../protocol/versions/detection.js';
 import {
   type CheckContext,
   DROP,
@@ -65,7 +59,7 @@ export async function checkTaskState(
 ): Promise<TaskStateVerdict> {
   const { subject, task } = context;
   const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
-  const read = readTask(subject, taskObject);
+  const read = subject.protocol.tasks?.readStatus(taskObject);
   if (read === undefined || !isObject(taskObject) || read.id !== task.id) return BROKEN;
   const inputRequired = await checkServerRequests(context, taskObject, read.state);
   if ('reason' in inputRequired) return inputRequired;
@@ -79,11 +73,6 @@ export async function checkTaskState(
   const text = completed && normalizeUrls(completed, inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
   return { text: withoutSharing(text, holder, taskObject), isError: payload?.isError === true };
-}
-
-function readTask({ era }: CheckContext, held: Json | undefined): Task | undefined {
-  if (era !== '2026') return readPlainTask(held);
-  return isObject(held) ? readDetailedTask(held) : undefined;
 }
 
 const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
@@ -178,11 +167,16 @@ function withoutSharing(text: string, holder: EnvelopeMember, held: JsonObject):
 
 /** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
 export function mayKnowTask(
-  { call, principal, era, apps }: Pick<CheckContext, 'call' | 'principal' | 'era' | 'apps'>,
+  {
+    call,
+    principal,
+    protocol,
+    apps,
+  }: Pick<CheckContext, 'call' | 'principal' | 'protocol' | 'apps'>,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
   const { policies, upstream } = call.snapshot;
-  const catalogue = call.snapshot.catalogueFor({ era, apps });
+  const catalogue = call.snapshot.catalogueFor({ protocol, apps });
   const target = { kind: 'task', tool } as const;
   const query = { principal, upstream, target, args: 'unknown', catalogue } as const;
   const decision = decideRequest(policies, query);
@@ -220,8 +214,9 @@ export async function checkSessionTaskNotification(
   const id = params?.['taskId'];
   const scope = { upstream: call.incoming.upstream, principal };
   const task = isTaskId(id) ? call.ports.tasks.recall(id, scope) : undefined;
-  const text =
-    task?.era === '2025' ? await checkTaskNotification(subject, reading, task, []) : undefined;
+  const text = hasTask(subject.protocol, task)
+    ? await checkTaskNotification(subject, reading, task, [])
+    : undefined;
   if (text !== undefined) return { kind: 'pass', text };
   drop(call, task === undefined ? 'foreign-message' : 'withheld-notice');
   return DROP;

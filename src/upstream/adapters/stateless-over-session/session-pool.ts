@@ -10,10 +10,8 @@ import type { Caller } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
-import {
-  FIRST_VERSION_WITH_HEADER,
-  SESSION_VERSIONS,
-} from '../../../protocol/versions/revisions.js';
+import { namesVersionInHeader, SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
+import { SESSION } from '../../../protocol/versions/session.js';
 import type { SessionRef } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
 
@@ -65,7 +63,7 @@ export async function openUpstreamSession(
     deadlineMs: ports.now() + ports.requestTimeoutMs,
   };
   const params = { protocolVersion: version, capabilities, clientInfo };
-  const call = { era: '2025', version, method: 'initialize', params, headers: {} } as const;
+  const call = { protocol: SESSION, version, method: 'initialize', params, headers: {} };
   const response = await callUpstream(ports, call, budget);
   if (response.kind === 'failed') return FORWARD_ERRORS[response.why];
   const session =
@@ -82,7 +80,7 @@ export async function openUpstreamSession(
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
     const isLogging = isObject(session.handshake['capabilities']['logging']);
     // A server that refuses logs at its own level; what the caller did not ask for is not forwarded.
-    const level = { era: '2025', version, params: { level: logLevel }, headers } as const;
+    const level = { protocol: SESSION, version, params: { level: logLevel }, headers };
     if (isLogging) await callUpstream(ports, { ...level, method: 'logging/setLevel' }, budget);
   }
   return session;
@@ -106,7 +104,7 @@ export function sessionHeadersOf(session: SessionRef): Record<string, string> {
   const { version } = session;
   const id = upstreamIdOf(session);
   const headers: Record<string, string> = {};
-  if (version >= FIRST_VERSION_WITH_HEADER) headers['mcp-protocol-version'] = version;
+  if (namesVersionInHeader(version)) headers['mcp-protocol-version'] = version;
   if (id !== undefined) headers['mcp-session-id'] = id;
   return headers;
 }

@@ -59,7 +59,7 @@ describe('a session of a channel', () => {
   const check = (session: SessionFacts | undefined, more: Record<string, string> = {}) =>
     checkLegacySse(
       { headers: { 'mcp-session-id': 'sealed', ...more }, openSession: () => session },
-      { era: '2024' },
+      {},
     );
 
   it('[V-10] opens on its channel, and on no other transport; nor do others here', () => {
@@ -69,7 +69,7 @@ describe('a session of a channel', () => {
     });
     expect(check({ ...CHANNEL, version: '2025-11-25' })).toMatchObject({ status: 404 });
     expect(check(undefined)).toMatchObject({ status: 404 });
-    const elsewhere = checkSession({ 'mcp-session-id': 'sealed' }, () => CHANNEL, { era: '2025' });
+    const elsewhere = checkSession({ 'mcp-session-id': 'sealed' }, () => CHANNEL, {});
     expect(elsewhere).toMatchObject({ kind: 'fault', status: 404 });
   });
 

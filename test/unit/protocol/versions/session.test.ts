@@ -20,7 +20,6 @@ describe('sessions', () => {
       status: 404,
       code: 1404,
       id: 1,
-      era: '2025',
     });
   });
 
@@ -97,7 +96,11 @@ describe('sessions', () => {
     '[M-35] headers that say what the body says beside a version are overlooked and not kept: %j',
     (headers) => {
       const outcome = admitted(inSession('tools/call', { name: 't' }, { headers }));
-      expect(outcome).toMatchObject({ era: '2025', nameHeader: undefined, paramHeaders: {} });
+      expect(outcome).toMatchObject({
+        protocol: { era: '2025' },
+        nameHeader: undefined,
+        paramHeaders: {},
+      });
     },
   );
 
@@ -131,7 +134,7 @@ describe('initialize', () => {
         version,
         edits: [],
         session: undefined,
-        era: '2025',
+        protocol: { era: '2025' },
       });
       expect(admitted(outcome).selfReported).toEqual({ name: 'probe', version: '1' });
     },

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { correctionOf, statusOfResponse } from '../../../../src/protocol/versions/stateless.js';
+import { STATELESS } from '../../../../src/protocol/versions/stateless.js';
+
+const { correctionOf, statusOfResponse } = STATELESS;
 
 describe('the status of an answer', () => {
   test.each<[number, number | undefined, number]>([

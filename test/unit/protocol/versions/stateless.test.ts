@@ -5,7 +5,7 @@ const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo';
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const VERSION = 'io.modelcontextprotocol/protocolVersion';
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
-const MISMATCH = { reason: 'header-mismatch', status: 400, code: -32020, id: 1, era: '2026' };
+const MISMATCH = { reason: 'header-mismatch', status: 400, code: -32020, id: 1 };
 
 function encoded(text: string): string {
   return `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
@@ -48,7 +48,6 @@ describe('version', () => {
         status: 400,
         code: -32602,
         id: 1,
-        era: '2026',
       });
     }
     expect(stateless('tools/list', { _meta: undefined })).toMatchObject({

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openRecord } from '../../../../src/policy/record.js';
 import { encodeSseMessage } from '../../../../src/protocol/sse.js';
 import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
+import { SESSION } from '../../../../src/protocol/versions/session.js';
 import { requestBackends } from '../../../../src/proxy/aggregate/fan-out.js';
 import type { AggregateContext, HandleRequest } from '../../../../src/proxy/aggregate/requests.js';
 import type { Aggregate, Ports } from '../../../../src/proxy/ports.js';
@@ -47,7 +48,7 @@ function contextWith(run: HandleRequest): { context: AggregateContext; written: 
   const message = { kind: 'request', id: 1, method: 'tools/list', params: undefined };
   const target = { kind: 'none' };
   const rule = { method: 'tools/list' };
-  const admitted = { message, target, rule, era: '2025', removed: [] };
+  const admitted = { message, target, rule, protocol: SESSION, removed: [] };
   const context = {
     ...{ incoming, outgoing, run, record: openRecord(incoming), isPassedOn: false, admitted },
     ports: { newDecisionId: () => 'id' } as unknown as Ports,

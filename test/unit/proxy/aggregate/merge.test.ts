@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
+import { SESSION } from '../../../../src/protocol/versions/session.js';
+import { STATELESS } from '../../../../src/protocol/versions/stateless.js';
 import {
   backendOfName,
   joinDiscover,
@@ -63,7 +65,7 @@ describe('[MRG-01] pages of members', () => {
           readPage(page(write(left, '')), 'tools/list', 'l_'),
           readPage(page(write(right, '')), 'tools/list', 'r_'),
         ].flatMap((one) => one ?? []);
-        const list = { id: 1, era: '2025', method: 'tools/list', isComplete: true } as const;
+        const list = { id: 1, protocol: SESSION, method: 'tools/list', isComplete: true } as const;
         const text = joinPages(pages, { ...list, nextCursor: undefined });
         const both = [write(left, 'l_'), write(right, 'r_')].filter((one) => one !== '').join(',');
         expect(text).toBe(`{"jsonrpc":"2.0","id":1,"result":{"tools":[${both}]}}`);
@@ -75,7 +77,7 @@ describe('[MRG-01] pages of members', () => {
     const pages = [page('', ''), page('').replace('500', '20')].flatMap(
       (text) => readPage(text, 'tools/list', 'x_') ?? [],
     );
-    const list = { id: 'a', era: '2026', method: 'tools/list', nextCursor: 'c' } as const;
+    const list = { id: 'a', protocol: STATELESS, method: 'tools/list', nextCursor: 'c' } as const;
     const resultOf = (isComplete: boolean): JsonObject =>
       JSON.parse(joinPages(pages, { ...list, isComplete })).result;
     expect(resultOf(true)).toEqual({

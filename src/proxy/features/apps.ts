@@ -1,0 +1,40 @@
+// Content that a host runs (MCP Apps): a `ui://` resource passes unchanged if it was approved, and is refused
+// otherwise. Nothing else is decided about resources here.
+// Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
+
+import { isAppUri } from '../../policy/resource-uri.js';
+import { hasInexactNumber, spanOf } from '../../protocol/json/json.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
+import type { ResponsePlan } from '../originating-request.js';
+import type { RequestContext } from '../request-context.js';
+import type { ParsedMessage } from '../response-context.js';
+
+/** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
+type AppContent = 'approved' | 'changed' | 'none';
+
+/**
+ * Compares the content of a resource with its pin. A difference updates the catalog for all callers, like a
+ * changed definition. Without pinning nothing is compared.
+ */
+export function reviewAppContent(
+  call: RequestContext,
+  { admitted }: ResponsePlan,
+  { text }: ParsedMessage,
+  result: JsonObject,
+): AppContent {
+  const { target } = admitted;
+  if (target.kind !== 'resource') return 'none';
+  const { uri } = target;
+  const catalogue = call.snapshot.catalogueFor(admitted);
+  if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
+  const contents = result['contents'] ?? null;
+  const span = spanOf(text, ['result', 'contents']);
+  const isExact = span !== undefined && !hasInexactNumber(text, span);
+  const definition = { uri, contents };
+  const digest = call.ports.digest('resource', definition, isExact);
+  if (digest === catalogue.standing('resource', uri).pinned?.digest) return 'approved';
+  const item = { name: uri, digest, definition };
+  const page = { kind: 'resource' as const, items: [item] };
+  call.ports.notePage(call.incoming.upstream, page);
+  return 'changed';
+}

@@ -1,0 +1,86 @@
+// The one table of features: which of them an admitted message uses. It is read once, when the message is
+// decided. A message that uses none is plain: it is decided, inspected, forwarded and answered, and no other file
+// of this folder runs for it.
+
+import { refuseWith } from '../../policy/refusal.js';
+import type { AdmittedMessage } from '../../protocol/admitted-request.js';
+import { isObject } from '../../protocol/jsonrpc.js';
+import { isInputRetry, paramsOf, progressTokenOf } from '../../protocol/params.js';
+import { findRelatedTask } from '../../protocol/tasks.js';
+import type { Incoming } from '../../protocol/transport.js';
+import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../legacy-sse/request.js';
+import type { Snapshot } from '../ports.js';
+import type { Feature } from '../request-context.js';
+import { INPUT_RETRY } from './input-required.js';
+import { PROGRESS_REPORTS } from './progress.js';
+import { narrowSubscription } from './subscriptions/filter.js';
+import { relaySubscription } from './subscriptions/stream.js';
+import { TASK_USE } from './tasks/request.js';
+
+/** A request that opens the stream of a subscription. */
+export const SUBSCRIPTION_STREAM: Feature = {
+  prepare(call, { principal, admitted }) {
+    if (!call.ports.hasStreamQuota(call.incoming.upstream, principal))
+      return refuseWith('overloaded');
+    return narrowSubscription(call, principal, admitted);
+  },
+  withoutSealed(content) {
+    const { notifications } = content;
+    if (!isObject(notifications)) return content;
+    const { taskIds: _, ...rest } = notifications;
+    return { ...content, notifications: rest };
+  },
+  relay: relaySubscription,
+};
+
+type IsUsed = (admitted: AdmittedMessage, snapshot: Snapshot) => boolean;
+
+/** In the order in which they change a message: the ids of tasks are restored before anything is sealed. */
+const FEATURES: readonly (readonly [IsUsed, Feature])[] = [
+  [usesTasks, TASK_USE],
+  [
+    ({ protocol }, { legacySse }) => protocol.answersOnStream && legacySse.isDirect,
+    DIRECT_LEGACY_SSE,
+  ],
+  [
+    ({ protocol }, { legacySse }) => protocol.answersOnStream && !legacySse.isDirect,
+    BRIDGED_LEGACY_SSE,
+  ],
+  [({ rule }) => rule.response === 'subscription', SUBSCRIPTION_STREAM],
+  [isInputRetry, INPUT_RETRY],
+  [({ message }) => progressTokenOf(message) !== undefined, PROGRESS_REPORTS],
+];
+
+const NONE: readonly Feature[] = [];
+
+/** The features of a message under this snapshot. */
+export function featuresOf(admitted: AdmittedMessage, snapshot: Snapshot): readonly Feature[] {
+  let used: Feature[] | undefined;
+  for (const [isUsed, feature] of FEATURES)
+    if (isUsed(admitted, snapshot)) {
+      used ??= [];
+      used.push(feature);
+    }
+  return used ?? NONE;
+}
+
+/** A server that declared tasks in sessions may insist on a task for a call that requests none. */
+function usesTasks(admitted: AdmittedMessage, { carried }: Snapshot): boolean {
+  const { rule, task, mayDefer, message } = admitted;
+  return (
+    rule.subject === 'task' ||
+    task !== undefined ||
+    mayDefer ||
+    paramsOf(admitted)['task'] !== undefined ||
+    (rule.method === 'tools/call' && carried?.tasks?.includes('call') === true) ||
+    findRelatedTask(message) !== undefined
+  );
+}
+
+/**
+ * True for a request that opens a long-lived stream and takes no concurrency slot. Only its header is read here,
+ * which is safe because the header is compared with the body before anything is forwarded.
+ */
+export function requestsStream({ headers }: Incoming): boolean {
+  return headers['mcp-method'] === 'subscriptions/listen';
+}

@@ -1,0 +1,153 @@
+// Chooses how a message reaches its upstream: directly, over legacy SSE, or translated into the other era. This is
+// the one place that decides it; whether a message may be sent was decided before.
+// Source: MCP 2025-11-25, lifecycle and session management; MCP 2026-07-28, versioning; docs/reference/protocol.md
+// §2.
+
+import { definitionOf } from '../../policy/definitions.js';
+import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
+import { isTranslated } from '../../protocol/versions/detection.js';
+import { SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
+import { SESSION } from '../../protocol/versions/session.js';
+import { STATELESS } from '../../protocol/versions/stateless.js';
+import type { SessionUpstream, UpstreamClient } from '../client.js';
+import { createDirectAdapter } from './direct.js';
+import { createBridgeAdapter } from './legacy-sse/bridge.js';
+import type { LegacySseClientSessions } from './legacy-sse/client-sessions.js';
+import { bodyResponse } from './local-response.js';
+import type { SessionClients } from './session-over-stateless/adapter.js';
+import type { StatelessClients } from './stateless-over-session/adapter.js';
+import type { UpstreamAdapter, UpstreamOffer } from './upstream-adapter.js';
+
+/** Translation for clients of an era or a transport that the upstream does not speak. */
+export type Translation = {
+  /** Session-era clients of a stateless upstream. */
+  readonly sessions: SessionClients;
+  /** Stateless clients of a session-era upstream. */
+  readonly stateless: StatelessClients;
+  /** Legacy SSE clients of a session-era or stateless upstream. */
+  readonly bridged: LegacySseClientSessions;
+};
+
+type UpstreamParts = {
+  readonly client: UpstreamClient;
+  /** The same upstream with sessions: over legacy SSE streams where it speaks HTTP+SSE. */
+  readonly sessions: SessionUpstream;
+  readonly translation: Translation;
+  /** Whether the upstream speaks HTTP+SSE. */
+  readonly isLegacySse: boolean;
+};
+
+export type UpstreamAdapters = {
+  forMessage(admitted: AdmittedMessage, offer: UpstreamOffer): UpstreamAdapter;
+  /** For the stream of a session. */
+  forStream(session: SessionFacts, offer: UpstreamOffer): UpstreamAdapter;
+  /** For what the gateway itself does in a session, whether or not the upstream still knows it. */
+  forSession(session: SessionFacts): UpstreamAdapter;
+  /** The session as it is now: what a server may request in a bridged one is known only since its handshake. */
+  currentFacts<S extends SessionFacts>(session: S): S;
+};
+
+export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
+  const { client, sessions, translation, isLegacySse } = parts;
+  const count = { inProgress: 0 };
+  const direct = createDirectAdapter(client, count);
+  const directSessions = sessions === client ? direct : createDirectAdapter(sessions, count);
+  const sessionOverStateless = overStateless(translation.sessions);
+  const statelessOverSession: UpstreamAdapter = {
+    ...UNREACHABLE,
+    forward: ({ authorized, by, signal }, { carried }) =>
+      translation.stateless.forward(authorized, by, carried?.sessions ?? SESSION_VERSIONS, signal),
+  };
+  const bridge = createBridgeAdapter({
+    bridged: translation.bridged,
+    inSession,
+    knownAt: forSession,
+  });
+
+  /** Without a session, for the handshake that opens one. */
+  function inSession(
+    session: SessionFacts | undefined,
+    { carried }: UpstreamOffer,
+  ): UpstreamAdapter {
+    const isTranslatedNow = isTranslated(SESSION, carried);
+    if (session === undefined) return isTranslatedNow ? sessionOverStateless : directSessions;
+    const isOwn = session.target.kind === 'gateway';
+    // The upstream no longer speaks the era of the session.
+    if (carried !== undefined && isTranslatedNow !== isOwn) return UNREACHABLE;
+    return isOwn ? sessionOverStateless : directSessions;
+  }
+
+  function forSession({ target }: SessionFacts): UpstreamAdapter {
+    switch (target.kind) {
+      case 'bridged':
+        return bridge;
+      case 'gateway':
+        return sessionOverStateless;
+      case 'legacy-sse':
+        return direct;
+      case 'upstream':
+      case 'aggregate':
+        return directSessions;
+    }
+  }
+
+  return {
+    forMessage({ protocol, session }, offer) {
+      // No server speaks the stateless era over HTTP+SSE, whether or not it was listed.
+      if (!protocol.hasSessions)
+        return isLegacySse || isTranslated(STATELESS, offer.carried)
+          ? statelessOverSession
+          : direct;
+      if (!protocol.answersOnStream) return inSession(session, offer);
+      const isBridged = session?.target.kind === 'bridged';
+      // A reload may have changed the transport of the upstream since the session was opened.
+      if (isBridged === isLegacySse) return UNREACHABLE;
+      return isBridged ? bridge : direct;
+    },
+    forStream: (session, offer) =>
+      session.target.kind === 'bridged' ? bridge : inSession(session, offer),
+    forSession,
+    currentFacts(session) {
+      if (session.target.kind !== 'bridged') return session;
+      const allowedServerRequests = translation.bridged.allowedServerRequests(session);
+      return { ...session, allowedServerRequests };
+    },
+  };
+}
+
+/** The session is the gateway's own. */
+function overStateless(sessions: SessionClients): UpstreamAdapter {
+  return {
+    forward: ({ authorized, by }, offer) =>
+      sessions.forward(authorized, by, mirroredParametersOf(offer, authorized.admitted)),
+    openStream: ({ session, by, signal }) => sessions.openStream(session, by, signal),
+    endSession: (session) => Promise.resolve(sessions.endSession(session)),
+    replyToServer({ session, id, by }, reply) {
+      const error = reply === 'pong' ? undefined : reply;
+      sessions.replyToServerRequest(session, by, id, { kind: 'error', error });
+    },
+    // In the stateless era closing the connection is the cancellation.
+    giveUp: () => undefined,
+  };
+}
+
+/** The parameters that the tool's schema mirrors into headers. */
+function mirroredParametersOf(
+  offer: UpstreamOffer,
+  { target, apps }: AdmittedMessage,
+): Parameters<SessionClients['forward']>[2] {
+  if (target.kind !== 'tool') return [];
+  const standing = offer.catalogueFor({ protocol: STATELESS, apps }).standing('tool', target.name);
+  return definitionOf(standing)?.mirrored ?? [];
+}
+
+const LOST = (): Promise<ReturnType<typeof bodyResponse>> => Promise.resolve(bodyResponse(404));
+
+/** The session does not exist at the upstream. */
+const UNREACHABLE: UpstreamAdapter = {
+  forward: LOST,
+  openStream: LOST,
+  endSession: LOST,
+  replyToServer: () => undefined,
+  giveUp: () => undefined,
+};
