@@ -142,7 +142,7 @@ function markAll(known: Uint8Array, value: string, pattern: RegExp): void {
 }
 
 const MAX_PERIOD = 8;
-// Minimum length of a repeat that is not chance, by period: four times one character, three times two or three.
+// Minimum length of a repeat that is not chance, by short period: four times one character, three times two or three.
 const MIN_REPEAT = [0, 4, 6, 9];
 
 function markRepeats(known: Uint8Array, codes: Uint16Array): void {
@@ -151,10 +151,22 @@ function markRepeats(known: Uint8Array, codes: Uint16Array): void {
     let start = 0;
     for (let at = period; at <= codes.length; at++) {
       if (at < codes.length && codes[at] === codes[at - period]) continue;
-      if (at - start >= least) known.fill(1, start, at);
+      if (at - start >= least && !isChance(codes, start, at, period)) known.fill(1, start, at);
       start = at - period + 1;
     }
   }
+}
+
+/** A piece that mixes cases or letters and digits is there twice by chance; three times it is a pattern. */
+function isChance(codes: Uint16Array, start: number, end: number, period: number): boolean {
+  if (end - start >= 3 * period) return false;
+  return new Set(Array.from(codes.subarray(start, start + period), kindOf)).size > 1;
+}
+
+function kindOf(code: number): 'digit' | 'upper' | 'lower' | 'other' {
+  if (isDigit(code)) return 'digit';
+  if (code >= UPPER_A && code <= UPPER_Z) return 'upper';
+  return code >= LETTER_A && code <= LETTER_Z ? 'lower' : 'other';
 }
 
 const MIN_SERIES = 4;
@@ -179,6 +191,8 @@ function leastSeries(known: Uint8Array, start: number): number {
 
 const ZERO = 0x30;
 const NINE = 0x39;
+const UPPER_A = 0x41;
+const UPPER_Z = 0x5a;
 const LETTER_A = 0x61;
 const LETTER_Z = 0x7a;
 

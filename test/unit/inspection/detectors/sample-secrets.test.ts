@@ -119,6 +119,7 @@ describe('a random value that looks made of words', () => {
     ['long pieces in both cases', `1/${'/0'}`, ['SADaroTsllcAFLYSaQugnug', 'BFYSWOW'].join('-')],
     ['a repeat in another case', 'password = ', ['pOk1Tk', '1Td8'].join('')],
     ['few different characters', 'password = ', ['zRliiR', 'Ril6'].join('')],
+    ['a piece in both cases twice', 'password = ', ['d9lCKh', 'lCKh6'].join('')],
   ])('[I-43] is no sample: %s', (_what, prefix, value) => {
     const text = `${prefix}${value}`;
     expect(findSensitive(text, SECRETS)).toMatchObject([{ end: text.length }]);
