@@ -1,10 +1,10 @@
-// The open streams of clients: a registry that bounds them per caller and in total, announces list changes on them and
+// The streams of clients: a registry that bounds them per caller and in total, announces list changes on them and
 // ends them, and the check whether a stream may stay open after a reload. Also the emitter that notifies listeners of
 // applied configuration versions and of revocations.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
-import type { OpenStream } from '../proxy/ports.js';
+import type { OpenStream, StreamReservation } from '../proxy/ports.js';
 
 export type ChangeEmitter = {
   /** Calls `listener` on every change until the returned function is called. */
@@ -96,9 +96,8 @@ function holderOf(upstream: string, { issuerUrl, subject, client }: Principal): 
 }
 
 export type StreamRegistry = {
-  /** False when this caller, or all callers together, have as many streams open as allowed. */
-  hasCapacity(upstream: string, principal: Principal): boolean;
-  register(stream: OpenStream): () => void;
+  /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
+  reserve(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Announces on every stream of an upstream that a list changed. */
   announce(upstream: string, method: string): void;
   /** Ends the streams for which `isGone` holds. */
@@ -111,26 +110,33 @@ export function createStreamRegistry(
   count: (upstream: string, delta: 1 | -1) => void,
 ): StreamRegistry {
   const open = new Set<OpenStream>();
-  const held = new Map<string, number>();
-
-  function hold(stream: OpenStream, delta: 1 | -1): void {
-    const holder = holderOf(stream.upstream, stream.principal);
-    const now = (held.get(holder) ?? 0) + delta;
-    if (now > 0) held.set(holder, now);
-    else held.delete(holder);
-    count(stream.upstream, delta);
-  }
+  const reservedBy = new Map<string, number>();
+  let reserved = 0;
 
   return {
-    hasCapacity(upstream, principal) {
-      const own = held.get(holderOf(upstream, principal)) ?? 0;
-      return open.size < MAX_STREAMS && own < MAX_STREAMS_A_CALLER;
-    },
-    register(stream) {
-      open.add(stream);
-      hold(stream, 1);
-      return () => {
-        if (open.delete(stream)) hold(stream, -1);
+    reserve(upstream, principal) {
+      const holder = holderOf(upstream, principal);
+      const own = reservedBy.get(holder) ?? 0;
+      if (reserved >= MAX_STREAMS || own >= MAX_STREAMS_A_CALLER) return undefined;
+      reservedBy.set(holder, own + 1);
+      reserved += 1;
+      let stream: OpenStream | undefined;
+      let isReleased = false;
+      return {
+        open(opened) {
+          stream = opened;
+          open.add(opened);
+          count(upstream, 1);
+        },
+        release() {
+          if (isReleased) return;
+          isReleased = true;
+          if (stream !== undefined && open.delete(stream)) count(upstream, -1);
+          const left = (reservedBy.get(holder) ?? 1) - 1;
+          if (left > 0) reservedBy.set(holder, left);
+          else reservedBy.delete(holder);
+          reserved -= 1;
+        },
       };
     },
     announce(upstream, method) {
@@ -140,7 +146,7 @@ export function createStreamRegistry(
       for (const stream of [...open]) if (isGone(stream)) stream.end();
     },
     get size() {
-      return open.size;
+      return reserved;
     },
   };
 }

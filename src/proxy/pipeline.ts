@@ -54,6 +54,7 @@ export async function handleRequest(
     refuse(call, refuseWith('internal'));
   } finally {
     call.progress?.end();
+    call.stream?.release();
     ports.closeRecord(call.record);
   }
 }

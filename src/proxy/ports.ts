@@ -129,6 +129,12 @@ export type OpenStream = {
   end(): void;
 };
 
+/** A stream that counts towards its caller's quota, from before it is opened until `release`. */
+export type StreamReservation = {
+  open(stream: OpenStream): void;
+  release(): void;
+};
+
 /** What a sealed value is bound to: a session of one caller at one upstream. It opens nowhere else. */
 export type SessionScope = {
   readonly upstream: string;
@@ -272,14 +278,12 @@ export type Ports = {
   notePage(upstream: string, page: ObservedPage): void;
   /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
-  /** False if this caller, or all callers together, already hold as many streams as allowed. */
-  hasStreamQuota(upstream: string, principal: Principal): boolean;
+  /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
+  reserveStream(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Registers a request that a backend is working on; the returned function unregisters it. */
   registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
   /** The backends working on it, as far as this replica knows. */
   findRunningBackends(session: string, id: RequestId): readonly string[];
-  /** Registers an open stream; the returned function unregisters it. */
-  registerStream(stream: OpenStream): () => void;
   /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
   registerResponse(session: string, id: RequestId, end: () => void): () => void;
   /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */

@@ -20,7 +20,7 @@ import { PLAIN_SESSION } from '../protocol/listings.js';
 import { encodeSseMessage } from '../protocol/sse.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
-import type { Ports, Snapshot } from './ports.js';
+import type { Ports, Snapshot, StreamReservation } from './ports.js';
 
 /** The progress of one request. It only increases. */
 export type ProgressCount = { last: number };
@@ -52,6 +52,8 @@ export type RequestContext = {
   claim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** The request's progress, if the client asked for progress notifications. */
   progress?: FollowedProgress | undefined;
+  /** The stream that the request opens, or is about to open. */
+  stream?: StreamReservation | undefined;
 };
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);

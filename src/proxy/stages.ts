@@ -34,6 +34,7 @@ import {
   readMessage,
   refuseReadError,
 } from './request-context.js';
+import { reserveStream } from './stream-lifetime.js';
 
 /**
  * The content of a message that the argument guard inspects. Values that the gateway sealed and the client only
@@ -208,8 +209,8 @@ export function openSealedValues(
   if (isBridged(call, admitted)) return findLegacyStream(call, withTaskIds) ?? withTaskIds;
   if (admitted.era === '2024') return sealRequestId(call, principal, withTaskIds, allow);
   const isStream = admitted.rule.response === 'subscription';
-  if (isStream && !call.ports.hasStreamQuota(call.incoming.upstream, principal))
-    return refuseWith('overloaded');
+  const excess = isStream ? reserveStream(call, principal) : undefined;
+  if (excess !== undefined) return excess;
   const restored = isStream
     ? narrowSubscription(call, principal, withTaskIds)
     : prepareInputRetry(call, principal, withTaskIds);

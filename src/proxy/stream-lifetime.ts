@@ -20,6 +20,15 @@ const CUT_AFTER_MS = 1_000;
 /** The longest timer that Node supports; the expiry of a caller without a token lies beyond it. */
 const MAX_TIMER_MS = 2_147_483_647;
 
+/**
+ * Counts a stream towards its caller's quota before anything is waited for, so that streams which are opened at the
+ * same time cannot exceed it. It counts until the request ends.
+ */
+export function reserveStream(call: RequestContext, principal: Principal): Refusal | undefined {
+  call.stream = call.ports.reserveStream(call.incoming.upstream, principal);
+  return call.stream === undefined ? refuseWith('overloaded') : undefined;
+}
+
 /** How a stream receives list changes, and the sealed id of the session it belongs to. */
 type StreamRegistration = {
   readonly session: string | undefined;
@@ -36,7 +45,8 @@ export async function keepStreamOpen(
   { session, announce }: StreamRegistration,
   run: (ended: AbortSignal, end: () => void) => Promise<void>,
 ): Promise<void> {
-  const { incoming, outgoing, ports, snapshot } = call;
+  const { incoming, outgoing, ports, snapshot, stream } = call;
+  if (stream === undefined) throw new Error('a stream is counted before it is opened');
   const leave = new AbortController();
   let cutTimer: NodeJS.Timeout | undefined;
   const end = (): void => {
@@ -46,14 +56,13 @@ export async function keepStreamOpen(
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
   const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
   const { upstream, aggregate } = incoming;
-  const stream = { upstream, aggregate, principal, session, announce, end };
-  const unregister = ports.registerStream(stream);
+  stream.open({ upstream, aggregate, principal, session, announce, end });
   onAbort(incoming.signal, end);
   try {
     if (ports.countVersions() !== call.since && (await hasAccessEnded(call, session))) end();
     await run(leave.signal, end);
   } finally {
-    unregister();
+    stream.release();
     alive.stop();
     clearTimeout(expiry);
     clearTimeout(cutTimer);

@@ -27,7 +27,13 @@ import {
   writeFailure,
   writeUnsolicited,
 } from '../sse-response.js';
-import { aborted, keepStreamOpen, notifyCancelled, timeLeftMs } from '../stream-lifetime.js';
+import {
+  aborted,
+  keepStreamOpen,
+  notifyCancelled,
+  reserveStream,
+  timeLeftMs,
+} from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
@@ -76,7 +82,8 @@ export async function openSessionStream(
   if (resumed?.request !== undefined && responsePlan === undefined)
     return refuseWith('unknown-session');
   if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
-  if (!ports.hasStreamQuota(incoming.upstream, principal)) return refuseWith('overloaded');
+  const excess = reserveStream(call, principal);
+  if (excess !== undefined) return excess;
   if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(incoming.upstream, {
     session,

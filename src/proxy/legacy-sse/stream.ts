@@ -28,7 +28,7 @@ import { callerOf, noteRefusal, type RequestContext } from '../request-context.j
 import { mediaType } from '../response-forwarding.js';
 import { isExcess, openStreamLimits, pumpEvents, type StreamLimits } from '../sse-reader.js';
 import { encodeKeepAlive, reasonOfEnd, STREAM_HEADERS } from '../sse-response.js';
-import { aborted, keepStreamOpen } from '../stream-lifetime.js';
+import { aborted, keepStreamOpen, reserveStream } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
@@ -174,7 +174,8 @@ async function openLegacyStream(
   const { upstream } = incoming;
   noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
   if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
-  if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
+  const excess = reserveStream(call, principal);
+  if (excess !== undefined) return excess;
   if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
   if ('kind' in upstreamSide) return upstreamSide;

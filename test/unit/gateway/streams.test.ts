@@ -15,18 +15,33 @@ function stream(upstream: string, ended: string[] = []) {
 }
 
 describe('the registry of streams', () => {
-  it('[G-80] gives one caller no more than its share, and the room back when streams end', () => {
-    const counts: number[] = [];
-    const registry = createStreamRegistry((_upstream, delta) => counts.push(delta));
-    const leave = Array.from({ length: MAX_STREAMS_A_CALLER }, () =>
-      registry.register(stream('one')),
+  it('[G-80] gives one caller no more than its quota, and counts it until each stream has ended', () => {
+    const registry = createStreamRegistry(() => undefined);
+    const reserved = Array.from({ length: MAX_STREAMS_A_CALLER }, () =>
+      registry.reserve('one', anna),
     );
-    expect(registry.hasCapacity('one', anna)).toBe(false);
-    expect(registry.hasCapacity('two', anna)).toBe(true);
-    leave[0]?.();
-    leave[0]?.();
-    expect(registry.hasCapacity('one', anna)).toBe(true);
-    expect(counts.filter((delta) => delta === -1)).toHaveLength(1);
-    expect(registry.size).toBe(MAX_STREAMS_A_CALLER - 1);
+    expect(registry.reserve('one', anna)).toBeUndefined();
+    expect(registry.reserve('two', anna)).toBeDefined();
+    reserved[0]?.release();
+    reserved[0]?.release();
+    expect(registry.size).toBe(MAX_STREAMS_A_CALLER);
+    expect(registry.reserve('one', anna)).toBeDefined();
+    expect(registry.reserve('one', anna)).toBeUndefined();
+  });
+
+  it('[G-80] reports a stream as open from its opening, and announces on open streams alone', () => {
+    const counts: number[] = [];
+    const announced: string[] = [];
+    const registry = createStreamRegistry((_upstream, delta) => counts.push(delta));
+    const [first, second] = [registry.reserve('one', anna), registry.reserve('one', anna)];
+    registry.announce('one', 'early');
+    first?.open({ ...stream('one'), announce: (method) => void announced.push(method) });
+    registry.announce('one', 'open');
+    first?.release();
+    second?.release();
+    registry.announce('one', 'late');
+    expect(announced).toEqual(['open']);
+    expect(counts).toEqual([1, -1]);
+    expect(registry.size).toBe(0);
   });
 });

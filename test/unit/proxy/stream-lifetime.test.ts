@@ -19,8 +19,8 @@ function streamOf(signal: DisconnectController) {
     },
     ports: {
       countVersions: () => 1,
-      registerStream: () => () => done.push('unregistered'),
     },
+    stream: { open: () => undefined, release: () => done.push('released') },
     snapshot: { limits: { keepAliveMs: 60_000 } },
   };
   return { call: call as unknown as RequestContext, done };
@@ -38,7 +38,7 @@ describe('a stream that is held', () => {
       hasLeft = leave.aborted;
     });
     expect(hasLeft).toBe(true);
-    expect(done).toEqual(['unregistered', 'end']);
+    expect(done).toEqual(['released', 'end']);
   });
 
   it('[H-04] ends when its client leaves', async () => {
@@ -49,6 +49,6 @@ describe('a stream that is held', () => {
       signal.abort();
       expect(leave.aborted).toBe(true);
     });
-    expect(done).toEqual(['unregistered', 'end']);
+    expect(done).toEqual(['released', 'end']);
   });
 });
