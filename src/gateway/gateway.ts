@@ -8,7 +8,7 @@ import type { EdgeTables } from '../http/routes.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import type { OpenStream } from '../proxy/ports.js';
+import type { OpenLease, OpenStream } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 import { createKeyRing } from '../state/keys.js';
 import { createMemoryState, type GatewayState } from '../state/memory.js';
@@ -43,8 +43,10 @@ import { createSnapshots, type SnapshotOf } from './snapshot.js';
 import {
   type ChangeEmitter,
   createChangeEmitter,
+  createLeaseRegistry,
   createStreamRegistry,
   isAccessUnchanged,
+  type LeaseRegistry,
   type StreamRegistry,
 } from './streams.js';
 import { createSharedResources, type SharedResources } from './upstream-connection.js';
@@ -69,6 +71,8 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
   }
 }
 
+type SessionHolder = Pick<OpenLease, 'session' | 'aggregateSession'>;
+
 /**
  * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their session ended at
  * another replica. The callback makes every response in progress check again whether its caller may have it.
@@ -76,22 +80,23 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
 function endRevokedStreams(
   { revocations, ended }: GatewayState,
   { ring }: Pick<StatePorts, 'ring'>,
-  streams: StreamRegistry,
-  revalidateResponses: () => void,
+  { streams, leases }: { readonly streams: StreamRegistry; readonly leases: LeaseRegistry },
+  emitChange: () => void,
 ): void {
   /** Cached, because sessions end all the time and a stream keeps its session. */
-  const digests = new WeakMap<OpenStream, readonly string[]>();
+  const digests = new WeakMap<SessionHolder, readonly string[]>();
 
-  function digestsOf(stream: OpenStream): readonly string[] {
-    const known = digests.get(stream);
-    if (known !== undefined || stream.session === undefined) return known ?? [];
-    const found = ring.hmacAll('session', stream.session);
-    digests.set(stream, found);
+  function digestsOf(holder: SessionHolder): readonly string[] {
+    const known = digests.get(holder);
+    if (known !== undefined) return known;
+    const sealed = [holder.session, holder.aggregateSession];
+    const found = sealed.flatMap((id) => (id === undefined ? [] : ring.hmacAll('session', id)));
+    digests.set(holder, found);
     return found;
   }
 
-  function hasEnded(stream: OpenStream): boolean {
-    return digestsOf(stream).some(ended.has);
+  function hasEnded(holder: SessionHolder): boolean {
+    return digestsOf(holder).some(ended.has);
   }
 
   function isGone(stream: OpenStream): boolean {
@@ -100,9 +105,13 @@ function endRevokedStreams(
   }
   revocations.onChange(() => {
     streams.endWhere(isGone);
-    revalidateResponses();
+    leases.emit(() => undefined);
+    emitChange();
   });
-  ended.onElsewhere(() => streams.endWhere(hasEnded));
+  ended.onElsewhere(() => {
+    streams.endWhere(hasEnded);
+    leases.endSessions(hasEnded);
+  });
 }
 
 export type GatewayOptions = {
@@ -151,6 +160,7 @@ type Assembly = {
   readonly observability: Observability;
   readonly runtimes: Runtimes;
   readonly streams: StreamRegistry;
+  readonly leases: LeaseRegistry;
   readonly state: GatewayState;
   readonly guarded: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
@@ -289,8 +299,9 @@ function assemble(
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(observability.metrics.openStreams);
+  const leases = createLeaseRegistry();
   const changes = createChangeEmitter();
-  endRevokedStreams(state, { ring }, streams, changes.emit);
+  endRevokedStreams(state, { ring }, { streams, leases }, changes.emit);
   const snapshotOf = createSnapshots(compile);
   const load = createSharedResources(log, (upstream) => runtimes.ownCredentials(upstream));
   const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });
@@ -341,6 +352,7 @@ function assemble(
     observability.audit.setVersions(next.hashes);
     removeControls(observability.controls, before.settings, next.settings);
     streams.endWhere((stream) => !isAccessUnchanged(stream, before.settings, next.settings));
+    leases.emit(() => undefined);
     for (const runtime of runtimes.all()) drift.report(runtime, next);
     changes.emit();
     updateControls();
@@ -355,7 +367,7 @@ function assemble(
     apply,
     changes,
   };
-  return { current, observability, runtimes, streams, ...shared };
+  return { current, observability, runtimes, streams, leases, ...shared };
 }
 
 function openListeners(

@@ -58,7 +58,7 @@ import type { Version } from './config-version.js';
 import { authenticateCaller, type Identity } from './identity.js';
 import { bindingIn, bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { SnapshotOf } from './snapshot.js';
-import type { StreamRegistry } from './streams.js';
+import type { LeaseRegistry, StreamRegistry } from './streams.js';
 import { createForwarding } from './upstream-router.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
@@ -203,6 +203,7 @@ type PortDependencies = {
   readonly log: Log;
   readonly state: GatewayState;
   readonly streams: StreamRegistry;
+  readonly leases: LeaseRegistry;
   readonly aggregates: Aggregates;
   readonly inspection: InspectionPort;
   readonly readJson: Ports['readJson'];
@@ -217,11 +218,9 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 export function createPorts(dependencies: PortDependencies): Ports {
-  const { ring, audit, metrics, streams, now } = dependencies;
+  const { ring, audit, metrics, streams, leases, now } = dependencies;
   const { limits, ended, revocations } = dependencies.state;
   const runningStreams = createRunningStreams();
-  const hasEnded = (sealed: string): boolean => ring.hmacAll('session', sealed).some(ended.has);
-  ended.onElsewhere(() => runningStreams.endWhere(hasEnded));
   const progress = createLiveProgress();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
@@ -312,6 +311,9 @@ export function createPorts(dependencies: PortDependencies): Ports {
     endSession(sealed, upstream) {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
       streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
+      leases.endSessions(
+        ({ session, aggregateSession }) => session === sealed || aggregateSession === sealed,
+      );
     },
     sealState: (state, subject, principal) =>
       sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),
@@ -344,6 +346,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     registerProgress: progress.enter,
     keepProgress: progress.keep,
     findProgress: progress.find,
+    enterLease: leases.enter,
     onVersion: dependencies.onVersion,
     countVersions: dependencies.countVersions,
     report(error, decisionId) {

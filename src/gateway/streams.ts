@@ -4,7 +4,8 @@
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
-import type { OpenStream, StreamReservation } from '../proxy/ports.js';
+import { refuseWith } from '../policy/refusal.js';
+import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
 
 export type ChangeEmitter = {
   /** Calls `listener` on every change until the returned function is called. */
@@ -41,7 +42,53 @@ export function createChangeEmitter(): ChangeEmitter {
   };
 }
 
-type StreamOwner = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
+export type LeaseRegistry = {
+  /** Registers a lease until the returned function is called. */
+  enter(lease: OpenLease): () => void;
+  /** Passes a change to every lease, which ends for the reason that the change gives or asks further. */
+  emit(change: Change): void;
+  /** Ends the leases for whose session it holds. */
+  endSessions(hasEnded: (lease: OpenLease) => boolean): void;
+};
+
+type LeaseEntry = { readonly lease: OpenLease; at: number };
+
+/**
+ * The leases of a gateway. They come and go with every streamed response and are kept in an array, not a Set, for the
+ * reason in live-map.ts. That all are compared when a session ends costs less than an index, which every streamed
+ * response would pay for.
+ */
+export function createLeaseRegistry(): LeaseRegistry {
+  const entries: LeaseEntry[] = [];
+
+  function leave(entry: LeaseEntry): void {
+    if (entries[entry.at] !== entry) return;
+    const last = entries.pop();
+    if (last === undefined || last === entry) return;
+    entries[entry.at] = last;
+    last.at = entry.at;
+  }
+
+  /** A lease that ends meanwhile is left out; one that is entered meanwhile comes after the change. */
+  function forEach(act: (lease: OpenLease) => void): void {
+    for (const entry of [...entries]) if (entries[entry.at] === entry) act(entry.lease);
+  }
+
+  return {
+    enter(lease) {
+      const entry = { lease, at: entries.length };
+      entries.push(entry);
+      return () => leave(entry);
+    },
+    emit: (change) => forEach((lease) => lease.onChange(change)),
+    endSessions: (hasEnded) =>
+      forEach((lease) => {
+        if (hasEnded(lease)) lease.end(refuseWith('unknown-session'));
+      }),
+  };
+}
+
+type StreamOwner = Pick<OpenLease, 'upstream' | 'aggregate' | 'principal'>;
 
 /**
  * Whether a stream opened under `before` may stay open under `next`: it still leads to the same upstream, and its

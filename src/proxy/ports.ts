@@ -11,6 +11,7 @@ import type { LimitStore, ReplayOutcome } from '../policy/limits.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
+import type { Refusal } from '../policy/refusal.js';
 import type { PolicySet } from '../policy/rules.js';
 import type {
   EventFacts,
@@ -134,6 +135,23 @@ export type StreamReservation = {
   open(stream: OpenStream): void;
   release(): void;
 };
+
+/** What was allowed to a caller and is still held, as the registry of leases needs it. */
+export type OpenLease = {
+  readonly upstream: string;
+  /** The aggregate through which it was allowed, if any. */
+  readonly aggregate?: string | undefined;
+  readonly principal: Principal;
+  /** The sealed id of its session. */
+  readonly session: string | undefined;
+  /** The sealed id of the aggregate's session that this session is part of. */
+  readonly aggregateSession?: string | undefined;
+  onChange(change: Change): void;
+  end(why: Refusal): void;
+};
+
+/** Why a change ends a lease, as far as that is known without asking an issuer; `undefined` if it does not. */
+export type Change = (lease: OpenLease) => Refusal | undefined;
 
 /** What a sealed value is bound to: a session of one caller at one upstream. It opens nowhere else. */
 export type SessionScope = {
@@ -296,6 +314,8 @@ export type Ports = {
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
   giveUp(upstream: string, request: ServerRequestRef): void;
+  /** Registers a lease for every change to come, until the returned function is called. */
+  enterLease(lease: OpenLease): () => void;
   /** Calls the listener for every new version until the returned function is called. */
   onVersion(listener: () => void): () => void;
   /** How many versions there have been. */

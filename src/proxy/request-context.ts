@@ -20,7 +20,7 @@ import { PLAIN_SESSION } from '../protocol/listings.js';
 import { encodeSseMessage } from '../protocol/sse.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
-import type { Ports, Snapshot, StreamReservation } from './ports.js';
+import type { AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 
 /** The progress of one request. It only increases. */
 export type ProgressCount = { last: number };
@@ -275,6 +275,11 @@ export function wasCancelledByDisconnect(call: RequestContext, refusal: Refusal)
 function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext): boolean {
   if (admitted?.era === '2026') return incoming.signal.aborted;
   return admitted?.era === '2024' && outgoing.isClosed;
+}
+
+/** The refusal of a caller who could not be verified; the challenge says what is wrong with a proof of possession. */
+export function refuseAuthn({ reason, proof }: AuthnError): Refusal {
+  return refuseWith(reason, proof === undefined ? {} : { proof });
 }
 
 /** Notes a refusal. Before forwarding it is `refused`; afterwards the response was `withheld`. */

@@ -19,6 +19,7 @@ import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
 import { adaptToAcceptHeader } from './accept.js';
+import { authenticateAgain, isSessionOver, sealedSessionOf } from './access-lease.js';
 import { paramsOf, prepareInputRetry } from './features/input-required.js';
 import { narrowSubscription } from './features/subscriptions/filter.js';
 import { checkTaskUse, noteTaskParam, restoreTaskIds } from './features/tasks/request.js';
@@ -32,6 +33,7 @@ import {
   presentedToken,
   type RequestContext,
   readMessage,
+  refuseAuthn,
   refuseReadError,
 } from './request-context.js';
 import { reserveStream } from './stream-lifetime.js';
@@ -76,14 +78,9 @@ export function authenticate(
 
 function noteCaller(call: RequestContext, principal: Principal | AuthnError): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
-  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  if ('reason' in principal) return refuseAuthn(principal);
   call.record.principal = principal;
   return principal;
-}
-
-/** What the challenge of a failed authentication has to say about the proof of possession. */
-export function proofOf({ proof }: AuthnError): Pick<Deny, 'proof'> {
-  return proof === undefined ? {} : { proof };
 }
 
 /** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
@@ -271,15 +268,15 @@ async function decideAgain(
   admitted: AdmittedMessage,
   standing: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
-  const { incoming, outgoing, ports } = call;
+  const session = sealedSessionOf(call, admitted);
   const isTokenExpired = standing.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
-  if (!isTokenExpired && isSessionOver(call, admitted, standing.principal))
+  if (!isTokenExpired && isSessionOver(call, session, standing.principal))
     return refuseWith('unknown-session');
-  if (ports.countVersions() === call.since && !isTokenExpired) return standing;
-  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
-  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
-  if (isSessionOver(call, admitted, principal)) return refuseWith('unknown-session');
+  if (call.ports.countVersions() === call.since && !isTokenExpired) return standing;
+  const principal = await authenticateAgain(call);
+  if ('kind' in principal) return principal;
+  if (isSessionOver(call, session, principal)) return refuseWith('unknown-session');
   const { secrets } = call.snapshot.profile.request;
   refreshSnapshot(call);
   call.record.principal = principal;
@@ -293,17 +290,6 @@ async function decideAgain(
   return call.snapshot.profile.request.secrets === secrets
     ? revalidated
     : inspectArguments(call, admitted, revalidated);
-}
-
-/** Whether the session of a request ended, or is not this caller's, while the request waited. */
-function isSessionOver(
-  { incoming, ports }: RequestContext,
-  { session }: AdmittedMessage,
-  principal: Principal,
-): boolean {
-  const sealed = incoming.headers['mcp-session-id'];
-  if (session === undefined || sealed === undefined) return false;
-  return ports.openSession(sealed, incoming.upstream, principal) === undefined;
 }
 
 /**

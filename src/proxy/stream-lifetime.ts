@@ -11,14 +11,13 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { encodeSseComment } from '../protocol/sse.js';
 import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { onAbort } from '../protocol/transport.js';
+import { createLease, type LeaseTerms, sealedSessionOf, startTimer, timerMs } from './access-lease.js';
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
-/** The longest timer that Node supports; the expiry of a caller without a token lies beyond it. */
-const MAX_TIMER_MS = 2_147_483_647;
 
 /**
  * Counts a stream towards its caller's quota before anything is waited for, so that streams which are opened at the
@@ -111,14 +110,6 @@ export function aborted(signal: AbortSignal): Promise<void> {
   );
 }
 
-/** Clamps a delay, in milliseconds, to what a timer supports. */
-function timerMs(ms: number): number {
-  return Math.max(0, Math.min(ms, MAX_TIMER_MS));
-}
-
-/** A stream that is open for longer than this gets its own timers. */
-const TIMERS_AFTER_MS = 1_000;
-
 /** Why a stream ended before its response was complete. */
 export type StreamEndReason = 'cancelled' | Refusal;
 
@@ -137,7 +128,6 @@ export function watchResponse(
     responseCheck,
   }: { readonly response: UpstreamResponse; readonly responseCheck: ResponseCheck },
 ): ResponseWatch {
-  const { ports, incoming, outgoing } = call;
   let gone: StreamEndReason | undefined;
   let cutting: NodeJS.Timeout | undefined;
 
@@ -145,46 +135,51 @@ export function watchResponse(
     if (gone !== undefined) return;
     gone = why;
     response.abort();
-    cutting = setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
+    cutting = setTimeout(() => call.outgoing.cut(), CUT_AFTER_MS);
   }
 
   const unregister = registerOpenResponse(call, () => end('cancelled'));
-  const expiresAt = authorized.principal.token.expiresAt;
-  let expiry: NodeJS.Timeout | undefined;
-  let late: NodeJS.Timeout | undefined;
-  function startTimers(): void {
-    expiry = setTimeout(() => end(refuseWith('token-expired')), timerMs(expiresAt - Date.now()));
-    late = setTimeout(() => {
-      end(refuseWith('upstream-timeout'));
-      notifyCancelled(call, authorized);
-    }, timeLeftMs(call));
-  }
-  // Most responses end long before either is due, and Node handles many timers of one length better than of
-  // many.
-  const soonestMs = Math.min(timerMs(expiresAt - Date.now()), timeLeftMs(call));
-  const start = setTimeout(startTimers, Math.min(soonestMs, TIMERS_AFTER_MS));
-  function revalidateAgain(): void {
-    revalidate(call, authorized, responseCheck).then(
-      (refusal) => refusal !== undefined && end(refusal),
-      (error: unknown) => {
-        ports.report(error, incoming.id);
-        end(refuseWith('internal'));
-      },
-    );
-  }
-  const unsubscribe = ports.onVersion(revalidateAgain);
-  // While the upstream was slow to respond, access may have been revoked, or the session may have ended.
-  if (ports.countVersions() !== call.since) revalidateAgain();
-  if (isSessionClosed(call, authorized, authorized.principal)) end(refuseWith('unknown-session'));
+  const lease = createLease(call, responseTerms(call, authorized, responseCheck));
+  lease.onEnd(end);
+  const stopLate = startTimer(timeLeftMs(call), () => {
+    end(refuseWith('upstream-timeout'));
+    notifyCancelled(call, authorized);
+  });
   return {
     gone: () => gone,
     close() {
       unregister();
-      unsubscribe();
-      clearTimeout(start);
-      clearTimeout(expiry);
-      clearTimeout(late);
+      lease.release();
+      stopLate();
       clearTimeout(cutting);
+    },
+  };
+}
+
+/** A streamed response is allowed by the same decision as its request; what that then requires holds from then on. */
+function responseTerms(
+  call: RequestContext,
+  { admitted, principal }: AuthorizedRequest,
+  responseCheck: ResponseCheck,
+): LeaseTerms {
+  const { target, task, args = 'unknown' } = admitted;
+  return {
+    principal,
+    session: sealedSessionOf(call, admitted),
+    isReverified: true,
+    grant(snapshot, by) {
+      const catalogue = snapshot.catalogueFor(admitted);
+      const decision = decideRequest(snapshot.policies, {
+        principal: by,
+        upstream: catalogue.upstream,
+        target,
+        args,
+        catalogue,
+      });
+      if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+      call.snapshot = snapshot;
+      responseCheck.setObligations(responseObligationsOf(decision, task));
+      return undefined;
     },
   };
 }
@@ -202,45 +197,6 @@ export function notifyCancelled(call: RequestContext, { admitted }: ResponsePlan
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return;
   ports.giveUp(incoming.upstream, { session, id: message.id, by: callerOf(call) });
-}
-
-/** Repeats authentication and decision under the version now in force; returns the refusal if access has ended. */
-async function revalidate(
-  call: RequestContext,
-  authorized: AuthorizedRequest,
-  responseCheck: ResponseCheck,
-): Promise<Refusal | undefined> {
-  const { incoming, outgoing, ports } = call;
-  const { admitted } = authorized;
-  const { target, task, args = 'unknown' } = admitted;
-  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
-  if ('reason' in principal) return refuseWith(principal.reason);
-  if (isSessionClosed(call, authorized, principal)) return refuseWith('unknown-session');
-  const snapshot = ports.snapshot(incoming.upstream);
-  if (snapshot === undefined) return refuseWith('upstream-unavailable');
-  const catalogue = snapshot.catalogueFor(admitted);
-  const { upstream } = catalogue;
-  const decision = decideRequest(snapshot.policies, {
-    principal,
-    upstream,
-    target,
-    args,
-    catalogue,
-  });
-  if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
-  call.snapshot = snapshot;
-  responseCheck.setObligations(responseObligationsOf(decision, task));
-  return undefined;
-}
-
-function isSessionClosed(
-  { incoming, ports }: RequestContext,
-  { admitted }: AuthorizedRequest,
-  principal: Principal,
-): boolean {
-  const sealed = incoming.headers['mcp-session-id'];
-  if (admitted.session === undefined || sealed === undefined) return false;
-  return ports.openSession(sealed, incoming.upstream, principal) === undefined;
 }
 
 function registerOpenResponse(

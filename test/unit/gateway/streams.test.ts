@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { anonymousPrincipal } from '../../../src/auth/principal.js';
-import { createStreamRegistry, MAX_STREAMS_A_CALLER } from '../../../src/gateway/streams.js';
+import {
+  createLeaseRegistry,
+  createStreamRegistry,
+  MAX_STREAMS_A_CALLER,
+} from '../../../src/gateway/streams.js';
+import type { OpenLease } from '../../../src/proxy/ports.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 
@@ -43,5 +48,66 @@ describe('the registry of streams', () => {
     expect(announced).toEqual(['open']);
     expect(counts).toEqual([1, -1]);
     expect(registry.size).toBe(0);
+  });
+});
+
+describe('the registry of leases', () => {
+  /** A lease of a session that writes down what reaches it. */
+  function lease(name: string, log: string[], more: Partial<OpenLease> = {}): OpenLease {
+    return {
+      ...{ upstream: 'one', principal: anna, session: name },
+      onChange: () => void log.push(name),
+      end: ({ deny }) => void log.push(`${name}: ${deny.reason}`),
+      ...more,
+    };
+  }
+  const NO_CHANGE = () => undefined;
+
+  it('passes a change to every lease that is registered', () => {
+    const registry = createLeaseRegistry();
+    const log: string[] = [];
+    const leave = ['a', 'b', 'c'].map((name) => registry.enter(lease(name, log)));
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0).sort()).toEqual(['a', 'b', 'c']);
+    leave[0]?.();
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0).sort()).toEqual(['b', 'c']);
+    leave[0]?.();
+    leave[2]?.();
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0)).toEqual(['b']);
+    leave[1]?.();
+    registry.emit(NO_CHANGE);
+    expect(log).toEqual([]);
+  });
+
+  it('passes a change to none that has left meanwhile, and to none that comes meanwhile', () => {
+    const registry = createLeaseRegistry();
+    const log: string[] = [];
+    const leaveLate: (() => void)[] = [];
+    const first = lease('first', log, {
+      onChange() {
+        log.push('first');
+        for (const leave of leaveLate.splice(0)) leave();
+        registry.enter(lease('new', log));
+      },
+    });
+    registry.enter(first);
+    leaveLate.push(registry.enter(lease('gone', log)));
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0)).toEqual(['first']);
+    registry.emit(NO_CHANGE);
+    expect(log.sort()).toEqual(['first', 'new']);
+  });
+
+  it('[REV-33] ends what belongs to a session that has ended, or to its aggregate, and nothing else', () => {
+    const registry = createLeaseRegistry();
+    const log: string[] = [];
+    registry.enter(lease('over', log));
+    registry.enter(lease('open', log));
+    registry.enter(lease('backend', log, { aggregateSession: 'aggregate' }));
+    registry.endSessions(({ session }) => session === 'over');
+    registry.endSessions(({ aggregateSession }) => aggregateSession === 'aggregate');
+    expect(log).toEqual(['over: unknown-session', 'backend: unknown-session']);
   });
 });

@@ -177,6 +177,7 @@ describe('an exchange', () => {
       reserveStream: refuseUse,
       registerResponse: refuseUse,
       cancelResponse: refuseUse,
+      enterLease: refuseUse,
       onVersion: refuseUse,
       countVersions: () => 0,
       pages: { find: refuseUse, keep: refuseUse },
