@@ -10,6 +10,7 @@ import { digestOnce } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
+import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { backendSessionIds } from '../proxy/aggregate/sessions.js';
 import type {
@@ -241,6 +242,12 @@ export function createPorts(dependencies: PortDependencies): Ports {
     return { ...session, hash, hashes, backendSessionHashes };
   }, now);
 
+  /** The allowed server requests are known only since the handshake, which followed the opening of the session. */
+  function withServerRequests(session: SessionFacts, upstream: string): SessionFacts | undefined {
+    const bridged = dependencies.runtime(upstream)?.translation.bridged;
+    return bridged && { ...session, allowedServerRequests: bridged.allowedServerRequests(session) };
+  }
+
   function stateOf(subject: RequestStateScope, principal: Principal): StateBinding {
     const { upstream, method, target } = subject;
     const params = ring.hmac('request-state', subject.params);
@@ -280,7 +287,8 @@ export function createPorts(dependencies: PortDependencies): Ports {
     authenticate(incoming, outgoing) {
       const { upstreams, aggregates } = dependencies.version().settings;
       const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);
-      if (upstream === undefined) return { reason: 'internal' };
+      // A reload may have removed the upstream since the request came.
+      if (upstream === undefined) return { reason: 'upstream-unavailable' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
       return authenticateCaller(dependencies.identity(), upstream, incoming, outgoing);
     },
@@ -292,13 +300,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
         return undefined;
       if (revocations.hasSession(session.backendSessionHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
-      if (session.target.kind !== 'bridged') return session;
-      // The allowed server requests are known only since the handshake, which followed the opening of the session.
-      return {
-        ...session,
-        allowedServerRequests:
-          runtimeOf(upstream).translation.bridged.allowedServerRequests(session),
-      };
+      return session.target.kind === 'bridged' ? withServerRequests(session, upstream) : session;
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
@@ -336,7 +338,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
       metrics.recordRequest(record, totalMs);
       logRefusal(dependencies.log, record);
     },
-    ...createForwarding(runtimeOf, (runtime) =>
+    ...createForwarding(dependencies.runtime, (runtime) =>
       dependencies.snapshotOf(runtime, dependencies.version()),
     ),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),

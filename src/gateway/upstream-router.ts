@@ -120,8 +120,11 @@ type OutboundRequest = {
 /** The session in which the gateway sends a message of its own, and on whose behalf. */
 type OwnMessageContext = { readonly session: SessionFacts; readonly by: Caller };
 
+/** A reload may have removed the upstream since the message was allowed. */
+const NOT_RUNNING = { kind: 'fault', reason: 'upstream-unavailable' } as const;
+
 export function createForwarding(
-  runtimeOf: (upstream: string) => UpstreamRuntime,
+  findRuntime: (upstream: string) => UpstreamRuntime | undefined,
   snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
 ): ForwardingPorts {
   const ownMessagesInProgress = new WeakMap<UpstreamRuntime, number>();
@@ -184,7 +187,8 @@ export function createForwarding(
 
   return {
     forward(upstream, authorized, by, signal) {
-      const runtime = runtimeOf(upstream);
+      const runtime = findRuntime(upstream);
+      if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
       const { era, session } = authorized.admitted;
       const outbound = { authorized, by, signal };
       if (era === '2026') return forwardStateless(runtime, snapshotOf(runtime), outbound);
@@ -199,29 +203,31 @@ export function createForwarding(
     },
     async openStream(upstream, asked) {
       const { session, signal } = asked;
-      const runtime = runtimeOf(upstream);
+      const runtime = findRuntime(upstream);
+      if (runtime === undefined) return NOT_RUNNING;
       if (session.target.kind !== 'bridged') return openInSession(runtime, asked);
       const inner = await runtime.translation.bridged.begun(session, signal);
       return inner === undefined
         ? { kind: 'fault', reason: 'upstream-unavailable' }
         : openInSession(runtime, { ...asked, session: inner });
     },
-    forwardSessionEnd(upstream, session, by) {
-      const { sessions, translation } = runtimeOf(upstream);
+    async forwardSessionEnd(upstream, session, by) {
+      const runtime = findRuntime(upstream);
+      if (runtime === undefined) return NOT_RUNNING;
+      const { sessions, translation } = runtime;
       const isBridged = session.target.kind === 'bridged';
       const inner = isBridged ? translation.bridged.forget(session) : session;
-      if (inner === undefined) return Promise.resolve(bodyResponse(200));
-      if (inner.target.kind === 'gateway')
-        return Promise.resolve(translation.sessions.endSession(inner));
+      if (inner === undefined) return bodyResponse(200);
+      if (inner.target.kind === 'gateway') return translation.sessions.endSession(inner);
       // A server that gave its session no id has no session to end.
       return isBridged && !hasUpstreamId(inner)
-        ? Promise.resolve(bodyResponse(200))
+        ? bodyResponse(200)
         : sessions.endSession(inner, by);
     },
     replyToServer(upstream, { session, id, by }, own) {
-      const runtime = runtimeOf(upstream);
-      const inner = upstreamSessionOf(runtime, session);
-      if (inner === undefined) return;
+      const runtime = findRuntime(upstream);
+      const inner = runtime && upstreamSessionOf(runtime, session);
+      if (runtime === undefined || inner === undefined) return;
       if (inner.target.kind !== 'gateway')
         return sendToServer(
           runtime,
@@ -235,15 +241,15 @@ export function createForwarding(
       });
     },
     giveUp(upstream, { session, id, by }) {
-      const runtime = runtimeOf(upstream);
-      const inner = upstreamSessionOf(runtime, session);
+      const runtime = findRuntime(upstream);
+      const inner = runtime && upstreamSessionOf(runtime, session);
       // In the stateless era closing the connection is the cancellation.
-      if (inner === undefined || inner.target.kind === 'gateway') return;
+      if (runtime === undefined || inner === undefined || inner.target.kind === 'gateway') return;
       const params = { requestId: id, reason: 'The exchange took too long.' };
       const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params } as const;
       sendToServer(runtime, { session: inner, by }, message);
     },
-    notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
+    notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
   };
 }
 

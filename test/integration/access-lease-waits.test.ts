@@ -128,7 +128,7 @@ describe('a request whose arguments wait for their inspection', () => {
     ['whose token has expired', 401, 'token-expired', expire],
     ['whose caller was revoked', 401, 'token-revoked', ({ subject }) => revoke(subject)],
     ['that a rule denies', 200, 'denied-by-rule', () => applyPolicy(DENIED)],
-    ['whose upstream was removed', 500, 'internal', removeUpstream],
+    ['whose upstream was removed', 502, 'upstream-unavailable', removeUpstream],
   ])('row 1: is refused %s, and nothing of it is forwarded', async (what, status, reason, lose) => {
     const caller = await openCaller(`arguments ${what}`, lose === expire ? 2_000 : 60_000);
     const release = hold();

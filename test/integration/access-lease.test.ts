@@ -249,12 +249,12 @@ whenLost(
 whenLost(
   'when the upstream is removed',
   [
-    ['row 2', 'stateless response', refused(-32603, 'internal')],
-    ['row 2', 'session response', refused(-32603, 'internal')],
+    ['row 2', 'stateless response', refused(1502, 'upstream-unavailable')],
+    ['row 2', 'session response', refused(1502, 'upstream-unavailable')],
     ['row 4', 'session stream', closed],
     ['rows 4 and 8', 'resumed response', closed],
     ['rows 4 and 9', 'subscription', completed],
-    ['row 4', 'legacy SSE stream', withheld('internal')],
+    ['row 4', 'legacy SSE stream', closed],
     ['rows 2 and 4', 'response on a legacy SSE stream', dropped],
     ['rows 2 and 12', 'aggregate response', refused(1502, 'upstream-unavailable')],
     ['rows 4 and 12', 'aggregate session stream', { ...open, says: 'goes on with the other' }],
