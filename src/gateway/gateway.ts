@@ -7,8 +7,9 @@ import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
 import type { EdgeTables } from '../http/routes.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import type { OpenLease, OpenStream } from '../proxy/ports.js';
+import type { OpenLease } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 import { createKeyRing } from '../state/keys.js';
 import { createMemoryState, type GatewayState } from '../state/memory.js';
@@ -41,11 +42,9 @@ import { createReload, targetsOf } from './reload.js';
 import { createRevocationService } from './revocations.js';
 import { createSnapshots, type SnapshotOf } from './snapshot.js';
 import {
-  type ChangeEmitter,
-  createChangeEmitter,
+  checkSettings,
   createLeaseRegistry,
   createStreamRegistry,
-  isAccessUnchanged,
   type LeaseRegistry,
   type StreamRegistry,
 } from './streams.js';
@@ -71,47 +70,33 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
   }
 }
 
-type SessionHolder = Pick<OpenLease, 'session' | 'aggregateSession'>;
-
 /**
- * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their session ended at
- * another replica. The callback makes every response in progress check again whether its caller may have it.
+ * Passes on to the leases that revocations have changed or can no longer be checked, and ends those whose session ended
+ * at another replica.
  */
-function endRevokedStreams(
+function emitStateChanges(
   { revocations, ended }: GatewayState,
   { ring }: Pick<StatePorts, 'ring'>,
-  { streams, leases }: { readonly streams: StreamRegistry; readonly leases: LeaseRegistry },
-  emitChange: () => void,
+  leases: LeaseRegistry,
 ): void {
-  /** Cached, because sessions end all the time and a stream keeps its session. */
-  const digests = new WeakMap<SessionHolder, readonly string[]>();
+  /** Cached, because sessions end all the time and a lease keeps its session. */
+  const digests = new WeakMap<OpenLease, readonly string[]>();
 
-  function digestsOf(holder: SessionHolder): readonly string[] {
-    const known = digests.get(holder);
+  function digestsOf(lease: OpenLease): readonly string[] {
+    const known = digests.get(lease);
     if (known !== undefined) return known;
-    const sealed = [holder.session, holder.aggregateSession];
+    const sealed = [lease.session, lease.aggregateSession];
     const found = sealed.flatMap((id) => (id === undefined ? [] : ring.hmacAll('session', id)));
-    digests.set(holder, found);
+    digests.set(lease, found);
     return found;
   }
 
-  function hasEnded(holder: SessionHolder): boolean {
-    return digestsOf(holder).some(ended.has);
+  function checkRevocations({ principal }: OpenLease): Refusal | undefined {
+    const reason = revocations.checkPrincipal(principal);
+    return reason && refuseWith(reason);
   }
-
-  function isGone(stream: OpenStream): boolean {
-    if (revocations.checkPrincipal(stream.principal) !== undefined) return true;
-    return revocations.hasSession(digestsOf(stream));
-  }
-  revocations.onChange(() => {
-    streams.endWhere(isGone);
-    leases.emit(() => undefined);
-    emitChange();
-  });
-  ended.onElsewhere(() => {
-    streams.endWhere(hasEnded);
-    leases.endSessions(hasEnded);
-  });
+  revocations.onChange(() => leases.emit(checkRevocations));
+  ended.onElsewhere(() => leases.endSessions((lease) => digestsOf(lease).some(ended.has)));
 }
 
 export type GatewayOptions = {
@@ -169,8 +154,6 @@ type Assembly = {
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
-  /** Emits after each version that was applied. */
-  readonly changes: ChangeEmitter;
 };
 
 /** `isServing` from the end of a complete start; `isReady` from then until shutdown begins. */
@@ -226,6 +209,10 @@ async function openGateway(
       ...assembly,
       read,
       current: () => current.version,
+      apply(next) {
+        assembly.apply(next);
+        listeners.renew(next.settings);
+      },
       log: options.log,
     });
     const watch = await watchFiles(current, reload, options.log);
@@ -300,8 +287,7 @@ function assemble(
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const leases = createLeaseRegistry();
-  const changes = createChangeEmitter();
-  endRevokedStreams(state, { ring }, { streams, leases }, changes.emit);
+  emitStateChanges(state, { ring }, leases);
   const snapshotOf = createSnapshots(compile);
   const load = createSharedResources(log, (upstream) => runtimes.ownCredentials(upstream));
   const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });
@@ -351,10 +337,8 @@ function assemble(
     observability.metrics.setConfig(next.hashes);
     observability.audit.setVersions(next.hashes);
     removeControls(observability.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !isAccessUnchanged(stream, before.settings, next.settings));
-    leases.emit(() => undefined);
+    leases.emit((lease) => checkSettings(lease, before.settings, next.settings));
     for (const runtime of runtimes.all()) drift.report(runtime, next);
-    changes.emit();
     updateControls();
   }
   const shared = {
@@ -365,7 +349,6 @@ function assemble(
     load,
     updateControls,
     apply,
-    changes,
   };
   return { current, observability, runtimes, streams, leases, ...shared };
 }
@@ -376,13 +359,9 @@ function openListeners(
   ring: KeyRing,
   phase: Phase,
 ): Listeners {
-  const { current, observability, runtimes, state, aggregates, updateControls, changes } = assembly;
+  const { current, observability, runtimes, state, aggregates, updateControls } = assembly;
   const { metrics, audit, controls } = observability;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
-  let changeCount = 0;
-  changes.subscribe(() => {
-    changeCount += 1;
-  });
   const ports = createPorts({
     ...assembly,
     ...assembly.load,
@@ -393,11 +372,9 @@ function openListeners(
     audit,
     metrics,
     log,
-    onVersion: changes.subscribe,
-    countVersions: () => changeCount,
     now,
   });
-  const listeners = createListeners(current.version.settings, {
+  return createListeners(current.version.settings, {
     observability,
     authenticator: () => current.identity.adminAuthenticator,
     isReady: () => phase.isReady && audit.isWritable(),
@@ -415,8 +392,6 @@ function openListeners(
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
-  changes.subscribe(() => listeners.renew(current.version.settings));
-  return listeners;
 }
 
 async function watchFiles(
@@ -438,7 +413,7 @@ async function watchFiles(
 /** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
   const { streams, runtimes, state, observability, guarded, load } = assembly;
-  streams.endWhere(() => true);
+  streams.endAll();
   await listeners.closeData(DRAIN_MS);
   await load.inspection.close();
   await runtimes.close();

@@ -209,8 +209,6 @@ type PortDependencies = {
   readonly inspection: InspectionPort;
   readonly readJson: Ports['readJson'];
   readonly loopScheduler: Ports['loopScheduler'];
-  readonly onVersion: Ports['onVersion'];
-  readonly countVersions: Ports['countVersions'];
   readonly now: () => number;
 };
 
@@ -219,7 +217,7 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 export function createPorts(dependencies: PortDependencies): Ports {
-  const { ring, audit, metrics, streams, leases, now } = dependencies;
+  const { ring, audit, metrics, leases, now } = dependencies;
   const { limits, ended, revocations } = dependencies.state;
   const runningStreams = createRunningStreams();
   const progress = createLiveProgress();
@@ -310,9 +308,8 @@ export function createPorts(dependencies: PortDependencies): Ports {
     ),
     tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,
-    endSession(sealed, upstream) {
+    endSession(sealed) {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
-      streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
       leases.endSessions(
         ({ session, aggregateSession }) => session === sealed || aggregateSession === sealed,
       );
@@ -342,15 +339,14 @@ export function createPorts(dependencies: PortDependencies): Ports {
       dependencies.snapshotOf(runtime, dependencies.version()),
     ),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
-    reserveStream: streams.reserve,
+    reserveStream: dependencies.streams.reserve,
     registerResponse: runningStreams.enter,
     cancelResponse: runningStreams.cancel,
     registerProgress: progress.enter,
     keepProgress: progress.keep,
     findProgress: progress.find,
     enterLease: leases.enter,
-    onVersion: dependencies.onVersion,
-    countVersions: dependencies.countVersions,
+    countChanges: leases.count,
     report(error, decisionId) {
       dependencies.log.write('error', 'exchange failed', {
         decision: decisionId,

@@ -1,46 +1,11 @@
-// The streams of clients: a registry that bounds them per caller and in total, announces list changes on them and
-// ends them, and the check whether a stream may stay open after a reload. Also the emitter that notifies listeners of
-// applied configuration versions and of revocations.
+// What callers hold open: the registry of streams, which bounds them per caller and in total and announces list changes
+// on them, and the registry of access leases, which passes on what may end them. Also the check whether a new version
+// leaves a lease its upstream and its caller.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
-import { refuseWith } from '../policy/refusal.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
-
-export type ChangeEmitter = {
-  /** Calls `listener` on every change until the returned function is called. */
-  subscribe(listener: () => void): () => void;
-  /** Calls every listener, in no particular order. */
-  emit(): void;
-};
-
-type ChangeListener = { readonly listener: () => void; at: number };
-
-/** Listeners come and go with every request; they are kept in an array, not a Set, for the reason in live-map.ts. */
-export function createChangeEmitter(): ChangeEmitter {
-  const listeners: ChangeListener[] = [];
-
-  const isSubscribed = (entry: ChangeListener): boolean => listeners[entry.at] === entry;
-
-  function unsubscribe(entry: ChangeListener): void {
-    if (!isSubscribed(entry)) return;
-    const last = listeners.pop();
-    if (last === undefined || last === entry) return;
-    listeners[entry.at] = last;
-    last.at = entry.at;
-  }
-
-  return {
-    subscribe(listener) {
-      const entry = { listener, at: listeners.length };
-      listeners.push(entry);
-      return () => unsubscribe(entry);
-    },
-    emit() {
-      for (const entry of [...listeners]) if (isSubscribed(entry)) entry.listener();
-    },
-  };
-}
 
 export type LeaseRegistry = {
   /** Registers a lease until the returned function is called. */
@@ -49,6 +14,8 @@ export type LeaseRegistry = {
   emit(change: Change): void;
   /** Ends the leases for whose session it holds. */
   endSessions(hasEnded: (lease: OpenLease) => boolean): void;
+  /** How many changes there have been; the end of a session is none. */
+  count(): number;
 };
 
 type LeaseEntry = { readonly lease: OpenLease; at: number };
@@ -60,6 +27,7 @@ type LeaseEntry = { readonly lease: OpenLease; at: number };
  */
 export function createLeaseRegistry(): LeaseRegistry {
   const entries: LeaseEntry[] = [];
+  let changes = 0;
 
   function leave(entry: LeaseEntry): void {
     if (entries[entry.at] !== entry) return;
@@ -80,29 +48,39 @@ export function createLeaseRegistry(): LeaseRegistry {
       entries.push(entry);
       return () => leave(entry);
     },
-    emit: (change) => forEach((lease) => lease.onChange(change)),
+    emit(change) {
+      changes += 1;
+      forEach((lease) => lease.onChange(change));
+    },
     endSessions: (hasEnded) =>
       forEach((lease) => {
         if (hasEnded(lease)) lease.end(refuseWith('unknown-session'));
       }),
+    count: () => changes,
   };
 }
 
-type StreamOwner = Pick<OpenLease, 'upstream' | 'aggregate' | 'principal'>;
+type LeaseHolder = Pick<OpenLease, 'upstream' | 'aggregate' | 'principal'>;
 
 /**
- * Whether a stream opened under `before` may stay open under `next`: it still leads to the same upstream, and its
- * caller would be admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a
- * stream is checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or
- * upstream is gone is closed).
+ * Why what was allowed under `before` may not be held under `next`: its upstream is gone, or its caller might not be
+ * admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a stream is checked
+ * message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone is
+ * closed).
  */
-export function isAccessUnchanged(holder: StreamOwner, before: Settings, next: Settings): boolean {
+export function checkSettings(
+  holder: LeaseHolder,
+  before: Settings,
+  next: Settings,
+): Refusal | undefined {
+  if (accessSettingsOf(holder, next) === undefined) return refuseWith('upstream-unavailable');
   const terms = accessTermsOf(holder, next);
-  return terms !== undefined && terms === accessTermsOf(holder, before);
+  const isSame = terms !== undefined && terms === accessTermsOf(holder, before);
+  return isSame ? undefined : refuseWith('token-issuer');
 }
 
 /** What the settings require of this caller's tokens; `undefined` where its issuer is no longer accepted. */
-function accessTermsOf(holder: StreamOwner, settings: Settings): string | undefined {
+function accessTermsOf(holder: LeaseHolder, settings: Settings): string | undefined {
   const { principal } = holder;
   const access = accessSettingsOf(holder, settings);
   if (access === undefined || access.authentication === 'none') return access?.authentication;
@@ -118,7 +96,7 @@ function accessTermsOf(holder: StreamOwner, settings: Settings): string | undefi
 
 /** The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its backends. */
 function accessSettingsOf(
-  { upstream, aggregate }: StreamOwner,
+  { upstream, aggregate }: LeaseHolder,
   { upstreams, aggregates }: Settings,
 ): Omit<AggregateSettings, 'backends' | 'scopesSupported'> | undefined {
   const found = upstreams.get(upstream);
@@ -147,8 +125,8 @@ export type StreamRegistry = {
   reserve(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Announces on every stream of an upstream that a list changed. */
   announce(upstream: string, method: string): void;
-  /** Ends the streams for which `isGone` holds. */
-  endWhere(isGone: (stream: OpenStream) => boolean): void;
+  /** Ends every stream. */
+  endAll(): void;
   readonly size: number;
 };
 
@@ -156,7 +134,7 @@ export type StreamRegistry = {
 export function createStreamRegistry(
   count: (upstream: string, delta: 1 | -1) => void,
 ): StreamRegistry {
-  const open = new Set<OpenStream>();
+  const open = new Map<OpenStream, string>();
   const reservedBy = new Map<string, number>();
   let reserved = 0;
 
@@ -172,7 +150,7 @@ export function createStreamRegistry(
       return {
         open(opened) {
           stream = opened;
-          open.add(opened);
+          open.set(opened, upstream);
           count(upstream, 1);
         },
         release() {
@@ -187,10 +165,10 @@ export function createStreamRegistry(
       };
     },
     announce(upstream, method) {
-      for (const stream of open) if (stream.upstream === upstream) stream.announce(method);
+      for (const [stream, of] of open) if (of === upstream) stream.announce(method);
     },
-    endWhere(isGone) {
-      for (const stream of [...open]) if (isGone(stream)) stream.end();
+    endAll() {
+      for (const stream of [...open.keys()]) stream.end();
     },
     get size() {
       return reserved;

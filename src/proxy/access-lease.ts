@@ -115,7 +115,7 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   attempt(() =>
     isSessionOver(call, session, principal) ? refuseWith('unknown-session') : undefined,
   );
-  if (refusal === undefined && ports.countVersions() !== call.since) reverify().catch(fail);
+  if (refusal === undefined && ports.countChanges() !== call.since) reverify().catch(fail);
   return {
     ended: () => refusal,
     pending: () => waiting?.done,

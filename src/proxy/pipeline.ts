@@ -40,7 +40,7 @@ export async function handleRequest(
     outgoing,
     ports,
     record: openRecord(incoming),
-    since: ports.countVersions(),
+    since: ports.countChanges(),
     snapshot,
     admitted: undefined,
   };

@@ -119,12 +119,6 @@ export type RequestStateScope = {
 
 /** An open stream of a client, as the stream registry needs it. */
 export type OpenStream = {
-  readonly upstream: string;
-  /** The aggregate through which the stream was opened, if any. */
-  readonly aggregate?: string | undefined;
-  readonly principal: Principal;
-  /** The sealed session id. */
-  readonly session: string | undefined;
   /** Sends a list-changed notification, given by its method, in the format of this stream. */
   announce(method: string): void;
   end(): void;
@@ -266,7 +260,7 @@ export type Ports = {
   /** A decision id for whatever is decided besides the request itself. */
   newDecisionId(): string;
   /** Marks a session as ended; its id is unknown from then on. */
-  endSession(sealed: string, upstream: string): void;
+  endSession(sealed: string): void;
   /** Seals the request state of an upstream (2026-07-28); `undefined` if it is too long to carry. */
   sealState(state: string, subject: RequestStateScope, principal: Principal): string | undefined;
   /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
@@ -316,10 +310,8 @@ export type Ports = {
   giveUp(upstream: string, request: ServerRequestRef): void;
   /** Registers a lease for every change to come, until the returned function is called. */
   enterLease(lease: OpenLease): () => void;
-  /** Calls the listener for every new version until the returned function is called. */
-  onVersion(listener: () => void): () => void;
-  /** How many versions there have been. */
-  countVersions(): number;
+  /** How many versions and changes of the revocations there have been. */
+  countChanges(): number;
   readonly pages: PageCache;
   readonly inspection: InspectionPort;
   /** Parses what an upstream sent, and large request bodies of callers. */

@@ -39,7 +39,7 @@ export type RequestContext = {
   outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: RequestRecord;
-  /** The number of versions when the request began. A listener misses changes from before its registration. */
+  /** The number of changes when the request began. A lease is passed those that come after its registration. */
   readonly since: number;
   snapshot: Snapshot;
   admitted: PlannedMessage | undefined;

@@ -101,7 +101,7 @@ export function refuseStatus(
   if (response.status === 401 || response.status === 403) return refuseWith('upstream-credentials');
   if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
-    if (sealed !== undefined) call.ports.endSession(sealed, call.incoming.upstream);
+    if (sealed !== undefined) call.ports.endSession(sealed);
     return refuseWith('unknown-session');
   }
   if (!isResponseStatus(response.status)) return refuseWith('upstream-protocol');

@@ -273,7 +273,7 @@ async function decideAgain(
   // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
   if (!isTokenExpired && isSessionOver(call, session, standing.principal))
     return refuseWith('unknown-session');
-  if (call.ports.countVersions() === call.since && !isTokenExpired) return standing;
+  if (call.ports.countChanges() === call.since && !isTokenExpired) return standing;
   const principal = await authenticateAgain(call);
   if ('kind' in principal) return principal;
   if (isSessionOver(call, session, principal)) return refuseWith('unknown-session');

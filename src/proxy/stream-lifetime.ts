@@ -15,6 +15,7 @@ import { createLease, type LeaseTerms, sealedSessionOf, startTimer, timerMs } fr
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
+import { STREAM_HEADERS } from './sse-response.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
@@ -28,56 +29,46 @@ export function reserveStream(call: RequestContext, principal: Principal): Refus
   return call.stream === undefined ? refuseWith('overloaded') : undefined;
 }
 
-/** How a stream receives list changes, and the sealed id of the session it belongs to. */
-type StreamRegistration = {
-  readonly session: string | undefined;
-  announce(method: string): void;
-};
+/** On what terms a stream is open, and how it receives list changes. */
+export type StreamTerms = LeaseTerms & { announce(method: string): void };
 
 /**
- * Keeps an open stream alive and registered while `run` lasts, then ends it. The signal is aborted when the
- * client disconnects, the token expires, or the registry ends the stream.
+ * Opens a stream and keeps it alive and registered while `run` lasts, or returns why its access ended while the upstream
+ * was being waited for. The signal is aborted when the client disconnects, or the lease or the gateway ends.
  */
 export async function keepStreamOpen(
   call: RequestContext,
-  principal: Principal,
-  { session, announce }: StreamRegistration,
-  run: (ended: AbortSignal, end: () => void) => Promise<void>,
-): Promise<void> {
-  const { incoming, outgoing, ports, snapshot, stream } = call;
+  { announce, ...terms }: StreamTerms,
+  run: (ended: AbortSignal) => Promise<void>,
+): Promise<Refusal | undefined> {
+  const { incoming, outgoing, record, snapshot, stream } = call;
   if (stream === undefined) throw new Error('a stream is counted before it is opened');
+  const lease = createLease(call, terms);
+  await lease.pending();
+  const refusal = lease.ended();
+  if (refusal !== undefined) return refusal;
   const leave = new AbortController();
   let cutTimer: NodeJS.Timeout | undefined;
   const end = (): void => {
     leave.abort();
     cutTimer ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
   };
+  outgoing.open(200, STREAM_HEADERS);
+  record.result = { ...record.result, status: 'ok', http: 200 };
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
-  const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
-  const { upstream, aggregate } = incoming;
-  stream.open({ upstream, aggregate, principal, session, announce, end });
+  stream.open({ announce, end });
+  lease.onEnd(end);
   onAbort(incoming.signal, end);
   try {
-    if (ports.countVersions() !== call.since && (await hasAccessEnded(call, session))) end();
-    await run(leave.signal, end);
+    await run(leave.signal);
   } finally {
     stream.release();
+    lease.release();
     alive.stop();
-    clearTimeout(expiry);
     clearTimeout(cutTimer);
     outgoing.end();
   }
-}
-
-/** Whether the caller, session or upstream was removed while the stream was being opened and not yet registered. */
-async function hasAccessEnded(
-  { incoming, outgoing, ports }: RequestContext,
-  session: string | undefined,
-): Promise<boolean> {
-  const { upstream } = incoming;
-  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
-  if ('reason' in principal || ports.snapshot(upstream) === undefined) return true;
-  return session !== undefined && ports.openSession(session, upstream, principal) === undefined;
+  return undefined;
 }
 
 /** A stream that writes a comment whenever nothing else was written for a while. */

@@ -301,15 +301,22 @@ describe('while the upstream opens a stream', () => {
   const end = (headers: Readonly<Record<string, string>>): Promise<void> =>
     endSession(rig.gateway.url('left'), headers);
 
-  it('row 3: a session stream of a revoked caller opens and closes', async () => {
+  it('row 3: a session stream of a revoked caller is refused', async () => {
     const subject = 'revoked while it opens';
     const response = await openLate(subject, 'GET', () => rig.revokeSubject(subject));
-    await expectNothing(response);
+    expect([response.status, await response.text()]).toEqual([401, 'The token was revoked.']);
+    const outcomes = () => outcomesOf(rig.gateway, { subject }, 'GET');
+    await expect
+      .poll(async () => (await outcomes())[0]?.['decision'], PATIENT)
+      .toMatchObject({ action: 'withheld', reasons: ['token-revoked'] });
   });
 
-  it('row 3: a session stream whose upstream is removed opens and closes', async () => {
+  it('row 3: a session stream whose upstream is removed is refused', async () => {
     const response = await openLate('removed while it opens', 'GET', () => rig.removeLeft());
-    await expectNothing(response);
+    expect([response.status, await response.text()]).toEqual([
+      502,
+      expect.stringContaining('upstream-unavailable'),
+    ]);
   });
 
   it('row 7: a session stream of an ended session is refused', async () => {

@@ -27,7 +27,7 @@ import { noteSession, openSessionStream, tryRecordDecision } from '../features/s
 import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { mediaType } from '../response-forwarding.js';
 import { isExcess, openStreamLimits, pumpEvents, type StreamLimits } from '../sse-reader.js';
-import { encodeKeepAlive, reasonOfEnd, STREAM_HEADERS } from '../sse-response.js';
+import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, reserveStream } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
@@ -186,8 +186,9 @@ async function openLegacyStream(
     upstreamSide.abort();
     return refuseWith('internal');
   }
-  await serve({ call, principal, sealed, session }, upstreamSide);
-  return undefined;
+  const ended = await serve({ call, principal, sealed, session }, upstreamSide);
+  if (ended !== undefined) upstreamSide.abort();
+  return ended;
 }
 
 async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Refusal> {
@@ -224,29 +225,32 @@ const BRIDGE: LegacySseUpstream = {
   abort: () => undefined,
 };
 
-async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream): Promise<void> {
+async function serve(
+  stream: OpenedLegacyStream,
+  upstreamSide: LegacySseUpstream,
+): Promise<Refusal | undefined> {
   const { call, principal, sealed, session } = stream;
-  const { outgoing, ports, incoming } = call;
+  const { outgoing, ports } = call;
   call.record.client.session = session.hash;
-  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  outgoing.open(200, STREAM_HEADERS);
   const over = new AbortController();
   // Every request in progress on the stream listens to this signal.
   setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
   const { awaited, relay } = upstreamSide.begin(stream);
-  const leave = ports.legacySse.enter(session, clientEnd(call, over.signal, awaited));
-  const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
-  void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
+  const terms = { principal, session: sealed, announce };
   try {
-    await keepStreamOpen(call, principal, { session: sealed, announce }, relay);
+    return await keepStreamOpen(call, terms, async (ended) => {
+      const leave = ports.legacySse.enter(session, clientEnd(call, over.signal, awaited));
+      const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
+      void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
+      await relay(ended).finally(leave);
+    });
   } finally {
-    leave();
     awaited?.close();
     // No message can be answered on this stream any more.
     over.abort();
-    ports.endSession(sealed, incoming.upstream);
+    ports.endSession(sealed);
     if (upstreamSide === BRIDGE) await endAtUpstream(stream);
   }
 }

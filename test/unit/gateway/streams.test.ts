@@ -9,16 +9,6 @@ import type { OpenLease } from '../../../src/proxy/ports.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 
-function stream(upstream: string, ended: string[] = []) {
-  return {
-    upstream,
-    principal: anna,
-    session: undefined,
-    announce: () => undefined,
-    end: () => void ended.push(upstream),
-  };
-}
-
 describe('the registry of streams', () => {
   it('[G-80] gives one caller no more than its quota, and counts it until each stream has ended', () => {
     const registry = createStreamRegistry(() => undefined);
@@ -40,7 +30,7 @@ describe('the registry of streams', () => {
     const registry = createStreamRegistry((_upstream, delta) => counts.push(delta));
     const [first, second] = [registry.reserve('one', anna), registry.reserve('one', anna)];
     registry.announce('one', 'early');
-    first?.open({ ...stream('one'), announce: (method) => void announced.push(method) });
+    first?.open({ announce: (method) => void announced.push(method), end: () => undefined });
     registry.announce('one', 'open');
     first?.release();
     second?.release();

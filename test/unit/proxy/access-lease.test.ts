@@ -49,7 +49,7 @@ function createRig(more: Partial<LeaseTerms> = {}) {
         entered.push(lease);
         return () => void entered.splice(entered.indexOf(lease), 1);
       },
-      countVersions: () => rig.changes,
+      countChanges: () => rig.changes,
       openSession: () => (rig.isOpen ? {} : undefined),
       snapshot: () => (rig.isThere ? {} : undefined),
       authenticate() {

@@ -178,8 +178,7 @@ describe('an exchange', () => {
       registerResponse: refuseUse,
       cancelResponse: refuseUse,
       enterLease: refuseUse,
-      onVersion: refuseUse,
-      countVersions: () => 0,
+      countChanges: () => 0,
       pages: { find: refuseUse, keep: refuseUse },
       report(error) {
         throw error;

@@ -12,13 +12,16 @@ function streamOf(signal: DisconnectController) {
   const call = {
     since: 1,
     incoming: { upstream: 'github', signal },
+    record: {},
     outgoing: {
+      open: () => undefined,
       write: () => undefined,
       cut: () => done.push('cut'),
       end: () => done.push('end'),
     },
     ports: {
-      countVersions: () => 1,
+      countChanges: () => 1,
+      enterLease: () => () => undefined,
     },
     stream: { open: () => undefined, release: () => done.push('released') },
     snapshot: { limits: { keepAliveMs: 60_000 } },
@@ -26,7 +29,7 @@ function streamOf(signal: DisconnectController) {
   return { call: call as unknown as RequestContext, done };
 }
 
-const REGISTRATION = { session: undefined, announce: () => undefined };
+const TERMS = { principal: principal(), session: undefined, announce: () => undefined };
 
 describe('a stream that is held', () => {
   it('[H-04] has ended when its client left before it was opened', async () => {
@@ -34,7 +37,7 @@ describe('a stream that is held', () => {
     signal.abort();
     const { call, done } = streamOf(signal);
     let hasLeft: boolean | undefined;
-    await keepStreamOpen(call, principal(), REGISTRATION, async (leave) => {
+    await keepStreamOpen(call, TERMS, async (leave) => {
       hasLeft = leave.aborted;
     });
     expect(hasLeft).toBe(true);
@@ -44,7 +47,7 @@ describe('a stream that is held', () => {
   it('[H-04] ends when its client leaves', async () => {
     const signal = new DisconnectController();
     const { call, done } = streamOf(signal);
-    await keepStreamOpen(call, principal(), REGISTRATION, async (leave) => {
+    await keepStreamOpen(call, TERMS, async (leave) => {
       expect(leave.aborted).toBe(false);
       signal.abort();
       expect(leave.aborted).toBe(true);
