@@ -57,6 +57,7 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   }
 
   function release(): void {
+    if (isOver) return;
     isOver = true;
     round += 1;
     leave();

@@ -106,6 +106,8 @@ export type StreamEndReason = 'cancelled' | Refusal;
 
 type ResponseWatch = {
   gone(): StreamEndReason | undefined;
+  /** Whether it has ended; a promise while the caller is verified anew. */
+  isGone(): boolean | Promise<boolean>;
   /** Stops watching, once the stream has ended. */
   close(): void;
 };
@@ -125,6 +127,7 @@ export function watchResponse(
   function end(why: StreamEndReason): void {
     if (gone !== undefined) return;
     gone = why;
+    lease.release();
     response.abort();
     cutting = setTimeout(() => call.outgoing.cut(), CUT_AFTER_MS);
   }
@@ -136,8 +139,15 @@ export function watchResponse(
     end(refuseWith('upstream-timeout'));
     notifyCancelled(call, authorized);
   });
+
+  function isGone(): boolean | Promise<boolean> {
+    const pending = lease.pending();
+    return pending === undefined ? gone !== undefined : pending.then(isGone);
+  }
+
   return {
     gone: () => gone,
+    isGone,
     close() {
       unregister();
       lease.release();
