@@ -11,7 +11,14 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { encodeSseComment } from '../protocol/sse.js';
 import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { onAbort } from '../protocol/transport.js';
-import { createLease, type LeaseTerms, sealedSessionOf, startTimer, timerMs } from './access-lease.js';
+import {
+  type AccessLease,
+  createLease,
+  type LeaseTerms,
+  sealedSessionOf,
+  startTimer,
+  timerMs,
+} from './access-lease.js';
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
@@ -39,7 +46,7 @@ export type StreamTerms = LeaseTerms & { announce(method: string): void };
 export async function keepStreamOpen(
   call: RequestContext,
   { announce, ...terms }: StreamTerms,
-  run: (ended: AbortSignal) => Promise<void>,
+  run: (ended: AbortSignal, lease: AccessLease) => Promise<void>,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, record, snapshot, stream } = call;
   if (stream === undefined) throw new Error('a stream is counted before it is opened');
@@ -60,7 +67,7 @@ export async function keepStreamOpen(
   lease.onEnd(end);
   onAbort(incoming.signal, end);
   try {
-    await run(leave.signal);
+    await run(leave.signal, lease);
   } finally {
     stream.release();
     lease.release();

@@ -13,7 +13,7 @@ import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.
 import { onAbort } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
-import type { Grant } from '../access-lease.js';
+import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
@@ -111,8 +111,8 @@ async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal |
     },
   };
   const isStream = outcome.kind === 'answer' && outcome.status === 200;
-  const ended = await keepStreamOpen(call, terms, (leave) =>
-    isStream ? relaySessionStream(stream, outcome, leave) : aborted(leave),
+  const ended = await keepStreamOpen(call, terms, (leave, lease) =>
+    isStream ? relaySessionStream(stream, outcome, leave, lease) : aborted(leave),
   );
   if (ended !== undefined && isStream) outcome.abort();
   return ended;
@@ -167,9 +167,11 @@ async function relaySessionStream(
   { call, principal, session, responsePlan }: Stream,
   response: UpstreamResponse,
   leave: AbortSignal,
+  lease: AccessLease,
 ): Promise<void> {
   onAbort(leave, () => response.abort());
-  if (responsePlan !== undefined) return relayResumed(call, responsePlan, response, leave);
+  if (responsePlan !== undefined)
+    return relayResumed(call, responsePlan, response, { leave, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
@@ -186,21 +188,21 @@ async function relayResumed(
   call: RequestContext,
   responsePlan: ResponsePlan,
   response: UpstreamResponse,
-  leave: AbortSignal,
+  { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   let isLate = false;
-  const late = setTimeout(() => {
+  const stopLate = startTimer(timeLeftMs(call), () => {
     isLate = true;
     response.abort();
     notifyCancelled(call, responsePlan);
-  }, timeLeftMs(call));
+  });
   const writes = gatherWrites(call.outgoing);
   const idOf = responseEventIds(call, responsePlan);
-  const isGone = (): boolean => isLate || leave.aborted;
+  // Each message is checked under the version and the catalog now in force, by what the lease grants.
+  const isGone = (): boolean => isLate || leave.aborted || lease.check() !== undefined;
   const parts = { call, responseCheck, idOf, writes, isGone };
-  const end = await writeEvents(response, { ...parts, isResumable: true });
-  clearTimeout(late);
+  const end = await writeEvents(response, { ...parts, isResumable: true }).finally(stopLate);
   const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
   if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
