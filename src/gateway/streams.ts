@@ -6,6 +6,7 @@ import type { AggregateSettings, IssuerSettings, Settings } from '../config/sett
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
+import { LiveMap } from '../state/live-map.js';
 
 export type LeaseRegistry = {
   /** Registers a lease until the returned function is called. */
@@ -18,44 +19,29 @@ export type LeaseRegistry = {
   count(): number;
 };
 
-type LeaseEntry = { readonly lease: OpenLease; at: number };
-
 /**
- * The leases of a gateway. They come and go with every streamed response and are kept in an array, not a Set, for the
- * reason in live-map.ts. That all are compared when a session ends costs less than an index, which every streamed
- * response would pay for.
+ * The leases of a gateway. That all are compared when a session ends costs less than an index by session, which every
+ * streamed response would pay for.
  */
 export function createLeaseRegistry(): LeaseRegistry {
-  const entries: LeaseEntry[] = [];
+  const leases = new LiveMap<number, OpenLease>();
+  let entered = 0;
   let changes = 0;
-
-  function leave(entry: LeaseEntry): void {
-    if (entries[entry.at] !== entry) return;
-    const last = entries.pop();
-    if (last === undefined || last === entry) return;
-    entries[entry.at] = last;
-    last.at = entry.at;
-  }
-
-  /** A lease that ends meanwhile is left out; one that is entered meanwhile comes after the change. */
-  function forEach(act: (lease: OpenLease) => void): void {
-    for (const entry of [...entries]) if (entries[entry.at] === entry) act(entry.lease);
-  }
-
   return {
     enter(lease) {
-      const entry = { lease, at: entries.length };
-      entries.push(entry);
-      return () => leave(entry);
+      entered += 1;
+      const key = entered;
+      leases.set(key, lease);
+      return () => leases.delete(key);
     },
     emit(change) {
       changes += 1;
-      forEach((lease) => lease.onChange(change));
+      for (const lease of leases.values()) lease.onChange(change);
     },
-    endSessions: (hasEnded) =>
-      forEach((lease) => {
+    endSessions(hasEnded) {
+      for (const lease of leases.values())
         if (hasEnded(lease)) lease.end(refuseWith('unknown-session'));
-      }),
+    },
     count: () => changes,
   };
 }

@@ -49,12 +49,8 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   let isOver = false;
   /** Counts verifications, of which only the newest decides. */
   let round = 0;
-  let waiting: Waiting | undefined;
-
-  function resume(): void {
-    waiting?.resolve();
-    waiting = undefined;
-  }
+  let pending: Promise<void> | undefined;
+  let resume = (): void => undefined;
 
   function release(): void {
     if (isOver) return;
@@ -77,9 +73,9 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
     end(refuseWith('internal'));
   }
 
-  function attempt(ask: () => Refusal | undefined): void {
+  function endIf(check: () => Refusal | undefined): void {
     try {
-      end(ask());
+      end(check());
     } catch (error) {
       fail(error);
     }
@@ -94,18 +90,24 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   async function reverify(): Promise<void> {
     round += 1;
     const own = round;
-    waiting ??= createWaiting();
+    pending ??= new Promise((resolve) => {
+      resume = () => {
+        pending = undefined;
+        resolve();
+      };
+    });
     const verified = await authenticateAgain(call);
     if (own !== round) return;
-    attempt(() => ('kind' in verified ? verified : ask(verified)));
+    endIf(() => ('kind' in verified ? verified : ask(verified)));
     resume();
   }
 
   const lease: OpenLease = {
     ...{ upstream, aggregate, principal, session, end },
     onChange(change) {
+      if (isOver) return;
       if (isReverified) reverify().catch(fail);
-      else attempt(() => change(lease) ?? ask(principal));
+      else endIf(() => change(lease) ?? ask(principal));
     },
   };
   const leave = ports.enterLease(lease);
@@ -113,15 +115,15 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
     end(refuseWith('token-expired')),
   );
   // The end of a session is no change that is counted.
-  attempt(() =>
+  endIf(() =>
     isSessionOver(call, session, principal) ? refuseWith('unknown-session') : undefined,
   );
-  if (refusal === undefined && ports.countChanges() !== call.since) reverify().catch(fail);
+  if (!isOver && ports.countChanges() !== call.since) reverify().catch(fail);
   return {
     ended: () => refusal,
-    pending: () => waiting?.done,
+    pending: () => pending,
     check() {
-      attempt(() => ask(principal));
+      endIf(() => ask(principal));
       return refusal;
     },
     onEnd(notify) {
@@ -130,16 +132,6 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
     },
     release,
   };
-}
-
-type Waiting = { readonly done: Promise<void>; resolve(): void };
-
-function createWaiting(): Waiting {
-  let resolve = (): void => undefined;
-  const done = new Promise<void>((resolved) => {
-    resolve = resolved;
-  });
-  return { done, resolve };
 }
 
 /** Verifies the caller under the settings now in force. Its proof of possession was used when the request came. */

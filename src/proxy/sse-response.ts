@@ -127,7 +127,7 @@ type Writing = {
   readonly writes: GatheredWrites;
   /**
    * True once the stream must end, e.g. because access was revoked, even if an event is still waiting. A promise while
-   * the caller is verified anew: until then nothing is checked or written.
+   * the caller is verified anew: until it resolves nothing is checked or written.
    */
   readonly isGone: () => boolean | Promise<boolean>;
   /** The client has received an event that it can resume after. */
@@ -164,8 +164,9 @@ function writeEvent(
 ): undefined | 'stop' | Promise<undefined | 'stop'> {
   const { writes, responseCheck, idOf } = writing;
   const gone = writing.isGone();
-  if (gone instanceof Promise) return writeAfter(writing, gone, event);
-  if (gone) return 'stop';
+  if (gone instanceof Promise)
+    return Promise.all([gone, writes.flush()]).then(() => writeEvent(writing, event));
+  if (gone === true) return 'stop';
   if (event.kind !== 'message') {
     writes.add(encodeKeepAlive(event));
     return undefined;
@@ -193,16 +194,6 @@ async function writeLate(
 ): Promise<undefined | 'stop'> {
   const [late] = await Promise.all([verdict, writing.writes.flush()]);
   return (await writing.isGone()) ? 'stop' : writeVerdict(writing, late, data, id);
-}
-
-/** Flushes the events that passed before a change, and checks this one by what is in force after it. */
-async function writeAfter(
-  writing: Writing,
-  gone: Promise<boolean>,
-  event: SseEvent,
-): Promise<undefined | 'stop'> {
-  const [isGone] = await Promise.all([gone, writing.writes.flush()]);
-  return isGone ? 'stop' : writeEvent(writing, event);
 }
 
 /** Re-encodes a comment or a retry delay instead of forwarding its bytes. */

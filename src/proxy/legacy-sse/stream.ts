@@ -20,6 +20,7 @@ import type {
   PendingResponses,
   UpstreamResponse,
 } from '../../protocol/transport.js';
+import { onAbort } from '../../protocol/transport.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
@@ -294,9 +295,7 @@ async function relayLegacyStream(
   { response, writer }: { readonly response: UpstreamResponse; readonly writer: LegacySseWriter },
   leave: AbortSignal,
 ): Promise<void> {
-  const abort = (): void => response.abort();
-  leave.addEventListener('abort', abort, { once: true });
-  if (leave.aborted) abort();
+  onAbort(leave, () => response.abort());
   const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
