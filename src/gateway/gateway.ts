@@ -7,9 +7,8 @@ import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
 import type { EdgeTables } from '../http/routes.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
+import { refuseWith } from '../policy/refusal.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import type { OpenLease } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 import { createKeyRing } from '../state/keys.js';
 import { createMemoryState, type GatewayState } from '../state/memory.js';
@@ -70,33 +69,15 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
   }
 }
 
-/**
- * Passes on to the leases that revocations have changed or can no longer be checked, and ends those whose session ended
- * at another replica.
- */
-function emitStateChanges(
-  { revocations, ended }: GatewayState,
-  { ring }: Pick<StatePorts, 'ring'>,
-  leases: LeaseRegistry,
-): void {
-  /** Cached, because sessions end all the time and a lease keeps its session. */
-  const digests = new WeakMap<OpenLease, readonly string[]>();
-
-  function digestsOf(lease: OpenLease): readonly string[] {
-    const known = digests.get(lease);
-    if (known !== undefined) return known;
-    const sealed = [lease.session, lease.aggregateSession];
-    const found = sealed.flatMap((id) => (id === undefined ? [] : ring.hmacAll('session', id)));
-    digests.set(lease, found);
-    return found;
-  }
-
-  function checkRevocations({ principal }: OpenLease): Refusal | undefined {
-    const reason = revocations.checkPrincipal(principal);
-    return reason && refuseWith(reason);
-  }
-  revocations.onChange(() => leases.emit(checkRevocations));
-  ended.onElsewhere(() => leases.endSessions((lease) => digestsOf(lease).some(ended.has)));
+/** Passes on to the leases what every replica learns of the others: revocations, how old they are, ended sessions. */
+function emitStateChanges({ revocations, ended }: GatewayState, leases: LeaseRegistry): void {
+  revocations.onChange(() =>
+    leases.emit(({ principal }) => {
+      const reason = revocations.checkPrincipal(principal);
+      return reason && refuseWith(reason);
+    }),
+  );
+  ended.onElsewhere(leases.checkSessions);
 }
 
 export type GatewayOptions = {
@@ -287,7 +268,7 @@ function assemble(
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const leases = createLeaseRegistry();
-  emitStateChanges(state, { ring }, leases);
+  emitStateChanges(state, leases);
   const snapshotOf = createSnapshots(compile);
   const load = createSharedResources(log, (upstream) => runtimes.ownCredentials(upstream));
   const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });

@@ -310,9 +310,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     newDecisionId: randomUUID,
     endSession(sealed) {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
-      leases.endSessions(
-        ({ session, aggregateSession }) => session === sealed || aggregateSession === sealed,
-      );
+      leases.endSession(sealed);
     },
     sealState: (state, subject, principal) =>
       sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),

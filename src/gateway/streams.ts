@@ -13,8 +13,10 @@ export type LeaseRegistry = {
   enter(lease: OpenLease): () => void;
   /** Passes a change to every lease, which ends for the reason that the change gives or asks further. */
   emit(change: Change): void;
-  /** Ends the leases for whose session it holds. */
-  endSessions(hasEnded: (lease: OpenLease) => boolean): void;
+  /** Ends the leases of a session, or of an aggregate's session, that ended here. */
+  endSession(sealed: string): void;
+  /** Ends the leases whose session has ended, after sessions ended at another replica. */
+  checkSessions(): void;
   /** How many changes there have been; the end of a session is none. */
   count(): number;
 };
@@ -38,9 +40,13 @@ export function createLeaseRegistry(): LeaseRegistry {
       changes += 1;
       for (const lease of leases.values()) lease.onChange(change);
     },
-    endSessions(hasEnded) {
+    endSession(sealed) {
       for (const lease of leases.values())
-        if (hasEnded(lease)) lease.end(refuseWith('unknown-session'));
+        if (lease.session === sealed || lease.aggregateSession === sealed)
+          lease.end(refuseWith('unknown-session'));
+    },
+    checkSessions() {
+      for (const lease of leases.values()) lease.checkSession();
     },
     count: () => changes,
   };

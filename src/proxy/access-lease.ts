@@ -6,7 +6,6 @@
 
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { OpenLease, Snapshot } from './ports.js';
 import { type RequestContext, refuseAuthn } from './request-context.js';
 
@@ -82,7 +81,8 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   }
 
   function ask(by: Principal): Refusal | undefined {
-    if (isSessionOver(call, session, by)) return refuseWith('unknown-session');
+    const over = checkSession(call, session, by);
+    if (over !== undefined) return over;
     const snapshot = ports.snapshot(upstream);
     return snapshot === undefined ? refuseWith('upstream-unavailable') : grant?.(snapshot, by);
   }
@@ -104,6 +104,7 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
 
   const lease: OpenLease = {
     ...{ upstream, aggregate, principal, session, end },
+    checkSession: () => endIf(() => checkSession(call, session, principal)),
     onChange(change) {
       if (isOver) return;
       if (isReverified) reverify().catch(fail);
@@ -115,9 +116,7 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
     end(refuseWith('token-expired')),
   );
   // The end of a session is no change that is counted.
-  endIf(() =>
-    isSessionOver(call, session, principal) ? refuseWith('unknown-session') : undefined,
-  );
+  lease.checkSession();
   if (!isOver && ports.countChanges() !== call.since) reverify().catch(fail);
   return {
     ended: () => refusal,
@@ -144,22 +143,15 @@ export async function authenticateAgain({
   return 'reason' in outcome ? refuseAuthn(outcome) : outcome;
 }
 
-/** Whether a session has ended or was revoked, or is not this caller's. */
-export function isSessionOver(
+/** The refusal of a session that has ended or was revoked, or is not this caller's. */
+export function checkSession(
   { incoming, ports }: RequestContext,
   session: string | undefined,
   principal: Principal,
-): boolean {
-  if (session === undefined) return false;
-  return ports.openSession(session, incoming.upstream, principal) === undefined;
-}
-
-/** The sealed id of the session that a request belongs to. */
-export function sealedSessionOf(
-  { incoming }: RequestContext,
-  { session }: Pick<AdmittedMessage, 'session'>,
-): string | undefined {
-  return session && incoming.headers['mcp-session-id'];
+): Refusal | undefined {
+  if (session === undefined) return undefined;
+  const isOpen = ports.openSession(session, incoming.upstream, principal) !== undefined;
+  return isOpen ? undefined : refuseWith('unknown-session');
 }
 
 /** The longest timer that Node supports; the expiry of a caller without a token lies beyond it. */
@@ -174,12 +166,12 @@ export function timerMs(ms: number): number {
 
 /** Calls `onDue` after the delay unless the returned function is called. */
 export function startTimer(ms: number, onDue: () => void): () => void {
-  const dueMs = timerMs(ms);
-  let timer =
-    dueMs <= FIRST_TIMER_MS
-      ? setTimeout(onDue, dueMs)
-      : setTimeout(() => {
-          timer = setTimeout(onDue, dueMs - FIRST_TIMER_MS);
-        }, FIRST_TIMER_MS);
+  const startRest = (): void => {
+    timer = setTimeout(onDue, timerMs(ms - FIRST_TIMER_MS));
+  };
+  let timer = setTimeout(
+    ms > FIRST_TIMER_MS ? startRest : onDue,
+    timerMs(Math.min(ms, FIRST_TIMER_MS)),
+  );
   return () => clearTimeout(timer);
 }

@@ -141,6 +141,8 @@ export type OpenLease = {
   /** The sealed id of the aggregate's session that this session is part of. */
   readonly aggregateSession?: string | undefined;
   onChange(change: Change): void;
+  /** Ends the lease if its session has ended. */
+  checkSession(): void;
   end(why: Refusal): void;
 };
 

@@ -19,7 +19,7 @@ import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
 import { adaptToAcceptHeader } from './accept.js';
-import { authenticateAgain, isSessionOver, sealedSessionOf } from './access-lease.js';
+import { authenticateAgain, checkSession } from './access-lease.js';
 import { paramsOf, prepareInputRetry } from './features/input-required.js';
 import { narrowSubscription } from './features/subscriptions/filter.js';
 import { checkTaskUse, noteTaskParam, restoreTaskIds } from './features/tasks/request.js';
@@ -268,15 +268,16 @@ async function decideAgain(
   admitted: AdmittedMessage,
   standing: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
-  const session = sealedSessionOf(call, admitted);
+  const session = admitted.session && call.incoming.headers['mcp-session-id'];
   const isTokenExpired = standing.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
-  if (!isTokenExpired && isSessionOver(call, session, standing.principal))
-    return refuseWith('unknown-session');
+  const over = isTokenExpired ? undefined : checkSession(call, session, standing.principal);
+  if (over !== undefined) return over;
   if (call.ports.countChanges() === call.since && !isTokenExpired) return standing;
   const principal = await authenticateAgain(call);
   if ('kind' in principal) return principal;
-  if (isSessionOver(call, session, principal)) return refuseWith('unknown-session');
+  const overNow = checkSession(call, session, principal);
+  if (overNow !== undefined) return overNow;
   const { secrets } = call.snapshot.profile.request;
   refreshSnapshot(call);
   call.record.principal = principal;

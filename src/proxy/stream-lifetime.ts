@@ -15,7 +15,6 @@ import {
   type AccessLease,
   createLease,
   type LeaseTerms,
-  sealedSessionOf,
   startTimer,
   timerMs,
 } from './access-lease.js';
@@ -173,7 +172,7 @@ function responseTerms(
   const { target, task, args = 'unknown' } = admitted;
   return {
     principal,
-    session: sealedSessionOf(call, admitted),
+    session: admitted.session && call.incoming.headers['mcp-session-id'],
     isReverified: true,
     grant(snapshot, by) {
       const catalogue = snapshot.catalogueFor(admitted);

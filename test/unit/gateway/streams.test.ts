@@ -47,6 +47,7 @@ describe('the registry of leases', () => {
     return {
       ...{ upstream: 'one', principal: anna, session: name },
       onChange: () => void log.push(name),
+      checkSession: () => void log.push(`${name}?`),
       end: ({ deny }) => void log.push(`${name}: ${deny.reason}`),
       ...more,
     };
@@ -95,8 +96,10 @@ describe('the registry of leases', () => {
     registry.enter(lease('over', log));
     registry.enter(lease('open', log));
     registry.enter(lease('backend', log, { aggregateSession: 'aggregate' }));
-    registry.endSessions(({ session }) => session === 'over');
-    registry.endSessions(({ aggregateSession }) => aggregateSession === 'aggregate');
-    expect(log).toEqual(['over: unknown-session', 'backend: unknown-session']);
+    registry.endSession('over');
+    registry.endSession('aggregate');
+    expect(log.splice(0)).toEqual(['over: unknown-session', 'backend: unknown-session']);
+    registry.checkSessions();
+    expect(log).toEqual(['over?', 'open?', 'backend?']);
   });
 });

@@ -131,6 +131,17 @@ describe.each([
     expect(rig.ended).toEqual(['unknown-session']);
   });
 
+  it('[REV-33] ends where its session is asked about and has ended, and not otherwise', () => {
+    const rig = createRig({ isReverified });
+    rig.create({ grant: denied });
+    rig.isThere = false;
+    rig.entered[0]?.checkSession();
+    expect(rig.ended).toEqual([]);
+    rig.isOpen = false;
+    rig.entered[0]?.checkSession();
+    expect(rig.ended).toEqual(['unknown-session']);
+  });
+
   it('never ends after its release', async () => {
     const rig = createRig({ isReverified });
     const lease = rig.create({ grant: denied });
