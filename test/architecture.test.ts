@@ -323,6 +323,18 @@ describe('each module', () => {
     expect(classes.filter(([className, name]) => className !== name)).toEqual([]);
   });
 
+  it('[D-10] leaves to the access lease to verify a caller again, and to hold what was allowed', () => {
+    const verify = offenders((module) => /\bports\.authenticate\(/.test(module.code));
+    expect(verify).toEqual([
+      'proxy/access-lease.ts',
+      'proxy/aggregate/pipeline.ts',
+      'proxy/aggregate/requests.ts',
+      'proxy/stages.ts',
+    ]);
+    const enter = offenders((module) => /\bports\.enterLease\(/.test(module.code));
+    expect(enter).toEqual(['proxy/access-lease.ts', 'proxy/aggregate/requests.ts']);
+  });
+
   it(`[D-10] has at most ${MAX_LINES} lines`, () => {
     const long = modules
       .map((module) => [module.path, module.text.split('\n').length - 1] as const)

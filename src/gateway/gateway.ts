@@ -7,8 +7,8 @@ import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
 import type { EdgeTables } from '../http/routes.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
+import { refuseWith } from '../policy/refusal.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import type { OpenStream } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 import { createKeyRing } from '../state/keys.js';
 import { createMemoryState, type GatewayState } from '../state/memory.js';
@@ -41,10 +41,10 @@ import { createReload, targetsOf } from './reload.js';
 import { createRevocationService } from './revocations.js';
 import { createSnapshots, type SnapshotOf } from './snapshot.js';
 import {
-  type ChangeEmitter,
-  createChangeEmitter,
+  checkSettings,
+  createLeaseRegistry,
   createStreamRegistry,
-  isAccessUnchanged,
+  type LeaseRegistry,
   type StreamRegistry,
 } from './streams.js';
 import { createSharedResources, type SharedResources } from './upstream-connection.js';
@@ -69,40 +69,15 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
   }
 }
 
-/**
- * Ends open streams as soon as their caller is revoked, revocations can no longer be checked, or their session ended at
- * another replica. The callback makes every response in progress check again whether its caller may have it.
- */
-function endRevokedStreams(
-  { revocations, ended }: GatewayState,
-  { ring }: Pick<StatePorts, 'ring'>,
-  streams: StreamRegistry,
-  revalidateResponses: () => void,
-): void {
-  /** Cached, because sessions end all the time and a stream keeps its session. */
-  const digests = new WeakMap<OpenStream, readonly string[]>();
-
-  function digestsOf(stream: OpenStream): readonly string[] {
-    const known = digests.get(stream);
-    if (known !== undefined || stream.session === undefined) return known ?? [];
-    const found = ring.hmacAll('session', stream.session);
-    digests.set(stream, found);
-    return found;
-  }
-
-  function hasEnded(stream: OpenStream): boolean {
-    return digestsOf(stream).some(ended.has);
-  }
-
-  function isGone(stream: OpenStream): boolean {
-    if (revocations.checkPrincipal(stream.principal) !== undefined) return true;
-    return revocations.hasSession(digestsOf(stream));
-  }
-  revocations.onChange(() => {
-    streams.endWhere(isGone);
-    revalidateResponses();
-  });
-  ended.onElsewhere(() => streams.endWhere(hasEnded));
+/** Passes on to the leases what every replica learns of the others: revocations, how old they are, ended sessions. */
+function emitStateChanges({ revocations, ended }: GatewayState, leases: LeaseRegistry): void {
+  revocations.onChange(() =>
+    leases.emit(({ principal }) => {
+      const reason = revocations.checkPrincipal(principal);
+      return reason && refuseWith(reason);
+    }),
+  );
+  ended.onElsewhere(leases.checkSessions);
 }
 
 export type GatewayOptions = {
@@ -151,6 +126,7 @@ type Assembly = {
   readonly observability: Observability;
   readonly runtimes: Runtimes;
   readonly streams: StreamRegistry;
+  readonly leases: LeaseRegistry;
   readonly state: GatewayState;
   readonly guarded: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
@@ -159,8 +135,6 @@ type Assembly = {
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
-  /** Emits after each version that was applied. */
-  readonly changes: ChangeEmitter;
 };
 
 /** `isServing` from the end of a complete start; `isReady` from then until shutdown begins. */
@@ -216,6 +190,10 @@ async function openGateway(
       ...assembly,
       read,
       current: () => current.version,
+      apply(next) {
+        assembly.apply(next);
+        listeners.renew(next.settings);
+      },
       log: options.log,
     });
     let watch: ConfigWatch | undefined;
@@ -300,8 +278,8 @@ function assemble(
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(observability.metrics.openStreams);
-  const changes = createChangeEmitter();
-  endRevokedStreams(state, { ring }, streams, changes.emit);
+  const leases = createLeaseRegistry();
+  emitStateChanges(state, leases);
   const snapshotOf = createSnapshots(compile);
   const load = createSharedResources(log, (upstream) => runtimes.ownCredentials(upstream));
   const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });
@@ -351,9 +329,8 @@ function assemble(
     observability.metrics.setConfig(next.hashes);
     observability.audit.setVersions(next.hashes);
     removeControls(observability.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !isAccessUnchanged(stream, before.settings, next.settings));
+    leases.emit((lease) => checkSettings(lease, before.settings, next.settings));
     for (const runtime of runtimes.all()) drift.report(runtime, next);
-    changes.emit();
     updateControls();
   }
   const shared = {
@@ -364,9 +341,8 @@ function assemble(
     load,
     updateControls,
     apply,
-    changes,
   };
-  return { current, observability, runtimes, streams, ...shared };
+  return { current, observability, runtimes, streams, leases, ...shared };
 }
 
 function openListeners(
@@ -375,13 +351,9 @@ function openListeners(
   ring: KeyRing,
   phase: Phase,
 ): Listeners {
-  const { current, observability, runtimes, state, aggregates, updateControls, changes } = assembly;
+  const { current, observability, runtimes, state, aggregates, updateControls } = assembly;
   const { metrics, audit, controls } = observability;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
-  let changeCount = 0;
-  changes.subscribe(() => {
-    changeCount += 1;
-  });
   const ports = createPorts({
     ...assembly,
     ...assembly.load,
@@ -392,11 +364,9 @@ function openListeners(
     audit,
     metrics,
     log,
-    onVersion: changes.subscribe,
-    countVersions: () => changeCount,
     now,
   });
-  const listeners = createListeners(current.version.settings, {
+  return createListeners(current.version.settings, {
     observability,
     authenticator: () => current.identity.adminAuthenticator,
     isReady: () => phase.isReady && audit.isWritable(),
@@ -414,14 +384,12 @@ function openListeners(
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
-  changes.subscribe(() => listeners.renew(current.version.settings));
-  return listeners;
 }
 
 /** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
   const { streams, runtimes, state, observability, guarded, load } = assembly;
-  streams.endWhere(() => true);
+  streams.endAll();
   await listeners.closeData(DRAIN_MS);
   await load.inspection.close();
   await runtimes.close();

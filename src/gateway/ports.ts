@@ -10,6 +10,7 @@ import { digestOnce } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
+import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { backendSessionIds } from '../proxy/aggregate/sessions.js';
 import type {
@@ -58,7 +59,7 @@ import type { Version } from './config-version.js';
 import { authenticateCaller, type Identity } from './identity.js';
 import { bindingIn, bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { SnapshotOf } from './snapshot.js';
-import type { StreamRegistry } from './streams.js';
+import type { LeaseRegistry, StreamRegistry } from './streams.js';
 import { createForwarding } from './upstream-router.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
@@ -203,12 +204,11 @@ type PortDependencies = {
   readonly log: Log;
   readonly state: GatewayState;
   readonly streams: StreamRegistry;
+  readonly leases: LeaseRegistry;
   readonly aggregates: Aggregates;
   readonly inspection: InspectionPort;
   readonly readJson: Ports['readJson'];
   readonly loopScheduler: Ports['loopScheduler'];
-  readonly onVersion: Ports['onVersion'];
-  readonly countVersions: Ports['countVersions'];
   readonly now: () => number;
 };
 
@@ -217,11 +217,9 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 export function createPorts(dependencies: PortDependencies): Ports {
-  const { ring, audit, metrics, streams, now } = dependencies;
+  const { ring, audit, metrics, leases, now } = dependencies;
   const { limits, ended, revocations } = dependencies.state;
   const runningStreams = createRunningStreams();
-  const hasEnded = (sealed: string): boolean => ring.hmacAll('session', sealed).some(ended.has);
-  ended.onElsewhere(() => runningStreams.endWhere(hasEnded));
   const progress = createLiveProgress();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
@@ -281,7 +279,8 @@ export function createPorts(dependencies: PortDependencies): Ports {
     authenticate(incoming, outgoing) {
       const { upstreams, aggregates } = dependencies.version().settings;
       const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);
-      if (upstream === undefined) return { reason: 'internal' };
+      // A reload may have removed the upstream since the request came.
+      if (upstream === undefined) return { reason: 'upstream-unavailable' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
       return authenticateCaller(dependencies.identity(), upstream, incoming, outgoing);
     },
@@ -303,9 +302,9 @@ export function createPorts(dependencies: PortDependencies): Ports {
     ),
     tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,
-    endSession(sealed, upstream) {
+    endSession(sealed) {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
-      streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
+      leases.endSession(sealed);
     },
     sealState: (state, subject, principal) =>
       sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),
@@ -328,19 +327,18 @@ export function createPorts(dependencies: PortDependencies): Ports {
       metrics.recordRequest(record, totalMs);
       logRefusal(dependencies.log, record);
     },
-    ...createForwarding(runtimeOf, (runtime) =>
+    ...createForwarding(dependencies.runtime, (runtime) =>
       dependencies.snapshotOf(runtime, dependencies.version()),
     ),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
-    hasStreamQuota: streams.hasCapacity,
-    registerStream: streams.register,
+    reserveStream: dependencies.streams.reserve,
     registerResponse: runningStreams.enter,
     cancelResponse: runningStreams.cancel,
     registerProgress: progress.enter,
     keepProgress: progress.keep,
     findProgress: progress.find,
-    onVersion: dependencies.onVersion,
-    countVersions: dependencies.countVersions,
+    enterLease: leases.enter,
+    countChanges: leases.count,
     report(error, decisionId) {
       dependencies.log.write('error', 'exchange failed', {
         decision: decisionId,

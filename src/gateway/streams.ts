@@ -1,61 +1,78 @@
-// The open streams of clients: a registry that bounds them per caller and in total, announces list changes on them and
-// ends them, and the check whether a stream may stay open after a reload. Also the emitter that notifies listeners of
-// applied configuration versions and of revocations.
+// What callers hold open: the registry of streams, which bounds them per caller and in total and announces list changes
+// on them, and the registry of access leases, which passes on what may end them. Also the check whether a new version
+// leaves a lease its upstream and its caller.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
-import type { OpenStream } from '../proxy/ports.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
+import { LiveMap } from '../state/live-map.js';
 
-export type ChangeEmitter = {
-  /** Calls `listener` on every change until the returned function is called. */
-  subscribe(listener: () => void): () => void;
-  /** Calls every listener, in no particular order. */
-  emit(): void;
+export type LeaseRegistry = {
+  /** Registers a lease until the returned function is called. */
+  enter(lease: OpenLease): () => void;
+  /** Passes a change to every lease, which ends for the reason that the change gives or asks further. */
+  emit(change: Change): void;
+  /** Ends the leases of a session, or of an aggregate's session, that ended here. */
+  endSession(sealed: string): void;
+  /** Ends the leases whose session has ended, after sessions ended at another replica. */
+  checkSessions(): void;
+  /** How many changes there have been; the end of a session is none. */
+  count(): number;
 };
 
-type ChangeListener = { readonly listener: () => void; at: number };
-
-/** Listeners come and go with every request; they are kept in an array, not a Set, for the reason in live-map.ts. */
-export function createChangeEmitter(): ChangeEmitter {
-  const listeners: ChangeListener[] = [];
-
-  const isSubscribed = (entry: ChangeListener): boolean => listeners[entry.at] === entry;
-
-  function unsubscribe(entry: ChangeListener): void {
-    if (!isSubscribed(entry)) return;
-    const last = listeners.pop();
-    if (last === undefined || last === entry) return;
-    listeners[entry.at] = last;
-    last.at = entry.at;
-  }
-
+/**
+ * The leases of a gateway. That all are compared when a session ends costs less than an index by session, which every
+ * streamed response would pay for.
+ */
+export function createLeaseRegistry(): LeaseRegistry {
+  const leases = new LiveMap<number, OpenLease>();
+  let entered = 0;
+  let changes = 0;
   return {
-    subscribe(listener) {
-      const entry = { listener, at: listeners.length };
-      listeners.push(entry);
-      return () => unsubscribe(entry);
+    enter(lease) {
+      entered += 1;
+      const key = entered;
+      leases.set(key, lease);
+      return () => leases.delete(key);
     },
-    emit() {
-      for (const entry of [...listeners]) if (isSubscribed(entry)) entry.listener();
+    emit(change) {
+      changes += 1;
+      for (const lease of leases.values()) lease.onChange(change);
     },
+    endSession(sealed) {
+      for (const lease of leases.values())
+        if (lease.session === sealed || lease.aggregateSession === sealed)
+          lease.end(refuseWith('unknown-session'));
+    },
+    checkSessions() {
+      for (const lease of leases.values()) lease.checkSession();
+    },
+    count: () => changes,
   };
 }
 
-type StreamOwner = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
+type LeaseHolder = Pick<OpenLease, 'upstream' | 'aggregate' | 'principal'>;
 
 /**
- * Whether a stream opened under `before` may stay open under `next`: it still leads to the same upstream, and its
- * caller would be admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a
- * stream is checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or
- * upstream is gone is closed).
+ * Why what was allowed under `before` may not be held under `next`: its upstream is gone, or its caller might not be
+ * admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a stream is checked
+ * message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone is
+ * closed).
  */
-export function isAccessUnchanged(holder: StreamOwner, before: Settings, next: Settings): boolean {
+export function checkSettings(
+  holder: LeaseHolder,
+  before: Settings,
+  next: Settings,
+): Refusal | undefined {
+  if (accessSettingsOf(holder, next) === undefined) return refuseWith('upstream-unavailable');
   const terms = accessTermsOf(holder, next);
-  return terms !== undefined && terms === accessTermsOf(holder, before);
+  const isSame = terms !== undefined && terms === accessTermsOf(holder, before);
+  return isSame ? undefined : refuseWith('token-issuer');
 }
 
 /** What the settings require of this caller's tokens; `undefined` where its issuer is no longer accepted. */
-function accessTermsOf(holder: StreamOwner, settings: Settings): string | undefined {
+function accessTermsOf(holder: LeaseHolder, settings: Settings): string | undefined {
   const { principal } = holder;
   const access = accessSettingsOf(holder, settings);
   if (access === undefined || access.authentication === 'none') return access?.authentication;
@@ -71,7 +88,7 @@ function accessTermsOf(holder: StreamOwner, settings: Settings): string | undefi
 
 /** The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its backends. */
 function accessSettingsOf(
-  { upstream, aggregate }: StreamOwner,
+  { upstream, aggregate }: LeaseHolder,
   { upstreams, aggregates }: Settings,
 ): Omit<AggregateSettings, 'backends' | 'scopesSupported'> | undefined {
   const found = upstreams.get(upstream);
@@ -96,13 +113,12 @@ function holderOf(upstream: string, { issuerUrl, subject, client }: Principal): 
 }
 
 export type StreamRegistry = {
-  /** False when this caller, or all callers together, have as many streams open as allowed. */
-  hasCapacity(upstream: string, principal: Principal): boolean;
-  register(stream: OpenStream): () => void;
+  /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
+  reserve(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Announces on every stream of an upstream that a list changed. */
   announce(upstream: string, method: string): void;
-  /** Ends the streams for which `isGone` holds. */
-  endWhere(isGone: (stream: OpenStream) => boolean): void;
+  /** Ends every stream. */
+  endAll(): void;
   readonly size: number;
 };
 
@@ -110,37 +126,44 @@ export type StreamRegistry = {
 export function createStreamRegistry(
   count: (upstream: string, delta: 1 | -1) => void,
 ): StreamRegistry {
-  const open = new Set<OpenStream>();
-  const held = new Map<string, number>();
-
-  function hold(stream: OpenStream, delta: 1 | -1): void {
-    const holder = holderOf(stream.upstream, stream.principal);
-    const now = (held.get(holder) ?? 0) + delta;
-    if (now > 0) held.set(holder, now);
-    else held.delete(holder);
-    count(stream.upstream, delta);
-  }
+  const open = new Map<OpenStream, string>();
+  const reservedBy = new Map<string, number>();
+  let reserved = 0;
 
   return {
-    hasCapacity(upstream, principal) {
-      const own = held.get(holderOf(upstream, principal)) ?? 0;
-      return open.size < MAX_STREAMS && own < MAX_STREAMS_A_CALLER;
-    },
-    register(stream) {
-      open.add(stream);
-      hold(stream, 1);
-      return () => {
-        if (open.delete(stream)) hold(stream, -1);
+    reserve(upstream, principal) {
+      const holder = holderOf(upstream, principal);
+      const own = reservedBy.get(holder) ?? 0;
+      if (reserved >= MAX_STREAMS || own >= MAX_STREAMS_A_CALLER) return undefined;
+      reservedBy.set(holder, own + 1);
+      reserved += 1;
+      let stream: OpenStream | undefined;
+      let isReleased = false;
+      return {
+        open(opened) {
+          stream = opened;
+          open.set(opened, upstream);
+          count(upstream, 1);
+        },
+        release() {
+          if (isReleased) return;
+          isReleased = true;
+          if (stream !== undefined && open.delete(stream)) count(upstream, -1);
+          const left = (reservedBy.get(holder) ?? 1) - 1;
+          if (left > 0) reservedBy.set(holder, left);
+          else reservedBy.delete(holder);
+          reserved -= 1;
+        },
       };
     },
     announce(upstream, method) {
-      for (const stream of open) if (stream.upstream === upstream) stream.announce(method);
+      for (const [stream, of] of open) if (of === upstream) stream.announce(method);
     },
-    endWhere(isGone) {
-      for (const stream of [...open]) if (isGone(stream)) stream.end();
+    endAll() {
+      for (const stream of [...open.keys()]) stream.end();
     },
     get size() {
-      return open.size;
+      return reserved;
     },
   };
 }

@@ -9,30 +9,37 @@ type ForwardingPorts = Pick<
   'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'giveUp' | 'notePage'
 >;
 
+/** A reload may have removed the upstream since the message was allowed. */
+const NOT_RUNNING = { kind: 'fault', reason: 'upstream-unavailable' } as const;
+
 export function createForwarding(
-  runtimeOf: (upstream: string) => UpstreamRuntime,
+  findRuntime: (upstream: string) => UpstreamRuntime | undefined,
   snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
 ): ForwardingPorts {
   return {
     forward(upstream, authorized, by, signal) {
-      const runtime = runtimeOf(upstream);
+      const runtime = findRuntime(upstream);
+      if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
       const snapshot = snapshotOf(runtime);
       const adapter = runtime.adapters.forMessage(authorized.admitted, snapshot);
       return adapter.forward({ authorized, by, signal }, snapshot);
     },
     openStream(upstream, stream) {
-      const runtime = runtimeOf(upstream);
+      const runtime = findRuntime(upstream);
+      if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
       const snapshot = snapshotOf(runtime);
       return runtime.adapters.forStream(stream.session, snapshot).openStream(stream, snapshot);
     },
-    forwardSessionEnd: (upstream, session, by) =>
-      runtimeOf(upstream).adapters.forSession(session).endSession(session, by),
+    forwardSessionEnd(upstream, session, by) {
+      const adapter = findRuntime(upstream)?.adapters.forSession(session);
+      return adapter?.endSession(session, by) ?? Promise.resolve(NOT_RUNNING);
+    },
     replyToServer: (upstream, serverRequest, reply) =>
-      runtimeOf(upstream)
-        .adapters.forSession(serverRequest.session)
+      findRuntime(upstream)
+        ?.adapters.forSession(serverRequest.session)
         .replyToServer(serverRequest, reply),
     giveUp: (upstream, request) =>
-      runtimeOf(upstream).adapters.forSession(request.session).giveUp(request),
-    notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
+      findRuntime(upstream)?.adapters.forSession(request.session).giveUp(request),
+    notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
   };
 }

@@ -38,7 +38,7 @@ export async function handleRequest(
     outgoing,
     ports,
     record: openRecord(incoming),
-    since: ports.countVersions(),
+    since: ports.countChanges(),
     snapshot,
     admitted: undefined,
     featuresOf,
@@ -54,6 +54,7 @@ export async function handleRequest(
     refuse(call, refuseWith('internal'));
   } finally {
     call.progress?.end();
+    call.stream?.release();
     ports.closeRecord(call.record);
   }
 }

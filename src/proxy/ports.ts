@@ -11,6 +11,7 @@ import type { LimitStore, ReplayOutcome } from '../policy/limits.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
+import type { Refusal } from '../policy/refusal.js';
 import type { PolicySet } from '../policy/rules.js';
 import type {
   EventFacts,
@@ -119,16 +120,35 @@ export type RequestStateScope = {
 
 /** An open stream of a client, as the stream registry needs it. */
 export type OpenStream = {
-  readonly upstream: string;
-  /** The aggregate through which the stream was opened, if any. */
-  readonly aggregate?: string | undefined;
-  readonly principal: Principal;
-  /** The sealed session id. */
-  readonly session: string | undefined;
   /** Sends a list-changed notification, given by its method, in the format of this stream. */
   announce(method: string): void;
   end(): void;
 };
+
+/** A stream that counts towards its caller's quota, from before it is opened until `release`. */
+export type StreamReservation = {
+  open(stream: OpenStream): void;
+  release(): void;
+};
+
+/** What was allowed to a caller and is still held, as the registry of leases needs it. */
+export type OpenLease = {
+  readonly upstream: string;
+  /** The aggregate through which it was allowed, if any. */
+  readonly aggregate?: string | undefined;
+  readonly principal: Principal;
+  /** The sealed id of its session. */
+  readonly session: string | undefined;
+  /** The sealed id of the aggregate's session that this session is part of. */
+  readonly aggregateSession?: string | undefined;
+  onChange(change: Change): void;
+  /** Ends the lease if its session has ended. */
+  checkSession(): void;
+  end(why: Refusal): void;
+};
+
+/** Why a change ends a lease, as far as that is known without asking an issuer; `undefined` if it does not. */
+export type Change = (lease: OpenLease) => Refusal | undefined;
 
 /** What a sealed value is bound to: a session of one caller at one upstream. It opens nowhere else. */
 export type SessionScope = {
@@ -243,7 +263,7 @@ export type Ports = {
   /** A decision id for whatever is decided besides the request itself. */
   newDecisionId(): string;
   /** Marks a session as ended; its id is unknown from then on. */
-  endSession(sealed: string, upstream: string): void;
+  endSession(sealed: string): void;
   /** Seals the request state of an upstream (2026-07-28); `undefined` if it is too long to carry. */
   sealState(state: string, subject: RequestStateScope, principal: Principal): string | undefined;
   /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
@@ -273,14 +293,12 @@ export type Ports = {
   notePage(upstream: string, page: ObservedPage): void;
   /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
-  /** False if this caller, or all callers together, already hold as many streams as allowed. */
-  hasStreamQuota(upstream: string, principal: Principal): boolean;
+  /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
+  reserveStream(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Registers a request that a backend is working on; the returned function unregisters it. */
   registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
   /** The backends working on it, as far as this replica knows. */
   findRunningBackends(session: string, id: RequestId): readonly string[];
-  /** Registers an open stream; the returned function unregisters it. */
-  registerStream(stream: OpenStream): () => void;
   /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
   registerResponse(session: string, id: RequestId, end: () => void): () => void;
   /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */
@@ -293,10 +311,10 @@ export type Ports = {
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
   giveUp(upstream: string, request: ServerRequestRef): void;
-  /** Calls the listener for every new version until the returned function is called. */
-  onVersion(listener: () => void): () => void;
-  /** How many versions there have been. */
-  countVersions(): number;
+  /** Registers a lease for every change to come, until the returned function is called. */
+  enterLease(lease: OpenLease): () => void;
+  /** How many versions and changes of the revocations there have been. */
+  countChanges(): number;
   readonly pages: PageCache;
   readonly inspection: InspectionPort;
   /** Parses what an upstream sent, and large request bodies of callers. */

@@ -25,7 +25,7 @@ import type {
   UpstreamResponse,
 } from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
-import type { Ports, Snapshot } from './ports.js';
+import type { AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 
 /** The progress of one request. It only increases. */
 export type ProgressCount = { last: number };
@@ -79,7 +79,7 @@ export type RequestContext = {
   outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: RequestRecord;
-  /** The number of versions when the request began. A listener misses changes from before its registration. */
+  /** The number of changes when the request began. A lease is passed those that come after its registration. */
   readonly since: number;
   snapshot: Snapshot;
   admitted: PlannedMessage | undefined;
@@ -96,6 +96,8 @@ export type RequestContext = {
   claim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** The request's progress, if the client asked for progress notifications. */
   progress?: FollowedProgress | undefined;
+  /** The stream that the request opens, or is about to open. */
+  stream?: StreamReservation | undefined;
 };
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
@@ -322,6 +324,11 @@ function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext)
   return protocol.disconnectCancels
     ? incoming.signal.aborted
     : protocol.answersOnStream && outgoing.isClosed;
+}
+
+/** The refusal of a caller who could not be verified; the challenge says what is wrong with a proof of possession. */
+export function refuseAuthn({ reason, proof }: AuthnError): Refusal {
+  return refuseWith(reason, proof === undefined ? {} : { proof });
 }
 
 /** Notes a refusal. Before forwarding it is `refused`; afterwards the response was `withheld`. */

@@ -92,7 +92,7 @@ export function refuseStatus(
   if (reason !== undefined) return refuseWith(reason);
   if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
-    if (sealed !== undefined) call.ports.endSession(sealed, call.incoming.upstream);
+    if (sealed !== undefined) call.ports.endSession(sealed);
     return refuseWith('unknown-session');
   }
   return isResponseStatus(response.status) ? undefined : refuseWith('upstream-protocol');
@@ -199,12 +199,14 @@ async function relayEvents(
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
   const watch = watchResponse(call, authorized, { response, responseCheck });
+  const { isGone } = watch;
   const idOf = responseEventIds(call, authorized);
-  const isGone = (): boolean => watch.gone() !== undefined;
   const alive = keepAlive(outgoing, call.snapshot.limits.keepAliveMs);
   const writes = gatherWrites(alive);
   try {
     const end = await writeEvents(response, { call, responseCheck, idOf, writes, isGone });
+    // A change may break off the connection too; what it means for the caller comes first.
+    await isGone();
     writeEnd(call, end, watch.gone(), writes);
   } catch (error) {
     // The headers have been sent, so the refusal can only be written as the last event.

@@ -125,8 +125,11 @@ type Writing = {
   readonly responseCheck: ResponseCheck;
   readonly idOf: EventIds;
   readonly writes: GatheredWrites;
-  /** True once the stream must end, e.g. because access was revoked, even if an event is still waiting. */
-  readonly isGone: () => boolean;
+  /**
+   * True once the stream must end, e.g. because access was revoked, even if an event is still waiting. A promise while
+   * the caller is verified anew: until it resolves nothing is checked or written.
+   */
+  readonly isGone: () => boolean | Promise<boolean>;
   /** The client has received an event that it can resume after. */
   isResumable: boolean;
 };
@@ -160,7 +163,10 @@ function writeEvent(
   event: SseEvent,
 ): undefined | 'stop' | Promise<undefined | 'stop'> {
   const { writes, responseCheck, idOf } = writing;
-  if (writing.isGone()) return 'stop';
+  const gone = writing.isGone();
+  if (gone instanceof Promise)
+    return Promise.all([gone, writes.flush()]).then(() => writeEvent(writing, event));
+  if (gone === true) return 'stop';
   if (event.kind !== 'message') {
     writes.add(encodeKeepAlive(event));
     return undefined;
@@ -187,7 +193,7 @@ async function writeLate(
   id: string | undefined,
 ): Promise<undefined | 'stop'> {
   const [late] = await Promise.all([verdict, writing.writes.flush()]);
-  return writing.isGone() ? 'stop' : writeVerdict(writing, late, data, id);
+  return (await writing.isGone()) ? 'stop' : writeVerdict(writing, late, data, id);
 }
 
 /** Re-encodes a comment or a retry delay instead of forwarding its bytes. */

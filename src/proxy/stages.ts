@@ -20,6 +20,7 @@ import { checkParamHeaders, checkSupported, versionsOffered } from '../protocol/
 import { paramsOf } from '../protocol/params.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { adaptToAcceptHeader } from './accept.js';
+import { authenticateAgain, checkSession } from './access-lease.js';
 import type { AuthnError, Snapshot } from './ports.js';
 import {
   claimReply,
@@ -29,8 +30,10 @@ import {
   presentedToken,
   type RequestContext,
   readMessage,
+  refuseAuthn,
   refuseReadError,
 } from './request-context.js';
+import { reserveStream } from './stream-lifetime.js';
 
 /**
  * The content of a message that the argument guard inspects. Values that the gateway sealed and the client only
@@ -59,14 +62,9 @@ export function authenticate(
 
 function noteCaller(call: RequestContext, principal: Principal | AuthnError): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
-  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  if ('reason' in principal) return refuseAuthn(principal);
   call.record.principal = principal;
   return principal;
-}
-
-/** What the challenge of a failed authentication has to say about the proof of possession. */
-export function proofOf({ proof }: AuthnError): Pick<Deny, 'proof'> {
-  return proof === undefined ? {} : { proof };
 }
 
 /** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
@@ -262,15 +260,16 @@ async function decideAgain(
   admitted: AdmittedMessage,
   standing: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
-  const { incoming, outgoing, ports } = call;
+  const session = admitted.session && call.incoming.headers['mcp-session-id'];
   const isTokenExpired = standing.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
-  if (!isTokenExpired && isSessionOver(call, admitted, standing.principal))
-    return refuseWith('unknown-session');
-  if (ports.countVersions() === call.since && !isTokenExpired) return standing;
-  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
-  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
-  if (isSessionOver(call, admitted, principal)) return refuseWith('unknown-session');
+  const over = isTokenExpired ? undefined : checkSession(call, session, standing.principal);
+  if (over !== undefined) return over;
+  if (call.ports.countChanges() === call.since && !isTokenExpired) return standing;
+  const principal = await authenticateAgain(call);
+  if ('kind' in principal) return principal;
+  const overNow = checkSession(call, session, principal);
+  if (overNow !== undefined) return overNow;
   const { secrets } = call.snapshot.profile.request;
   refreshSnapshot(call);
   call.record.principal = principal;
@@ -284,17 +283,6 @@ async function decideAgain(
   return call.snapshot.profile.request.secrets === secrets
     ? revalidated
     : inspectArguments(call, admitted, revalidated);
-}
-
-/** Whether the session of a request ended, or is not this caller's, while the request waited. */
-function isSessionOver(
-  { incoming, ports }: RequestContext,
-  { session }: AdmittedMessage,
-  principal: Principal,
-): boolean {
-  const sealed = incoming.headers['mcp-session-id'];
-  if (session === undefined || sealed === undefined) return false;
-  return ports.openSession(sealed, incoming.upstream, principal) === undefined;
 }
 
 /**

@@ -238,8 +238,6 @@ type RunningStreams = {
   enter(session: string, id: RequestId, end: () => void): () => void;
   /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
   cancel(session: string, id: RequestId): void;
-  /** Ends at once what runs in sessions for which `isOver` holds. */
-  endWhere(isOver: (session: string) => boolean): void;
 };
 
 /**
@@ -248,11 +246,11 @@ type RunningStreams = {
  * reaches its own sessions only. A stream that another replica holds ends at the idle limit.
  */
 export function createRunningStreams(): RunningStreams {
-  const running = new LiveMap<string, { readonly session: string; readonly end: () => void }>();
+  const running = new LiveMap<string, { readonly end: () => void }>();
   return {
     enter(session, id, end) {
       const key = keyOf(session, id);
-      const entry = { session, end };
+      const entry = { end };
       running.set(key, entry);
       return () => {
         if (running.get(key) === entry) running.delete(key);
@@ -264,9 +262,6 @@ export function createRunningStreams(): RunningStreams {
       if (entry === undefined) return;
       // By then another request, which was not cancelled, may run under this id.
       setTimeout(() => running.get(key) === entry && entry.end(), CANCEL_GRACE_MS).unref();
-    },
-    endWhere(isOver) {
-      for (const { session, end } of running.values()) if (isOver(session)) end();
     },
   };
 }

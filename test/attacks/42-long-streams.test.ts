@@ -169,6 +169,42 @@ describe('a long stream', () => {
     await other.end();
   });
 
+  it.each(['streams of a session', 'subscriptions'])(
+    '[G-80] takes no room from others: %s that are opened at the same time count too',
+    async (what) => {
+      const times = { sub: what, iat: seconds(startedAt) };
+      const caller = rig.as(await rig.gateway.token(UPSTREAM, times));
+      const session = await openSession(caller);
+      const accept = 'application/json, text/event-stream';
+      const listen = statelessParts('subscriptions/listen', {
+        notifications: { toolsListChanged: true },
+      });
+      const open = (): Promise<Response> =>
+        what === 'subscriptions'
+          ? fetch(caller.url, {
+              method: 'POST',
+              headers: {
+                ...bearer(caller.token),
+                ...listen.headers,
+                'content-type': 'application/json',
+                accept,
+              },
+              body: JSON.stringify(listen.body),
+            })
+          : fetch(caller.url, {
+              headers: { ...bearer(caller.token), ...sessionHeaders(session.id), accept },
+            });
+      const opened = await Promise.all(
+        Array.from({ length: MAX_STREAMS_A_CALLER + 8 }, () => open()),
+      );
+      const statuses = opened.map(({ status }) => status);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_STREAMS_A_CALLER);
+      expect(statuses.filter((status) => status === 503)).toHaveLength(8);
+      for (const { body } of opened) await body?.cancel().catch(() => undefined);
+      await session.end();
+    },
+  );
+
   it('[H-04] ends with its token, though nobody reads it', async () => {
     rig.upstream.obey(longCall('x'.repeat(200_000)));
     const times = { iat: seconds(startedAt), exp: seconds(Date.now()) + 2 };

@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runJob } from '../../src/inspection/jobs.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
+import { createGate } from '../support/changing-rig.js';
+import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import { listenOn } from '../support/listening.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
@@ -128,7 +129,7 @@ describe('a request whose arguments wait for their inspection', () => {
     ['whose token has expired', 401, 'token-expired', expire],
     ['whose caller was revoked', 401, 'token-revoked', ({ subject }) => revoke(subject)],
     ['that a rule denies', 200, 'denied-by-rule', () => applyPolicy(DENIED)],
-    ['whose upstream was removed', 500, 'internal', removeUpstream],
+    ['whose upstream was removed', 502, 'upstream-unavailable', removeUpstream],
   ])('row 1: is refused %s, and nothing of it is forwarded', async (what, status, reason, lose) => {
     const caller = await openCaller(`arguments ${what}`, lose === expire ? 2_000 : 60_000);
     const release = hold();
@@ -255,5 +256,35 @@ describe('a token that its issuer is asked about', () => {
     await expect.poll(outcome, PATIENT).toMatchObject({
       ...{ action: 'withheld', reasons: ['token-signature'] },
     });
+  });
+
+  it('row 2: what comes meanwhile waits for the answer, and is not written where none comes', async () => {
+    const { issuer } = asked.gateway;
+    const exp = Math.floor(Date.now() / 1000) + 60;
+    const good = { sub: 'bob', client_id: 'ide', aud: asked.access.url, exp };
+    issuer.answerAbout(() => ({ active: true, ...good }));
+    const { url } = asked.access;
+    const { headers } = await openRawSession(url, { token: makeSecret() });
+    const { passed, open: release } = createGate();
+    asked.upstream.obey(
+      onMethod('tools/call', (request) => ({
+        ...{ kind: 'chunks', contentType: 'text/event-stream', ending: 'end', gate: passed },
+        chunks: [': begun\n\n', sseEvent(resultFor(request, textResult('late')))],
+      })),
+    );
+    const params = { ...CALL, arguments: { id: 'one' } };
+    const call = { jsonrpc: '2.0', id: 7, method: 'tools/call', params };
+    const response = await listenOn(await sendRaw(url, call, { headers }));
+    issuer.misbehave('silent', 'introspection');
+    const before = issuer.hits.get('/introspect') ?? 0;
+    await asked.gateway.writePolicy('open', `${ALLOW_ALL}# changed again\n`);
+    await asked.gateway.reload();
+    await expect.poll(() => issuer.hits.get('/introspect') ?? 0, PATIENT).toBeGreaterThan(before);
+    release();
+    // Time enough for what the upstream sends to come.
+    for (let turn = 0; turn < 3; turn += 1) await asked.gateway.metrics();
+    issuer.hangUp();
+    await expect.poll(() => response.isOver(), PATIENT).toBe(true);
+    expect(response.text()).not.toContain('late');
   });
 });

@@ -4,8 +4,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { createGate } from '../support/changing-rig.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import type { Act, Ending, HostileRequest } from '../support/hostile-upstream.js';
+import {
+  type Act,
+  type Ending,
+  HONEST_TOOLS,
+  type HostileRequest,
+} from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
@@ -13,6 +19,7 @@ import { ALLOW_ALL } from '../support/start-gateway.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const PRIMING = 'id: stream-1/0\nretry: 250\ndata: \n\n';
+const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n';
 
 let rig: AttackRig;
 let session: RawSession;
@@ -59,6 +66,17 @@ function replay(lastEventId: string, messages: readonly JsonObject[], ending: En
         )
       : undefined,
   );
+}
+
+/** Resumes after an event; the upstream answers once the gate is open. */
+async function resumeBehindGate(act: (gate: Promise<void>) => Act) {
+  const id = await callAndBreak();
+  rig.upstream.forget();
+  const { passed, open } = createGate();
+  rig.upstream.obey(({ httpMethod }) => (httpMethod === 'GET' ? act(passed) : undefined));
+  const resumed = resume(id);
+  await expect.poll(() => rig.upstream.seen().length, PATIENT).toBe(1);
+  return { resumed, open };
 }
 
 const ownAnswer = (text: string): JsonObject => ({
@@ -261,6 +279,22 @@ describe('[Q-11, MCP-35] an event id', () => {
   });
 });
 
+describe('[Q-10] a stream that is resumed is judged by what is in force when a message comes', () => {
+  it('is refused where a rule denies it while the upstream opens it', async () => {
+    const { resumed, open } = await resumeBehindGate((gate) => ({
+      ...{ kind: 'raw', ending: 'hold', gate },
+      chunks: ['', SSE_HEAD, sseEvent(ownAnswer('late'))],
+    }));
+    await rig.gateway.writePolicy('no', NOTHING);
+    await rig.gateway.reload();
+    open();
+    const { status, text } = await resumed;
+    await rig.gateway.writePolicy('no', NOTHING.replace('read_record', 'other_*'));
+    await rig.gateway.reload();
+    expect([status, text]).toEqual([404, expect.stringContaining('unknown-session')]);
+  });
+});
+
 describe('[Q-13] a client that leaves', () => {
   it('a resumable stream frees it at once, cancels nothing, and finds the answer later', async () => {
     rig.upstream.obeyOnce((request) => (isCall(request) ? streamed([PRIMING], 'hold') : undefined));
@@ -281,6 +315,21 @@ describe('[Q-13] a client that leaves', () => {
     );
     replay('stream-1/0', [ownAnswer('kept')]);
     expect((await resume(id)).messages).toEqual([ownAnswer('kept')]);
+  });
+});
+
+/** The last of this file, because what has drifted stays so until it is listed again. */
+describe('[Q-10] a stream that is resumed, under a drift', () => {
+  it('gives no answer of a tool whose definition has changed meanwhile', async () => {
+    const { resumed, open } = await resumeBehindGate((gate) => ({
+      ...{ kind: 'chunks', contentType: 'text/event-stream', ending: 'end', gate },
+      chunks: [': begun\n\n', sseEvent(ownAnswer('late'), 'stream-1/1')],
+    }));
+    const [first, ...others] = HONEST_TOOLS;
+    rig.upstream.offer(() => [{ ...first, description: 'Reads a record, and more.' }, ...others]);
+    expect((await session.ask(8, 'tools/list')).text).not.toContain('read_record');
+    open();
+    expect((await resumed).messages).toEqual([]);
   });
 });
 

@@ -14,8 +14,7 @@ import type { JsonReading } from '../../protocol/json/json.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import { runBatch } from '../features/batch.js';
 import type { Ports } from '../ports.js';
-import { isRead, refuseReadError } from '../request-context.js';
-import { proofOf } from '../stages.js';
+import { isRead, refuseAuthn, refuseReadError } from '../request-context.js';
 import {
   type AggregateContext,
   type HandleRequest,
@@ -78,7 +77,7 @@ async function authenticate(context: AggregateContext): Promise<Principal | Refu
   const { incoming, outgoing, ports, record } = context;
   const principal = await ports.authenticate(incoming, outgoing);
   record.latency.auth = performance.now() - incoming.startedMs;
-  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  if ('reason' in principal) return refuseAuthn(principal);
   record.principal = principal;
   return principal;
 }

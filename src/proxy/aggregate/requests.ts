@@ -98,6 +98,7 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
       const isOver = sealed !== undefined && ports.openSession(sealed, name, by) === undefined;
       return isOver ? undefined : ports.openSession(own, upstream, by);
     },
+    enterLease: (lease) => ports.enterLease({ ...lease, aggregateSession: sealed }),
     authenticate(incoming, outgoing) {
       const aggregate = ports.aggregate(name);
       const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);

@@ -282,7 +282,7 @@ function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end():
 /** Ends the aggregate's session, which is unknown from then on, and that of every backend. */
 export async function endSessions(verified: VerifiedRequest): Promise<Refusal | undefined> {
   const { context, principal } = verified;
-  const { aggregate, incoming, outgoing, ports } = context;
+  const { incoming, outgoing, ports } = context;
   const admitted = admitSessionEnd({
     headers: incoming.headers,
     repeated: incoming.repeated,
@@ -290,7 +290,7 @@ export async function endSessions(verified: VerifiedRequest): Promise<Refusal | 
   });
   if (admitted.kind === 'fault') return refuseProtocolError(admitted);
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.endSession(sealed, aggregate.name);
+  if (sealed !== undefined) ports.endSession(sealed);
   const backends = backendSessionsIn(context, principal, admitted.session);
   await Promise.all(
     backends.map((backend) => {

@@ -13,6 +13,7 @@ import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.
 import { errorOfStatus, onAbort } from '../../protocol/transport.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
+import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { mediaType } from '../response-forwarding.js';
@@ -22,13 +23,19 @@ import {
   gatherWrites,
   reasonOfEnd,
   responseEventIds,
-  STREAM_HEADERS,
   sessionEventIds,
   writeEvents,
   writeFailure,
   writeUnsolicited,
 } from '../sse-response.js';
-import { aborted, keepStreamOpen, notifyCancelled, timeLeftMs } from '../stream-lifetime.js';
+import {
+  aborted,
+  keepStreamOpen,
+  notifyCancelled,
+  reserveStream,
+  type StreamTerms,
+  timeLeftMs,
+} from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
@@ -56,7 +63,7 @@ export async function openSessionStream(
   call: RequestContext,
   principal: Principal,
 ): Promise<Refusal | undefined> {
-  const { incoming, outgoing, ports } = call;
+  const { incoming, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,
@@ -77,7 +84,8 @@ export async function openSessionStream(
   if (resumed?.request !== undefined && responsePlan === undefined)
     return refuseWith('unknown-session');
   if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
-  if (!ports.hasStreamQuota(incoming.upstream, principal)) return refuseWith('overloaded');
+  const excess = reserveStream(call, principal);
+  if (excess !== undefined) return excess;
   if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(incoming.upstream, {
     session,
@@ -85,49 +93,38 @@ export async function openSessionStream(
     signal: incoming.signal,
     lastEventId: resumed?.upstreamId,
   });
-  // The upstream may have been slow to respond, so the session may have ended meanwhile.
-  if (!isOpen(call, principal)) {
-    if (outcome.kind === 'answer') outcome.abort();
-    return refuseWith('unknown-session');
-  }
   const refusal = refusalOf(outcome, responsePlan !== undefined);
-  if (refusal !== undefined) return refusal;
+  return refusal ?? serve({ call, principal, session, responsePlan }, outcome);
+}
 
-  outgoing.open(200, STREAM_HEADERS);
-  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  const stream: Stream = { call, principal, session, responsePlan };
-  const registration = {
+/** Serves the stream, or the gateway's own announcements where the upstream offers none. */
+async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal | undefined> {
+  const { call, principal, responsePlan } = stream;
+  const { incoming, outgoing } = call;
+  const terms: StreamTerms = {
+    principal,
     session: incoming.headers['mcp-session-id'],
+    grant: responsePlan && grantOf(call, responsePlan),
     // Notifications about the session go to its own stream and no other.
-    announce(method: string): void {
+    announce(method) {
       if (responsePlan !== undefined) return;
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
     },
   };
-  await keepStreamOpen(call, principal, registration, async (leave, end) => {
-    const forget = endWithSession(call, principal, end);
-    try {
-      if (outcome.kind === 'answer' && outcome.status === 200)
-        await relaySessionStream(stream, outcome, leave);
-      else await aborted(leave);
-    } finally {
-      forget();
-    }
-  });
-  return undefined;
-}
-
-/** Ends the stream once its session is unknown, also if it belongs to a session of an aggregate that was revoked. */
-function endWithSession(call: RequestContext, principal: Principal, end: () => void): () => void {
-  return call.ports.onVersion(() => {
-    if (!isOpen(call, principal)) end();
-  });
-}
-
-function isOpen(call: RequestContext, principal: Principal): boolean {
-  return (
-    sessionOpener(call, principal)(call.incoming.headers['mcp-session-id'] ?? '') !== undefined
+  const isStream = outcome.kind === 'answer' && outcome.status === 200;
+  const ended = await keepStreamOpen(call, terms, (leave, lease) =>
+    isStream ? relaySessionStream(stream, outcome, leave, lease) : aborted(leave),
   );
+  if (ended !== undefined && isStream) outcome.abort();
+  return ended;
+}
+
+/** A resumed response may go on while its caller may see what was requested; its messages are checked under that. */
+function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): Grant {
+  return (snapshot) => {
+    call.snapshot = snapshot;
+    return maySee(admitted.target, principal, snapshot) ? undefined : refuseWith('unknown-session');
+  };
 }
 
 type Stream = {
@@ -170,9 +167,11 @@ async function relaySessionStream(
   { call, principal, session, responsePlan }: Stream,
   response: UpstreamResponse,
   leave: AbortSignal,
+  lease: AccessLease,
 ): Promise<void> {
   onAbort(leave, () => response.abort());
-  if (responsePlan !== undefined) return relayResumed(call, responsePlan, response, leave);
+  if (responsePlan !== undefined)
+    return relayResumed(call, responsePlan, response, { leave, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
@@ -189,35 +188,22 @@ async function relayResumed(
   call: RequestContext,
   responsePlan: ResponsePlan,
   response: UpstreamResponse,
-  leave: AbortSignal,
+  { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
-  const { admitted, principal } = responsePlan;
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
-  let isGone = false;
-  const forget = call.ports.onVersion(() => {
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
-    isGone = !maySee(admitted.target, principal, call.snapshot);
-    if (isGone) response.abort();
-  });
   let isLate = false;
-  const late = setTimeout(() => {
+  const stopLate = startTimer(timeLeftMs(call), () => {
     isLate = true;
     response.abort();
     notifyCancelled(call, responsePlan);
-  }, timeLeftMs(call));
+  });
   const writes = gatherWrites(call.outgoing);
   const idOf = responseEventIds(call, responsePlan);
-  const parts = {
-    call,
-    responseCheck,
-    idOf,
-    writes,
-    isGone: () => isGone || isLate || leave.aborted,
-  };
-  const end = await writeEvents(response, { ...parts, isResumable: true });
-  forget();
-  clearTimeout(late);
-  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
+  // Each message is checked under the version and the catalog now in force, by what the lease grants.
+  const isGone = (): boolean => isLate || leave.aborted || lease.check() !== undefined;
+  const parts = { call, responseCheck, idOf, writes, isGone };
+  const end = await writeEvents(response, { ...parts, isResumable: true }).finally(stopLate);
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
   if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
   await writes.flush();
@@ -246,7 +232,7 @@ export async function endSession(
   noteSession(call, admitted.session, 'DELETE');
   if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.endSession(sealed, incoming.upstream);
+  if (sealed !== undefined) ports.endSession(sealed);
   const outcome = await ports.forwardSessionEnd(
     incoming.upstream,
     admitted.session,

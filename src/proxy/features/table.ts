@@ -2,7 +2,6 @@
 // decided. A message that uses none is plain: it is decided, inspected, forwarded and answered, and no other file
 // of this folder runs for it.
 
-import { refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { isInputRetry, paramsOf, progressTokenOf } from '../../protocol/params.js';
@@ -11,6 +10,7 @@ import type { Incoming } from '../../protocol/transport.js';
 import { BRIDGED_LEGACY_SSE, DIRECT_LEGACY_SSE } from '../legacy-sse/request.js';
 import type { Snapshot } from '../ports.js';
 import type { Feature } from '../request-context.js';
+import { reserveStream } from '../stream-lifetime.js';
 import { INPUT_RETRY } from './input-required.js';
 import { PROGRESS_REPORTS } from './progress.js';
 import { narrowSubscription } from './subscriptions/filter.js';
@@ -20,9 +20,7 @@ import { TASK_USE } from './tasks/request.js';
 /** A request that opens the stream of a subscription. */
 export const SUBSCRIPTION_STREAM: Feature = {
   prepare(call, { principal, admitted }) {
-    if (!call.ports.hasStreamQuota(call.incoming.upstream, principal))
-      return refuseWith('overloaded');
-    return narrowSubscription(call, principal, admitted);
+    return reserveStream(call, principal) ?? narrowSubscription(call, principal, admitted);
   },
   withoutSealed(content) {
     const { notifications } = content;

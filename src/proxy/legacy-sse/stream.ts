@@ -20,6 +20,7 @@ import type {
   PendingResponses,
   UpstreamResponse,
 } from '../../protocol/transport.js';
+import { onAbort } from '../../protocol/transport.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
@@ -27,8 +28,8 @@ import { noteSession, openSessionStream, tryRecordDecision } from '../features/s
 import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { mediaType } from '../response-forwarding.js';
 import { isExcess, openStreamLimits, pumpEvents, type StreamLimits } from '../sse-reader.js';
-import { encodeKeepAlive, reasonOfEnd, STREAM_HEADERS } from '../sse-response.js';
-import { aborted, keepStreamOpen } from '../stream-lifetime.js';
+import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
+import { aborted, keepStreamOpen, reserveStream } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
@@ -174,7 +175,8 @@ async function openLegacyStream(
   const { upstream } = incoming;
   noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
   if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
-  if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
+  const excess = reserveStream(call, principal);
+  if (excess !== undefined) return excess;
   if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
   if ('kind' in upstreamSide) return upstreamSide;
@@ -185,8 +187,9 @@ async function openLegacyStream(
     upstreamSide.abort();
     return refuseWith('internal');
   }
-  await serve({ call, principal, sealed, session }, upstreamSide);
-  return undefined;
+  const ended = await serve({ call, principal, sealed, session }, upstreamSide);
+  if (ended !== undefined) upstreamSide.abort();
+  return ended;
 }
 
 async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Refusal> {
@@ -223,29 +226,32 @@ const BRIDGE: LegacySseUpstream = {
   abort: () => undefined,
 };
 
-async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream): Promise<void> {
+async function serve(
+  stream: OpenedLegacyStream,
+  upstreamSide: LegacySseUpstream,
+): Promise<Refusal | undefined> {
   const { call, principal, sealed, session } = stream;
-  const { outgoing, ports, incoming } = call;
+  const { outgoing, ports } = call;
   call.record.client.session = session.hash;
-  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  outgoing.open(200, STREAM_HEADERS);
   const over = new AbortController();
   // Every request in progress on the stream listens to this signal.
   setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
   const { awaited, relay } = upstreamSide.begin(stream);
-  const leave = ports.legacySse.enter(session, clientEnd(call, over.signal, awaited));
-  const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
-  void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
+  const terms = { principal, session: sealed, announce };
   try {
-    await keepStreamOpen(call, principal, { session: sealed, announce }, relay);
+    return await keepStreamOpen(call, terms, async (ended) => {
+      const leave = ports.legacySse.enter(session, clientEnd(call, over.signal, awaited));
+      const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
+      void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
+      await relay(ended).finally(leave);
+    });
   } finally {
-    leave();
     awaited?.close();
     // No message can be answered on this stream any more.
     over.abort();
-    ports.endSession(sealed, incoming.upstream);
+    ports.endSession(sealed);
     if (upstreamSide === BRIDGE) await endAtUpstream(stream);
   }
 }
@@ -289,9 +295,7 @@ async function relayLegacyStream(
   { response, writer }: { readonly response: UpstreamResponse; readonly writer: LegacySseWriter },
   leave: AbortSignal,
 ): Promise<void> {
-  const abort = (): void => response.abort();
-  leave.addEventListener('abort', abort, { once: true });
-  if (leave.aborted) abort();
+  onAbort(leave, () => response.abort());
   const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;

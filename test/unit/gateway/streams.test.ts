@@ -1,32 +1,105 @@
 import { describe, expect, it } from 'vitest';
 import { anonymousPrincipal } from '../../../src/auth/principal.js';
-import { createStreamRegistry, MAX_STREAMS_A_CALLER } from '../../../src/gateway/streams.js';
+import {
+  createLeaseRegistry,
+  createStreamRegistry,
+  MAX_STREAMS_A_CALLER,
+} from '../../../src/gateway/streams.js';
+import type { OpenLease } from '../../../src/proxy/ports.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 
-function stream(upstream: string, ended: string[] = []) {
-  return {
-    upstream,
-    principal: anna,
-    session: undefined,
-    announce: () => undefined,
-    end: () => void ended.push(upstream),
-  };
-}
-
 describe('the registry of streams', () => {
-  it('[G-80] gives one caller no more than its share, and the room back when streams end', () => {
-    const counts: number[] = [];
-    const registry = createStreamRegistry((_upstream, delta) => counts.push(delta));
-    const leave = Array.from({ length: MAX_STREAMS_A_CALLER }, () =>
-      registry.register(stream('one')),
+  it('[G-80] gives one caller no more than its quota, and counts it until each stream has ended', () => {
+    const registry = createStreamRegistry(() => undefined);
+    const reserved = Array.from({ length: MAX_STREAMS_A_CALLER }, () =>
+      registry.reserve('one', anna),
     );
-    expect(registry.hasCapacity('one', anna)).toBe(false);
-    expect(registry.hasCapacity('two', anna)).toBe(true);
+    expect(registry.reserve('one', anna)).toBeUndefined();
+    expect(registry.reserve('two', anna)).toBeDefined();
+    reserved[0]?.release();
+    reserved[0]?.release();
+    expect(registry.size).toBe(MAX_STREAMS_A_CALLER);
+    expect(registry.reserve('one', anna)).toBeDefined();
+    expect(registry.reserve('one', anna)).toBeUndefined();
+  });
+
+  it('[G-80] reports a stream as open from its opening, and announces on open streams alone', () => {
+    const counts: number[] = [];
+    const announced: string[] = [];
+    const registry = createStreamRegistry((_upstream, delta) => counts.push(delta));
+    const [first, second] = [registry.reserve('one', anna), registry.reserve('one', anna)];
+    registry.announce('one', 'early');
+    first?.open({ announce: (method) => void announced.push(method), end: () => undefined });
+    registry.announce('one', 'open');
+    first?.release();
+    second?.release();
+    registry.announce('one', 'late');
+    expect(announced).toEqual(['open']);
+    expect(counts).toEqual([1, -1]);
+    expect(registry.size).toBe(0);
+  });
+});
+
+describe('the registry of leases', () => {
+  /** A lease of a session that writes down what reaches it. */
+  function lease(name: string, log: string[], more: Partial<OpenLease> = {}): OpenLease {
+    return {
+      ...{ upstream: 'one', principal: anna, session: name },
+      onChange: () => void log.push(name),
+      checkSession: () => void log.push(`${name}?`),
+      end: ({ deny }) => void log.push(`${name}: ${deny.reason}`),
+      ...more,
+    };
+  }
+  const NO_CHANGE = () => undefined;
+
+  it('passes a change to every lease that is registered', () => {
+    const registry = createLeaseRegistry();
+    const log: string[] = [];
+    const leave = ['a', 'b', 'c'].map((name) => registry.enter(lease(name, log)));
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0).sort()).toEqual(['a', 'b', 'c']);
     leave[0]?.();
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0).sort()).toEqual(['b', 'c']);
     leave[0]?.();
-    expect(registry.hasCapacity('one', anna)).toBe(true);
-    expect(counts.filter((delta) => delta === -1)).toHaveLength(1);
-    expect(registry.size).toBe(MAX_STREAMS_A_CALLER - 1);
+    leave[2]?.();
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0)).toEqual(['b']);
+    leave[1]?.();
+    registry.emit(NO_CHANGE);
+    expect(log).toEqual([]);
+  });
+
+  it('passes a change to none that comes meanwhile', () => {
+    const registry = createLeaseRegistry();
+    const log: string[] = [];
+    registry.enter(
+      lease('first', log, {
+        onChange() {
+          log.push('first');
+          registry.enter(lease('new', log));
+        },
+      }),
+    );
+    registry.emit(NO_CHANGE);
+    expect(log.splice(0)).toEqual(['first']);
+    registry.emit(NO_CHANGE);
+    expect(log.sort()).toEqual(['first', 'new']);
+    expect(registry.count()).toBe(2);
+  });
+
+  it('[REV-33] ends what belongs to a session that has ended, or to its aggregate, and nothing else', () => {
+    const registry = createLeaseRegistry();
+    const log: string[] = [];
+    registry.enter(lease('over', log));
+    registry.enter(lease('open', log));
+    registry.enter(lease('backend', log, { aggregateSession: 'aggregate' }));
+    registry.endSession('over');
+    registry.endSession('aggregate');
+    expect(log.splice(0)).toEqual(['over: unknown-session', 'backend: unknown-session']);
+    registry.checkSessions();
+    expect(log).toEqual(['over?', 'open?', 'backend?']);
   });
 });

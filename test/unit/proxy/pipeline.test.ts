@@ -174,12 +174,11 @@ describe('an exchange', () => {
       findProgress: refuseUse,
       notePage: refuseUse,
       noteListChanged: refuseUse,
-      hasStreamQuota: () => true,
-      registerStream: refuseUse,
+      reserveStream: refuseUse,
       registerResponse: refuseUse,
       cancelResponse: refuseUse,
-      onVersion: refuseUse,
-      countVersions: () => 0,
+      enterLease: refuseUse,
+      countChanges: () => 0,
       pages: { find: refuseUse, keep: refuseUse },
       report(error) {
         throw error;

@@ -12,21 +12,24 @@ function streamOf(signal: DisconnectController) {
   const call = {
     since: 1,
     incoming: { upstream: 'github', signal },
+    record: {},
     outgoing: {
+      open: () => undefined,
       write: () => undefined,
       cut: () => done.push('cut'),
       end: () => done.push('end'),
     },
     ports: {
-      countVersions: () => 1,
-      registerStream: () => () => done.push('unregistered'),
+      countChanges: () => 1,
+      enterLease: () => () => undefined,
     },
+    stream: { open: () => undefined, release: () => done.push('released') },
     snapshot: { limits: { keepAliveMs: 60_000 } },
   };
   return { call: call as unknown as RequestContext, done };
 }
 
-const REGISTRATION = { session: undefined, announce: () => undefined };
+const TERMS = { principal: principal(), session: undefined, announce: () => undefined };
 
 describe('a stream that is held', () => {
   it('[H-04] has ended when its client left before it was opened', async () => {
@@ -34,21 +37,21 @@ describe('a stream that is held', () => {
     signal.abort();
     const { call, done } = streamOf(signal);
     let hasLeft: boolean | undefined;
-    await keepStreamOpen(call, principal(), REGISTRATION, async (leave) => {
+    await keepStreamOpen(call, TERMS, async (leave) => {
       hasLeft = leave.aborted;
     });
     expect(hasLeft).toBe(true);
-    expect(done).toEqual(['unregistered', 'end']);
+    expect(done).toEqual(['released', 'end']);
   });
 
   it('[H-04] ends when its client leaves', async () => {
     const signal = new DisconnectController();
     const { call, done } = streamOf(signal);
-    await keepStreamOpen(call, principal(), REGISTRATION, async (leave) => {
+    await keepStreamOpen(call, TERMS, async (leave) => {
       expect(leave.aborted).toBe(false);
       signal.abort();
       expect(leave.aborted).toBe(true);
     });
-    expect(done).toEqual(['unregistered', 'end']);
+    expect(done).toEqual(['released', 'end']);
   });
 });

@@ -28,16 +28,6 @@ describe('streams that run', () => {
     expect(end).not.toHaveBeenCalled();
   });
 
-  it('[REV-33] end at once with their session, and with no other', () => {
-    const running = createRunningStreams();
-    const [ended, left] = [vi.fn(), vi.fn()];
-    running.enter('session', 1, ended);
-    running.enter('session', 2, ended);
-    running.enter('other', 1, left);
-    running.endWhere((session) => session === 'session');
-    expect([ended.mock.calls.length, left.mock.calls.length]).toEqual([2, 0]);
-  });
-
   it('[E-04] that ended by themselves, or gave their id to another, are left alone', () => {
     const running = createRunningStreams();
     const [first, second] = [vi.fn(), vi.fn()];

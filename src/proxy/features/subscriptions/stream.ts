@@ -22,12 +22,13 @@ import {
 } from '../../../protocol/subscriptions.js';
 import type { UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
+import type { Snapshot } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
 import { mediaType, refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
 import { isExcess, openStreamLimits, pumpEvents } from '../../sse-reader.js';
-import { gatherWrites, reasonOfEnd, STREAM_HEADERS, writeFailure } from '../../sse-response.js';
-import { aborted, keepStreamOpen } from '../../stream-lifetime.js';
+import { gatherWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
+import { aborted, keepStreamOpen, type StreamTerms } from '../../stream-lifetime.js';
 import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
@@ -78,33 +79,30 @@ async function serve(
   call: RequestContext,
   authorized: AuthorizedRequest,
   response: UpstreamResponse | undefined,
-): Promise<undefined> {
-  const { incoming, outgoing, ports } = call;
+): Promise<Refusal | undefined> {
   const subscription = openSubscription(call, authorized);
-  outgoing.open(200, STREAM_HEADERS);
-  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  const registration = {
+  const terms: StreamTerms = {
+    principal: authorized.principal,
     session: undefined,
-    announce: (method: string) => announce(subscription, method),
+    grant: (snapshot) =>
+      hasPurpose(subscription, snapshot) ? undefined : refuseWith('no-matching-allow'),
+    announce: (method) => announce(subscription, method),
   };
-  await keepStreamOpen(call, authorized.principal, registration, async (leave, end) => {
-    const forget = ports.onVersion(() => {
-      if (!hasPurpose(subscription)) end();
-    });
+  const ended = await keepStreamOpen(call, terms, async (leave) => {
     onAbort(leave, () => response?.abort());
     try {
       await run(subscription, response, leave);
     } catch (error) {
       // The headers have been sent, so the refusal can only be written as the last event.
-      ports.report(error, incoming.id);
+      call.ports.report(error, call.incoming.id);
       subscription.isOver = true;
       await fail(call, 'internal');
     } finally {
-      forget();
       await sendFinalResponse(subscription, leave);
     }
   });
-  return undefined;
+  if (ended !== undefined) response?.abort();
+  return ended;
 }
 
 async function run(
@@ -199,20 +197,23 @@ async function fail(call: RequestContext, reason: Reason): Promise<void> {
 function announce(subscription: Subscription, method: string): void {
   const { call, id } = subscription;
   const filter = filterOfNotification(method);
-  if (filter === undefined || !stillAllowed(subscription).lists.includes(filter)) return;
+  const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  if (filter === undefined || !stillAllowed(subscription, snapshot).lists.includes(filter)) return;
   subscription.sentNotifications += 1;
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
 }
 
-/** The agreed filter, as far as the current rules still allow it. */
-function stillAllowed({ call, authorized, agreed, listened }: Subscription): SubscriptionFilter {
+/** The agreed filter, as far as the snapshot still allows it. */
+function stillAllowed(
+  { call, authorized, agreed, listened }: Subscription,
+  snapshot: Snapshot,
+): SubscriptionFilter {
   if (agreed === undefined) return EMPTY_FILTER;
-  const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   return allowedFilter({ ...call, snapshot }, authorized.principal, agreed, listened);
 }
 
-function hasPurpose(subscription: Subscription): boolean {
-  return subscription.agreed === undefined || !isEmpty(stillAllowed(subscription));
+function hasPurpose(subscription: Subscription, snapshot: Snapshot): boolean {
+  return subscription.agreed === undefined || !isEmpty(stillAllowed(subscription, snapshot));
 }
 
 function isEmpty(filter: SubscriptionFilter | undefined): boolean {
