@@ -19,10 +19,26 @@ function readCitations(text: string): string[] {
 
 const files = listFiles(import.meta.dirname, '.test.ts');
 const cited = new Map<string, string>();
+/** Cited by a test that is more than one of a unit or of the tree. */
+const exercised = new Set<string>();
 for (const file of files) {
   const text = readFileSync(join(import.meta.dirname, file), 'utf8');
-  for (const id of readCitations(text)) cited.set(id, file);
+  const isOfUnit = file.startsWith('unit/') || !file.includes('/');
+  for (const id of readCitations(text)) {
+    cited.set(id, file);
+    if (!isOfUnit) exercised.add(id);
+  }
 }
+
+/** The ranges of requirements.md that unit tests alone exercise, each with its reason. */
+const RANGE = /^- ([A-Z]{1,3})-(\d{2,3})(?: to \1-(\d{2,3}))?: \S/gm;
+const ranges = [...TEXT.matchAll(RANGE)].map(([line, area = '', first = '', last = first]) => {
+  const holds = (id: string): boolean => {
+    const [ofArea, number] = id.split('-');
+    return ofArea === area && Number(number) >= Number(first) && Number(number) <= Number(last);
+  };
+  return { line, holds };
+});
 
 describe('requirements', () => {
   it('[D-11] are well formed, unique and many', () => {
@@ -42,6 +58,14 @@ describe('requirements', () => {
   it('[D-11] are each cited by a test', () => {
     const uncited = requirements.filter((one) => !cited.has(one.id));
     expect(uncited.map((one) => `${one.id} ${one.behaviour}`)).toEqual([]);
+  });
+
+  it('[D-11] are exercised beyond unit tests, or it is said why that is enough', () => {
+    const alone = requirements.map(({ id }) => id).filter((id) => !exercised.has(id));
+    expect(alone.filter((id) => !ranges.some((range) => range.holds(id)))).toEqual([]);
+    // A range of which nothing is left has no reason to stay.
+    expect(ranges.length).toBeGreaterThan(0);
+    expect(ranges.filter((range) => !alone.some(range.holds)).map(({ line }) => line)).toEqual([]);
   });
 
   it('[D-11] exist for every id that a test cites', () => {

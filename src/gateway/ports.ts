@@ -10,7 +10,6 @@ import { digestOnce } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
-import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { backendSessionIds } from '../proxy/aggregate/sessions.js';
 import type {

@@ -33,7 +33,6 @@ import {
   refuseAuthn,
   refuseReadError,
 } from './request-context.js';
-import { reserveStream } from './stream-lifetime.js';
 
 /**
  * The content of a message that the argument guard inspects. Values that the gateway sealed and the client only
@@ -342,10 +341,15 @@ function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Re
   return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
 }
 
-/** Writes the decision to the audit log. A request that cannot be recorded is refused. */
+/** Writes the decision to the audit log. A request that cannot be recorded is refused, and was not forwarded. */
 export async function recordDecision(call: RequestContext): Promise<Refusal | undefined> {
-  call.record.decision.action = 'forwarded';
-  if (await call.ports.recordDecision(call.record)) return undefined;
-  call.record.decision.action = 'refused';
-  return refuseWith('audit-unavailable');
+  const { decision } = call.record;
+  let isRecorded = false;
+  decision.action = 'forwarded';
+  try {
+    isRecorded = await call.ports.recordDecision(call.record);
+  } finally {
+    if (!isRecorded) decision.action = 'refused';
+  }
+  return isRecorded ? undefined : refuseWith('audit-unavailable');
 }

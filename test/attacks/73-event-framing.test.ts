@@ -69,8 +69,9 @@ describe('an event stream', () => {
     ['an event that is no JSON', () => ['data: {"jsonrpc":\n\n']],
     ['an event that is an array', (own: string) => [`data: [${own}]\n\n`]],
     ['invalid UTF-8', () => [Buffer.from([0x64, 0x61, 0x74, 0x61, 0x3a, 0xff, 0x0a, 0x0a])]],
+    ['lines of one event without end', () => Array(3).fill(`data: ${'x'.repeat(CAP_BYTES / 2)}\n`)],
     ['a line without end', () => [`data: ${'x'.repeat(CAP_BYTES)}`, 'x'.repeat(CAP_BYTES)]],
-  ])('[X-73] ends as an error where it is broken: %s', async (_what, chunks) => {
+  ])('[X-73, M-29] ends as an error where it is broken: %s', async (_what, chunks) => {
     const reply = await streamed(chunks);
     const result = reply.message?.['result'] as JsonObject | undefined;
     expect(errorOf(reply)['code'] !== undefined || result?.['isError'] === true).toBe(true);
@@ -108,7 +109,7 @@ describe('an event stream', () => {
     expect(await opened.text()).toContain('retry: 1000\n');
   });
 
-  it('[X-73] of very many small events ends, and the answer passes', async () => {
+  it('[X-73, M-29] of very many small events ends, and the answer passes', async () => {
     // Comments count towards the bytes that an answer may have in sum.
     const reply = await streamed((own) => [': x\n\n'.repeat(12_000), `data: ${own}\n\n`]);
     expect(reply.message?.['result']).toMatchObject({ content: [{ text: 'answered' }] });

@@ -100,6 +100,41 @@ describe('validate', () => {
   });
 });
 
+describe('the reports of validate', () => {
+  it('[C-16] are text for people, and JSON and SARIF for programs, and say the same', async () => {
+    const bad = join(folder, 'report.yaml');
+    await writeFile(bad, (await readFile(config(), 'utf8')).replace('algorithms', 'algoritms'));
+    const report = async (format: string): Promise<string> => {
+      const args = ['validate', '-c', bad, '--format', format];
+      const { code, stdout } = await runSallyport(args, { cwd: folder });
+      expect(code).toBe(1);
+      return stdout;
+    };
+    const isMeant = /^report\.yaml:(\d+):(\d+) error .*"algorithms"\?$/m;
+    const [, line, column] = isMeant.exec(await report('text')) ?? [];
+    const all = JSON.parse(await report('json'))['faults'] as Record<string, unknown>[];
+    const found = all.find(({ suggestion }) => suggestion === 'algorithms');
+    expect(found).toMatchObject({
+      ...{ file: 'report.yaml', line: Number(line), column: Number(column), severity: 'error' },
+    });
+    const [run] = JSON.parse(await report('sarif'))['runs'];
+    expect(run.results).toContainEqual({
+      ruleId: found?.['rule'],
+      ruleIndex: expect.any(Number),
+      level: 'error',
+      message: { text: `${found?.['message']}; did you mean "algorithms"?` },
+      locations: [
+        {
+          physicalLocation: {
+            artifactLocation: { uri: 'report.yaml' },
+            region: { startLine: Number(line), startColumn: Number(column) },
+          },
+        },
+      ],
+    });
+  });
+});
+
 describe('keys and schema', () => {
   it('[E-32] makes a key, and prints public parts that tell nothing of it', async () => {
     const one = await runSallyport(['keys', 'new']);

@@ -69,9 +69,13 @@ function capabilitiesIn(handshake: JsonObject | undefined): readonly string[] {
 }
 
 /** Calls, and leaves as soon as there is an event to come back to; its id. */
-async function callAndLeave(session: RawSession, id: number): Promise<string> {
+async function callAndLeave(
+  session: RawSession,
+  id: number,
+  params: JsonObject = CALL,
+): Promise<string> {
   const left = new AbortController();
-  const body = { jsonrpc: '2.0', id, method: 'tools/call', params: CALL };
+  const body = { jsonrpc: '2.0', id, method: 'tools/call', params };
   const { headers } = session;
   const response = await sendRaw(rig.access.url, body, { headers, signal: left.signal });
   const chunk = await response.body?.getReader().read();
@@ -84,6 +88,32 @@ async function resume(lastEventId: string, headers: Record<string, string>) {
     headers: { accept: 'text/event-stream', ...headers, 'last-event-id': lastEventId },
   });
   return { status: response.status, text: await response.text() };
+}
+
+/** Comes back after an event, takes so many messages at most, and leaves; each as its event. */
+async function takeSome(
+  lastEventId: string,
+  headers: Record<string, string>,
+  most: number,
+): Promise<readonly { readonly id: string; readonly message: JsonObject }[]> {
+  const left = new AbortController();
+  const response = await fetch(rig.access.url, {
+    headers: { accept: 'text/event-stream', ...headers, 'last-event-id': lastEventId },
+    signal: left.signal,
+  });
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  const events = () => [...text.matchAll(/^event: message\nid: (.+)\ndata: (.+)\n\n/gm)];
+  while (events().length < most) {
+    const chunk = await reader?.read();
+    if (chunk?.value === undefined) break;
+    text += decoder.decode(chunk.value, { stream: true });
+  }
+  left.abort();
+  return events()
+    .slice(0, most)
+    .map(([, id = '', data = '']) => ({ id, message: JSON.parse(data) as JsonObject }));
 }
 
 async function listen(session: RawSession): Promise<{ text(): string; leave(): void }> {
@@ -135,6 +165,38 @@ describe('a session over a channel', () => {
     expect(rig.upstream.uses()).toHaveLength(1);
     // Whose connection broke while the answer was on its way comes once more, and asks nothing anew.
     expect((await resume(id, session.headers)).text).toContain('read_record one');
+    expect(rig.upstream.uses()).toHaveLength(1);
+  });
+
+  it('[LEG-09] gives every message of a call once and in order, however often its reader leaves', async () => {
+    const session = await open();
+    front.hold('tools/call');
+    let at = await callAndLeave(session, 25, { ...CALL, _meta: { progressToken: 'steps' } });
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    const say = (...steps: readonly number[]): void => {
+      for (const progress of steps) {
+        const params = { progressToken: 'steps', progress };
+        front.say({ jsonrpc: '2.0', method: 'notifications/progress', params });
+      }
+    };
+    const taken: JsonObject[] = [];
+    const take = async (most: number): Promise<void> => {
+      for (const { id, message } of await takeSome(at, session.headers, most)) {
+        taken.push(message);
+        at = id;
+      }
+    };
+    say(1, 2, 3);
+    await take(2);
+    say(4, 5);
+    await take(1);
+    await take(1);
+    say(6);
+    front.release();
+    await take(7);
+    const steps = taken.map(({ params }) => (params as JsonObject | undefined)?.['progress']);
+    expect(steps).toEqual([1, 2, 3, 4, 5, 6, undefined]);
+    expect(taken.at(-1)).toMatchObject({ id: 25, result: {} });
     expect(rig.upstream.uses()).toHaveLength(1);
   });
 

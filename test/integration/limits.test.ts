@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
 import { onMethod } from '../support/hostile-acts.js';
+import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
 const POLICIES = {
@@ -123,3 +124,34 @@ function holdingBody(text = 'y'): string {
   const params = { name: 'write_record', arguments: { id: 'x', text }, _meta };
   return JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/call', params });
 }
+
+describe('limits of callers of two issuers', () => {
+  let rig: AttackRig;
+  let other: TestIssuer;
+  beforeAll(async () => {
+    other = await startTestIssuer();
+    rig = await startRig({
+      policies: POLICIES,
+      issuers: [`other: {issuer: "${other.issuer}", network: loopback, algorithms: [ES256]}`],
+      upstream: ['pinning: {maxAge: 10m}', 'issuers: [test, other]'],
+    });
+  });
+  afterAll(async () => {
+    await rig?.close();
+    await other?.close();
+  });
+
+  it('[P-62] count callers of one name apart', async () => {
+    const resource = rig.access.url;
+    const tokens = [await rig.gateway.issuer.mint(resource), await other.mint(resource)];
+    for (const token of tokens) {
+      for (let use = 0; use < 3; use += 1) {
+        const reply = await callStateless(rig.as(token), 'read_record', { id: 'x' });
+        expect(reply.text).toContain('record x');
+      }
+      const over = await callStateless(rig.as(token), 'read_record', { id: 'x' });
+      await expectRefusedLines(rig, over, 'rate-limited');
+    }
+    expect(rig.upstream.uses()).toHaveLength(6);
+  });
+});

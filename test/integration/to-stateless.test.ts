@@ -3,9 +3,16 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
-import { jsonBody, onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
+import {
+  jsonBody,
+  onMethod,
+  resultFor,
+  sseEvent,
+  stream,
+  textResult,
+} from '../support/hostile-acts.js';
 import { type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
@@ -16,9 +23,11 @@ import {
   bearer,
   errorOf,
   post,
+  type Reply,
   readUntil,
   resultOf,
   sessionHeaders,
+  toolNames,
 } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
@@ -109,6 +118,31 @@ describe('a client of sessions before a stateless upstream', () => {
             content: [{ type: 'text', text: `said ${JSON.stringify(responses)}` }],
           }),
     );
+  });
+
+  it('[PRF-03] gets what the upstream sends at once in order, and the end behind it', async () => {
+    const session = await rig.openSession();
+    const burst = (ending: 'end' | 'destroy') =>
+      onMethod('tools/call', (request) => {
+        const meta = paramsOf(request)['_meta'] as JsonObject;
+        const progressToken = meta['progressToken'] ?? '';
+        const steps = [1, 2, 3].map((progress) => {
+          const params = { progressToken, progress };
+          return sseEvent({ jsonrpc: '2.0', method: 'notifications/progress', params });
+        });
+        const last = ending === 'end' ? [sseEvent(resultFor(request, textResult('done')))] : [];
+        const chunks = [[...steps, ...last].join('')];
+        return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending };
+      });
+    const call = async (ending: 'end' | 'destroy'): Promise<readonly unknown[]> => {
+      rig.upstream.obey(inTurn(statelessOnly, burst(ending)));
+      const { messages } = await session.call('read_record', { id: 'one' }, { progressToken: 'p' });
+      return messages.map(({ params, result }) =>
+        isObject(params) ? params['progress'] : result === undefined ? 'error' : 'result',
+      );
+    };
+    expect(await call('end')).toEqual([1, 2, 3, 'result']);
+    expect(await call('destroy')).toEqual([1, 2, 3, 'error']);
   });
 
   it('[Y-05] is asked on its stream, and its answer goes back with the state', async () => {
@@ -267,6 +301,71 @@ describe('a client of sessions before a stateless upstream', () => {
     expect(text).toContain('memo://one');
     expect(text).not.toContain('subscriptionId');
     expect(text).not.toContain('acknowledged');
+  });
+});
+
+describe('a client of sessions, and a tool whose arguments are mirrored in headers', () => {
+  const TOOL = {
+    name: 'read_record',
+    description: 'Reads a record.',
+    inputSchema: {
+      type: 'object',
+      properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+    },
+  };
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      prepare(upstream) {
+        upstream.obey(statelessOnly);
+        upstream.offer(() => [TOOL]);
+      },
+    });
+  });
+  afterAll(() => rig.close());
+
+  /** As a server reads a header (MCP 2026-07-28, transports, value encoding). */
+  function decode(header: string | undefined): string | undefined {
+    const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(header ?? '') ?? [];
+    return encoded === undefined ? header : Buffer.from(encoded, 'base64').toString('utf8');
+  }
+
+  it('[Y-08] has the headers written, which its client does not know, so that each reads as it was', async () => {
+    const session = await rig.openSession();
+    for (const region of [
+      'north',
+      'Gr\u00fc\u00dfe',
+      ' led',
+      'two\nlines',
+      '=?base64?eA==?=',
+      '',
+    ]) {
+      rig.upstream.forget();
+      const reply = await session.call('read_record', { region });
+      expect(resultOf(reply)).toHaveProperty('content');
+      const [sent] = rig.upstream.uses();
+      const header = sent?.headers['mcp-param-region'];
+      expect(header).toMatch(/^[\x20-\x7e]*$/);
+      expect(decode(header)).toBe(region);
+      expect(paramsOf(sent as HostileRequest)['arguments']).toEqual({ region });
+    }
+  });
+
+  it('[PRF-02] gets a list that came before as it got it then, and no longer once a byte of it differs', async () => {
+    const session = await rig.openSession();
+    const list = async (id: number | string): Promise<Reply> => {
+      const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list' });
+      return post(rig.access, body, sessionHeaders(session.id));
+    };
+    const first = await list(1);
+    expect(toolNames(first)).toEqual(['read_record']);
+    for (const id of [2, 'two', 40, 1])
+      expect((await list(id)).text).toBe(
+        first.text.replace('"id":1', `"id":${JSON.stringify(id)}`),
+      );
+    // As long as before, and not what was approved.
+    rig.upstream.offer(() => [{ ...TOOL, description: 'Finds a record.' }]);
+    expect(toolNames(await list(1))).toEqual([]);
   });
 });
 

@@ -68,6 +68,8 @@ export type Act =
       readonly paceMs?: number;
       readonly gate?: Promise<unknown>;
     }
+  /** The honest answer, once this has resolved. */
+  | { readonly kind: 'honest'; readonly after: Promise<unknown> }
   | { readonly kind: 'hold' }
   | { readonly kind: 'destroy' };
 
@@ -302,7 +304,7 @@ function finishSilently(socket: Socket, response: ServerResponse): void {
 }
 
 async function perform(
-  act: Act,
+  act: Exclude<Act, { readonly kind: 'honest' }>,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -350,7 +352,8 @@ async function answer(
     seen.isAborted = !response.writableFinished;
   });
   const act = chooseAct(hostile, seen);
-  if (act === undefined) return answerHonestly(hostile, seen, response);
+  if (act?.kind === 'honest') await act.after;
+  if (act === undefined || act.kind === 'honest') return answerHonestly(hostile, seen, response);
   return perform(act, request, response);
 }
 

@@ -50,6 +50,8 @@ export type GatewayUnderTest = {
   readonly admin?: readonly string[];
   /** Certificate and key of the data listener, which then speaks TLS; `clientCa` asks clients for theirs. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
+  /** `publicUrl` of replicas behind one address; that of the data listener where absent. */
+  readonly publicUrl?: string;
   /** Path of `publicUrl`, which a proxy before the gateway would strip. */
   readonly publicPath?: string;
   /** The clock of the gateway, in milliseconds since the epoch; that of its tokens' issuer stays. */
@@ -128,8 +130,9 @@ function gatewayText(options: GatewayUnderTest, issuer: string, data: number, op
   });
   const verification = (options.issuer ?? ['algorithms: [ES256, RS256]']).join(', ');
   const { hosts = LOCAL_HOSTS } = options;
+  const origin = options.publicUrl ?? `${schemeOf(options)}://127.0.0.1:${data}`;
   return `version: 1
-publicUrl: ${schemeOf(options)}://127.0.0.1:${data}${options.publicPath ?? ''}
+publicUrl: ${origin}${options.publicPath ?? ''}
 listeners:
   data: {host: ${hosts.data}, port: ${data}${listenerText(options)}}
   ops: {host: ${hosts.ops}, port: ${ops}${flowText(options.ops)}}

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeKeyText } from '../../src/config/keys.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { startTestIssuer } from './issuer.js';
+import { startTestIssuer, type TestIssuer } from './issuer.js';
 import { type Listening, listenOn } from './listening.js';
 import { type GatewayUnderTest, type RunningGateway, startTestGateway } from './start-gateway.js';
 import { type Access, bearer, initialize, post, sessionHeaders } from './wire-client.js';
@@ -14,6 +14,8 @@ import { type Access, bearer, initialize, post, sessionHeaders } from './wire-cl
 export type TwoGateways = {
   readonly one: RunningGateway;
   readonly other: RunningGateway;
+  /** The issuer that both trust. */
+  readonly issuer: TestIssuer;
   /** The same caller at either. */
   access(gateway: RunningGateway, upstream: string, subject: string): Promise<Access>;
   close(): Promise<void>;
@@ -48,6 +50,7 @@ async function startBoth(
   return {
     one,
     other,
+    issuer,
     async access(gateway, upstream, subject) {
       const url = gateway.url(upstream);
       return { url, token: await issuer.mint(url, { claims: { sub: subject } }) };

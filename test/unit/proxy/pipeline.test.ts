@@ -1,192 +1,234 @@
-// Which view an exchange is decided under, over ports of literals: the order of the controls itself is
-// proved through the running gateway.
+// The stages of the pipeline, each over ports of literals: their order, and that a stage which refuses or throws
+// ends its request with that reason, before anything after it runs and with one record.
 
 import { describe, expect, it } from 'vitest';
-import { guardArguments } from '../../../src/inspection/requests.js';
-import { inspectMessage } from '../../../src/inspection/responses.js';
-import type { Catalog } from '../../../src/policy/definitions.js';
-import type { RequestRecord } from '../../../src/policy/record.js';
-import { readJson, readJsonText } from '../../../src/protocol/json/json.js';
-import type { Incoming, Outgoing } from '../../../src/protocol/transport.js';
-import { handleRequest } from '../../../src/proxy/pipeline.js';
+import type { Reason } from '../../../src/policy/reasons.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
-import { FREE_TURNS } from '../../support/turns.js';
-import { catalogue, policiesOf, principal } from '../policy/samples.js';
+import { catalogue } from '../policy/samples.js';
+import {
+  CALLER,
+  encode,
+  GOOD_STEPS,
+  type Replaced,
+  type Run,
+  refuseUse,
+  requestOf,
+  runRequest,
+  SNAPSHOT,
+  type Step,
+} from './pipeline-rig.js';
 
-const STATELESS = '2026-07-28';
-
-function refuseUse(): never {
-  throw new Error('this exchange has no use for it');
+/** The steps up to one that ends the request, and how it ends. */
+function stepsTo(last: Step): readonly Step[] {
+  return [...GOOD_STEPS.slice(0, GOOD_STEPS.indexOf(last) + 1), 'send', 'close'];
 }
 
-function snapshotOf(id: number, offered: Catalog, carried: Snapshot['carried']): Snapshot {
-  return {
-    id,
-    upstream: 'github',
-    policies: policiesOf([
-      {
-        id: 'all',
-        effect: 'allow',
-        who: { anyone: true },
-        what: { upstreams: ['github'], tools: ['*'] },
+/** That the request ended at this step with this reason alone: one response, one record. */
+function expectEnd(run: Run, last: Step, reason: Reason, status: number): void {
+  expect(run.steps).toEqual(stepsTo(last));
+  expect(run.sent.map((one) => one.status)).toEqual([status]);
+  expect(run.records).toHaveLength(1);
+  // Only what was forwarded can be withheld.
+  const ended =
+    last === 'forward'
+      ? { verdict: 'allow', action: 'withheld' }
+      : { verdict: 'deny', action: 'refused' };
+  expect(run.records[0]?.decision).toMatchObject({ ...ended, reasons: [reason] });
+}
+
+describe('a request that every stage lets pass', () => {
+  it('[PIP-01] goes through them in one order, and its record is closed last', async () => {
+    const { steps, sent, records, reported } = await runRequest();
+    expect(steps).toEqual(GOOD_STEPS);
+    expect(sent).toMatchObject([{ status: 200, body: expect.stringContaining('fine') }]);
+    expect(records).toHaveLength(1);
+    expect(records[0]?.decision).toMatchObject({ verdict: 'allow', action: 'forwarded' });
+    expect(reported).toEqual([]);
+  });
+
+  it('[PIP-01] goes through the same order where each stage has to wait', async () => {
+    const later = <T>(value: T): Promise<T> => new Promise((go) => setImmediate(() => go(value)));
+    const { steps, sent } = await runRequest({
+      ports: {
+        authenticate: () => later(CALLER),
+        limits: { take: () => later({ ok: true }) },
+        recordDecision: () => later(true),
       },
-    ]),
-    versions: { config: `config-${id}`, policy: `policy-${id}`, pins: `pins-${id}` },
-    profile: {
-      name: 'default',
-      request: { secrets: 'block' },
-      result: {
-        secrets: 'redact',
-        pii: { action: 'redact', kinds: [] },
-        activeContent: 'neutralize',
-        invisible: 'strip',
-        injection: 'flag',
-      },
-    },
-    profiles: new Map(),
-    limits: {
-      maxResponseBytes: 1024,
-      maxStreamBytesPerMinute: 1024,
-      maxValues: 100,
-      listTtlMs: 0,
-      requestTimeoutMs: 0,
-      streamIdleMs: 0,
-      exchangeMaxMs: 600_000,
-      keepAliveMs: 25_000,
-    },
-    legacySse: { messageUrl: 'https://mcp.example.com/github/message', isDirect: false },
-    carried,
-    catalogueFor: () => offered,
-    mayShowApps: () => false,
-    // Told of now, for every view alike: the upstream has been listed meanwhile.
-    isFresh: true,
-    challenge: () => '',
-  };
-}
-
-function incomingCall(): Incoming {
-  const meta = {
-    'io.modelcontextprotocol/protocolVersion': STATELESS,
-    'io.modelcontextprotocol/clientCapabilities': {},
-  };
-  const params = { name: 'get_issue', arguments: {}, _meta: meta };
-  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
-  return {
-    id: '00000000-0000-4000-8000-000000000000',
-    upstream: 'github',
-    httpMethod: 'POST',
-    headers: {
-      'mcp-protocol-version': STATELESS,
-      'mcp-method': 'tools/call',
-      'mcp-name': 'get_issue',
-    },
-    repeated: new Set(),
-    query: '',
-    body: new TextEncoder().encode(JSON.stringify(message)),
-    remoteAddress: '127.0.0.1',
-    signal: new AbortController().signal,
-    receivedAt: 0,
-    enter: () => true,
-    startedMs: 0,
-  };
-}
-
-describe('an exchange', () => {
-  it('[E-37] is decided under what was listed while its caller was verified', async () => {
-    const before = snapshotOf(1, catalogue(), undefined);
-    const after = snapshotOf(2, catalogue({ tools: { get_issue: {} } }), {
-      sessions: [],
-      stateless: [STATELESS],
     });
-    let current = before;
-    let forwarded = 0;
-    let record: RequestRecord | undefined;
-    const answers: number[] = [];
-    const outgoing: Outgoing = {
-      isClosed: false,
-      also: () => undefined,
-      send: (status) => void answers.push(status),
-      open: refuseUse,
-      write: refuseUse,
-      end: refuseUse,
-      cut: refuseUse,
-    };
-    const ports: Ports = {
-      snapshot: () => current,
-      aggregate: refuseUse,
-      claimReply: refuseUse,
-      sealCursor: refuseUse,
-      openCursor: refuseUse,
-      reportLostBackend: refuseUse,
-      noteResources: refuseUse,
-      recallResource: refuseUse,
-      registerBackendRequest: refuseUse,
-      findRunningBackends: refuseUse,
-      async authenticate() {
-        await Promise.resolve();
-        current = after;
-        return principal();
+    expect(steps).toEqual(GOOD_STEPS);
+    expect(sent).toMatchObject([{ status: 200 }]);
+  });
+
+  it('[PIP-01] is for an upstream that there is: any other is unknown, and nothing runs', async () => {
+    const { steps, sent } = await runRequest({ ports: { snapshot: () => undefined } });
+    expect(steps).toEqual(['send']);
+    expect(sent).toMatchObject([{ status: 404, body: '' }]);
+  });
+});
+
+/** What each stage says when it refuses. */
+const REFUSALS: readonly (readonly [Step, Reason, number, Replaced])[] = [
+  ['authenticate', 'token-missing', 401, { ports: unverified('token-missing') }],
+  ['authenticate', 'store-unavailable', 503, { ports: unverified('store-unavailable') }],
+  ['slot', 'overloaded', 503, { incoming: { enter: () => false } }],
+  ['admit', 'malformed-json', 400, { incoming: { body: encode('{') } }],
+  ['admit', 'overloaded', 503, { ports: { readJson: () => ({ ok: false, error: 'overloaded' }) } }],
+  ['decide', 'tool-unpinned', 200, { snapshot: { catalogueFor: () => catalogue() } }],
+  ['open state', 'invalid-message', 400, { ports: { openState: () => undefined } }],
+  ['inspect arguments', 'arguments-content', 200, { ports: refusingArguments() }],
+  ['limits', 'rate-limited', 200, { ports: limited({ ok: false, retryAfterMs: 1 }) }],
+  ['limits', 'store-unavailable', 503, { ports: limited('unavailable') }],
+  ['record', 'audit-unavailable', 503, { ports: { recordDecision: async () => false } }],
+  ['forward', 'upstream-unavailable', 502, { ports: unreachable() }],
+];
+
+function unverified(reason: Reason): Partial<Ports> {
+  return { authenticate: () => ({ reason }) };
+}
+
+function refusingArguments(): Partial<Ports> {
+  const refused = { kind: 'refuse', reason: 'arguments-content', findings: [] } as const;
+  return { inspection: { request: () => refused, message: refuseUse } };
+}
+
+function limited(outcome: ReturnType<Ports['limits']['take']>): Partial<Ports> {
+  return { limits: { take: () => outcome } };
+}
+
+function unreachable(): Partial<Ports> {
+  return { forward: async () => ({ kind: 'fault', reason: 'upstream-unavailable' }) };
+}
+
+describe('a stage that refuses', () => {
+  it.each(REFUSALS)('[PIP-02] %s: %s ends the request there', async (step, reason, status, by) => {
+    const run = await runRequest(by);
+    expectEnd(run, step, reason, status);
+    expect(run.reported).toEqual([]);
+  });
+
+  it('[PIP-02] decide: pins-stale ends the request there, after it was tried to list again', async () => {
+    let freshened = 0;
+    const run = await runRequest({
+      snapshot: { isFresh: false },
+      ports: {
+        async freshen() {
+          freshened += 1;
+        },
       },
-      forward() {
-        forwarded += 1;
-        return Promise.resolve({ kind: 'fault', reason: 'upstream-unavailable' });
-      },
-      recordDecision: () => Promise.resolve(true),
-      closeRecord(closed) {
-        record = closed;
-      },
-      keyedHash: () => '',
-      inspection: {
-        message: (input) => inspectMessage(input),
-        request: (input) => guardArguments(input),
-      },
-      readJson: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
-      loopScheduler: FREE_TURNS,
-      limits: { take: refuseUse },
-      openSession: refuseUse,
-      legacySse: {
-        open: refuseUse,
-        sealRequest: refuseUse,
-        openRequest: refuseUse,
-        recallRequest: refuseUse,
-        enter: refuseUse,
-        find: refuseUse,
-      },
-      tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, inputRequestsOf: refuseUse },
-      sealSession: refuseUse,
-      sealServerRequest: refuseUse,
-      openServerRequest: refuseUse,
-      recallServerRequest: refuseUse,
-      sealEvent: refuseUse,
-      openEvent: refuseUse,
-      newDecisionId: refuseUse,
-      sealState: refuseUse,
-      openState: refuseUse,
-      endSession: refuseUse,
-      freshen: refuseUse,
-      digest: refuseUse,
-      openStream: refuseUse,
-      forwardSessionEnd: refuseUse,
-      replyToServer: refuseUse,
-      giveUp: refuseUse,
-      registerProgress: refuseUse,
-      keepProgress: refuseUse,
-      findProgress: refuseUse,
-      notePage: refuseUse,
-      noteListChanged: refuseUse,
-      reserveStream: refuseUse,
-      registerResponse: refuseUse,
-      cancelResponse: refuseUse,
-      enterLease: refuseUse,
-      countChanges: () => 0,
-      pages: { find: refuseUse, keep: refuseUse },
-      report(error) {
+    });
+    expectEnd(run, 'decide', 'pins-stale', 503);
+    expect(freshened).toBe(1);
+  });
+
+  it('[PIP-02] a caller beyond its streams is refused before a subscription is forwarded', async () => {
+    const params = { notifications: { toolsListChanged: true } };
+    const run = await runRequest({
+      incoming: requestOf('subscriptions/listen', params),
+      ports: { reserveStream: () => undefined },
+    });
+    expect(run.steps).toEqual(['authenticate', 'admit', 'decide', 'send', 'close']);
+    expect(run.sent).toMatchObject([{ status: 503 }]);
+    expect(run.records[0]?.decision).toMatchObject({ action: 'refused', reasons: ['overloaded'] });
+  });
+
+  it.each(['GET', 'DELETE'] as const)(
+    '[PIP-02] %s needs a caller before all else',
+    async (verb) => {
+      const run = await runRequest({
+        incoming: { httpMethod: verb, headers: { 'mcp-session-id': 'sealed' }, body: encode('') },
+        ports: unverified('token-expired'),
+      });
+      expectEnd(run, 'authenticate', 'token-expired', 401);
+    },
+  );
+});
+
+/** The port or the table on which each stage depends, broken. */
+const BROKEN: readonly (readonly [Step, (fail: () => never) => Replaced])[] = [
+  ['authenticate', (fail) => ({ ports: { authenticate: fail } })],
+  ['slot', (fail) => ({ incoming: { enter: fail } })],
+  ['admit', (fail) => ({ ports: { readJson: fail } })],
+  ['decide', (fail) => ({ snapshot: { catalogueFor: fail } })],
+  ['open state', (fail) => ({ ports: { openState: fail } })],
+  [
+    'inspect arguments',
+    (fail) => ({ ports: { inspection: { request: fail, message: refuseUse } } }),
+  ],
+  ['limits', (fail) => ({ ports: { limits: { take: fail } } })],
+  ['record', (fail) => ({ ports: { recordDecision: fail } })],
+  ['forward', (fail) => ({ ports: { forward: fail } })],
+];
+
+/** The same for what may have to be waited for. */
+const REJECTING: readonly (readonly [Step, (fail: () => Promise<never>) => Replaced])[] = [
+  ['authenticate', (fail) => ({ ports: { authenticate: fail } })],
+  ['admit', (fail) => ({ ports: { readJson: fail } })],
+  [
+    'decide',
+    (fail) => ({ ports: { freshen: fail }, snapshot: { carried: undefined, isFresh: false } }),
+  ],
+  [
+    'inspect arguments',
+    (fail) => ({ ports: { inspection: { request: fail, message: refuseUse } } }),
+  ],
+  ['record', (fail) => ({ ports: { recordDecision: fail } })],
+  ['forward', (fail) => ({ ports: { forward: fail } })],
+];
+
+describe('a stage that breaks', () => {
+  const error = new Error('broken');
+
+  it.each(BROKEN)('[PIP-02] %s: an exception ends the request there', async (step, by) => {
+    const run = await runRequest(
+      by(() => {
         throw error;
-      },
+      }),
+    );
+    expectEnd(run, step, 'internal', 500);
+    expect(run.reported).toEqual([error]);
+  });
+
+  it.each(REJECTING)('[PIP-02] %s: a rejection ends the request there', async (step, by) => {
+    const run = await runRequest(by(() => Promise.reject(error)));
+    // To list again is no step of its own, and comes before the catalog is read.
+    expectEnd(run, step === 'decide' ? 'admit' : step, 'internal', 500);
+    expect(run.reported).toEqual([error]);
+  });
+
+  it('[PIP-02] limits: a store that fails is one that cannot be asked', async () => {
+    const run = await runRequest({ ports: { limits: { take: () => Promise.reject(error) } } });
+    expectEnd(run, 'limits', 'store-unavailable', 503);
+  });
+});
+
+describe('a request whose caller took time to verify', () => {
+  it('[E-37] is decided under what was listed meanwhile', async () => {
+    const versionsOf = (id: number) => ({
+      config: `config-${id}`,
+      policy: `policy-${id}`,
+      pins: `pins-${id}`,
+    });
+    // Both say that they are fresh: the upstream has been listed meanwhile.
+    const before: Snapshot = {
+      ...SNAPSHOT,
+      versions: versionsOf(1),
+      catalogueFor: () => catalogue(),
+      carried: undefined,
     };
-    await handleRequest(incomingCall(), outgoing, ports);
-    expect(forwarded).toBe(1);
-    expect(answers).toEqual([502]);
-    expect(record?.versions?.pins).toBe('pins-2');
+    const after: Snapshot = { ...SNAPSHOT, id: 2, versions: versionsOf(2) };
+    let current = before;
+    const run = await runRequest({
+      ports: {
+        snapshot: () => current,
+        async authenticate() {
+          await Promise.resolve();
+          current = after;
+          return CALLER;
+        },
+        ...unreachable(),
+      },
+    });
+    expectEnd(run, 'forward', 'upstream-unavailable', 502);
+    expect(run.records[0]?.versions?.pins).toBe('pins-2');
   });
 });

@@ -1,0 +1,148 @@
+// What an operator finds in the audit of a running gateway, by the commands of the built program.
+// docs/contract.md §1, audit.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { writeKeyText } from '../../src/config/keys.js';
+import { type AttackRig, decisionOf, startRig } from '../support/attack-rig.js';
+import { PATIENT } from '../support/patience.js';
+import { buildProgram, type Ended, runSallyport, startSallyport } from '../support/program.js';
+import { callStateless, type OpenSession } from '../support/wire-client.js';
+
+/** What a terminal shows as it is. */
+const PRINTABLE = /^[\n\x20-\x7e]+$/;
+const HOSTILE_NAME = 'x\u001b]0;owned\u0007\u202e';
+
+let folder: string;
+let rig: AttackRig;
+let session: OpenSession;
+/** The decision about a call of a name that acts on terminals. */
+let refused: string;
+
+beforeAll(async () => {
+  await buildProgram();
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-audit-commands-'));
+  const key = join(folder, 'key');
+  await writeFile(key, writeKeyText(randomBytes(32)), { mode: 0o600 });
+  rig = await startRig({
+    audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], checkpoint: {every: 1s}}',
+    more: `keys: [{file: ${JSON.stringify(key)}}]`,
+  });
+  session = await rig.openSession();
+  await callStateless(rig.access, 'read_record', { id: 'one' });
+  refused = decisionOf(await session.call(HOSTILE_NAME)).id;
+  await vi.waitFor(
+    async () => {
+      const lines = (await rig.gateway.audit()).filter((line) => line['decision']?.id === refused);
+      expect(lines).toHaveLength(2);
+    },
+    { ...PATIENT, interval: 10 },
+  );
+});
+afterAll(async () => {
+  await rig?.close();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+const file = (): string => join(rig.gateway.folder, 'audit.jsonl');
+const audit = (...args: readonly string[]): Promise<Ended> => runSallyport(['audit', ...args]);
+const countLines = ({ stdout }: Ended): number =>
+  stdout.split('\n').filter((line) => line !== '').length;
+
+describe('[O-16] the audit of a running gateway', () => {
+  it('is printed for people from the place that the gateway file names, and acts on no terminal', async () => {
+    const config = join(rig.gateway.folder, 'gateway.yaml');
+    const { code, stdout } = await audit('tail', '-c', config);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(PRINTABLE);
+    expect(stdout).toMatch(/alice +target tools\/call read_record +forwarded/);
+    expect(stdout).toContain('owned');
+    expect((await audit('tail', file(), '--json')).stdout).toMatch(PRINTABLE);
+  });
+
+  it('is searched for exact values', async () => {
+    const find = async (...filters: readonly string[]): Promise<number> => {
+      const found = await audit('query', file(), '--json', ...filters);
+      expect(found.code).toBe(0);
+      return countLines(found);
+    };
+    expect(await find('--subject', 'alice', '--type', 'mcp.decision')).toBeGreaterThan(0);
+    expect(await find('--subject', 'Alice')).toBe(0);
+    expect(await find('--reason', 'tool-unpinned', '--upstream', 'target')).toBe(2);
+    expect(await find('--since', '1h', '--reason', 'tool-unpinned')).toBe(2);
+  });
+
+  it('shows both events of a decision, by the id that its caller got', async () => {
+    const shown = await audit('show', refused, file(), '--json');
+    expect(shown.code).toBe(0);
+    const types = shown.stdout.match(/"type":"mcp\.(decision|outcome)"/g);
+    expect(types).toEqual(['"type":"mcp.decision"', '"type":"mcp.outcome"']);
+    expect(shown.stdout).toMatch(PRINTABLE);
+    expect((await audit('show', 'nothing', file())).code).toBe(1);
+  });
+});
+
+describe('the audit file of a running gateway', () => {
+  it('[O-84, C-13] holds events that satisfy the schema that the program prints', async () => {
+    const printed = await runSallyport(['schema', 'audit']);
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    const satisfies = ajv.compile(JSON.parse(printed.stdout));
+    const lines = await rig.gateway.audit();
+    expect(lines.length).toBeGreaterThan(4);
+    expect(lines.filter((line) => !satisfies(line))).toEqual([]);
+  });
+
+  it('[O-19] is verified by the public key, and which lines are not signed yet is said first', async () => {
+    const printed = await runSallyport(['keys', 'public', join(folder, 'key')]);
+    const key = join(folder, 'key.pub');
+    await writeFile(key, /^sallyport-public-1:.+$/m.exec(printed.stdout)?.[0] ?? '');
+    const isSigned = async (): Promise<boolean> =>
+      (await rig.gateway.audit()).some((line) => line['type'] === 'checkpoint');
+    await expect.poll(isSigned, PATIENT).toBe(true);
+    const verified = await audit('verify', file(), '--key', key);
+    expect([verified.code, verified.stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        /^unsigned: \d+ lines?.*\nwhole: \d+ lines, [1-9]\d* signed checkpoints, /,
+      ),
+    ]);
+    const stranger = await audit('verify', file(), '--key', randomBytes(32).toString('base64url'));
+    expect(stranger.code).toBe(1);
+    expect(stranger.stdout).toMatch(/audit\.jsonl:\d+ signature/);
+  });
+});
+
+describe('[O-17] audit hash', () => {
+  it('prints the digest by which the events of a call know its arguments, and not the value', async () => {
+    const value = { id: randomBytes(8).toString('hex') };
+    await session.call('read_record', value);
+    const digests = async (): Promise<readonly unknown[]> =>
+      (await rig.gateway.audit()).flatMap((line) => line['args']?.digest ?? []);
+    const config = join(rig.gateway.folder, 'gateway.yaml');
+    const printed = await audit('hash', JSON.stringify(value), '-c', config, '--json');
+    expect(printed.code).toBe(0);
+    expect(printed.stdout).not.toContain(value.id);
+    const rows = JSON.parse(printed.stdout) as { purpose: string; digest: string }[];
+    const ofArguments = rows.find(({ purpose }) => purpose === 'arguments')?.digest;
+    expect(ofArguments).toMatch(/^[\w-]{43}$/);
+    await expect.poll(digests, PATIENT).toContain(ofArguments);
+  });
+});
+
+// The last: it takes the file away.
+describe('audit tail', () => {
+  it('[O-16] follows the audit of a running gateway over a rotation', async () => {
+    const following = startSallyport(['audit', 'tail', '-f', file(), '--json'], folder);
+    await expect.poll(following.stdout, PATIENT).toContain(refused);
+    const call = async (): Promise<string> => decisionOf(await session.call('no_such_tool')).id;
+    await expect.poll(following.stdout, PATIENT).toContain(await call());
+    await rename(file(), `${file()}.1`);
+    await expect.poll(following.stdout, PATIENT).toContain(await call());
+    following.signal('SIGTERM');
+    await following.ended.catch(() => undefined);
+  });
+});

@@ -1,0 +1,135 @@
+// What the audit takes: a write that does not come back refuses whoever would have to wait for it, and refusals
+// that anybody can cause are written at a bounded rate and counted always.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
+import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';
+import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
+import { PATIENT } from '../support/patience.js';
+import type { AuditLine } from '../support/start-gateway.js';
+import {
+  callStateless,
+  errorOf,
+  post,
+  type Reply,
+  statelessParts,
+} from '../support/wire-client.js';
+
+const sinkClock = vi.hoisted(() => ({ aheadMs: 0 }));
+
+vi.mock('../../src/audit/sink.js', async (load) => {
+  const real = await load<typeof import('../../src/audit/sink.js')>();
+  class AuditSink extends real.AuditSink {
+    constructor(...[name, writer, ports]: ConstructorParameters<typeof real.AuditSink>) {
+      super(name, writer, {
+        ...ports,
+        monotonicMs: () => ports.monotonicMs() + sinkClock.aheadMs,
+      });
+    }
+  }
+  return { ...real, AuditSink };
+});
+
+describe('a write of the audit that does not come back', () => {
+  let rig: AttackRig;
+  let written = 0;
+  let held: Promise<void> | undefined;
+  beforeAll(async () => {
+    rig = await startRig({
+      audit: 'audit: {sinks: [{type: stdout, durability: handed-over}]}',
+      async writeStdout() {
+        written += 1;
+        await held;
+      },
+    });
+  });
+  afterAll(() => rig?.close());
+
+  const call = (): Promise<Reply> => callStateless(rig.access, 'read_record', { id: 'one' });
+  const isReady = async (): Promise<boolean> =>
+    (await fetch(`${rig.gateway.opsUrl}/readyz`)).status === 200;
+
+  it('[O-24] refuses those who wait and those who come, until it does', async () => {
+    expect((await call()).status).toBe(200);
+    rig.upstream.forget();
+    let release: () => void = () => undefined;
+    held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const before = written;
+    const waiting = [call()];
+    await expect.poll(() => written, PATIENT).toBeGreaterThan(before);
+    waiting.push(call());
+    sinkClock.aheadMs = 60_000;
+    for (const reply of [...(await Promise.all(waiting)), await call()]) {
+      expect(reply.status).toBe(503);
+      expect(errorOf(reply)).toMatchObject({ code: 1508 });
+    }
+    expect(await isReady()).toBe(false);
+    expectNothingForwarded(rig);
+    held = undefined;
+    release();
+    await expect.poll(isReady, PATIENT).toBe(true);
+    expect((await call()).status).toBe(200);
+    expect(rig.upstream.uses()).toHaveLength(1);
+  });
+});
+
+describe('refusals that anybody can cause', () => {
+  const SUPPRESSED = 10;
+  let rig: AttackRig;
+  const clock = { nowMs: Date.now() };
+  beforeAll(async () => {
+    rig = await startRig({ now: () => clock.nowMs });
+  });
+  afterAll(() => rig?.close());
+
+  const linesOf = async (isMeant: (line: AuditLine) => boolean): Promise<readonly AuditLine[]> =>
+    (await rig.gateway.audit()).filter(isMeant);
+  /** How often a metric counted what has all these labels. */
+  async function counted(name: string, ...labels: readonly string[]): Promise<number> {
+    const lines = (await rig.gateway.metrics()).split('\n').filter((line) => line.startsWith(name));
+    const found = lines.filter((line) => labels.every((label) => line.includes(label)));
+    return found.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  }
+
+  it('[O-82] failed logins past a rate are counted, and the next that is written says how many', async () => {
+    const isFailure = (line: AuditLine): boolean => line['type'] === 'auth.failure';
+    const fail = async (): Promise<number> => (await callStateless(rig.as('x'), 'x')).status;
+    const all = AUTH_FAILURES_PER_SECOND + SUPPRESSED;
+    const statuses = await Promise.all(Array.from({ length: all }, fail));
+    expect(new Set(statuses)).toEqual(new Set([401]));
+    clock.nowMs += 1_000;
+    expect(await fail()).toBe(401);
+    await expect
+      .poll(async () => (await linesOf(isFailure)).at(-1)?.['detail'], PATIENT)
+      .toMatchObject({ suppressed: SUPPRESSED });
+    // It is written behind all others: what is not there now does not come.
+    expect(await linesOf(isFailure)).toHaveLength(AUTH_FAILURES_PER_SECOND + 1);
+    expect(await counted('sallyport_auth_failures_total', 'token-malformed')).toBe(all + 1);
+    expect(await counted('sallyport_audit_events_total', '"suppressed"')).toBe(SUPPRESSED);
+  });
+
+  it('[G-81] refusals of the edge past a rate are counted, and go on to be written after it', async () => {
+    const { headers, body } = statelessParts('tools/list');
+    const refuse = async (): Promise<string> => {
+      const foreign = { ...headers, origin: 'https://evil.example' };
+      const reply = await post(rig.access, JSON.stringify(body), foreign);
+      expect(reply.status).toBe(403);
+      return reply.headers.get('sallyport-decision') ?? '';
+    };
+    const isRefusal = (line: AuditLine): boolean =>
+      line['decision']?.reasons?.includes('origin-forbidden');
+    clock.nowMs += 1_000;
+    const all = EDGE_REFUSALS_PER_SECOND + SUPPRESSED;
+    const ids = new Set(await Promise.all(Array.from({ length: all }, refuse)));
+    expect(ids.size).toBe(all);
+    clock.nowMs += 1_000;
+    const last = await refuse();
+    const ofLast = (line: AuditLine): boolean => line['decision']?.id === last;
+    // A decision and an outcome each.
+    await expect.poll(async () => (await linesOf(ofLast)).length, PATIENT).toBe(2);
+    expect(await linesOf(isRefusal)).toHaveLength(2 * (EDGE_REFUSALS_PER_SECOND + 1));
+    expect(await counted('sallyport_denials_total', 'origin-forbidden')).toBe(all + 1);
+  });
+});

@@ -1,0 +1,123 @@
+// Replicas behind one address that share a store, in the middle of a change of their key: a proof of possession is
+// used once at all of them, and a token is revoked by whichever digest names it. The store is one of this process;
+// what a real one does is in test/system.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
+import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/proofs.js';
+import { ADMINS, adminsOf, idOf } from '../support/revocations.js';
+import type { RunningGateway } from '../support/start-gateway.js';
+import { startRotatingGateways, type TwoGateways } from '../support/two-gateways.js';
+import {
+  callStateless,
+  type HeaderLines,
+  post,
+  type Reply,
+  statelessParts,
+} from '../support/wire-client.js';
+
+vi.mock('../../src/state/redis.js', async (load) => {
+  const real = await load<typeof import('../../src/state/redis.js')>();
+  const { createFakeStore } = await import('../support/store-link.js');
+  const store = createFakeStore(Date.now);
+  return { ...real, openRedisLink: () => store.link() };
+});
+
+/** Where clients reach both; nothing here listens there. */
+const PUBLIC_URL = 'http://127.0.0.1:9';
+const RESOURCE = `${PUBLIC_URL}/target`;
+const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
+
+let upstream: HostileUpstream;
+let both: TwoGateways;
+beforeAll(async () => {
+  upstream = await startHostileUpstream();
+  both = await startRotatingGateways({
+    upstreams: [{ name: 'target', url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
+    publicUrl: PUBLIC_URL,
+    env: { REDIS_URL: 'redis://127.0.0.1:9' },
+    more: `state: {type: redis, url: {env: REDIS_URL}}\n${ADMINS}`,
+  });
+});
+afterAll(async () => {
+  await both?.close();
+  await upstream?.close();
+});
+
+describe('a proof at replicas of which each has another key in front', () => {
+  let holder: ProofHolder;
+  let token: string;
+  beforeAll(async () => {
+    holder = await makeProofHolder();
+    token = await both.issuer.mint(RESOURCE, { claims: { cnf: { jkt: holder.thumbprint } } });
+  });
+
+  const prove = (): Promise<HeaderLines> => proofHeaders(holder, { url: RESOURCE, token });
+  const send = (gateway: RunningGateway, proof: HeaderLines): Promise<Reply> =>
+    post({ url: gateway.url('target'), token: undefined }, JSON.stringify(CALL.body), {
+      ...CALL.headers,
+      ...proof,
+    });
+
+  it('[ACH-08] is good at each, and used at one it is used at the other', async () => {
+    const { one, other } = both;
+    for (const [first, second] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      const proof = await prove();
+      expect((await send(first, proof)).status).toBe(200);
+      for (const again of [second, first]) {
+        const refused = await send(again, proof);
+        expect(refused.status).toBe(401);
+        expect(refused.headers.get('www-authenticate')).toContain('invalid_dpop_proof');
+      }
+    }
+  });
+
+  it('[ACH-08] passes at one of both where it comes to both at once', async () => {
+    upstream.forget();
+    const rounds = 5;
+    for (let round = 0; round < rounds; round += 1) {
+      const proof = await prove();
+      const replies = await Promise.all([send(both.one, proof), send(both.other, proof)]);
+      // Each claims it under both keys, so both may lose, and never do both win.
+      expect(replies.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
+      expect(replies.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(1);
+    }
+    expect(upstream.uses().length).toBeLessThanOrEqual(rounds);
+  });
+});
+
+describe('a token that is revoked at one of replicas of which each has another key in front', () => {
+  const call = (gateway: RunningGateway, token: string): Promise<Reply> =>
+    callStateless({ url: gateway.url('target'), token }, 'read_record', { id: 'one' });
+  const statuses = async (token: string): Promise<readonly number[]> => {
+    const replies = [await call(both.one, token), await call(both.other, token)];
+    return replies.map(({ status }) => status);
+  };
+
+  it('[REV-12] by its own id is refused at both', async () => {
+    const token = await both.issuer.mint(RESOURCE);
+    expect(await statuses(token)).toEqual([200, 200]);
+    // The issuer that both trust vouches for administrators too.
+    const admins = adminsOf({ ...both.one, issuer: both.issuer });
+    expect((await admins.revoke({ token: { issuer: 'test', jti: idOf(token) } })).status).toBe(201);
+    await expect.poll(() => statuses(token), PATIENT).toEqual([401, 401]);
+  });
+
+  it('[REV-01] by the digest that one has recorded is refused at both', async () => {
+    const token = await both.issuer.mint(RESOURCE, { claims: { sub: 'eve' } });
+    expect(await statuses(token)).toEqual([200, 200]);
+    const digestAt = async (gateway: RunningGateway): Promise<string | undefined> =>
+      (await gateway.audit()).find((line) => line['actor']?.sub === 'eve')?.['actor'].token.id;
+    await expect.poll(() => digestAt(both.one), PATIENT).toMatch(/^[\w-]{43}$/);
+    await expect.poll(() => digestAt(both.other), PATIENT).toMatch(/^[\w-]{43}$/);
+    const digest = await digestAt(both.one);
+    expect(digest).not.toBe(await digestAt(both.other));
+    const admins = adminsOf({ ...both.other, issuer: both.issuer });
+    expect((await admins.revoke({ token: { digest } })).status).toBe(201);
+    await expect.poll(() => statuses(token), PATIENT).toEqual([401, 401]);
+  });
+});

@@ -1,0 +1,208 @@
+// A gateway that starts, reloads and ends while requests are under way: each is answered under what is known when
+// its turn comes, and an end waits for what runs and for nothing else.
+
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { startRig, textOf, UPSTREAM } from '../support/attack-rig.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
+import { makeSecret } from '../support/secret.js';
+import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import {
+  callStateless,
+  openSession,
+  requestStateless,
+  resultOf,
+  toolNames,
+} from '../support/wire-client.js';
+
+/** Longer than any test may take: an end that waits in vain does not come. */
+const GRACE_MS = 600_000;
+/** Time for a request or a reload to go where it must not; nothing is waited for that must come. */
+const TEMPTING_MS = 200;
+
+const disk = vi.hoisted(() => ({
+  /** What was read once more is handed over when this has resolved. */
+  slow: undefined as Promise<void> | undefined,
+  isHolding: false,
+}));
+
+vi.mock('../../src/http/server.js', async (load) => {
+  const real = await load<typeof import('../../src/http/server.js')>();
+  const createDataServer: typeof real.createDataServer = (...given) => {
+    const server = real.createDataServer(...given);
+    return { ...server, close: () => server.close(GRACE_MS) };
+  };
+  return { ...real, createDataServer };
+});
+
+vi.mock('../../src/gateway/config-version.js', async (load) => {
+  const real = await load<typeof import('../../src/gateway/config-version.js')>();
+  const loadVersion: typeof real.loadVersion = async (...given) => {
+    const reading = await real.loadVersion(...given);
+    const { slow } = disk;
+    disk.slow = undefined;
+    disk.isHolding = slow !== undefined;
+    await slow;
+    return reading;
+  };
+  return { ...real, loadVersion };
+});
+
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
+
+describe('the first requests after a start', () => {
+  const secret = makeSecret();
+  let upstream: HostileUpstream;
+  let lock: string;
+  let gateway: RunningGateway;
+  let listing: ReturnType<typeof gate>;
+
+  beforeAll(async () => {
+    upstream = await startHostileUpstream();
+    const first = await startTestGateway({ upstreams: [{ name: UPSTREAM, url: upstream.url }] });
+    lock = await readFile(join(first.folder, `policies/pins/${UPSTREAM}.lock.yaml`), 'utf8');
+    await first.close();
+  });
+  afterAll(() => upstream.close());
+
+  // Pinned before it starts, and half listed: the stateless half, while the handshake of the other is not answered.
+  beforeEach(async () => {
+    listing = gate();
+    upstream.forget();
+    upstream.obey(({ method, message }) =>
+      method === 'initialize' && !JSON.stringify(message).includes('wire-client')
+        ? { kind: 'honest', after: listing.opened }
+        : undefined,
+    );
+    const client = 'clientId: gateway, clientSecret: {env: CLIENT}';
+    gateway = await startTestGateway({
+      upstreams: [{ name: UPSTREAM, url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
+      pin: false,
+      files: { [`policies/pins/${UPSTREAM}.lock.yaml`]: lock },
+      issuer: [`introspection: {${client}}`],
+      env: { CLIENT: secret },
+    });
+    await expect.poll(() => seen('tools/list'), PATIENT).toBe(1);
+  });
+  afterEach(async () => {
+    listing.open();
+    await gateway.close();
+  });
+
+  const seen = (method: string): number =>
+    upstream.seen().filter((request) => request.method === method).length;
+  const isListed = async (): Promise<boolean> =>
+    /^sallyport_upstream_up\{[^}]*\} 1$/m.test(await gateway.metrics());
+  const url = (): string => gateway.url(UPSTREAM);
+  const claims = (): object => {
+    const exp = Math.floor(Date.now() / 1000) + 600;
+    return { active: true, sub: 'ada', client_id: 'ide', aud: url(), exp };
+  };
+
+  it('[E-37] see what is pinned, though it was listed while their caller was verified', async () => {
+    const verdict = gate();
+    gateway.issuer.answerAbout(() => verdict.opened.then(claims));
+    const access = { url: url(), token: makeSecret() };
+    const calling = callStateless(access, 'read_record', { id: 'one' });
+    await expect.poll(() => gateway.issuer.hits.get('/introspect'), PATIENT).toBe(1);
+    listing.open();
+    await expect.poll(isListed, PATIENT).toBe(true);
+    verdict.open();
+    expect(textOf(resultOf(await calling))).toBe('read_record one');
+  });
+
+  it('[E-38] wait until both eras were asked, and are served in their own', async () => {
+    gateway.issuer.answerAbout(claims);
+    const access = { url: url(), token: makeSecret() };
+    const opening = openSession(access);
+    const listed = requestStateless(access, 'tools/list');
+    await expect.poll(() => gateway.issuer.hits.get('/introspect'), PATIENT).toBe(1);
+    await sleep(TEMPTING_MS);
+    // Neither has reached the upstream: there only the gateway's own listing has asked.
+    expect([seen('initialize'), seen('tools/list')]).toEqual([1, 1]);
+    listing.open();
+    expect(toolNames(await listed)).toEqual(['read_record', 'write_record']);
+    const session = await opening;
+    expect(textOf(resultOf(await session.call('read_record', { id: 'two' })))).toBe(
+      'read_record two',
+    );
+    // In a session of the upstream's own, not translated to the era that was listed first.
+    const [call] = upstream.uses();
+    expect(call?.headers['mcp-session-id']).toBeDefined();
+    expect(call?.headers['mcp-protocol-version']).toBe('2025-11-25');
+  });
+});
+
+describe('reloads', () => {
+  const allowing = (tool: string): string => `version: 1
+policy: open
+rules:
+  - {id: one, effect: allow, who: {anyone: true}, what: {upstreams: [target], tools: [${tool}]}}
+`;
+
+  it('[H-08] of which the first is slow end with what was read last', async () => {
+    const rig = await startRig({ policies: { open: allowing('write_record') } });
+    const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
+    try {
+      const reading = gate();
+      disk.slow = reading.opened;
+      await rig.gateway.writePolicy('open', allowing('"*_record"'));
+      const first = rig.gateway.reload();
+      await expect.poll(() => disk.isHolding, PATIENT).toBe(true);
+      await rig.gateway.writePolicy('open', allowing('read_record'));
+      const second = rig.gateway.reload();
+      await Promise.race([second, sleep(TEMPTING_MS)]);
+      expect(await listed()).toEqual(['write_record']);
+      reading.open();
+      await Promise.all([first, second]);
+      expect(await listed()).toEqual(['read_record']);
+    } finally {
+      await rig.close();
+    }
+  });
+});
+
+describe('the end of a gateway', () => {
+  const isListening = (port: number): Promise<boolean> =>
+    new Promise((resolve) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.once('connect', () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.once('error', () => resolve(false));
+    });
+
+  it('[E-35] answers what runs, and waits neither for idle connections nor for silent ones', async () => {
+    const rig = await startRig();
+    // Leaves a connection that can be used again.
+    expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
+    const silent = connect(rig.port, '127.0.0.1');
+    await once(silent, 'connect');
+    const closed = once(silent, 'close');
+    const work = gate();
+    rig.upstream.obey(() => ({ kind: 'honest', after: work.opened }));
+    const running = callStateless(rig.access, 'read_record', { id: 'two' });
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(2);
+    const ended = rig.gateway.close();
+    await expect.poll(() => isListening(rig.port), PATIENT).toBe(false);
+    work.open();
+    const reply = await running;
+    expect([reply.status, textOf(resultOf(reply))]).toEqual([200, 'read_record two']);
+    await ended;
+    await closed;
+    expect(silent.bytesRead).toBe(0);
+    await rig.upstream.close();
+  });
+});

@@ -1,0 +1,374 @@
+// One request through the pipeline over ports of literals: every control lets it pass unless a test replaces it,
+// the steps are noted in the order of the calls, and a port that no request of these tests needs throws.
+
+import { guardArguments } from '../../../src/inspection/requests.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
+import { readJson, readJsonText } from '../../../src/protocol/json/json.js';
+import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
+import {
+  type Body,
+  type Incoming,
+  joinPieces,
+  type Outgoing,
+  type UpstreamResponse,
+} from '../../../src/protocol/transport.js';
+import { handleRequest } from '../../../src/proxy/pipeline.js';
+import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
+import { FREE_TURNS } from '../../support/turns.js';
+import { profile } from '../inspection/samples.js';
+import { catalogue, policiesOf, principal } from '../policy/samples.js';
+
+export type Step =
+  | 'authenticate'
+  | 'slot'
+  | 'admit'
+  | 'decide'
+  | 'open state'
+  | 'inspect arguments'
+  | 'limits'
+  | 'record'
+  | 'forward'
+  | 'read response'
+  | 'note page'
+  | 'inspect response'
+  | 'send'
+  | 'close';
+
+/** What the pipeline calls for a good request with state of the server, in order. */
+export const GOOD_STEPS: readonly Step[] = [
+  'authenticate',
+  'slot',
+  'admit',
+  'decide',
+  'open state',
+  'inspect arguments',
+  'limits',
+  'record',
+  'forward',
+  'read response',
+  'inspect response',
+  'send',
+  'close',
+];
+
+export type Sent = {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string };
+  /** Of a stream: everything that was written. */
+  body: string;
+};
+
+export type Run = {
+  /** One that is repeated at once is noted once. */
+  readonly steps: readonly Step[];
+  /** Every response that was begun. */
+  readonly sent: readonly Sent[];
+  /** Every record that was closed. */
+  readonly records: readonly RequestRecord[];
+  /** Every error that was reported. */
+  readonly reported: readonly unknown[];
+};
+
+export type Replaced = {
+  readonly ports?: Partial<Ports>;
+  readonly snapshot?: Partial<Snapshot>;
+  readonly incoming?: Partial<Incoming>;
+};
+
+const STATELESS = '2026-07-28';
+
+/** The tool that the request calls. */
+export const TOOL = 'get_issue';
+
+export function refuseUse(): never {
+  throw new Error('this request has no use for it');
+}
+
+export function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+/** A stateless request, as far as its method decides it. */
+export function requestOf(
+  method: string,
+  params: JsonObject,
+): Pick<Incoming, 'headers' | 'body' | 'httpMethod'> {
+  const own = isObject(params['_meta']) ? params['_meta'] : {};
+  const _meta = {
+    ...own,
+    'io.modelcontextprotocol/protocolVersion': STATELESS,
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const name = params['name'] ?? params['uri'];
+  return {
+    httpMethod: 'POST',
+    headers: {
+      'mcp-protocol-version': STATELESS,
+      'mcp-method': method,
+      ...(typeof name === 'string' ? { 'mcp-name': name } : {}),
+    },
+    body: encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } })),
+  };
+}
+
+/** The text of a response to the request. */
+export function resultText(result: JsonObject): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, result: { resultType: 'complete', ...result } });
+}
+
+const RESPONSE = {
+  kind: 'answer',
+  status: 200,
+  readBody: refuseUse,
+  next: refuseUse,
+  release: () => undefined,
+  abort: () => undefined,
+} as const;
+
+/** A response with a JSON body. */
+export function jsonResponse(text: string, status = 200): UpstreamResponse {
+  const headers = { 'content-type': 'application/json' };
+  return { ...RESPONSE, status, headers, readBody: () => encode(text) };
+}
+
+/** A response that is a stream, each message in a chunk of its own. */
+export function eventResponse(...messages: readonly string[]): UpstreamResponse {
+  const chunks = messages.map((text) => encode(`event: message\ndata: ${text}\n\n`));
+  return {
+    ...RESPONSE,
+    headers: { 'content-type': 'text/event-stream' },
+    next: () => chunks.shift(),
+  };
+}
+
+/** Everybody may use everything, five times a minute. */
+export const POLICIES = policiesOf([
+  {
+    id: 'all',
+    effect: 'allow',
+    who: { anyone: true },
+    what: { upstreams: ['github'], tools: ['*'], prompts: ['*'], resources: ['**'] },
+    limits: { rate: { count: 5, windowMs: 60_000 }, per: 'subject' },
+  },
+]);
+
+export const SNAPSHOT: Snapshot = {
+  id: 1,
+  upstream: 'github',
+  policies: POLICIES,
+  versions: { config: 'config-1', policy: 'policy-1', pins: 'pins-1' },
+  profile,
+  profiles: new Map(),
+  limits: {
+    maxResponseBytes: 64 * 1024,
+    maxStreamBytesPerMinute: 64 * 1024,
+    maxValues: 1_000,
+    listTtlMs: 0,
+    requestTimeoutMs: 30_000,
+    streamIdleMs: 30_000,
+    exchangeMaxMs: 600_000,
+    keepAliveMs: 25_000,
+  },
+  legacySse: { messageUrl: 'https://mcp.example.com/github/message', isDirect: false },
+  carried: { sessions: [], stateless: [STATELESS] },
+  catalogueFor: () => catalogue({ tools: { [TOOL]: {} } }),
+  mayShowApps: () => false,
+  isFresh: true,
+  challenge: () => 'Bearer',
+};
+
+const INCOMING: Incoming = {
+  id: '00000000-0000-4000-8000-000000000000',
+  upstream: 'github',
+  ...requestOf('tools/call', { name: TOOL, arguments: {}, requestState: 'sealed' }),
+  repeated: new Set(),
+  query: '',
+  remoteAddress: '127.0.0.1',
+  signal: new AbortController().signal,
+  receivedAt: 0,
+  enter: () => true,
+  startedMs: performance.now(),
+};
+
+/** Verified, and never to expire. */
+export const CALLER = principal({
+  token: {
+    ...{ id: 't', formerIds: [], audience: 'https://mcp.example.com/github' },
+    ...{ expiresAt: Number.POSITIVE_INFINITY, issuedAt: 0, binding: 'none' },
+  },
+});
+
+const PORTS: Omit<Ports, 'snapshot' | 'closeRecord' | 'report'> = {
+  authenticate: () => CALLER,
+  readJson: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
+  openState: () => 'state of the server',
+  inspection: {
+    message: (input) => inspectMessage(input),
+    request: (input) => guardArguments(input),
+  },
+  limits: { take: () => ({ ok: true }) },
+  recordDecision: () => Promise.resolve(true),
+  forward: () =>
+    Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),
+  keyedHash: () => 'hash',
+  digest: () => 'digest',
+  notePage: () => undefined,
+  pages: { find: () => undefined, keep: () => undefined },
+  loopScheduler: FREE_TURNS,
+  countChanges: () => 0,
+  enterLease: () => () => undefined,
+  reserveStream: refuseUse,
+  freshen: refuseUse,
+  aggregate: refuseUse,
+  claimReply: refuseUse,
+  sealCursor: refuseUse,
+  openCursor: refuseUse,
+  reportLostBackend: refuseUse,
+  noteResources: refuseUse,
+  recallResource: refuseUse,
+  registerBackendRequest: refuseUse,
+  findRunningBackends: refuseUse,
+  openSession: refuseUse,
+  legacySse: {
+    open: refuseUse,
+    sealRequest: refuseUse,
+    openRequest: refuseUse,
+    recallRequest: refuseUse,
+    enter: refuseUse,
+    find: refuseUse,
+  },
+  tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, inputRequestsOf: refuseUse },
+  sealSession: refuseUse,
+  sealServerRequest: refuseUse,
+  openServerRequest: refuseUse,
+  recallServerRequest: refuseUse,
+  sealEvent: refuseUse,
+  openEvent: refuseUse,
+  newDecisionId: refuseUse,
+  sealState: refuseUse,
+  endSession: refuseUse,
+  openStream: refuseUse,
+  forwardSessionEnd: refuseUse,
+  replyToServer: refuseUse,
+  giveUp: refuseUse,
+  registerProgress: refuseUse,
+  keepProgress: refuseUse,
+  findProgress: refuseUse,
+  noteListChanged: refuseUse,
+  registerResponse: refuseUse,
+  cancelResponse: refuseUse,
+};
+
+function textOf(body: Body): string {
+  const joined = joinPieces(body);
+  return typeof joined === 'string' ? joined : new TextDecoder().decode(joined);
+}
+
+/** Calls every port as it is, and notes those that are steps. */
+function watchPorts(ports: Ports, note: (step: Step) => void, isForwarded: () => boolean): Ports {
+  const { inspection, limits } = ports;
+  return {
+    ...ports,
+    snapshot(upstream) {
+      const found = ports.snapshot(upstream);
+      if (found === undefined) return undefined;
+      return {
+        ...found,
+        catalogueFor(client) {
+          // The response is checked by the same catalog.
+          if (!isForwarded()) note('decide');
+          return found.catalogueFor(client);
+        },
+      };
+    },
+    authenticate(...given) {
+      note('authenticate');
+      return ports.authenticate(...given);
+    },
+    readJson(...given) {
+      note(isForwarded() ? 'read response' : 'admit');
+      return ports.readJson(...given);
+    },
+    openState(...given) {
+      note('open state');
+      return ports.openState(...given);
+    },
+    inspection: {
+      request(...given) {
+        note('inspect arguments');
+        return inspection.request(...given);
+      },
+      message(...given) {
+        note('inspect response');
+        return inspection.message(...given);
+      },
+    },
+    limits: {
+      take(...given) {
+        note('limits');
+        return limits.take(...given);
+      },
+    },
+    recordDecision(record) {
+      note('record');
+      return ports.recordDecision(record);
+    },
+    forward(...given) {
+      note('forward');
+      return ports.forward(...given);
+    },
+    notePage(...given) {
+      note('note page');
+      ports.notePage(...given);
+    },
+    closeRecord(record) {
+      note('close');
+      ports.closeRecord(record);
+    },
+  };
+}
+
+/** Takes one request through the pipeline: by default a good call of {@link TOOL} with state of the server. */
+export async function runRequest({ ports, snapshot, incoming }: Replaced = {}): Promise<Run> {
+  const steps: Step[] = [];
+  const sent: Sent[] = [];
+  const records: RequestRecord[] = [];
+  const reported: unknown[] = [];
+  const note = (step: Step): void => {
+    if (steps.at(-1) !== step) steps.push(step);
+  };
+  const current: Snapshot = { ...SNAPSHOT, ...snapshot };
+  const all: Ports = {
+    ...PORTS,
+    snapshot: () => current,
+    closeRecord: (record) => void records.push(record),
+    report: (error) => void reported.push(error),
+    ...ports,
+  };
+  const given: Incoming = { ...INCOMING, ...incoming };
+  const outgoing: Outgoing = {
+    isClosed: false,
+    also: () => undefined,
+    send(status, headers, body) {
+      note('send');
+      sent.push({ status, headers, body: textOf(body) });
+    },
+    open(status, headers) {
+      sent.push({ status, headers, body: '' });
+    },
+    write(bytes) {
+      const stream = sent.at(-1);
+      if (stream !== undefined) stream.body += textOf(bytes);
+    },
+    end: () => note('send'),
+    cut: refuseUse,
+  };
+  const enter = (...of: Parameters<Incoming['enter']>): boolean => {
+    note('slot');
+    return given.enter(...of);
+  };
+  const watched = watchPorts(all, note, () => steps.includes('forward'));
+  await handleRequest({ ...given, enter }, outgoing, watched);
+  return { steps, sent, records, reported };
+}
