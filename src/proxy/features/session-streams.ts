@@ -9,6 +9,7 @@ import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
+import { isExcess, pumpEvents } from '../../protocol/sse-reader.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { onAbort } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
@@ -16,7 +17,6 @@ import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
-import { isExcess, openStreamLimits, pumpEvents } from '../sse-reader.js';
 import {
   gatherWrites,
   reasonOfEnd,
@@ -28,6 +28,7 @@ import {
   writeUnsolicited,
 } from '../sse-response.js';
 import { aborted, keepStreamOpen, notifyCancelled, timeLeftMs } from '../stream-lifetime.js';
+import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(

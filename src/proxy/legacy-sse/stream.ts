@@ -14,6 +14,12 @@ import type { SessionFacts, SessionTarget } from '../../protocol/admitted-reques
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 
 import { encodeSseMessage } from '../../protocol/sse.js';
+import {
+  isEventStream,
+  isExcess,
+  pumpEvents,
+  type StreamLimits,
+} from '../../protocol/sse-reader.js';
 import type {
   ClientEnd,
   ForwardOutcome,
@@ -25,10 +31,9 @@ import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { noteSession, openSessionStream, tryRecordDecision } from '../features/session-streams.js';
 import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
-import { mediaType } from '../response-forwarding.js';
-import { isExcess, openStreamLimits, pumpEvents, type StreamLimits } from '../sse-reader.js';
 import { encodeKeepAlive, reasonOfEnd, STREAM_HEADERS } from '../sse-response.js';
 import { aborted, keepStreamOpen } from '../stream-lifetime.js';
+import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
@@ -72,7 +77,7 @@ async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Pr
   at.waitMs = Math.min(2 * at.waitMs, MAX_REOPEN_DELAY_MS);
   if (outcome.kind === 'fault') return true;
   if (NO_STREAM.has(outcome.status)) await aborted(leave);
-  if (isStream(outcome)) {
+  if (isEventStream(outcome)) {
     at.waitMs = REOPEN_DELAY_MS;
     if (!(await relayOne(bridged, outcome, leave, at))) return false;
   }
@@ -93,12 +98,8 @@ async function open(
     signal: leave,
     lastEventId,
   });
-  if (outcome.kind === 'answer' && !isStream(outcome)) outcome.release();
+  if (outcome.kind === 'answer' && !isEventStream(outcome)) outcome.release();
   return outcome;
-}
-
-function isStream({ status, headers }: UpstreamResponse): boolean {
-  return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
 /** Relays one stream until it ends; false if the gateway ended it because it exceeded a limit. */

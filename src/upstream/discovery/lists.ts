@@ -270,7 +270,7 @@ export async function endSession(ports: EraPorts, session: ListingSession): Prom
       headers: sessionHeaders(session),
       timeoutMs: ports.requestTimeoutMs,
     });
-    if ('body' in response) await response.body[Symbol.asyncIterator]().return?.();
+    if ('kind' in response) response.release();
   } catch {
     // A session that cannot be ended expires at the upstream; nothing here depends on it.
   }
