@@ -9,7 +9,7 @@ import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
-import { isExcess, pumpEvents } from '../../protocol/sse-reader.js';
+import { isEventStream, isExcess, pumpEvents } from '../../protocol/sse-reader.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { onAbort } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
@@ -157,11 +157,7 @@ function noteResumed(
 /** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
 function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
-  if (
-    outcome.status === 200 &&
-    outcome.headers['content-type']?.startsWith('text/event-stream') === true
-  )
-    return undefined;
+  if (isEventStream(outcome)) return undefined;
   outcome.release();
   if (outcome.status === 405 && !isResponse) return undefined;
   return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
