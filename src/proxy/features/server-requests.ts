@@ -98,7 +98,7 @@ export async function checkServerRequest(
   if (!isPassed) return refuseServerRequest(subject, session, request, outcome as Reason, record);
   record.result.status = 'ok';
   record.result.http = 200;
-  record.result.bytes = outcome.length;
+  record.result.bytes = Buffer.byteLength(outcome);
   call.ports.closeRecord(record);
   return { kind: 'pass', text: outcome };
 }
