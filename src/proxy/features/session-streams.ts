@@ -14,6 +14,7 @@ import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.
 import { onAbort } from '../../protocol/transport.js';
 import { sessionEra } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
+import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
@@ -57,33 +58,14 @@ export async function openSessionStream(
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
-  const admitted = admitStreamOpen({
-    headers: incoming.headers,
-    repeated: incoming.repeated,
-    openSession: sessionOpener(call, principal),
-    openEvent: (id, session) =>
-      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
-  });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
-  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2025' }));
-  const { session, resumed } = admitted;
-  noteSession(call, session, 'GET');
-  const responsePlan =
-    resumed?.request &&
-    resumeResponsePlan(resumed.request, session, principal, {
-      snapshot: call.snapshot,
-      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
-    });
-  if (resumed?.request !== undefined && responsePlan === undefined)
-    return refuseWith('unknown-session');
-  if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
-  if (!ports.hasStreamQuota(incoming.upstream, principal)) return refuseWith('overloaded');
-  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
+  const stream = await authorize(call, SESSION_STREAM, { call, principal });
+  if ('kind' in stream) return stream;
+  const { session, responsePlan, lastEventId } = stream;
   const outcome = await ports.openStream(incoming.upstream, {
     session,
     by: callerOf(call),
     signal: incoming.signal,
-    lastEventId: resumed?.upstreamId,
+    lastEventId,
   });
   // The upstream may have been slow to respond, so the session may have ended meanwhile.
   if (!isOpen(call, principal)) {
@@ -95,7 +77,6 @@ export async function openSessionStream(
 
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  const stream: Stream = { call, principal, session, responsePlan };
   const registration = {
     session: incoming.headers['mcp-session-id'],
     // Notifications about the session go to its own stream and no other.
@@ -117,6 +98,42 @@ export async function openSessionStream(
   return undefined;
 }
 
+/** A stream, or the end of a session, that a caller requests. */
+type SessionRequest = { readonly call: RequestContext; readonly principal: Principal };
+
+/** Content is inspected message by message once the stream is open. */
+const SESSION_STREAM: Stages<SessionRequest, Stream> = {
+  decide: admitStream,
+  inspect: passThrough,
+  enforce: enforceStreamQuota,
+};
+
+/** A stream belongs to a session of this caller; one that is resumed, to a response that it may still see. */
+function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
+  const { incoming, ports } = call;
+  const admitted = admitStreamOpen({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    openSession: sessionOpener(call, principal),
+    openEvent: (id, session) =>
+      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
+  });
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2025' }));
+  const { session, resumed } = admitted;
+  noteSession(call, session, 'GET');
+  const responsePlan =
+    resumed?.request &&
+    resumeResponsePlan(resumed.request, session, principal, {
+      snapshot: call.snapshot,
+      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+    });
+  if (resumed?.request !== undefined && responsePlan === undefined)
+    return refuseWith('unknown-session');
+  if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
+  return { call, principal, session, responsePlan, lastEventId: resumed?.upstreamId };
+}
+
 /** Ends the stream once its session is unknown, also if it belongs to a session of an aggregate that was revoked. */
 function endWithSession(call: RequestContext, principal: Principal, end: () => void): () => void {
   return call.ports.onVersion(() => {
@@ -136,6 +153,8 @@ type Stream = {
   readonly session: SessionFacts;
   /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
   readonly responsePlan: ResponsePlan | undefined;
+  /** The upstream's own event id, if a stream is resumed after it. */
+  readonly lastEventId: string | undefined;
 };
 
 /** Notes the original request, whose response the resumed stream carries. */
@@ -220,12 +239,19 @@ async function relayResumed(
   await writes.flush();
 }
 
-/** Writes the decision to the audit log; false if that failed. */
-export async function tryRecordDecision(call: RequestContext): Promise<boolean> {
-  call.record.decision.action = 'forwarded';
-  if (await call.ports.recordDecision(call.record)) return true;
-  call.record.decision.action = 'refused';
-  return false;
+const SESSION_END: Stages<SessionRequest, SessionFacts> = {
+  decide: admitEnd,
+  inspect: passThrough,
+  enforce: passThrough,
+};
+
+function admitEnd({ call, principal }: SessionRequest): SessionFacts | Refusal {
+  const { headers, repeated } = call.incoming;
+  const openSession = sessionOpener(call, principal);
+  const admitted = admitSessionEnd({ headers, repeated, openSession });
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  noteSession(call, admitted.session, 'DELETE');
+  return admitted.session;
 }
 
 /** Ends a session for its owner. For any other caller the id is unknown. */
@@ -234,21 +260,11 @@ export async function endSession(
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
-  const admitted = admitSessionEnd({
-    headers: incoming.headers,
-    repeated: incoming.repeated,
-    openSession: sessionOpener(call, principal),
-  });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
-  noteSession(call, admitted.session, 'DELETE');
-  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
+  const session = await authorize(call, SESSION_END, { call, principal });
+  if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.endSession(sealed, incoming.upstream);
-  const outcome = await ports.forwardSessionEnd(
-    incoming.upstream,
-    admitted.session,
-    callerOf(call),
-  );
+  const outcome = await ports.forwardSessionEnd(incoming.upstream, session, callerOf(call));
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   outcome.release();
   // The session has ended here, whatever state the upstream keeps (a server may answer 405).

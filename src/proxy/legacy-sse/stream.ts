@@ -29,7 +29,8 @@ import type {
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
-import { noteSession, openSessionStream, tryRecordDecision } from '../features/session-streams.js';
+import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
+import { noteSession, openSessionStream } from '../features/session-streams.js';
 import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { encodeKeepAlive, reasonOfEnd, STREAM_HEADERS } from '../sse-response.js';
 import { aborted, keepStreamOpen } from '../stream-lifetime.js';
@@ -173,10 +174,8 @@ async function openLegacyStream(
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
-  noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
-  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
-  if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
-  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
+  const opening = await authorize(call, LEGACY_STREAM, { call, principal });
+  if ('kind' in opening) return opening;
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
   if ('kind' in upstreamSide) return upstreamSide;
   const facts = { version: LEGACY_SSE_VERSION, target: upstreamSide.target };
@@ -189,6 +188,21 @@ async function openLegacyStream(
   await serve({ call, principal, sealed, session }, upstreamSide);
   return undefined;
 }
+
+type StreamOpening = { readonly call: RequestContext; readonly principal: Principal };
+
+/** The session begins with its stream, so there is nothing to decide but whether the client can read one. */
+const LEGACY_STREAM: Stages<StreamOpening> = {
+  decide(opening) {
+    const { call } = opening;
+    noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
+    return acceptsEventStream(call.incoming)
+      ? opening
+      : refuseProtocolError(notAcceptable({ era: '2024' }));
+  },
+  inspect: passThrough,
+  enforce: enforceStreamQuota,
+};
 
 async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
