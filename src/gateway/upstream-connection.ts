@@ -90,8 +90,8 @@ export function messageReaderOf(
 ): MessageReader {
   return {
     read: (source) => readJson(source, { upstream, maxValues }),
-    spend: loopScheduler.spend,
-    turn: () => loopScheduler.take(upstream),
+    upstream,
+    loopScheduler,
   };
 }
 

@@ -37,6 +37,14 @@ function exactnessOf(range: string, type: string): number {
   return range === `${type.slice(0, type.indexOf('/'))}/*` ? 2 : 0;
 }
 
+/**
+ * The media type of a `Content-Type` header, in lower case and without parameters; empty without the header.
+ * Source: RFC 9110 §8.3.1.
+ */
+export function mediaType(contentType: string | undefined): string {
+  return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
 /** Header values by lower-case name, as the HTTP layer passes them. */
 export type HeaderMap = { readonly [name: string]: string | undefined };
 

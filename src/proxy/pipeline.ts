@@ -1,12 +1,14 @@
 // The request pipeline: takes one message of a client to the upstream and its response back. The order of the
-// calls in `runStages` is the security property: each stage takes what the previous one made, so the wrong order
-// does not compile. A stage returns its value or a refusal; an exception is a bug or an I/O fault and also ends
-// as a refusal. Nothing else in the source tree forwards a client's message.
+// calls in `runStages`, and in `authorize` for whatever is decided, is the security property: each stage takes
+// what the previous one made, so the wrong order does not compile. A stage returns its value or a refusal; an
+// exception is a bug or an I/O fault and also ends as a refusal. Nothing else in the source tree forwards a
+// client's message.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { openRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
+import { authorize, type Stages } from './authorization.js';
 import { runBatch } from './features/batch.js';
 import { endSession } from './features/session-streams.js';
 import { featuresOf, requestsStream } from './features/table.js';
@@ -17,11 +19,11 @@ import { relayResponse } from './response-forwarding.js';
 import {
   admit,
   authenticate,
-  decide,
+  type ClientMessage,
+  type DecidedRequest,
+  decideMessage,
   enforceObligations,
   inspectArguments,
-  openSealedValues,
-  recordDecision,
 } from './stages.js';
 import { countWaits } from './upstream-wait-time.js';
 
@@ -71,26 +73,21 @@ async function runStages(call: RequestContext): Promise<Refusal | undefined> {
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array') return runBatch(call, admitted, handleRequest);
 
-  const allow = await decide(call, principal, admitted);
-  if ('kind' in allow) return allow;
-
-  const restored = openSealedValues(call, principal, admitted, allow);
-  if (restored.kind === 'refused') return restored;
-
-  const standing = await inspectArguments(call, admitted, { principal, allow, restored });
-  if ('kind' in standing) return standing;
-
-  const authorized = await enforceObligations(call, standing);
+  const authorized = await authorize(call, CLIENT_MESSAGE, { call, principal, admitted });
   if ('kind' in authorized) return authorized;
-
-  const unrecorded = await recordDecision(call);
-  if (unrecorded !== undefined) return unrecorded;
 
   const response = await forward(call, authorized);
   if (response.kind === 'refused') return response;
 
   return relay(call, authorized, response);
 }
+
+/** How a client's message is decided: decision, request inspection, limits. */
+const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, AuthorizedRequest> = {
+  decide: decideMessage,
+  inspect: ({ call, admitted }, decided) => inspectArguments(call, admitted, decided),
+  enforce: ({ call }, standing) => enforceObligations(call, standing),
+};
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */
 function acquireSlot(incoming: Incoming): boolean {

@@ -152,7 +152,7 @@ export function noteAdmitted(
   const text = JSON.stringify(args);
   record.args = {
     digest: ports.keyedHash('arguments', text),
-    bytes: text.length,
+    bytes: Buffer.byteLength(text),
     keys: Object.keys(args).slice(0, MAX_RECORDED_KEYS),
     captured: NOTHING_CAPTURED,
   };
@@ -253,7 +253,7 @@ export function refuse(call: RequestContext, refusal: Refusal): void {
   const status = isSentOnStream ? 202 : statusFor(call, rendered.status);
   record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
-  record.result.bytes = rendered.body.length;
+  record.result.bytes = Buffer.byteLength(rendered.body);
   if (isSentOnStream) outgoing.send(status, {}, '');
   else outgoing.send(status, rendered.headers, rendered.body);
   void refuseToServer(call);

@@ -303,7 +303,8 @@ function endListResponse(
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   const { text, items, findings } = outcome;
   call.record.findings.push(...findings);
-  noteList(call, outcome, reading.text.length, text.length);
+  const receivedBytes = bytes?.byteLength ?? Buffer.byteLength(reading.text);
+  noteList(call, outcome, receivedBytes, Buffer.byteLength(text));
   const id = idOf(responsePlan);
   if (bytes !== undefined && id !== undefined) {
     const page =

@@ -5,13 +5,13 @@
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
-
+import { mediaType } from '../protocol/headers.js';
+import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { acceptsEventStream } from './accept.js';
 import { noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
-import { pumpEvents, responseStreamLimits } from './sse-reader.js';
 import {
   type GatheredWrites,
   gatherWrites,
@@ -24,6 +24,7 @@ import {
   writeFailure,
 } from './sse-response.js';
 import { keepAlive, type StreamEndReason, timeLeftMs, watchResponse } from './stream-lifetime.js';
+import { responseStreamLimits } from './stream-limits.js';
 
 /** Upstream statuses that accept a message which has no response body. */
 const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
@@ -46,14 +47,14 @@ export async function relayResponse(
     response.release();
     return status;
   }
-  const type = mediaType(response.headers['content-type']);
   const opened = response.opened ?? {
     kind: 'upstream',
     id: response.headers['mcp-session-id'],
   };
   const responseCheck = createResponseCheck(call, authorized, opened);
-  if (type === 'application/json') return relayBody(call, response, responseCheck);
-  if (type === 'text/event-stream' && response.status === 200) {
+  if (mediaType(response.headers['content-type']) === 'application/json')
+    return relayBody(call, response, responseCheck);
+  if (isEventStream(response)) {
     return mustSendResponseAlone(call, admitted)
       ? relayResponseAlone(call, response, responseCheck)
       : relayEvents(call, authorized, response, responseCheck);
@@ -101,11 +102,6 @@ export function refuseStatus(
 /** A request is answered with 200 or with an HTTP error: a 205 would lose its body, and 999 is undefined. */
 function isResponseStatus(status: number): boolean {
   return status === 200 || (status >= 400 && status < 600);
-}
-
-/** The media type of a response, in lower case and without parameters. */
-export function mediaType(contentType: string | undefined): string {
-  return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
 async function relayBody(

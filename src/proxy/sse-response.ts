@@ -14,6 +14,7 @@ import {
   encodeSseRetry,
   type SseEvent,
 } from '../protocol/sse.js';
+import { pumpEvents, type ReadEnd } from '../protocol/sse-reader.js';
 import {
   type Body,
   joinPieces,
@@ -30,7 +31,7 @@ import {
 } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
-import { pumpEvents, type ReadEnd, responseStreamLimits } from './sse-reader.js';
+import { responseStreamLimits } from './stream-limits.js';
 
 /** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
 type EventIds = (upstreamId: string | undefined) => string | undefined;

@@ -4,7 +4,6 @@
 
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
 import { type AuthorizedRequest, enforce } from '../policy/authorized-request.js';
-import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
 import type { Principal } from '../policy/principal.js';
@@ -21,6 +20,7 @@ import { paramsOf } from '../protocol/params.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { adaptToAcceptHeader } from './accept.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
+import { decideTarget } from './authorization.js';
 import type { AuthnError, Snapshot } from './ports.js';
 import {
   claimReply,
@@ -59,7 +59,11 @@ export function authenticate(
   });
 }
 
-function noteCaller(call: RequestContext, principal: Principal | AuthnError): Principal | Refusal {
+/** Notes the caller, or refuses one that was not authenticated. */
+export function noteCaller(
+  call: Pick<RequestContext, 'incoming' | 'record'>,
+  principal: Principal | AuthnError,
+): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if ('reason' in principal) return refuseAuthn(principal);
   call.record.principal = principal;
@@ -126,7 +130,7 @@ function grantsForCaller(
 }
 
 /** Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. */
-export function decide(
+function decide(
   call: RequestContext,
   principal: Principal,
   admitted: AdmittedMessage,
@@ -152,23 +156,15 @@ function decideNow(
   admitted: AdmittedMessage,
   { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
 ): Allow | Refusal {
-  const { policies, carried } = call.snapshot;
-  const catalogue = call.snapshot.catalogueFor(admitted);
-  const mismatch = checkSupported(admitted, carried);
+  const mismatch = checkSupported(admitted, call.snapshot.carried);
   if (mismatch !== undefined) return refuseProtocolError(mismatch);
-  const args = admitted.args ?? 'unknown';
-  const decision = decideRequest(policies, {
-    principal,
-    upstream: catalogue.upstream,
-    target: admitted.target,
-    args,
-    catalogue,
-  });
+  const decision = decideTarget(call.snapshot, principal, admitted, admitted);
   call.record.latency.policy = performance.now() - startedMs;
   noteDecision(call, decision, admitted.args);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
   call.features = call.featuresOf(admitted, call.snapshot);
+  const catalogue = call.snapshot.catalogueFor(admitted);
   const protocolError =
     checkParamHeaders(admitted, catalogue) ?? checkFeatures(call, admitted, catalogue);
   return protocolError === undefined ? decision : refuseProtocolError(protocolError);
@@ -186,11 +182,38 @@ function checkFeatures(
   return undefined;
 }
 
+/** A client's message that is decided on. */
+export type ClientMessage = {
+  readonly call: RequestContext;
+  readonly principal: Principal;
+  readonly admitted: AdmittedMessage;
+};
+
+/** Decides, and opens what the client carries for the gateway in the message. */
+export function decideMessage(
+  subject: ClientMessage,
+): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
+  const { call, principal, admitted } = subject;
+  const allow = decide(call, principal, admitted);
+  return allow instanceof Promise
+    ? allow.then((late) => openDecided(subject, late))
+    : openDecided(subject, allow);
+}
+
+function openDecided(
+  { call, principal, admitted }: ClientMessage,
+  allow: Allow | Refusal,
+): DecidedRequest | Refusal {
+  if ('kind' in allow) return allow;
+  const restored = openSealedValues(call, principal, admitted, allow);
+  return restored.kind === 'refused' ? restored : { principal, allow, restored };
+}
+
 /**
  * Opens what the client carries for the gateway (task ids, request state), removes what it may not subscribe to,
  * and seals the ids of requests on legacy SSE.
  */
-export function openSealedValues(
+function openSealedValues(
   call: RequestContext,
   principal: Principal,
   admitted: AdmittedMessage,
@@ -207,7 +230,7 @@ export function openSealedValues(
 }
 
 /** The caller, the decision that allows the request, and the message as it will be forwarded. */
-type DecidedRequest = {
+export type DecidedRequest = {
   readonly principal: Principal;
   readonly allow: Allow;
   readonly restored: AdmittedMessage;
@@ -339,17 +362,4 @@ async function authorizeReply(
 
 function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Refusal {
   return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
-}
-
-/** Writes the decision to the audit log. A request that cannot be recorded is refused, and was not forwarded. */
-export async function recordDecision(call: RequestContext): Promise<Refusal | undefined> {
-  const { decision } = call.record;
-  let isRecorded = false;
-  decision.action = 'forwarded';
-  try {
-    isRecorded = await call.ports.recordDecision(call.record);
-  } finally {
-    if (!isRecorded) decision.action = 'refused';
-  }
-  return isRecorded ? undefined : refuseWith('audit-unavailable');
 }

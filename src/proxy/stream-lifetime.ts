@@ -6,7 +6,6 @@
 
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/authorized-request.js';
 import { decideRequest } from '../policy/decide.js';
-import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { encodeSseComment } from '../protocol/sse.js';
 import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
@@ -25,15 +24,6 @@ import { STREAM_HEADERS } from './sse-response.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
-
-/**
- * Counts a stream towards its caller's quota before anything is waited for, so that streams which are opened at the
- * same time cannot exceed it. It counts until the request ends.
- */
-export function reserveStream(call: RequestContext, principal: Principal): Refusal | undefined {
-  call.stream = call.ports.reserveStream(call.incoming.upstream, principal);
-  return call.stream === undefined ? refuseWith('overloaded') : undefined;
-}
 
 /** On what terms a stream is open, and how it receives list changes. */
 export type StreamTerms = LeaseTerms & { announce(method: string): void };

@@ -3,11 +3,12 @@
 // them.
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
-import type { ReadOutcome } from '../protocol/json/incremental.js';
+import { mediaType } from '../protocol/headers.js';
+import type { LoopScheduler, ReadOutcome } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
 import type { Json } from '../protocol/jsonrpc.js';
-
-import { createSseFramer, type SseError, type SseEvent } from '../protocol/sse.js';
+import type { SseEvent } from '../protocol/sse.js';
+import { EventReader, isEventStream, type ReadEnd } from '../protocol/sse-reader.js';
 import {
   type ForwardError,
   joinPieces,
@@ -19,34 +20,39 @@ import {
 export type MessageReader = {
   /** Parses synchronously unless the message is large. Never rejects. */
   read(source: Uint8Array | string): ReadOutcome | Promise<ReadOutcome>;
-  /** Records time spent on the event loop. */
-  spend(ms: number): void;
-  /** Resolves when the next step may run; `undefined` if it may run at once. */
-  turn(): Promise<void> | undefined;
+  readonly upstream: string;
+  readonly loopScheduler: LoopScheduler;
 };
 
 const CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 100_000 };
+
+/** For what is too short to delay anything else on the event loop. */
+export const UNSCHEDULED: LoopScheduler = {
+  spend: (sinceMs) => sinceMs,
+  take: () => undefined,
+  pace: () => undefined,
+};
 
 /** Parses synchronously on the calling thread, under the usual caps and without fairness. */
 export const DIRECT_MESSAGE_READER: MessageReader = {
   read: (source) =>
     typeof source === 'string' ? readJsonText(source, CAPS) : readJson(source, CAPS),
-  spend: () => undefined,
-  turn: () => undefined,
+  upstream: '',
+  loopScheduler: UNSCHEDULED,
 };
 
 /** Runs each step when it is its turn on the event loop, and records the time it took. */
 export async function runInTurn<T>(
-  { spend, turn }: MessageReader,
+  { upstream, loopScheduler }: Pick<MessageReader, 'upstream' | 'loopScheduler'>,
   all: Iterable<T>,
   step: (one: T) => void,
 ): Promise<void> {
   for (const one of all) {
-    const wait = turn();
-    if (wait !== undefined) await wait;
+    const turn = loopScheduler.take(upstream);
+    if (turn !== undefined) await turn;
     const startedMs = performance.now();
     step(one);
-    spend(performance.now() - startedMs);
+    loopScheduler.spend(startedMs);
   }
 }
 
@@ -66,19 +72,9 @@ export type InboundItem =
   | { readonly kind: 'alive' }
   | { readonly kind: 'fault'; readonly reason: ForwardError };
 
-/** True if the response is a successful event stream. */
-export function isStream(response: UpstreamResponse): boolean {
-  return mediaType(response) === 'text/event-stream' && response.status === 200;
-}
-
 /** True if the body is one JSON message. */
-export function isJson(response: UpstreamResponse): boolean {
-  return mediaType(response) === 'application/json';
-}
-
-/** The media type of a response, without its parameters. */
-function mediaType({ headers }: UpstreamResponse): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+export function isJson({ headers }: UpstreamResponse): boolean {
+  return mediaType(headers['content-type']) === 'application/json';
 }
 
 /** Yields messages as they arrive. Ending the iteration early releases the response. */
@@ -86,28 +82,45 @@ export async function* readMessages(
   response: UpstreamResponse,
   { maxResponseBytes, requestTimeoutMs, messageReader = DIRECT_MESSAGE_READER }: ReadBounds,
 ): AsyncGenerator<InboundItem, void> {
-  if (isStream(response)) yield* readEvents(response, maxResponseBytes, messageReader);
-  else if (isJson(response)) {
-    const body = await response.readBody(maxResponseBytes, requestTimeoutMs);
+  try {
+    if (isEventStream(response)) yield* readEvents(response, maxResponseBytes, messageReader);
+    else if (isJson(response)) {
+      const body = await response.readBody(maxResponseBytes, requestTimeoutMs);
+      yield await parseBody(body, messageReader);
+    } else yield errorItem('upstream-protocol');
+  } finally {
+    // Has no effect on a stream that has ended.
     response.release();
-    yield await parseBody(body, messageReader);
-  } else {
-    response.release();
-    yield errorItem('upstream-protocol');
   }
 }
 
-function errorItem(reason: ForwardError): InboundItem {
-  return { kind: 'fault', reason };
+/** Why a message did not come, if its stream ended like this; exceeding a limit violates the protocol. */
+export function forwardErrorOfEnd(end: ReadEnd): ForwardError {
+  switch (end) {
+    case 'ended':
+    case 'stopped':
+    case 'too-large':
+    case 'rate-limited':
+      return 'upstream-protocol';
+    case 'overloaded':
+    case 'upstream-unavailable':
+    case 'upstream-timeout':
+    case 'upstream-protocol':
+    case 'upstream-credentials':
+      return end;
+  }
 }
 
-/** Parses a complete body as one message. */
+function errorItem(end: Exclude<ReadEnd, 'ended'>): InboundItem {
+  return { kind: 'fault', reason: forwardErrorOfEnd(end) };
+}
+
+/** Parses a complete body. */
 export async function parseBody(
   bytes: ResponseBody,
   { read }: MessageReader = DIRECT_MESSAGE_READER,
 ): Promise<InboundItem> {
-  if (typeof bytes === 'string')
-    return errorItem(bytes === 'too-large' ? 'upstream-protocol' : bytes);
+  if (typeof bytes === 'string') return errorItem(bytes);
   const reading = await read(joinPieces(bytes));
   if (!reading.ok)
     return errorItem(reading.error === 'overloaded' ? 'overloaded' : 'upstream-protocol');
@@ -116,37 +129,31 @@ export async function parseBody(
 
 async function* readEvents(
   response: UpstreamResponse,
-  maxBytes: number,
+  maxEventBytes: number,
   messageReader: MessageReader,
 ): AsyncGenerator<InboundItem, void> {
-  const framer = createSseFramer({ maxEventBytes: maxBytes });
-  try {
-    for (;;) {
-      const chunk = await response.next();
-      if (chunk === undefined) return;
-      if (typeof chunk === 'string') return yield errorItem(chunk);
-      const reserved = response.hold?.(framer.unfinishedBytes() + chunk.byteLength);
-      if ((await reserved) === 'overloaded') return yield errorItem('overloaded');
-      yield* framed(framer.push(chunk), messageReader);
-      void response.hold?.(framer.unfinishedBytes());
-    }
-  } finally {
-    // Has no effect if the response has ended.
-    response.release();
+  const { upstream, loopScheduler } = messageReader;
+  const reader = new EventReader(response, { maxEventBytes, upstream, loopScheduler });
+  for (;;) {
+    const events = await reader.read();
+    if (events === 'ended') return;
+    if (typeof events === 'string') return yield errorItem(events);
+    yield* parseInTurn(events, messageReader);
+    reader.finishChunk();
   }
 }
 
-async function* framed(
-  events: readonly SseEvent[] | SseError,
+async function* parseInTurn(
+  events: readonly SseEvent[],
   messageReader: MessageReader,
 ): AsyncGenerator<InboundItem, void> {
-  if ('error' in events) return yield errorItem('upstream-protocol');
+  const { upstream, loopScheduler } = messageReader;
   for (const event of events) {
-    const turn = messageReader.turn();
+    const turn = loopScheduler.take(upstream);
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
     const inbound = inboundOf(event, messageReader);
-    messageReader.spend(performance.now() - startedMs);
+    loopScheduler.spend(startedMs);
     const delayedItem = inbound instanceof Promise ? await inbound : inbound;
     if (delayedItem !== undefined) yield delayedItem;
   }

@@ -139,6 +139,33 @@ describe('[Q-10, MCP-35] a stream that is resumed', () => {
     expect(asked?.headers['authorization']).toBeUndefined();
   });
 
+  it('is a stream whatever letters its media type is written in (RFC 9110 §8.3.1)', async () => {
+    const id = await callAndBreak();
+    rig.upstream.obey(({ httpMethod }) =>
+      httpMethod === 'GET'
+        ? {
+            ...{ kind: 'chunks', ending: 'end', contentType: 'Text/Event-Stream ; charset=utf-8' },
+            chunks: [sseEvent(ownAnswer('resumed'))],
+          }
+        : undefined,
+    );
+    expect((await resume(id)).messages).toEqual([ownAnswer('resumed')]);
+  });
+
+  it('is none where its media type only begins like that of one', async () => {
+    const id = await callAndBreak();
+    rig.upstream.obey(({ httpMethod }) =>
+      httpMethod === 'GET'
+        ? {
+            ...{ kind: 'chunks', ending: 'end', contentType: 'text/event-streams' },
+            chunks: [sseEvent(ownAnswer('resumed'))],
+          }
+        : undefined,
+    );
+    const { status, messages } = await resume(id);
+    expect([status, messages]).toEqual([502, []]);
+  });
+
   it('goes on for as often as it breaks off', async () => {
     const id = await callAndBreak(session, { ...CALL, _meta: { progressToken: 1 } });
     const progress = {

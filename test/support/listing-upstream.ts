@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { UpstreamResponse } from '../../src/protocol/transport.js';
 import type { ListingRequest } from '../../src/upstream/discovery/request.js';
 
 type Definition = { readonly [member: string]: unknown };
@@ -86,18 +87,38 @@ export function requestOver(url: string): ListingRequest {
       const sent = body === undefined ? {} : { body };
       const signal = AbortSignal.timeout(timeoutMs);
       const response = await fetch(url, { method, headers, signal, redirect: 'manual', ...sent });
-      return {
-        status: response.status,
-        headers: Object.fromEntries(response.headers),
-        body: response.body ?? emptyBody(),
-      };
+      return answerOf(response);
     } catch {
       return { failure: 'unavailable' };
     }
   };
 }
 
-async function* emptyBody(): AsyncGenerator<Uint8Array> {}
+/** What `fetch` received, as the upstream's client gives it. */
+function answerOf({ status, headers, body }: Response): UpstreamResponse {
+  const reader = body?.getReader();
+  let isGivenUp = false;
+  const end = (): void => {
+    isGivenUp = true;
+    reader?.cancel().catch(() => undefined);
+  };
+  return {
+    kind: 'answer',
+    status,
+    headers: Object.fromEntries(headers),
+    readBody: () => 'upstream-protocol',
+    async next() {
+      try {
+        const chunk = await reader?.read();
+        return isGivenUp ? 'upstream-unavailable' : chunk?.value;
+      } catch {
+        return 'upstream-unavailable';
+      }
+    },
+    release: end,
+    abort: end,
+  };
+}
 
 function closeServer(server: Server): Promise<void> {
   server.closeAllConnections();

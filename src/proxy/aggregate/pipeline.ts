@@ -3,7 +3,6 @@
 // everything else is decided, recorded and forwarded. INVARIANT: nothing here allows anything or reaches an
 // upstream.
 
-import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitPost } from '../../protocol/admission.js';
@@ -14,7 +13,8 @@ import type { JsonReading } from '../../protocol/json/json.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import { runBatch } from '../features/batch.js';
 import type { Ports } from '../ports.js';
-import { isRead, refuseAuthn, refuseReadError } from '../request-context.js';
+import { isRead, refuseReadError } from '../request-context.js';
+import { noteCaller } from '../stages.js';
 import {
   type AggregateContext,
   type HandleRequest,
@@ -55,7 +55,7 @@ export async function handleAggregateRequest(
 /** The stages in order: authentication, admission, routing to the backends. */
 async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record, run } = context;
-  const principal = await authenticate(context);
+  const principal = noteCaller(context, await ports.authenticate(incoming, outgoing));
   if ('kind' in principal) return principal;
   const verified: VerifiedRequest = { context, principal };
   if (incoming.httpMethod === 'GET') return openStreams(verified);
@@ -71,15 +71,6 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
       handleAggregateRequest({ ...one, enter: incoming.enter }, element, ports, run),
     );
   return route(verified, admitted);
-}
-
-async function authenticate(context: AggregateContext): Promise<Principal | Refusal> {
-  const { incoming, outgoing, ports, record } = context;
-  const principal = await ports.authenticate(incoming, outgoing);
-  record.latency.auth = performance.now() - incoming.startedMs;
-  if ('reason' in principal) return refuseAuthn(principal);
-  record.principal = principal;
-  return principal;
 }
 
 /** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */

@@ -168,6 +168,6 @@ export function refuseAggregate(context: AggregateContext, refusal: Refusal): vo
   const status = rendered.status === 200 && !isAnswered ? 400 : rendered.status;
   record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
-  record.result.bytes = rendered.body.length;
+  record.result.bytes = Buffer.byteLength(rendered.body);
   outgoing.send(status, rendered.headers, rendered.body);
 }

@@ -3,13 +3,14 @@
 // waits.
 // Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
 
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import type { AdmittedArray } from '../../protocol/batch.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
+import { authorize, passThrough, type Stages } from '../authorization.js';
 import { toJsonRpcMessage } from '../legacy-sse/request.js';
 import type { Ports } from '../ports.js';
 import type { RequestContext } from '../request-context.js';
@@ -20,26 +21,37 @@ type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => P
 const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
 
-/** Runs the elements. The batch itself is recorded too: that it was admitted, and its status. */
+type BatchContext = Pick<RequestContext, 'incoming' | 'outgoing' | 'ports' | 'record'>;
+type Batch = { readonly call: BatchContext; readonly array: AdmittedArray };
+
+/** The batch itself is recorded too: that it was admitted, and its status. Its elements are decided one by one. */
+const BATCH: Stages<Batch> = {
+  decide(batch) {
+    const { call, array } = batch;
+    const { incoming, record } = call;
+    if (array.hasRequests && !acceptsEventStream(incoming))
+      return refuseProtocolError(notAcceptable({}));
+    record.client.era = SESSION.era;
+    record.client.version = array.session.version;
+    record.client.session = array.session.hash;
+    record.target.receivedMethod = 'array';
+    record.decision.verdict = 'allow';
+    record.decision.stage = 'record';
+    return batch;
+  },
+  inspect: passThrough,
+  enforce: passThrough,
+};
+
+/** Runs the elements. */
 export async function runBatch(
-  call: Pick<RequestContext, 'incoming' | 'outgoing' | 'ports' | 'record'>,
+  call: BatchContext,
   array: AdmittedArray,
   run: HandleRequest,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
-  if (array.hasRequests && !acceptsEventStream(incoming))
-    return refuseProtocolError(notAcceptable({}));
-  record.client.era = SESSION.era;
-  record.client.version = array.session.version;
-  record.client.session = array.session.hash;
-  record.target.receivedMethod = 'array';
-  record.decision.verdict = 'allow';
-  record.decision.stage = 'record';
-  record.decision.action = 'forwarded';
-  if (!(await ports.recordDecision(record))) {
-    record.decision.action = 'refused';
-    return refuseWith('audit-unavailable');
-  }
+  const batch = await authorize(call, BATCH, { call, array });
+  if ('kind' in batch) return batch;
   if (array.hasRequests) outgoing.open(200, STREAM_HEADERS);
   let status = ACCEPTED;
   for (const element of array.elements) {

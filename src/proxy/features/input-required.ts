@@ -17,7 +17,6 @@ import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
 import { addFinding } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import { decideServerRequest } from '../../policy/server-requests.js';
 import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
@@ -30,7 +29,6 @@ import {
 } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from '../../protocol/jsonrpc.js';
-import { PLAIN_SESSION } from '../../protocol/listings.js';
 import { paramsOf } from '../../protocol/params.js';
 import {
   type InputRequest,
@@ -42,6 +40,7 @@ import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
 import type { RememberedInputRequests, RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type RequestContext } from '../request-context.js';
 import type { MessageOutcome, ParsedMessage } from '../response-context.js';
+import { decideForCaller } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
 const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
@@ -202,11 +201,9 @@ export async function enforceServerRequests(
 ): Promise<InputRequestError | undefined> {
   const inputRequestError = findInputRequestError(inputRequired, allowedServerRequests);
   if (inputRequestError !== undefined) return inputRequestError;
-  const { policies, upstream } = call.snapshot;
-  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
   for (const inputRequest of inputRequired.inputRequests) {
     const { name } = inputRequest;
-    const decision = decideServerRequest(policies, { principal, upstream, catalogue, name });
+    const decision = decideForCaller({ call, principal }, name);
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
     const requestHash = asked === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
     if (asked.has(requestHash)) continue;

@@ -5,11 +5,11 @@
 
 import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
 import { responseObligationsOf } from '../../policy/authorized-request.js';
-import type { Allow } from '../../policy/decision.js';
+import type { Allow, Decision } from '../../policy/decision.js';
 import { enforceLimits } from '../../policy/limits.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
-import { refuseWith } from '../../policy/refusal.js';
+import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
 import type { SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
 import { applyEdits, spanOf } from '../../protocol/json/json.js';
@@ -24,6 +24,7 @@ import { PLAIN_SESSION } from '../../protocol/listings.js';
 import type { UpstreamMessage } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
+import { authorize, type Stages } from '../authorization.js';
 import { callerOf, noteRule, profileOf } from '../request-context.js';
 import {
   type CheckContext,
@@ -85,20 +86,19 @@ export async function checkServerRequest(
   }
   const record = openServerRequestRecord(subject, session, request, name);
   const context: ServerRequestContext = { subject, session, reading, request, name, record };
-  let outcome: string | Reason;
-  let isPassed = false;
+  let outcome: string | Refusal;
   try {
-    const examined = await runControls(context);
-    isPassed = typeof examined !== 'string';
-    outcome = typeof examined === 'string' ? examined : examined.text;
+    const authorized = await authorize({ ports: call.ports, record }, SERVER_REQUEST, context);
+    outcome = 'kind' in authorized ? authorized : sealId(context, authorized);
   } catch (error) {
     call.ports.report(error, record.id);
-    outcome = 'internal';
+    outcome = refuseWith('internal');
   }
-  if (!isPassed) return refuseServerRequest(subject, session, request, outcome as Reason, record);
+  if (typeof outcome !== 'string')
+    return refuseServerRequest(subject, session, request, outcome.deny.reason, record);
   record.result.status = 'ok';
   record.result.http = 200;
-  record.result.bytes = outcome.length;
+  record.result.bytes = Buffer.byteLength(outcome);
   call.ports.closeRecord(record);
   return { kind: 'pass', text: outcome };
 }
@@ -114,53 +114,70 @@ function replyUnsupported(
   call.ports.replyToServer(call.incoming.upstream, { session, id, by: callerOf(call) }, reply);
 }
 
-/** Runs the controls in the same order as for client requests: decide, inspect, limits, record. */
-async function runControls(
-  context: ServerRequestContext,
-): Promise<Reason | { readonly text: string }> {
-  const allow = decide(context);
-  if (typeof allow === 'string') return allow;
-  const text = await inspectServerRequest(context, allow);
-  if (typeof text === 'string') return text;
-  const { subject, record, session, request, name } = context;
+/** A server request is decided in the same order as a client's. */
+const SERVER_REQUEST: Stages<ServerRequestContext, Allow, InspectedRequest> = {
+  decide: decideNow,
+  inspect: inspectServerRequest,
+  enforce: enforceServerRequestLimits,
+};
+
+/** What may be shown of a server request, under the decision that allows it. */
+type InspectedRequest = { readonly allow: Allow; readonly text: string };
+
+/** Whether the client declared support when the session was opened, and the rules now in force allow it. */
+function decideNow({ subject, session, name, record }: ServerRequestContext): Allow | Refusal {
+  const startedMs = performance.now();
+  const decision = decideForCaller(subject, name);
+  record.latency.policy = performance.now() - startedMs;
+  noteRule(record, decision);
+  if (decision.verdict === 'deny') return forbid(name, decision.reason);
+  return session.allowedServerRequests?.includes(name) === true
+    ? decision
+    : forbid(name, 'no-matching-allow');
+}
+
+/** The decision about a server request under the rules now in force. */
+export function decideForCaller(
+  { call: { snapshot }, principal }: Pick<CheckContext, 'call' | 'principal'>,
+  name: ServerRequestName,
+): Decision {
+  const { policies, upstream } = snapshot;
+  const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
+  return decideServerRequest(policies, { principal, upstream, catalogue, name });
+}
+
+async function enforceServerRequestLimits(
+  { subject: { call, principal } }: ServerRequestContext,
+  inspected: InspectedRequest,
+): Promise<InspectedRequest | Refusal> {
+  const limited = await enforceLimits(inspected.allow, principal, call.ports.limits);
+  return limited === undefined ? inspected : { kind: 'refused', stage: 'settle', deny: limited };
+}
+
+/** Gives the request the id under which only this client can reply to it. */
+function sealId(
+  { subject, session, request, name }: ServerRequestContext,
+  { text }: InspectedRequest,
+): string | Refusal {
   const { call, principal } = subject;
-  const limited = await enforceLimits(allow, principal, call.ports.limits);
-  if (limited !== undefined) return limited.reason;
-  record.decision.action = 'forwarded';
-  if (!(await call.ports.recordDecision(record))) return 'audit-unavailable';
   const scope = { upstream: call.incoming.upstream, principal, session };
   const { id, method } = request;
   const sealed = call.ports.sealServerRequest({ id, method, name }, scope);
-  const span = spanOf(text.text, ['id']);
-  if (span === undefined) return 'internal';
-  return { text: applyEdits(text.text, [{ ...span, text: JSON.stringify(sealed) }]) };
+  const span = spanOf(text, ['id']);
+  if (span === undefined) return refuseWith('internal');
+  return applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]);
 }
 
-/** Whether the client declared support when the session was opened, and the rules now in force allow it. */
-function decide({ subject, session, name, record }: ServerRequestContext): Allow | Reason {
-  const { call, principal } = subject;
-  const { policies, upstream } = call.snapshot;
-  const startedMs = performance.now();
-  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
-  const decision = decideServerRequest(policies, { principal, upstream, catalogue, name });
-  record.latency.policy = performance.now() - startedMs;
-  noteRule(record, decision);
-  if (decision.verdict === 'deny') return forbidden(name, decision.reason);
-  return session.allowedServerRequests?.includes(name) === true
-    ? decision
-    : forbidden(name, 'no-matching-allow');
-}
-
-function forbidden(name: ServerRequestName, reason: Reason): Reason {
-  if (name === 'sampling') return 'sampling-forbidden';
-  return name === 'roots' ? 'roots-forbidden' : reason;
+function forbid(name: ServerRequestName, reason: Reason): Refusal {
+  if (name === 'sampling') return refuseWith('sampling-forbidden');
+  return refuseWith(name === 'roots' ? 'roots-forbidden' : reason);
 }
 
 /** Inspects the content under the strictest profile that rules name, and an elicitation's form or URL. */
 async function inspectServerRequest(
   { subject, reading, request, name, record }: ServerRequestContext,
   allow: Allow,
-): Promise<Reason | { readonly text: string }> {
+): Promise<InspectedRequest | Refusal> {
   const startedMs = performance.now();
   const responseObligations = responseObligationsOf(allow);
   const profile = profileOf(subject.call, responseObligations);
@@ -173,7 +190,7 @@ async function inspectServerRequest(
   );
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);
-  if (outcome.kind === 'withhold') return outcome.reason;
+  if (outcome.kind === 'withhold') return refuseWith(outcome.reason);
   subject.carry = outcome.carry;
   const { text: inspected, value: remaining } =
     outcome.kind === 'changed' ? outcome : { text, value };
@@ -182,32 +199,32 @@ async function inspectServerRequest(
   switch (name) {
     case 'sampling':
     case 'roots':
-      return { text: shown.text };
+      return { allow, text: shown.text };
     case 'elicitation/form': {
       const formError = checkForm(params);
-      if (formError === 'malformed') return 'upstream-protocol';
-      return formError ?? { text: shown.text };
+      if (formError === undefined) return { allow, text: shown.text };
+      return refuseWith(formError === 'malformed' ? 'upstream-protocol' : formError);
     }
-    case 'elicitation/url':
-      return showLink(params, shown);
+    case 'elicitation/url': {
+      const text = showLink(params, shown);
+      return text === undefined ? refuseWith('elicitation-url') : { allow, text };
+    }
   }
 }
 
-/** Refuses a URL that the content inspection changed, since it then contained something that must not pass. */
+/** Undefined for a URL that the content inspection changed, since it contained something that must not pass. */
 function showLink(
   params: JsonObject,
   shown: { readonly text: string; readonly value: Json },
-): Reason | { readonly text: string } {
+): string | undefined {
   const link = readLink(params['url']);
   const left = isObject(shown.value) ? shown.value['params'] : undefined;
-  if (link === undefined || !isObject(left) || left['url'] !== params['url']) {
-    return 'elicitation-url';
-  }
-  if (link === params['url']) return { text: shown.text };
+  if (link === undefined || !isObject(left) || left['url'] !== params['url']) return undefined;
+  if (link === params['url']) return shown.text;
   const span = spanOf(shown.text, ['params', 'url']);
-  if (span === undefined) return 'elicitation-url';
+  if (span === undefined) return undefined;
   const edit: TextEdit = { ...span, text: JSON.stringify(link) };
-  return { text: applyEdits(shown.text, [edit]) };
+  return applyEdits(shown.text, [edit]);
 }
 
 /** Drops the server request: the server gets an error, and the record the reason. */
@@ -309,10 +326,7 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
   return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
 }
 
-function mayElicitUrl({ call, principal, session }: CheckContext): boolean {
-  if (session?.allowedServerRequests?.includes('elicitation/url') !== true) return false;
-  const { policies, upstream } = call.snapshot;
-  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
-  const asked = { principal, upstream, catalogue, name: 'elicitation/url' } as const;
-  return decideServerRequest(policies, asked).verdict === 'allow';
+function mayElicitUrl(subject: CheckContext): boolean {
+  if (subject.session?.allowedServerRequests?.includes('elicitation/url') !== true) return false;
+  return decideForCaller(subject, 'elicitation/url').verdict === 'allow';
 }

@@ -9,16 +9,16 @@ import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
+import { isEventStream, isExcess, pumpEvents } from '../../protocol/sse-reader.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { errorOfStatus, onAbort } from '../../protocol/transport.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
+import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
-import { mediaType } from '../response-forwarding.js';
 import { createResponseCheck } from '../response-pipeline.js';
-import { isExcess, openStreamLimits, pumpEvents } from '../sse-reader.js';
 import {
   gatherWrites,
   reasonOfEnd,
@@ -32,10 +32,10 @@ import {
   aborted,
   keepStreamOpen,
   notifyCancelled,
-  reserveStream,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
+import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
@@ -64,37 +64,17 @@ export async function openSessionStream(
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
-  const admitted = admitStreamOpen({
-    headers: incoming.headers,
-    repeated: incoming.repeated,
-    openSession: sessionOpener(call, principal),
-    openEvent: (id, session) =>
-      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
-  });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
-  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
-  const { session, resumed } = admitted;
-  noteSession(call, session, 'GET');
-  const responsePlan =
-    resumed?.request &&
-    resumeResponsePlan(resumed.request, session, principal, {
-      snapshot: call.snapshot,
-      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
-    });
-  if (resumed?.request !== undefined && responsePlan === undefined)
-    return refuseWith('unknown-session');
-  if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
-  const excess = reserveStream(call, principal);
-  if (excess !== undefined) return excess;
-  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
+  const stream = await authorize(call, SESSION_STREAM, { call, principal });
+  if ('kind' in stream) return stream;
+  const { session, responsePlan, lastEventId } = stream;
   const outcome = await ports.openStream(incoming.upstream, {
     session,
     by: callerOf(call),
     signal: incoming.signal,
-    lastEventId: resumed?.upstreamId,
+    lastEventId,
   });
   const refusal = refusalOf(outcome, responsePlan !== undefined);
-  return refusal ?? serve({ call, principal, session, responsePlan }, outcome);
+  return refusal ?? serve(stream, outcome);
 }
 
 /** Serves the stream, or the gateway's own announcements where the upstream offers none. */
@@ -119,6 +99,42 @@ async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal |
   return ended;
 }
 
+/** A stream, or the end of a session, that a caller requests. */
+type SessionRequest = { readonly call: RequestContext; readonly principal: Principal };
+
+/** Content is inspected message by message once the stream is open. */
+const SESSION_STREAM: Stages<SessionRequest, Stream> = {
+  decide: admitStream,
+  inspect: passThrough,
+  enforce: enforceStreamQuota,
+};
+
+/** A stream belongs to a session of this caller; one that is resumed, to a response that it may still see. */
+function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
+  const { incoming, ports } = call;
+  const admitted = admitStreamOpen({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    openSession: sessionOpener(call, principal),
+    openEvent: (id, session) =>
+      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
+  });
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
+  const { session, resumed } = admitted;
+  noteSession(call, session, 'GET');
+  const responsePlan =
+    resumed?.request &&
+    resumeResponsePlan(resumed.request, session, principal, {
+      snapshot: call.snapshot,
+      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+    });
+  if (resumed?.request !== undefined && responsePlan === undefined)
+    return refuseWith('unknown-session');
+  if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
+  return { call, principal, session, responsePlan, lastEventId: resumed?.upstreamId };
+}
+
 /** A resumed response may go on while its caller may see what was requested; its messages are checked under that. */
 function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): Grant {
   return (snapshot) => {
@@ -133,6 +149,8 @@ type Stream = {
   readonly session: SessionFacts;
   /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
   readonly responsePlan: ResponsePlan | undefined;
+  /** The upstream's own event id, if a stream is resumed after it. */
+  readonly lastEventId: string | undefined;
 };
 
 /** Notes the original request, whose response the resumed stream carries. */
@@ -154,8 +172,7 @@ function noteResumed(
 /** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
 function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
-  const type = mediaType(outcome.headers['content-type']);
-  if (outcome.status === 200 && type === 'text/event-stream') return undefined;
+  if (isEventStream(outcome)) return undefined;
   outcome.release();
   const { status } = outcome;
   if (status === 405 && !isResponse) return undefined;
@@ -209,12 +226,19 @@ async function relayResumed(
   await writes.flush();
 }
 
-/** Writes the decision to the audit log; false if that failed. */
-export async function tryRecordDecision(call: RequestContext): Promise<boolean> {
-  call.record.decision.action = 'forwarded';
-  if (await call.ports.recordDecision(call.record)) return true;
-  call.record.decision.action = 'refused';
-  return false;
+const SESSION_END: Stages<SessionRequest, SessionFacts> = {
+  decide: admitEnd,
+  inspect: passThrough,
+  enforce: passThrough,
+};
+
+function admitEnd({ call, principal }: SessionRequest): SessionFacts | Refusal {
+  const { headers, repeated } = call.incoming;
+  const openSession = sessionOpener(call, principal);
+  const admitted = admitSessionEnd({ headers, repeated, openSession });
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  noteSession(call, admitted.session, 'DELETE');
+  return admitted.session;
 }
 
 /** Ends a session for its owner. For any other caller the id is unknown. */
@@ -223,21 +247,11 @@ export async function endSession(
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
-  const admitted = admitSessionEnd({
-    headers: incoming.headers,
-    repeated: incoming.repeated,
-    openSession: sessionOpener(call, principal),
-  });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
-  noteSession(call, admitted.session, 'DELETE');
-  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
+  const session = await authorize(call, SESSION_END, { call, principal });
+  if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.endSession(sealed);
-  const outcome = await ports.forwardSessionEnd(
-    incoming.upstream,
-    admitted.session,
-    callerOf(call),
-  );
+  const outcome = await ports.forwardSessionEnd(incoming.upstream, session, callerOf(call));
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   outcome.release();
   // The session has ended here, whatever state the upstream keeps (a server may answer 405).

@@ -14,6 +14,12 @@ import type { SessionFacts, SessionTarget } from '../../protocol/admitted-reques
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 
 import { encodeSseMessage } from '../../protocol/sse.js';
+import {
+  isEventStream,
+  isExcess,
+  pumpEvents,
+  type StreamLimits,
+} from '../../protocol/sse-reader.js';
 import type {
   ClientEnd,
   ForwardOutcome,
@@ -24,12 +30,12 @@ import { onAbort } from '../../protocol/transport.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
-import { noteSession, openSessionStream, tryRecordDecision } from '../features/session-streams.js';
+import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
+import { noteSession, openSessionStream } from '../features/session-streams.js';
 import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
-import { mediaType } from '../response-forwarding.js';
-import { isExcess, openStreamLimits, pumpEvents, type StreamLimits } from '../sse-reader.js';
 import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
-import { aborted, keepStreamOpen, reserveStream } from '../stream-lifetime.js';
+import { aborted, keepStreamOpen } from '../stream-lifetime.js';
+import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
@@ -73,7 +79,7 @@ async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Pr
   at.waitMs = Math.min(2 * at.waitMs, MAX_REOPEN_DELAY_MS);
   if (outcome.kind === 'fault') return true;
   if (NO_STREAM.has(outcome.status)) await aborted(leave);
-  if (isStream(outcome)) {
+  if (isEventStream(outcome)) {
     at.waitMs = REOPEN_DELAY_MS;
     if (!(await relayOne(bridged, outcome, leave, at))) return false;
   }
@@ -94,12 +100,8 @@ async function open(
     signal: leave,
     lastEventId,
   });
-  if (outcome.kind === 'answer' && !isStream(outcome)) outcome.release();
+  if (outcome.kind === 'answer' && !isEventStream(outcome)) outcome.release();
   return outcome;
-}
-
-function isStream({ status, headers }: UpstreamResponse): boolean {
-  return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
 /** Relays one stream until it ends; false if the gateway ended it because it exceeded a limit. */
@@ -173,11 +175,8 @@ async function openLegacyStream(
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
-  noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
-  if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
-  const excess = reserveStream(call, principal);
-  if (excess !== undefined) return excess;
-  if (!(await tryRecordDecision(call))) return refuseWith('audit-unavailable');
+  const opening = await authorize(call, LEGACY_STREAM, { call, principal });
+  if ('kind' in opening) return opening;
   const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
   if ('kind' in upstreamSide) return upstreamSide;
   const facts = { version: LEGACY_SSE_VERSION, target: upstreamSide.target };
@@ -191,6 +190,19 @@ async function openLegacyStream(
   if (ended !== undefined) upstreamSide.abort();
   return ended;
 }
+
+type StreamOpening = { readonly call: RequestContext; readonly principal: Principal };
+
+/** The session begins with its stream, so there is nothing to decide but whether the client can read one. */
+const LEGACY_STREAM: Stages<StreamOpening> = {
+  decide(opening) {
+    const { call } = opening;
+    noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
+    return acceptsEventStream(call.incoming) ? opening : refuseProtocolError(notAcceptable({}));
+  },
+  inspect: passThrough,
+  enforce: enforceStreamQuota,
+};
 
 async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;

@@ -8,8 +8,9 @@ import {
   type SplitMessage,
   splitAtId,
 } from '../../protocol/json/json.js';
-import type { RequestId } from '../../protocol/jsonrpc.js';
-import type { Bytes } from '../../protocol/transport.js';
+import type { Json, RequestId } from '../../protocol/jsonrpc.js';
+import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
+import { type MessageReader, parseBody } from '../message-reader.js';
 
 /** Methods whose responses are usually repeated. */
 const LISTS: ReadonlySet<string> = new Set([
@@ -82,6 +83,34 @@ export function createTranslatedPages(): TranslatedPages {
         return encoder.encode(page.translated);
       });
     },
+  };
+}
+
+/** How the body of one response is translated. */
+type BodyTranslation = {
+  readonly method: string;
+  readonly ids: TranslationIds;
+  readonly messageReader: MessageReader | undefined;
+  /** Undefined if the message has no translation. */
+  translate(text: string, value: Json): string | undefined;
+};
+
+/** Reads a complete body and translates its message. What is not JSON stays: the check of the response refuses it. */
+export function translatedBody(
+  response: UpstreamResponse,
+  pages: TranslatedPages,
+  { method, ids, messageReader, translate }: BodyTranslation,
+): UpstreamResponse['readBody'] {
+  return async (maxBytes, withinMs) => {
+    const body = await response.readBody(maxBytes, withinMs);
+    if (typeof body === 'string') return body;
+    const bytes = joinPieces(body);
+    return pages.translate(method, bytes, ids, async () => {
+      const inbound = await parseBody(bytes, messageReader);
+      if (inbound.kind !== 'message' || inbound.value === undefined) return undefined;
+      const translated = translate(inbound.text, inbound.value);
+      return translated === undefined ? undefined : { source: inbound.text, translated };
+    });
   };
 }
 

@@ -2,12 +2,14 @@
 // stream. Strict: anything but the expected response is an error. Bounded in bytes and time.
 // MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
 
+import { mediaType } from '../../protocol/headers.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import type { JsonObject, RpcError } from '../../protocol/jsonrpc.js';
 import { classifyUpstreamMessage } from '../../protocol/responses.js';
-import { createSseFramer, type SseError, type SseEvent } from '../../protocol/sse.js';
+import { pumpEvents, type ReadEnd } from '../../protocol/sse-reader.js';
+import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
 import type { ProtocolVersion } from '../../protocol/versions/protocol-version.js';
-import { DIRECT_MESSAGE_READER, type MessageReader } from '../message-reader.js';
+import { DIRECT_MESSAGE_READER, forwardErrorOfEnd, type MessageReader } from '../message-reader.js';
 
 /**
  * Bounds the bytes that the gateway's own listings of one upstream may read per minute, over all client
@@ -54,14 +56,16 @@ export type ListingRequest = (input: {
   readonly headers: { readonly [name: string]: string };
   readonly body?: string;
   readonly timeoutMs: number;
-}) => Promise<
-  | {
-      readonly status: number;
-      readonly headers: { readonly [name: string]: string | undefined };
-      readonly body: AsyncIterable<Uint8Array>;
-    }
-  | { readonly failure: ListingError }
->;
+}) => Promise<UpstreamResponse | { readonly failure: ListingError }>;
+
+/** The listing error for each connection error. */
+export const LISTING_ERRORS: { readonly [reason in ForwardError]: ListingError } = {
+  overloaded: 'unavailable',
+  'upstream-unavailable': 'unavailable',
+  'upstream-timeout': 'timeout',
+  'upstream-protocol': 'protocol',
+  'upstream-credentials': 'credentials',
+};
 
 /** Schedules a function and returns its cancellation. A timer must not keep the process alive. */
 export type SetTimer = (run: () => void, delayMs: number) => () => void;
@@ -134,9 +138,8 @@ export async function callUpstream(
   const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
   const { messageReader = DIRECT_MESSAGE_READER, allowance } = ports;
   if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };
-  const terms: ReadLimits = { budget, messageReader, allowance };
-  const reading = (response: IncomingResponse): Promise<CallOutcome> =>
-    readOutcome(call, response, terms);
+  const reading = (response: UpstreamResponse): Promise<CallOutcome> =>
+    readOutcome(call, response, { budget, messageReader, allowance });
   return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
 }
 
@@ -163,31 +166,31 @@ export async function endOwnSession(
   if (headers['mcp-session-id'] === undefined) return;
   try {
     const response = await request({ method: 'DELETE', headers, timeoutMs });
-    if ('body' in response) await response.body[Symbol.asyncIterator]().return?.();
+    if ('kind' in response) response.release();
   } catch {
     // A session that cannot be ended expires at the upstream; nothing here depends on it.
   }
 }
-
-type IncomingResponse = {
-  readonly status: number;
-  readonly headers: { readonly [name: string]: string | undefined };
-  /** The next bytes; `undefined` at the end, `late` after the time limit. */
-  next(): Promise<Uint8Array | undefined | 'late'>;
-};
 
 async function sendRequest(
   ports: CallPorts,
   headers: ListingCall['headers'],
   body: string,
   budget: Budget,
-  read: (response: IncomingResponse) => Promise<CallOutcome>,
+  read: (response: UpstreamResponse) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
   const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
-  if (timeoutMs <= 0) return { kind: 'failed', why: 'timeout' };
+  if (timeoutMs <= 0) return TIMED_OUT;
+  let response: UpstreamResponse | undefined;
+  let isLate = false;
   let cancelTimer: () => void = () => undefined;
   const late = new Promise<'late'>((resolve) => {
-    cancelTimer = ports.setTimer(() => resolve('late'), timeoutMs);
+    cancelTimer = ports.setTimer(() => {
+      isLate = true;
+      // Ends whatever is being read.
+      response?.abort();
+      resolve('late');
+    }, timeoutMs);
   });
   try {
     const sent = ports.request({
@@ -196,73 +199,42 @@ async function sendRequest(
       body,
       timeoutMs,
     });
-    const response = await Promise.race([sent, late]);
-    if (response === 'late') return { kind: 'failed', why: 'timeout' };
-    if ('failure' in response) return { kind: 'failed', why: response.failure };
-    return await readBody(response, late, read);
+    const received = await Promise.race([sent, late]);
+    if (received === 'late') return TIMED_OUT;
+    if ('failure' in received) return { kind: 'failed', why: received.failure };
+    response = received;
+    const why = FAILED_STATUSES.get(response.status);
+    if (why !== undefined) return { kind: 'failed', why };
+    const outcome = await read(response);
+    return isLate && outcome.kind === 'failed' ? TIMED_OUT : outcome;
   } catch {
-    // A body that breaks off means that the upstream is unavailable; there is nothing to recover here.
+    // Whatever broke, there is no response; there is nothing to recover here.
     return { kind: 'failed', why: 'unavailable' };
   } finally {
     cancelTimer();
+    response?.release();
   }
 }
+
+const TIMED_OUT: CallOutcome = { kind: 'failed', why: 'timeout' };
 
 const COMMON_HEADERS = {
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
 } as const;
 
-type ReceivedResponse = Exclude<
-  Awaited<ReturnType<ListingRequest>>,
-  { readonly failure: ListingError }
->;
-
-async function readBody(
-  response: ReceivedResponse,
-  late: Promise<'late'>,
-  read: (response: IncomingResponse) => Promise<CallOutcome>,
-): Promise<CallOutcome> {
-  const chunks = response.body[Symbol.asyncIterator]();
-  const why = FAILED_STATUSES.get(response.status);
-  if (why !== undefined) {
-    endBody(chunks);
-    return { kind: 'failed', why };
-  }
-  let isComplete = false;
-  try {
-    return await read({
-      status: response.status,
-      headers: response.headers,
-      async next() {
-        const chunk = await Promise.race([chunks.next(), late]);
-        if (chunk === 'late') return 'late';
-        isComplete = chunk.done === true;
-        return chunk.done === true ? undefined : chunk.value;
-      },
-    });
-  } finally {
-    if (!isComplete) endBody(chunks);
-  }
-}
-
-/** Discards the rest of a body without waiting, because an endless body would block the listing. */
-function endBody(chunks: AsyncIterator<Uint8Array>): void {
-  Promise.resolve(chunks.return?.()).catch(() => undefined);
-}
-
 async function readOutcome(
   call: ListingCall,
-  response: IncomingResponse,
-  terms: ReadLimits,
+  response: UpstreamResponse,
+  limits: ReadLimits,
 ): Promise<CallOutcome> {
   const { headers, status } = response;
-  const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
-  if (type === 'text/event-stream' && status < 300) return readStream(call, response, terms);
-  const bytes = await readEntireBody(response, terms);
-  if ('failed' in bytes) return { kind: 'failed', why: bytes.failed };
+  const type = mediaType(headers['content-type']);
+  if (type === 'text/event-stream' && status < 300) return readStream(call, response, limits);
+  const body = await readEntireBody(response, limits);
+  if (typeof body === 'string') return { kind: 'failed', why: listingErrorOf(body) };
   const isJson = type === 'application/json';
-  const json = isJson ? await terms.messageReader.read(bytes.bytes) : undefined;
+  const json = isJson ? await limits.messageReader.read(body) : undefined;
   const own = json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
   if (own !== undefined) return own;
   if (json?.ok === false && isExcess(json)) return { kind: 'failed', why: 'too-large' };
@@ -279,7 +251,7 @@ function isExcess({ error }: Extract<ReadOutcome, { readonly ok: false }>): bool
 /** The outcome if this is the expected response; `undefined` otherwise. */
 function readExpectedResponse(
   call: ListingCall,
-  { headers, status }: IncomingResponse,
+  { headers, status }: UpstreamResponse,
   json: OkReading,
 ): CallOutcome | undefined {
   const { protocol, version } = call;
@@ -307,75 +279,67 @@ function readExpectedResponse(
   }
 }
 
+/** Chunk by chunk, because the bytes count even if the body is not read to its end. */
 async function readEntireBody(
-  response: IncomingResponse,
-  terms: ReadLimits,
-): Promise<{ readonly bytes: Uint8Array } | { readonly failed: ListingError }> {
+  response: UpstreamResponse,
+  limits: ReadLimits,
+): Promise<Uint8Array | Exclude<ReadEnd, 'ended'>> {
   const chunks: Uint8Array[] = [];
+  let size = 0;
   for (;;) {
     const chunk = await response.next();
-    if (chunk === 'late') return { failed: 'timeout' };
-    if (chunk === undefined) return { bytes: Buffer.concat(chunks) };
-    if (!spend(terms, chunk)) return { failed: 'too-large' };
+    if (chunk === undefined) return Buffer.concat(chunks);
+    if (typeof chunk === 'string') return chunk;
+    const excess = spend(limits, chunk.byteLength);
+    if (excess !== undefined) return excess;
+    size += chunk.byteLength;
+    if ((await response.hold?.(size)) === 'overloaded') return 'overloaded';
     chunks.push(chunk);
   }
 }
 
 async function readStream(
   call: ListingCall,
-  response: IncomingResponse,
-  terms: ReadLimits,
+  response: UpstreamResponse,
+  limits: ReadLimits,
 ): Promise<CallOutcome> {
-  const framer = createSseFramer({ maxEventBytes: Math.max(terms.budget.bytesLeft, 1) });
-  for (;;) {
-    const chunk = await response.next();
-    if (chunk === 'late') return { kind: 'failed', why: 'timeout' };
-    if (chunk === undefined) return { kind: 'failed', why: 'protocol' };
-    if (!spend(terms, chunk)) return { kind: 'failed', why: 'too-large' };
-    const outcome = await readEvents(call, response, framer.push(chunk), terms.messageReader);
-    if (outcome !== undefined) return outcome;
-  }
+  const { upstream, loopScheduler, read } = limits.messageReader;
+  let outcome: CallOutcome | undefined;
+  const streamLimits = {
+    maxEventBytes: Math.max(limits.budget.bytesLeft, 1),
+    count: (bytes: number) => spend(limits, bytes),
+    upstream,
+    loopScheduler,
+  };
+  const end = await pumpEvents(response, streamLimits, (event) => {
+    // An event without data opens a resumable stream (MCP 2025-11-25).
+    if (event.kind !== 'message' || event.data === '') return undefined;
+    const take = (json: ReadOutcome): 'stop' | undefined => {
+      outcome = outcomeOf(call, response, json);
+      return outcome === undefined ? undefined : 'stop';
+    };
+    const json = read(event.data);
+    return json instanceof Promise ? json.then(take) : take(json);
+  });
+  return outcome ?? { kind: 'failed', why: listingErrorOf(end) };
 }
 
-async function readEvents(
-  call: ListingCall,
-  response: IncomingResponse,
-  events: readonly SseEvent[] | SseError,
-  messageReader: MessageReader,
-): Promise<CallOutcome | undefined> {
-  if ('error' in events) return { kind: 'failed', why: 'protocol' };
-  for (const event of events) {
-    await messageReader.turn();
-    const startedMs = performance.now();
-    const reading = readEvent(event, messageReader);
-    messageReader.spend(performance.now() - startedMs);
-    const json = await reading;
-    const outcome = json === undefined ? undefined : outcomeOf(call, response, json);
-    if (outcome !== undefined) return outcome;
-  }
-  return undefined;
-}
-
-function readEvent(
-  event: SseEvent,
-  { read }: MessageReader,
-): ReadOutcome | Promise<ReadOutcome> | undefined {
-  // An event without data opens a resumable stream (MCP 2025-11-25).
-  if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
-  return read(event.data);
+function listingErrorOf(end: ReadEnd): ListingError {
+  return end === 'too-large' ? end : LISTING_ERRORS[forwardErrorOfEnd(end)];
 }
 
 function outcomeOf(
   call: ListingCall,
-  response: IncomingResponse,
+  response: UpstreamResponse,
   json: ReadOutcome,
 ): CallOutcome | undefined {
   if (json.ok) return readExpectedResponse(call, response, json);
   return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol' };
 }
 
-function spend({ budget, allowance }: ReadLimits, chunk: Uint8Array): boolean {
-  budget.bytesLeft -= chunk.byteLength;
-  allowance?.spend(chunk.byteLength);
-  return budget.bytesLeft >= 0 && allowance?.isLeft !== false;
+/** Counts bytes that were read; says so if they were too many. */
+function spend({ budget, allowance }: ReadLimits, bytes: number): 'too-large' | undefined {
+  budget.bytesLeft -= bytes;
+  allowance?.spend(bytes);
+  return budget.bytesLeft < 0 || allowance?.isLeft === false ? 'too-large' : undefined;
 }

@@ -4,27 +4,16 @@
 // is being opened; never sees a token. Answers no server requests.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
-import { applyEdits, readJsonText, spanOf } from '../../protocol/json/json.js';
+import { applyEdits, readJson, readJsonText, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, readEnvelope } from '../../protocol/jsonrpc.js';
-import { createSseFramer, type SseEvent } from '../../protocol/sse.js';
 import type { UpstreamResponse } from '../../protocol/transport.js';
+import { bodyResponse } from '../adapters/local-response.js';
 import type { UpstreamClient } from '../client.js';
 import type { OnBehalf } from '../credentials/presenter.js';
+import { DIRECT_MESSAGE_READER, type ReadBounds, readMessages } from '../message-reader.js';
 import { LISTING_CAPS } from './pages.js';
-import type { ListingError, ListingRequest } from './request.js';
-
-type Outcome = Awaited<ReturnType<UpstreamClient['request']>>;
-type Reason = Extract<Outcome, { readonly kind: 'fault' }>['reason'];
-
-/** The listing error for each connection error. */
-const LISTING_ERRORS: { readonly [reason in Reason]: ListingError } = {
-  overloaded: 'unavailable',
-  'upstream-unavailable': 'unavailable',
-  'upstream-timeout': 'timeout',
-  'upstream-protocol': 'protocol',
-  'upstream-credentials': 'credentials',
-};
+import { LISTING_ERRORS, type ListingError, type ListingRequest } from './request.js';
 
 /** Creates the request port of a lister from an upstream's client. */
 export function createListingRequest(
@@ -34,34 +23,7 @@ export function createListingRequest(
   return async ({ method, headers, body, timeoutMs }) => {
     const sent = body === undefined ? {} : { body };
     const outcome = await client.request({ by, method, headers, timeoutMs, ...sent });
-    if (outcome.kind === 'fault') return { failure: LISTING_ERRORS[outcome.reason] };
-    const chunks = iterate(outcome);
-    return {
-      status: outcome.status,
-      headers: outcome.headers,
-      body: { [Symbol.asyncIterator]: () => chunks },
-    };
-  };
-}
-
-function iterate(
-  response: Exclude<Outcome, { readonly kind: 'fault' }>,
-): AsyncIterator<Uint8Array> {
-  let bytes = 0;
-  return {
-    async next() {
-      const chunk = await response.next();
-      if (typeof chunk !== 'object') response.release();
-      if (chunk === undefined) return { done: true, value: undefined };
-      if (typeof chunk === 'string') throw new Error(chunk);
-      bytes += chunk.byteLength;
-      if ((await response.hold?.(bytes)) === 'overloaded') throw new Error('overloaded');
-      return { done: false, value: chunk };
-    },
-    async return() {
-      response.abort();
-      return { done: true, value: undefined };
-    },
+    return outcome.kind === 'fault' ? { failure: LISTING_ERRORS[outcome.reason] } : outcome;
   };
 }
 
@@ -151,32 +113,30 @@ async function openOwn(
   return stream;
 }
 
-/** Reads until the stream ends; requests still waiting then get no response. */
+/** Values are not bounded here: the lister reads the response once more, and then says that it has too many. */
+const STREAM_BOUNDS: ReadBounds = {
+  maxResponseBytes: LISTING_CAPS.maxBytes,
+  requestTimeoutMs: 0,
+  messageReader: {
+    ...DIRECT_MESSAGE_READER,
+    read: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
+  },
+};
+
+/**
+ * Reads until the stream ends; requests still waiting then get no response. Messages that are not responses to
+ * the gateway's own requests are ignored.
+ */
 async function readStream(stream: OwnLegacyStream): Promise<void> {
-  const framer = createSseFramer({ maxEventBytes: LISTING_CAPS.maxBytes });
-  for (;;) {
-    const chunk = await stream.response.next();
-    const events = chunk instanceof Uint8Array ? framer.push(chunk) : undefined;
-    if (events === undefined || 'error' in events) break;
-    handleEvents(stream, events);
+  const { response, waiting } = stream;
+  for await (const inbound of readMessages(response, STREAM_BOUNDS)) {
+    if (inbound.kind !== 'message' || inbound.value === undefined) continue;
+    const envelope = readEnvelope(inbound.value);
+    const isResponse = envelope.kind === 'result' || envelope.kind === 'error';
+    if (isResponse && typeof envelope.id === 'number') waiting.get(envelope.id)?.(inbound.text);
   }
   stream.isOpen = false;
-  stream.response.abort();
-  for (const resolveWaiter of stream.waiting.values()) resolveWaiter(undefined);
-}
-
-function handleEvents(stream: OwnLegacyStream, events: readonly SseEvent[]): void {
-  for (const event of events) {
-    if (event.kind === 'message' && event.event === 'message') handleResponse(stream, event.data);
-  }
-}
-
-/** Messages that are not responses to the gateway's own requests are ignored. */
-function handleResponse({ waiting }: OwnLegacyStream, data: string): void {
-  const reading = readJsonText(data);
-  const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
-  if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return;
-  if (typeof envelope.id === 'number') waiting.get(envelope.id)?.(data);
+  for (const resolveWaiter of waiting.values()) resolveWaiter(undefined);
 }
 
 /** Posts a message and, if it is a request, waits for its response on the stream. */
@@ -227,15 +187,7 @@ function awaitResponse(
   });
 }
 
-function responseOf(status: number, text?: string): ListingResponse {
-  const bytes = new TextEncoder().encode(text ?? '');
-  return {
-    status,
-    headers: { 'content-type': 'application/json', 'mcp-session-id': LEGACY_SSE_SESSION_ID },
-    body: {
-      async *[Symbol.asyncIterator]() {
-        yield bytes;
-      },
-    },
-  };
+function responseOf(status: number, text?: string): UpstreamResponse {
+  const headers = { 'content-type': 'application/json', 'mcp-session-id': LEGACY_SSE_SESSION_ID };
+  return { ...bodyResponse(status, text), headers };
 }

@@ -3,7 +3,7 @@
 // is removed from the request.
 // Source: MCP 2026-07-28, subscriptions; docs/contract.md §4, law 2.
 
-import { decideRequest, type ListedKind, listsKind } from '../../../policy/decide.js';
+import { type ListedKind, listsKind } from '../../../policy/decide.js';
 import type { Principal } from '../../../policy/principal.js';
 import { addFinding } from '../../../policy/record.js';
 import { amendAdmitted } from '../../../protocol/admission.js';
@@ -20,6 +20,7 @@ import {
 } from '../../../protocol/subscriptions.js';
 import { hasTask, isTranslated } from '../../../protocol/versions/detection.js';
 import { STATELESS } from '../../../protocol/versions/stateless.js';
+import { decideTarget } from '../../authorization.js';
 import type { RequestContext } from '../../request-context.js';
 import { mayKnowTask } from '../tasks/status.js';
 
@@ -89,13 +90,11 @@ export function allowedFilter(
   const { snapshot } = call;
   const { policies } = snapshot;
   const catalogue = snapshot.catalogueFor(LISTENER);
-  const { upstream } = catalogue;
   return {
     lists: lists.filter((filter) => listsKind(policies, principal, catalogue, KINDS[filter])),
     uris: uris.filter((uri) => {
       const target = { kind: 'resource', uri } as const;
-      const query = { principal, upstream, target, args: 'unknown', catalogue } as const;
-      return decideRequest(policies, query).verdict === 'allow';
+      return decideTarget(snapshot, principal, LISTENER, { target }).verdict === 'allow';
     }),
     tasks: tasks.filter((sealed) => {
       const task = listened.get(sealed);

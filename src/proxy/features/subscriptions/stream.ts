@@ -8,9 +8,11 @@ import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Reason } from '../../../policy/reasons.js';
 import { type Refusal, refuseWith } from '../../../policy/refusal.js';
 import { NO_SESSION_ID } from '../../../protocol/admitted-request.js';
+import { mediaType } from '../../../protocol/headers.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import { paramsOf } from '../../../protocol/params.js';
 import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
+import { isEventStream, isExcess, pumpEvents } from '../../../protocol/sse-reader.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
@@ -24,11 +26,11 @@ import type { UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
 import type { Snapshot } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
-import { mediaType, refuseStatus, sendResponse } from '../../response-forwarding.js';
+import { refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
-import { isExcess, openStreamLimits, pumpEvents } from '../../sse-reader.js';
 import { gatherWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
 import { aborted, keepStreamOpen, type StreamTerms } from '../../stream-lifetime.js';
+import { openStreamLimits } from '../../stream-limits.js';
 import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
@@ -47,10 +49,9 @@ export async function relaySubscription(
     response.release();
     return status;
   }
-  const type = mediaType(response.headers['content-type']);
-  if (type === 'text/event-stream' && response.status === 200)
-    return serve(call, authorized, response);
-  if (type === 'application/json') return relayRefused(call, authorized, response);
+  if (isEventStream(response)) return serve(call, authorized, response);
+  if (mediaType(response.headers['content-type']) === 'application/json')
+    return relayRefused(call, authorized, response);
   response.release();
   if (UNSUPPORTED_STATUSES.has(response.status)) return serve(call, authorized, undefined);
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');

@@ -141,8 +141,8 @@ export async function checkTaskList(
   record.result.list = {
     advertised: listed.length,
     visible: kept.length,
-    advertisedBytes: text.length,
-    visibleBytes: shown.length,
+    advertisedBytes: Buffer.byteLength(text),
+    visibleBytes: Buffer.byteLength(shown),
   };
   return { kind: 'own', text: shown, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }

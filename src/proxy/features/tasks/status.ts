@@ -5,7 +5,6 @@
 // notifications).
 
 import { responseObligationsOf } from '../../../policy/authorized-request.js';
-import { decideRequest } from '../../../policy/decide.js';
 import type { Allow } from '../../../policy/decision.js';
 import { type CompiledSchema, definitionOf } from '../../../policy/definitions.js';
 import type { Reason } from '../../../policy/reasons.js';
@@ -23,6 +22,7 @@ import {
 } from '../../../protocol/server-requests.js';
 import { isTaskId, type Task, type TaskState } from '../../../protocol/tasks.js';
 import { hasTask } from '../../../protocol/versions/detection.js';
+import { decideTarget } from '../../authorization.js';
 import {
   type CheckContext,
   DROP,
@@ -167,19 +167,12 @@ function withoutSharing(text: string, holder: EnvelopeMember, held: JsonObject):
 
 /** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
 export function mayKnowTask(
-  {
-    call,
-    principal,
-    protocol,
-    apps,
-  }: Pick<CheckContext, 'call' | 'principal' | 'protocol' | 'apps'>,
+  subject: Pick<CheckContext, 'call' | 'principal' | 'protocol' | 'apps'>,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
-  const { policies, upstream } = call.snapshot;
-  const catalogue = call.snapshot.catalogueFor({ protocol, apps });
+  const { call, principal } = subject;
   const target = { kind: 'task', tool } as const;
-  const query = { principal, upstream, target, args: 'unknown', catalogue } as const;
-  const decision = decideRequest(policies, query);
+  const decision = decideTarget(call.snapshot, principal, subject, { target });
   return decision.verdict === 'allow' ? decision : undefined;
 }
 

@@ -15,6 +15,7 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
+import { isEventStream } from '../../../protocol/sse-reader.js';
 import type {
   DisconnectSignal,
   ForwardOutcome,
@@ -22,7 +23,7 @@ import type {
 } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
-import { isJson, isStream, type ReadBounds, readMessages } from '../../message-reader.js';
+import { isJson, type ReadBounds, readMessages } from '../../message-reader.js';
 import { bodyResponse } from '../local-response.js';
 import { readInitializeResult } from '../stateless-over-session/session-pool.js';
 
@@ -82,7 +83,7 @@ export function createLegacySseClientSessions(parts: Parts): LegacySseClientSess
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(authorized, version);
     const outcome = await parts.client.forwardAs(authorized, by, form, signal, false);
-    if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
+    if (outcome.kind === 'fault' || !(isEventStream(outcome) || isJson(outcome))) return outcome;
     const opened = await readHandshake(outcome, authorized, parts);
     if ('kind' in opened) return opened;
     // A stream that has ended meanwhile has already been removed.

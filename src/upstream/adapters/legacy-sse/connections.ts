@@ -201,7 +201,7 @@ export type LegacySseConnections = Omit<
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
 
-/** Maximum buffered over all sessions of one upstream, in UTF-16 code units. */
+/** Maximum buffered over all sessions of one upstream. */
 const MAX_HELD_BYTES = 128 * 1024 * 1024;
 /** One caller may buffer the total divided by this, or two responses if that is more. */
 const QUOTA_DIVISOR = 4;

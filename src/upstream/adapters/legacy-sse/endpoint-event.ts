@@ -3,7 +3,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3 (an endpoint event is of its own
 // origin).
 
-import { createSseFramer, type SseFramer } from '../../../protocol/sse.js';
+import { type ByteSource, EventReader, isEventStream } from '../../../protocol/sse-reader.js';
 import type {
   ForwardError,
   ForwardOutcome,
@@ -12,9 +12,14 @@ import type {
 } from '../../../protocol/transport.js';
 import { amendResponse } from '../../../protocol/transport.js';
 import { readEndpoint } from '../../../protocol/versions/legacy-sse.js';
+import { forwardErrorOfEnd, UNSCHEDULED } from '../../message-reader.js';
 
 /** The first event contains only a URL. */
 const MAX_FIRST_EVENT_BYTES = 8 * 1024;
+/** The first event and all comments before it. */
+const MAX_OPENING_BYTES = 64 * 1024;
+const LF = 10;
+const CR = 13;
 
 const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;
 
@@ -52,37 +57,64 @@ export async function awaitEndpoint(
   return PROTOCOL;
 }
 
-function openingErrorOf({ status, headers }: UpstreamResponse): ForwardError | undefined {
+function openingErrorOf(opened: UpstreamResponse): ForwardError | undefined {
+  const { status } = opened;
   if (status === 401 || status === 403) return 'upstream-credentials';
   if (status === 429 || status >= 500) return 'upstream-unavailable';
-  const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
-  return status === 200 && type === 'text/event-stream' ? undefined : 'upstream-protocol';
+  return isEventStream(opened) ? undefined : 'upstream-protocol';
 }
 
 async function readFirst(response: UpstreamResponse): Promise<First | ForwardError> {
-  const framer = createSseFramer({ maxEventBytes: MAX_FIRST_EVENT_BYTES });
+  const lines = byLine(response);
+  let bytes = 0;
+  const reader = new EventReader(lines, {
+    maxEventBytes: MAX_FIRST_EVENT_BYTES,
+    count(more) {
+      bytes += more;
+      return bytes > MAX_OPENING_BYTES ? 'too-large' : undefined;
+    },
+    upstream: '',
+    loopScheduler: UNSCHEDULED,
+  });
   for (;;) {
-    const chunk = await response.next();
-    if (typeof chunk === 'string') return chunk;
-    const first = chunk === undefined ? 'refused' : takeFirst(framer, chunk);
-    if (first === undefined) continue;
-    if (first !== 'refused') return first;
+    const events = await reader.read();
+    if (typeof events === 'string') return forwardErrorOfEnd(events);
+    const event = events.find((one) => one.kind === 'message');
+    if (event?.kind !== 'message') continue;
+    if (event.event === 'endpoint') return { messageEndpoint: event.data, rest: lines.rest() };
     response.abort();
     return 'upstream-protocol';
   }
 }
 
-/** Reads byte by byte, so that what follows the event is left for the checks of the stream. */
-function takeFirst(framer: SseFramer, chunk: Uint8Array): First | 'refused' | undefined {
-  for (let at = 0; at < chunk.length; at += 1) {
-    const events = framer.push(chunk.subarray(at, at + 1));
-    if ('error' in events) return 'refused';
-    const event = events.find((one) => one.kind === 'message');
-    if (event?.kind !== 'message') continue;
-    if (event.event !== 'endpoint') return 'refused';
-    return { messageEndpoint: event.data, rest: chunk.subarray(at + 1) };
+/** Cuts the chunks behind each line, so that what follows the first event is left for the checks of the stream. */
+function byLine(response: UpstreamResponse): ByteSource & { rest(): Uint8Array } {
+  let left: Uint8Array = new Uint8Array();
+
+  function nextLine(): Uint8Array {
+    let end = 0;
+    while (end < left.length && left[end] !== LF && left[end] !== CR) end += 1;
+    const line = left.subarray(0, end + 1);
+    left = left.subarray(end + 1);
+    return line;
   }
-  return undefined;
+
+  function begin(chunk: Awaited<ReturnType<ByteSource['next']>>): typeof chunk {
+    if (typeof chunk !== 'object') return chunk;
+    left = chunk;
+    return nextLine();
+  }
+
+  return {
+    next() {
+      if (left.length > 0) return nextLine();
+      const pulled = response.next();
+      return pulled instanceof Promise ? pulled.then(begin) : begin(pulled);
+    },
+    rest: () => left,
+    release: () => response.release(),
+    abort: () => response.abort(),
+  };
 }
 
 function goOn(response: UpstreamResponse, rest: Uint8Array): UpstreamResponse {

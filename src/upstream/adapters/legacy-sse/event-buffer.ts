@@ -6,7 +6,7 @@
 import type { ForwardError } from '../../../protocol/transport.js';
 import type { OutboundItem, OutboundItems } from '../local-response.js';
 
-/** The budget shared by all buffers of an upstream, in UTF-16 code units. */
+/** The budget shared by all buffers of an upstream. */
 export type BufferBudget = { bytesLeft: number };
 
 export type EventBufferSettings = {
@@ -36,7 +36,7 @@ export type EventBuffer = {
   read(after: number, how: { readonly isPrimed: boolean }): BufferReader | undefined;
   /** The number of messages before the first unread one. */
   readonly unread: number;
-  /** The buffered size in UTF-16 code units. */
+  /** The buffered size, as UTF-8. */
   readonly bytes: number;
   readonly isRead: boolean;
   readonly isOver: boolean;
@@ -48,7 +48,7 @@ export type EventBuffer = {
 
 export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   const { key, maxBytes, ledger, idleMs, overflow, now } = settings;
-  const held: string[] = [];
+  const held: { readonly text: string; readonly bytes: number }[] = [];
   /** Messages dropped before the first of `held`. */
   let droppedCount = 0;
   let bytes = 0;
@@ -59,11 +59,15 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   let usedAtMs = now();
   let wake: () => void = () => undefined;
 
+  function take(more: number): void {
+    bytes += more;
+    ledger.bytesLeft -= more;
+  }
+
   function forgetOldest(): void {
-    const text = held.shift() ?? '';
+    const oldest = held.shift();
     droppedCount += 1;
-    bytes -= text.length;
-    ledger.bytesLeft += text.length;
+    take(-(oldest?.bytes ?? 0));
   }
 
   function forgetAll(): void {
@@ -102,7 +106,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   function peek(position: { at: number }): OutboundItem | 'complete' | undefined {
     // Skips what has been dropped meanwhile.
     const at = Math.max(position.at, droppedCount);
-    const text = held[at - droppedCount];
+    const text = held[at - droppedCount]?.text;
     if (text === undefined) return end === undefined || end === 'complete' ? end : errorItem(end);
     position.at = at + 1;
     deliveredCount = Math.max(deliveredCount, position.at);
@@ -137,9 +141,9 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     key,
     put(text) {
       if (end !== undefined) return;
-      held.push(text);
-      bytes += text.length;
-      ledger.bytesLeft -= text.length;
+      const size = Buffer.byteLength(text);
+      held.push({ text, bytes: size });
+      take(size);
       usedAtMs = now();
       const mayGo = (): boolean =>
         held.length > 1 && (overflow === 'forget' || droppedCount < deliveredCount);

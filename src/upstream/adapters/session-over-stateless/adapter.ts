@@ -12,6 +12,7 @@ import { applyEdits } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
+import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
   amendResponse,
   DisconnectController,
@@ -26,14 +27,11 @@ import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { SessionUpstream } from '../../client.js';
 import {
   isJson,
-  isStream,
   type MessageReader,
   mentionsInputRequired,
-  parseBody,
   readMessages,
 } from '../../message-reader.js';
-import type { TranslatedPages } from '../list-pages.js';
-import { createTranslatedPages } from '../list-pages.js';
+import { createTranslatedPages, type TranslatedPages, translatedBody } from '../list-pages.js';
 import {
   acceptedResponse,
   bodyResponse,
@@ -48,6 +46,7 @@ import {
   type RequestEnvelope,
   type SessionResponseContext,
   statelessForm,
+  toSessionMessage,
 } from '../message-translation.js';
 import { relayWithInputRounds, toSessionItem } from './input-required.js';
 import {
@@ -362,7 +361,7 @@ function translateResponse(
   response: UpstreamResponse,
   reader: SessionResponseContext,
 ): UpstreamResponse {
-  if (isStream(response)) {
+  if (isEventStream(response)) {
     return streamResponse(translateStream(request, response, reader), {
       release() {
         leave(request);
@@ -375,24 +374,17 @@ function translateResponse(
     });
   }
   leave(request);
+  const { pages, messageReader } = request.parts;
+  const page = {
+    method: reader.method,
+    ids: { source: reader.sentId, translated: reader.id },
+    messageReader,
+    translate: (text: string, value: Json) => toSessionMessage(text, value, reader),
+  };
   return amendResponse(response, {
     status: statusOf(response),
     headers: { 'content-type': response.headers['content-type'] },
-    async readBody(maxBytes, withinMs) {
-      const body = await response.readBody(maxBytes, withinMs);
-      if (typeof body === 'string') return body;
-      const bytes = joinPieces(body);
-      const ids = { source: reader.sentId, translated: reader.id };
-      return request.parts.pages.translate(reader.method, bytes, ids, async () => {
-        const inbound = await parseBody(bytes, request.parts.messageReader);
-        // Text that is not JSON is not translated: the check of the response refuses it.
-        if (inbound.kind !== 'message') return undefined;
-        const translated = toSessionItem(inbound, reader);
-        return translated.kind === 'message'
-          ? { source: inbound.text, translated: translated.text }
-          : undefined;
-      });
-    },
+    readBody: translatedBody(response, pages, page),
   });
 }
 
@@ -440,7 +432,7 @@ async function withInputRequired(
     response.release();
     first = bodyResponse(200, bytes);
     if (!mentionsInputRequired(bytes)) return translateResponse(request, first, reader);
-  } else if (!isStream(response)) return translateResponse(request, response, reader);
+  } else if (!isEventStream(response)) return translateResponse(request, response, reader);
   if (sessionState === undefined) return translateResponse(request, first, reader);
   const conversation = relayWithInputRounds(first, {
     reader,

@@ -5,7 +5,7 @@
 
 import type { Caller } from '../../../policy/principal.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
-
+import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
   type DisconnectSignal,
   errorOfStatus,
@@ -13,7 +13,7 @@ import {
   type UpstreamResponse,
 } from '../../../protocol/transport.js';
 import type { SessionUpstream } from '../../client.js';
-import { isStream, type ReadBounds, readMessages } from '../../message-reader.js';
+import { type ReadBounds, readMessages } from '../../message-reader.js';
 import {
   bodyResponse,
   type OutboundItem,
@@ -47,7 +47,7 @@ export async function listenForSession(
   signal.addEventListener('abort', end, { once: true });
   const first = await subscribe(parts, sessionState, stop.signal);
   if (first.kind === 'fault') return first;
-  if (!isStream(first.response)) {
+  if (!isEventStream(first.response)) {
     const { status } = first.response;
     first.response.release();
     end();

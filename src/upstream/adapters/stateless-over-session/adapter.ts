@@ -12,6 +12,7 @@ import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.j
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import { canRequireInput } from '../../../protocol/server-requests.js';
+import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
@@ -26,7 +27,6 @@ import {
   errorOfStatus,
   type ForwardError,
   type ForwardOutcome,
-  joinPieces,
   onAbort,
   type RoutedOutcome,
   type UpstreamResponse,
@@ -35,8 +35,8 @@ import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js'
 import { upstreamIdOf } from '../../client.js';
 
 import { createListingRequest } from '../../discovery/transports.js';
-import { isJson, isStream, parseBody, readMessages } from '../../message-reader.js';
-import { createTranslatedPages } from '../list-pages.js';
+import { isJson, readMessages } from '../../message-reader.js';
+import { createTranslatedPages, translatedBody } from '../list-pages.js';
 import { bodyResponse, type OutboundItems, streamResponse } from '../local-response.js';
 import {
   capabilitiesFor,
@@ -91,7 +91,7 @@ async function listenInSession(
   };
   if (signal !== undefined) onAbort(signal, end);
   const outcome = await parts.client.openStream(session, by, stop.signal);
-  if (outcome.kind === 'fault' || !isStream(outcome)) {
+  if (outcome.kind === 'fault' || !isEventStream(outcome)) {
     if (outcome.kind === 'answer') outcome.release();
     end();
     if (outcome.kind === 'fault') return outcome;
@@ -350,7 +350,7 @@ async function send(
     end,
     allowedServerRequests: admitted.allowedServerRequests,
   };
-  return isStream(outcome)
+  return isEventStream(outcome)
     ? relayInSession(call, outcome)
     : translateBody(outcome, sent, end, parts);
 }
@@ -364,21 +364,13 @@ function translateBody(
 ): UpstreamResponse {
   end();
   if (!isJson(response)) return response;
-  return amendResponse(response, {
-    async readBody(maxBytes, withinMs) {
-      const body = await response.readBody(maxBytes, withinMs);
-      if (typeof body === 'string') return body;
-      const bytes = joinPieces(body);
-      const ids = { source: sent.sentId, translated: sent.id };
-      return pages.translate(sent.method, bytes, ids, async () => {
-        const inbound = await parseBody(bytes, messageReader);
-        // Text that is not JSON is not translated: the check of the response refuses it.
-        if (inbound.kind !== 'message' || inbound.value === undefined) return undefined;
-        const translated = toStatelessMessage(inbound.text, inbound.value, sent);
-        return translated === undefined ? undefined : { source: inbound.text, translated };
-      });
-    },
-  });
+  const page = {
+    method: sent.method,
+    ids: { source: sent.sentId, translated: sent.id },
+    messageReader,
+    translate: (text: string, value: Json) => toStatelessMessage(text, value, sent),
+  };
+  return amendResponse(response, { readBody: translatedBody(response, pages, page) });
 }
 
 /** Handles the retry after input was required: the suspended call continues with the client's response. */

@@ -1,7 +1,10 @@
 // Long work on the event loop: at once while little was done, then in turns, whoever has more of it.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { UpstreamSettings } from '../../../../src/config/settings.js';
+import { messageReaderOf } from '../../../../src/gateway/upstream-connection.js';
 import { createLoopScheduler } from '../../../../src/gateway/worker/json-reader.js';
+import { runInTurn } from '../../../../src/upstream/message-reader.js';
 
 /** Turns whose loop goes round when the test says so. */
 function turnsByHand() {
@@ -23,6 +26,16 @@ describe('turns on the event loop', () => {
     const { turns, due } = turnsByHand();
     turns.spend(performance.now() - 9);
     expect(turns.take('one')).toBeUndefined();
+    expect(due).toEqual([]);
+  });
+
+  it('[PRF-11] are not waited for after a listing or a translation that did little', async () => {
+    const { turns, due } = turnsByHand();
+    const readJson = () => ({ ok: false, error: 'internal' }) as const;
+    const settings = { name: 'one', limits: { maxValues: 1 } } as UpstreamSettings;
+    const messageReader = messageReaderOf(settings, { readJson, loopScheduler: turns });
+    await runInTurn(messageReader, [1, 2, 3], () => undefined);
+    expect(turns.take('other')).toBeUndefined();
     expect(due).toEqual([]);
   });
 

@@ -3,6 +3,7 @@
 
 import { afterEach, expect, it } from 'vitest';
 import type { ClientProfile, Listing } from '../../../../src/protocol/listings.js';
+import { bodyResponse } from '../../../../src/upstream/adapters/local-response.js';
 import {
   createDiscoveryLister,
   type DiscoveryPorts,
@@ -12,7 +13,6 @@ import {
 import type { ListingRequest } from '../../../../src/upstream/discovery/request.js';
 
 const HOST = 'io.modelcontextprotocol/ui';
-const JSON_HEADERS = { 'content-type': 'application/json' };
 
 /** How a server takes a request; `refuses` is what one of no era says. */
 type Way = 'answers' | 'fails' | 'refuses';
@@ -35,15 +35,10 @@ function serverOf(gate: (declares: boolean) => Promise<Way>) {
         isStateless && method === 'server/discover'
           ? { jsonrpc: '2.0', id, result: discovered }
           : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } };
-      const bytes = new TextEncoder().encode(JSON.stringify(answer));
-      return { status: isStateless ? 200 : 400, headers: JSON_HEADERS, body: bodyOf(bytes) };
+      return bodyResponse(isStateless ? 200 : 400, JSON.stringify(answer));
     };
   };
   return { openRequest, ports: () => ports };
-}
-
-async function* bodyOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
 }
 
 const SETTINGS = { maxAgeMs: 60_000, requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };

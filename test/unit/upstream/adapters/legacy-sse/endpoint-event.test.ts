@@ -85,6 +85,17 @@ describe('the first event of a channel', () => {
     expect(state.released).toBe(1);
   });
 
+  it('[V-07] comes within a bound, whatever comments come first', async () => {
+    const comment = bytes(`: ${'x'.repeat(4_000)}\n`);
+    const chunks = Array.from({ length: 20 }, () => comment);
+    const { answer, state } = answerOf([...chunks, bytes('event: endpoint\ndata: /post\n\n')]);
+    expect(await awaitEndpoint(answer, BASE, PATIENCE_MS)).toEqual({
+      kind: 'fault',
+      reason: 'upstream-protocol',
+    });
+    expect(state.aborted).toBe(1);
+  });
+
   it('[V-07] must come before the stream ends', async () => {
     const { answer } = answerOf([bytes('event: endpoint\ndata: /post\n')]);
     expect(await awaitEndpoint(answer, BASE, PATIENCE_MS)).toEqual({

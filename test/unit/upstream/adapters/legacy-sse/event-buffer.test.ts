@@ -98,6 +98,15 @@ describe('[LEG-09] a mailbox', () => {
     });
   });
 
+  it('counts the bytes of what it holds, whatever its characters', () => {
+    const ledger = { bytesLeft: HELD };
+    const mailbox = box({ maxBytes: 10 }, ledger);
+    mailbox.put('\u00e9'.repeat(5));
+    expect([mailbox.bytes, ledger.bytesLeft]).toEqual([10, HELD - 10]);
+    mailbox.put('\u00e9');
+    expect([mailbox.isOver, ledger.bytesLeft]).toEqual([true, HELD]);
+  });
+
   it('passes over what it has forgotten, and goes on', async () => {
     const mailbox = box({ maxBytes: 4, overflow: 'forget' });
     const reading = mailbox.read(0, { isPrimed: false });

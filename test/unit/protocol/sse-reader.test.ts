@@ -3,8 +3,8 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import type { SseEvent } from '../../../src/protocol/sse.js';
+import { pumpEvents, type StreamLimits } from '../../../src/protocol/sse-reader.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
-import { pumpEvents, type StreamLimits } from '../../../src/proxy/sse-reader.js';
 import { eachInTurn, FREE_TURNS } from '../../support/turns.js';
 
 const TERMS: StreamLimits = {

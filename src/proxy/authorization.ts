@@ -1,0 +1,121 @@
+// The order in which everything is decided that passes the gateway: a client's message, the streams and the end
+// of a session, a batch, and each request that a server makes of its client. What differs is the subject, not the
+// order, so the order is written here and nowhere else. Source: ARCHITECTURE.md, "The stages of a request".
+
+import { decideRequest } from '../policy/decide.js';
+import type { Decision } from '../policy/decision.js';
+import type { Principal } from '../policy/principal.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { AdmittedMessage } from '../protocol/admitted-request.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
+import type { Client } from '../protocol/listings.js';
+import type { Snapshot } from './ports.js';
+import type { RequestContext } from './request-context.js';
+
+type Outcome<T> = T | Refusal | Promise<T | Refusal>;
+
+/** The stages for one kind of subject. Each takes what the one before it made, and may note facts in the record. */
+export type Stages<
+  Subject extends object,
+  Allowed extends object = Subject,
+  Inspected extends object = Allowed,
+  Authorized extends object = Inspected,
+> = {
+  /** May the caller, or the server, do this? */
+  decide(subject: Subject): Outcome<Allowed>;
+  /** May the content pass? */
+  inspect(subject: Subject, allowed: Allowed): Outcome<Inspected>;
+  /** Are the limits met? */
+  enforce(subject: Subject, inspected: Inspected): Outcome<Authorized>;
+};
+
+/** Where a decision is recorded. */
+type Recorded = Pick<RequestContext, 'ports' | 'record'>;
+
+/**
+ * Takes a subject through all stages. What it returns may be forwarded: everything was met, and the decision is
+ * in the audit log. INVARIANT: the order of the stages must not change.
+ */
+export async function authorize<
+  Subject extends object,
+  Allowed extends object,
+  Inspected extends object,
+  Authorized extends object,
+>(
+  recorded: Recorded,
+  stages: Stages<Subject, Allowed, Inspected, Authorized>,
+  subject: Subject,
+): Promise<Authorized | Refusal> {
+  // Nearly all stages are synchronous, and each await costs a turn of the microtask queue.
+  const deciding = stages.decide(subject);
+  const allowed: Allowed | Refusal = deciding instanceof Promise ? await deciding : deciding;
+  if (isRefusal(allowed)) return allowed;
+  const inspecting = stages.inspect(subject, allowed);
+  const inspected: Inspected | Refusal =
+    inspecting instanceof Promise ? await inspecting : inspecting;
+  if (isRefusal(inspected)) return inspected;
+  const enforcing = stages.enforce(subject, inspected);
+  const authorized: Authorized | Refusal =
+    enforcing instanceof Promise ? await enforcing : enforcing;
+  if (isRefusal(authorized)) return authorized;
+  return (await recordDecision(recorded)) ?? authorized;
+}
+
+function isRefusal<T extends object>(outcome: T | Refusal): outcome is Refusal {
+  return 'kind' in outcome && outcome.kind === 'refused';
+}
+
+/** Writes the decision to the audit log. What cannot be recorded is refused. */
+async function recordDecision({ ports, record }: Recorded): Promise<Refusal | undefined> {
+  const { decision } = record;
+  let isRecorded = false;
+  decision.action = 'forwarded';
+  try {
+    isRecorded = await ports.recordDecision(record);
+  } finally {
+    if (!isRecorded) decision.action = 'refused';
+  }
+  return isRecorded ? undefined : refuseWith('audit-unavailable');
+}
+
+/**
+ * The decision of a snapshot about a target of this client, for a request or for what tells of the target. Pure.
+ * Without the request's arguments they are `unknown`.
+ */
+export function decideTarget(
+  snapshot: Snapshot,
+  principal: Principal,
+  client: Client,
+  asked: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
+): Decision {
+  const catalogue = snapshot.catalogueFor(client);
+  return decideRequest(snapshot.policies, {
+    principal,
+    upstream: catalogue.upstream,
+    target: asked.target,
+    args: asked.args ?? 'unknown',
+    catalogue,
+  });
+}
+
+/** The stage of a subject that has nothing to inspect, or no limits. */
+export function passThrough<T>(_subject: unknown, passed: T): T {
+  return passed;
+}
+
+/**
+ * Counts a stream towards its caller's quota before anything is waited for, so that streams which are opened at the
+ * same time cannot exceed it. It counts until the request ends.
+ */
+export function reserveStream(call: RequestContext, principal: Principal): Refusal | undefined {
+  call.stream = call.ports.reserveStream(call.incoming.upstream, principal);
+  return call.stream === undefined ? refuseWith('overloaded') : undefined;
+}
+
+/** The limit of every stream that a client opens: how many of them it may hold, and all callers together. */
+export function enforceStreamQuota<T>(
+  { call, principal }: { readonly call: RequestContext; readonly principal: Principal },
+  opening: T,
+): T | Refusal {
+  return reserveStream(call, principal) ?? opening;
+}
