@@ -78,8 +78,13 @@ function readRow(progress: Progress, row: Row, kind: Kind): boolean {
   if (kind === 'doubt' || (followsDefinition && MAY_BE_TITLE.test(row.text))) return false;
   progress.followsDefinition = kind === 'definition';
   if (kind === 'blank') progress.isCalm = true;
-  else if (isCalm) progress.isCalm = kind === 'text' ? addSpans(row, sure) : !/[`<]/.test(row.text);
+  else if (isCalm) progress.isCalm = kind === 'text' ? addSpans(row, sure) : !mayOpen(row.text);
   return progress.isCalm || !RAW_HTML.test(withoutCode(row, sure));
+}
+
+/** Whether something may go on in the next line where a definition is prose after all. */
+function mayOpen(definition: string): boolean {
+  return /[`<]/.test(definition) || hasOpenMark(definition);
 }
 
 /** A line without the code that was just found in it. */
