@@ -239,7 +239,7 @@ export function hasLeakingAddress(text: string, code: readonly Stretch[]): boole
   const prose = withoutStretches(text, code)
     .replace(/<(\/?)[a-z][^<>]*>/gi, '<$1')
     .replace(/\]\((?:<[^<>\s]*>|[^\s()<>]*)\)/g, ']()');
-  if (/(?:https?|ftp):\/\/[^\s/?#@\\]{0,2048}@/i.test(prose)) return true;
+  if (/(?:https?|ftp):\/\/[^\s/?#@]{0,2048}@/i.test(prose)) return true;
   for (const { 0: word } of prose.matchAll(/\S+/g)) {
     if (word.length > MAX_ADDRESS_CHARS && carriesMuch(word)) return true;
   }
