@@ -78,8 +78,13 @@ function readRow(progress: Progress, row: Row, kind: Kind): boolean {
   if (kind === 'doubt' || (followsDefinition && MAY_BE_TITLE.test(row.text))) return false;
   progress.followsDefinition = kind === 'definition';
   if (kind === 'blank') progress.isCalm = true;
-  else if (isCalm) progress.isCalm = kind === 'text' ? addSpans(row, sure) : !/[`<]/.test(row.text);
+  else if (isCalm) progress.isCalm = kind === 'text' ? addSpans(row, sure) : !mayOpen(row.text);
   return progress.isCalm || !RAW_HTML.test(withoutCode(row, sure));
+}
+
+/** Whether something may go on in the next line where a definition is prose after all. */
+function mayOpen(definition: string): boolean {
+  return /[`<]/.test(definition) || hasOpenMark(definition);
 }
 
 /** A line without the code that was just found in it. */
@@ -225,6 +230,12 @@ const LOADING_TAG =
 
 const MAX_ADDRESS_CHARS = 72;
 
+// Tags and links whose addresses are no bare ones. Nothing that began before them may end within them.
+const SURE_TAG =
+  /(?<!\\)<[a-z][a-z\d-]*(?:[ \t]+[a-z_:][\w:.-]*(?:=(?:"[^"<>|`)\]\r\n]*"|'[^'<>|`)\]\r\n]*'))?)*[ \t]*\/?>/gi;
+const SURE_AUTOLINK = /(?<!\\)<[a-z][a-z\d+.-]+:(?:\/\/)?(?:(?!\/\/)[^\s<>])*>/gi;
+const SURE_LINK = /(?<!\\)\[[^[\]|`>)\r\n]*\]\((?:<[^<>\s]*>|[^\s()<>]*)\)/g;
+
 /**
  * Whether a bare address outside code names a user or carries a long query. Addresses in tags and link
  * destinations are not checked here. Continues past `<` once a bracket or a quote is open. Linear.
@@ -232,9 +243,10 @@ const MAX_ADDRESS_CHARS = 72;
 export function hasLeakingAddress(text: string, code: readonly Stretch[]): boolean {
   if (!/:\/\/|www\.|\/\//i.test(text)) return false;
   const prose = withoutStretches(text, code)
-    .replace(/<(\/?)[a-z][^<>]*>/gi, '<$1')
-    .replace(/\]\((?:<[^<>\s]*>|[^\s()<>]*)\)/g, ']()');
-  if (/(?:https?|ftp):\/\/[^\s/?#@\\]{0,2048}@/i.test(prose)) return true;
+    .replace(SURE_TAG, '<')
+    .replace(SURE_AUTOLINK, '<')
+    .replace(SURE_LINK, '[]()');
+  if (/(?:https?|ftp):\/\/[^\s/?#@]{0,2048}@/i.test(prose)) return true;
   for (const { 0: word } of prose.matchAll(/\S+/g)) {
     if (word.length > MAX_ADDRESS_CHARS && carriesMuch(word)) return true;
   }

@@ -230,9 +230,12 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
 const ONE_TARGET =
   /^(?:<[^<>\\\r\n]*>|(?:[^\s()<>\\]|\([^\s()<>\\]*\))*)(?:[ \t]+(?:"[^"\\\r\n]*"|'[^'\\\r\n]*'))?\)$/;
 
-/** Whether the text between two brackets is a link text to all renderers: on one line, in one cell. */
+/**
+ * Whether the text between two brackets is a link text to all renderers: on one line, in one cell, and without a
+ * sign at which a span, a tag or a title may end that includes the first bracket.
+ */
 function isLinkText(text: string, from: number, to: number): boolean {
-  return text[from - 1] !== '\\' && !/[\r\n|`]/.test(text.slice(from, to));
+  return text[from - 1] !== '\\' && !/[\r\n|`>)]/.test(text.slice(from, to));
 }
 
 const ANOTHER_ADDRESS = /.(?:(?:https?|ftp):\/\/|(?<!^https?:\/\/)www\.)/is;
@@ -364,9 +367,12 @@ function readTag(scan: Scan, at: number): number {
   return at + 1;
 }
 
-/** A tag to every renderer, on one line and in one cell, so that an address inside it is not autolinked. */
+/**
+ * A tag to every renderer, so that an address inside it is not autolinked: on one line, in one cell, and without a
+ * sign at which another tag, a span, a target or a label may end that includes its beginning.
+ */
 const PLAIN_TAG =
-  /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"|\r\n]*"|'[^'|\r\n]*'))?)*[ \t]*\/?>$/i;
+  /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"<>`)\]|\r\n]*"|'[^'<>`)\]|\r\n]*'))?)*[ \t]*\/?>$/i;
 
 /** Removes a comment with its content, or only its opening where it does not end. */
 function removeComment(scan: Scan, at: number): number {

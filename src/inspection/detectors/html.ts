@@ -53,9 +53,12 @@ function readReference(reference: string): string {
   return decodeView({ text: reference, map: undefined }).text;
 }
 
-/** Browsers drop surplus slashes before the host and add missing ones. */
+/**
+ * Browsers drop surplus slashes before the host and add missing ones. A backslash ends the host only where it is
+ * written as it is: renderers of Markdown encode it, which makes it a part of the user name.
+ */
 function hasUserName(read: string): boolean {
-  const host = /^(?:https?:[\\/]*|[\\/]{2,})([^\\/?#]*)/i.exec(read)?.[1];
+  const host = /^(?:https?:[\\/]*|[\\/]{2,})([^/?#]*)/i.exec(read)?.[1];
   return host?.includes('@') === true;
 }
 
@@ -84,7 +87,7 @@ export function defangTarget(target: string): string {
     .replace(/[^\x21-\x7e]/g, '')
     .replace(/[<>()[\]`"'|!]/g, '');
   const bare = read.split(/[?#]/, 1)[0] ?? '';
-  const http = /^http(s?):[\\/]*(?:[^\\/@]*@)?([^@:&]{0,120})/i.exec(bare);
+  const http = /^http(s?):[\\/]*(?:[^/@]*@)?([^@:&]{0,120})/i.exec(bare);
   return http === null ? '' : `hxxp${http[1] ?? ''}://${http[2] ?? ''}`;
 }
 

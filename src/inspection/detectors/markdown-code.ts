@@ -60,12 +60,8 @@ function readNext(state: State, place: Line): number | undefined {
   if (isFenceLike(line) && !isInlineRun(line)) {
     return state.isBehindDefinition ? undefined : readFence(state, line, place);
   }
-  if (!state.isBehindDefinition) {
-    state.trust = trustAfter(line, place.start, state.trust, state.regions);
-    return state.trust === 'raw' ? undefined : place.next;
-  }
-  if (line.includes('`') || RAW_HTML.test(line)) state.trust = 'unsure';
-  return place.next;
+  state.trust = trustAfter(state, line, place.start);
+  return state.trust === 'raw' ? undefined : place.next;
 }
 
 function readFence(state: State, line: string, { next }: Line): number | undefined {
@@ -77,10 +73,11 @@ function readFence(state: State, line: string, { next }: Line): number | undefin
   return closing.isSure ? closing.next : undefined;
 }
 
-function trustAfter(line: string, offset: number, before: Trust, regions: Region[]): Trust {
+function trustAfter(state: State, line: string, offset: number): Trust {
   if (BLANK.test(line)) return 'plain';
-  if (before === 'plain') return readSpans(line, offset, regions);
-  return RAW_HTML.test(line) ? 'raw' : 'unsure';
+  if (state.trust === 'unsure') return RAW_HTML.test(line) ? 'raw' : 'unsure';
+  // In a note or a paragraph a definition is prose, in which a tag or a target may begin.
+  return state.isBehindDefinition ? trustBehind(line) : readSpans(line, offset, state.regions);
 }
 
 const LINE_END = /\r\n?|\n/g;
