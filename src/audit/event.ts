@@ -312,8 +312,8 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
 
 /** Target and arguments, known at the decision: the outcome repeats the same text. */
 function targetAndArgsText(record: RequestRecord, mask: MaskText | undefined): string {
-  record.askedText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
-  return record.askedText;
+  record.requestText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
+  return record.requestText;
 }
 
 function decisionText(record: RequestRecord): string {

@@ -309,7 +309,7 @@ export class ChainVerifier {
       this.#addError(position, 'edited', 'the line was changed: its hash does not match its bytes');
     } else {
       this.#takeTorn(line);
-      this.#checkPlace(line, position);
+      this.#checkPosition(line, position);
       if (this.#checkpoints.take(line, position)) this.#sign();
     }
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
@@ -375,7 +375,7 @@ export class ChainVerifier {
     );
   }
 
-  #checkPlace(line: ChainLine, position: LinePosition): void {
+  #checkPosition(line: ChainLine, position: LinePosition): void {
     const head = this.#head;
     if (head === undefined) {
       this.#checkBeginning(line, position);

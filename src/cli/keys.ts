@@ -6,8 +6,8 @@ import { renderDiagnostics } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
 import {
   KEY_BYTES,
-  type PublicPart,
-  publicPartOf,
+  type PublicKeyInfo,
+  publicKeyInfoOf,
   readKeyText,
   writeKeyText,
 } from '../config/keys.js';
@@ -43,14 +43,14 @@ export async function runKeysPublic(
     io.stderr('error: name a key file, - for stdin, or a gateway file with -c\n');
     return EXIT_UNCHECKED;
   }
-  const parts =
+  const publicKeys =
     config === undefined
       ? await readKeyFile(file ?? '-', io, ports)
       : readConfiguredKeys(config, io, ports);
-  if (typeof parts === 'number') return parts;
+  if (typeof publicKeys === 'number') return publicKeys;
   const text = options.json
-    ? JSON.stringify({ keys: parts.map((part) => part.jwk) }, null, 2)
-    : parts.map((part) => part.text).join('\n');
+    ? JSON.stringify({ keys: publicKeys.map((part) => part.jwk) }, null, 2)
+    : publicKeys.map((part) => part.text).join('\n');
   io.stdout(text === '' ? '' : `${text}\n`);
   return EXIT_FINE;
 }
@@ -59,14 +59,14 @@ async function readKeyFile(
   file: string,
   io: CliIo,
   ports: KeysPorts,
-): Promise<readonly PublicPart[] | number> {
+): Promise<readonly PublicKeyInfo[] | number> {
   const text = await readText(file, io, ports);
   if (text === undefined) {
     io.stderr('error: the key cannot be read\n');
     return EXIT_UNCHECKED;
   }
   const key = readKeyText(text);
-  if (key !== undefined) return [publicPartOf(key)];
+  if (key !== undefined) return [publicKeyInfoOf(key)];
   io.stderr(
     'error: this is not a gateway key: 32 bytes as base64 or hex, or what `keys new` prints\n',
   );
@@ -86,12 +86,12 @@ function readConfiguredKeys(
   config: string,
   io: CliIo,
   ports: KeysPorts,
-): readonly PublicPart[] | number {
+): readonly PublicKeyInfo[] | number {
   const { settings, diagnostics } = loadGateway(resolve(io.cwd, config), {
     readFile: ports.files.readFile,
     env: io.env,
   });
-  if (settings !== undefined) return settings.keys.map(publicPartOf);
+  if (settings !== undefined) return settings.keys.map(publicKeyInfoOf);
   io.stderr(renderDiagnostics(diagnostics, 'text', io.cwd));
   return diagnostics.some((diagnostic) => diagnostic.rule === 'unreadable')
     ? EXIT_UNCHECKED

@@ -63,7 +63,7 @@ function keyIdOf(publicBytes: Uint8Array): string {
     .slice(0, ID_BYTES * 2);
 }
 
-export type PublicPart = {
+export type PublicKeyInfo = {
   readonly id: string;
   /** One line, in the form that `audit verify --key` accepts. */
   readonly text: string;
@@ -78,19 +78,19 @@ export type PublicPart = {
 };
 
 /** The public part of a gateway key. */
-export function publicPartOf(key: GatewayKey): PublicPart {
+export function publicKeyInfoOf(key: GatewayKey): PublicKeyInfo {
   const x = Buffer.from(publicBytesOf(signingKeyOf(key.bytes))).toString('base64url');
-  return publicPart(key.id, x);
+  return createPublicKeyInfo(key.id, x);
 }
 
 /** Reads a line that `keys public` printed; `undefined` if the text is not such a line. */
-export function readPublicText(text: string): PublicPart | undefined {
+export function readPublicText(text: string): PublicKeyInfo | undefined {
   const x = new RegExp(`^${PUBLIC_PREFIX}([A-Za-z0-9_-]{43})$`).exec(text.trim())?.[1];
   if (x === undefined) return undefined;
-  return publicPart(keyIdOf(Buffer.from(x, 'base64url')), x);
+  return createPublicKeyInfo(keyIdOf(Buffer.from(x, 'base64url')), x);
 }
 
-function publicPart(id: string, x: string): PublicPart {
+function createPublicKeyInfo(id: string, x: string): PublicKeyInfo {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x, kid: id, use: 'sig', alg: 'EdDSA' } as const;
   return { id, text: `${PUBLIC_PREFIX}${x}`, jwk };
 }

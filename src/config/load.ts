@@ -135,12 +135,12 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   const root = source.value;
   const found: PathDiagnostic[] = [...validateShape(GATEWAY_SCHEMA, root)];
   const read = check(root, dirname(absolute), sources, found);
-  const placed = found.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic));
+  const located = found.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic));
   const result = {
-    diagnostics: sortDiagnostics(placed),
+    diagnostics: sortDiagnostics(located),
     outline: outlineOf(root, absolute, source.locate),
   };
-  if (hasErrors(placed) || read === undefined) return { settings: undefined, ...result };
+  if (hasErrors(located) || read === undefined) return { settings: undefined, ...result };
   const hash = createHash('sha256').update(bytes).digest('hex');
   const settings = compileSettings({ file: absolute, root: root as GatewayFile, ...read, hash });
   return { settings, ...result };

@@ -165,7 +165,7 @@ function locatePolicyDiagnostic(
   locators: ReadonlyMap<string, Locate>,
 ): Diagnostic {
   const { file, ...rest } = diagnostic;
-  const placed: PathDiagnostic = { ...rest, at: 'value', rule: 'policy' };
+  const located: PathDiagnostic = { ...rest, at: 'value', rule: 'policy' };
   const locate = locators.get(file) ?? (() => ({ line: 1, column: 1 }));
-  return locateDiagnostic(file, locate, placed);
+  return locateDiagnostic(file, locate, located);
 }

@@ -105,22 +105,22 @@ function snapshotAt(
   hidden: Hidden,
 ): Snapshot {
   const names = hidden.get(backend.upstream);
-  const shadow = (catalogue: Catalog): Catalog => ({
-    ...catalogue,
-    standing(kind, name) {
-      const standing = catalogue.standing(kind, name);
+  const shadow = (catalog: Catalog): Catalog => ({
+    ...catalog,
+    statusOf(kind, name) {
+      const status = catalog.statusOf(kind, name);
       const isHidden = names?.get(kind)?.has(name) === true;
       return isHidden
-        ? { ...standing, state: 'shadowed', pinned: undefined, listed: undefined }
-        : standing;
+        ? { ...status, state: 'shadowed', pinned: undefined, listed: undefined }
+        : status;
     },
   });
   const shadows = new Map<Catalog, Catalog>();
   return {
     ...snapshot,
     id,
-    catalogueFor(client) {
-      const own = snapshot.catalogueFor(client);
+    catalogFor(client) {
+      const own = snapshot.catalogFor(client);
       const known = shadows.get(own);
       if (known !== undefined) return known;
       const made = shadow(own);
@@ -164,10 +164,10 @@ function hide(
 
 /** The names that a caller could be shown: those approved and present or, without pinning, all that were observed. */
 function visibleNames({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
-  const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
-  return catalogue.mode === 'off'
+  const catalog = snapshot.catalogFor(PLAIN_SESSION);
+  return catalog.mode === 'off'
     ? observedNames(runtime.observed(), kind)
-    : catalogue.names(kind).filter((name) => catalogue.standing(kind, name).state === 'approved');
+    : catalog.names(kind).filter((name) => catalog.statusOf(kind, name).state === 'approved');
 }
 
 function countNames(hidden: Hidden): number {

@@ -62,9 +62,9 @@ function findAlike(
 }
 
 /** Before anything was observed upstream, an approved definition has the state `absent`. */
-function approvedNames(catalogue: Catalog | undefined, kind: (typeof NAMED_KINDS)[number]) {
-  const names = catalogue?.names(kind) ?? [];
-  return names.filter((name) => catalogue?.standing(kind, name).state === 'absent');
+function approvedNames(catalog: Catalog | undefined, kind: (typeof NAMED_KINDS)[number]) {
+  const names = catalog?.names(kind) ?? [];
+  return names.filter((name) => catalog?.statusOf(kind, name).state === 'absent');
 }
 
 /**

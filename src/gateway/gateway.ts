@@ -131,7 +131,7 @@ type Assembly = {
   readonly guarded: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
   readonly aggregates: Aggregates;
-  readonly load: SharedResources;
+  readonly sharedResources: SharedResources;
   updateControls(): void;
   /** Makes a version the current one, in one synchronous step. */
   apply(next: Version): void;
@@ -281,14 +281,23 @@ function assemble(
   const leases = createLeaseRegistry();
   emitStateChanges(state, leases);
   const snapshotOf = createSnapshots(compile);
-  const load = createSharedResources(log, (upstream) => runtimes.ownCredentials(upstream));
-  const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });
+  const sharedResources = createSharedResources(log, (upstream) =>
+    runtimes.ownCredentials(upstream),
+  );
+  const drift = createDriftReport({
+    ...observability,
+    ...sharedResources,
+    log,
+    streams,
+    snapshotOf,
+    now,
+  });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     sessionBusOf: createSessionBuses(state.replicaBus),
     now,
     guarded,
-    ...load,
+    ...sharedResources,
     signer: assertionSigner(ring),
     metrics: observability.metrics,
     log,
@@ -338,7 +347,7 @@ function assemble(
     guarded,
     snapshotOf,
     aggregates,
-    load,
+    sharedResources,
     updateControls,
     apply,
   };
@@ -356,7 +365,7 @@ function openListeners(
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     ...assembly,
-    ...assembly.load,
+    ...assembly.sharedResources,
     version: () => current.version,
     runtime: runtimes.get,
     identity: () => current.identity,
@@ -381,17 +390,17 @@ function openListeners(
     data: {
       tables: () => (phase.isServing ? current.tables : undefined),
       handle: createDispatcher(ports, aggregates, metrics.inflight),
-      refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
+      reportRefusal: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
 }
 
 /** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, state, observability, guarded, load } = assembly;
+  const { streams, runtimes, state, observability, guarded, sharedResources } = assembly;
   streams.endAll();
   await listeners.closeData(DRAIN_MS);
-  await load.inspection.close();
+  await sharedResources.inspection.close();
   await runtimes.close();
   await state.close();
   await observability.audit.close();

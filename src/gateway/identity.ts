@@ -143,7 +143,7 @@ export function authenticateCaller(
   { authenticator, proofNonces }: Identity,
   upstream: Pick<UpstreamSettings, 'resource' | 'issuers' | 'audiences' | 'binding'>,
   incoming: Incoming,
-  outgoing: Pick<Outgoing, 'also'>,
+  outgoing: Pick<Outgoing, 'addHeader'>,
 ): AuthnOutcome | Promise<AuthnOutcome> {
   const { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, legacySsePath } =
     incoming;
@@ -157,7 +157,7 @@ export function authenticateCaller(
   );
   if (proofNonces === undefined || isProofUsed === true) return outcome;
   const addProofNonce = (late: AuthnOutcome): AuthnOutcome => {
-    if (usesProofs(late)) outgoing.also('dpop-nonce', proofNonces.current());
+    if (usesProofs(late)) outgoing.addHeader('dpop-nonce', proofNonces.current());
     return late;
   };
   return outcome instanceof Promise ? outcome.then(addProofNonce) : addProofNonce(outcome);

@@ -82,10 +82,10 @@ async function recordInSlices(
 ): Promise<void> {
   const { loopScheduler } = ports;
   for (const drift of drifts) {
-    await loopScheduler.take(upstream);
+    await loopScheduler.waitForTurn(upstream);
     const startedMs = performance.now();
     recordDrift(drift, ports);
-    loopScheduler.spend(startedMs);
+    loopScheduler.recordTime(startedMs);
   }
 }
 
@@ -107,14 +107,14 @@ function setToolGauges(
   version: Version,
   { metrics, snapshotOf }: DriftPorts,
 ): void {
-  const catalogue = snapshotOf(runtime, version).catalogueFor(PLAIN_SESSION);
+  const catalog = snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
   const counts = new Map<PinState, number>();
-  const pinned = new Set(catalogue.names('tool'));
+  const pinned = new Set(catalog.names('tool'));
   const seen = (runtime.observed()?.listings ?? []).flatMap((listing) => [
     ...listing.seen.tool.keys(),
   ]);
   for (const name of new Set([...pinned, ...seen])) {
-    const { state } = catalogue.standing('tool', name);
+    const { state } = catalog.statusOf('tool', name);
     counts.set(state, (counts.get(state) ?? 0) + 1);
   }
   for (const state of PIN_STATES)

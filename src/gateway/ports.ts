@@ -84,8 +84,8 @@ function createLegacySsePorts(
     },
     openRequest: (sealed, scope) => openRequest(ring, bindingIn(scope), sealed, now()),
     recallRequest: (id, session) => sent.find(session.hash ?? '', id),
-    enter: (session, end) => openStreams.enter(session.hash ?? '', end),
-    find: (session) => openStreams.find(session.hash ?? ''),
+    registerClientEnd: (session, end) => openStreams.enter(session.hash ?? '', end),
+    findClientEnd: (session) => openStreams.find(session.hash ?? ''),
   };
 }
 
@@ -239,9 +239,9 @@ export function createPorts(dependencies: PortDependencies): Ports {
     return { ...session, hash, hashes, backendSessionHashes };
   }, now);
 
-  function stateOf(subject: RequestStateScope, principal: Principal): StateBinding {
-    const { upstream, method, target } = subject;
-    const params = ring.hmac('request-state', subject.params);
+  function stateOf(scope: RequestStateScope, principal: Principal): StateBinding {
+    const { upstream, method, target } = scope;
+    const params = ring.hmac('request-state', scope.params);
     return { ...bindingOf(upstream, principal), method, target, params };
   }
 
@@ -250,7 +250,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     | { readonly recorded: Promise<RecordResult>; readonly isDurable: Promise<boolean> }
     | undefined;
 
-  function toIsDurable(recorded: Promise<RecordResult>): Promise<boolean> {
+  function durabilityOf(recorded: Promise<RecordResult>): Promise<boolean> {
     if (group?.recorded !== recorded)
       group = { recorded, isDurable: recorded.then((how) => how === 'durable') };
     return group.isDurable;
@@ -264,7 +264,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     pages: createPageCache({
       maxPages: MAX_PAGES,
       maxBytes: MAX_PAGE_BYTES,
-      maxForms: MAX_FORMS_A_PAGE,
+      maxFilteredPages: MAX_FORMS_A_PAGE,
       isEqual: bytesEqual,
     }),
     snapshot(upstream) {
@@ -295,7 +295,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
-    ...createSealedIds(ring, now, dependencies.state.answeredRequests),
+    ...createSealedIds(ring, now, dependencies.state.claimedReplies),
     legacySse: createLegacySsePorts(ring, now, (upstream, by, signal) =>
       runtimeOf(upstream).client.openLegacyStream(by, signal),
     ),
@@ -309,12 +309,12 @@ export function createPorts(dependencies: PortDependencies): Ports {
       sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),
     openState: (sealed, subject, principal) =>
       openRequestState(ring, stateOf(subject, principal), sealed, now()),
-    freshen: (upstream) => runtimeOf(upstream).freshen(),
+    refreshListing: (upstream) => runtimeOf(upstream).refreshListing(),
     keyedHash: (purpose, text) => ring.hmac(purpose, text),
     digest: digestOnce,
     recordDecision(record) {
       record.isDecisionWritten = true;
-      return toIsDurable(audit.decision(record));
+      return durabilityOf(audit.decision(record));
     },
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;

@@ -41,7 +41,7 @@ export function bindingIn({ upstream, principal, session }: SessionScope): Serve
 export function createSealedIds(
   ring: KeyRing,
   now: () => number,
-  answeredRequests: ReplayStore,
+  claimedReplies: ReplayStore,
 ): Pick<
   Ports,
   | 'sealServerRequest'
@@ -59,7 +59,7 @@ export function createSealedIds(
   async function claimReply(sealed: string, session: SessionFacts): Promise<ReplayOutcome> {
     const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
     for (const keyHash of ring.hmacAll('answered-question', sealed)) {
-      const isFirst = await answeredRequests.useOnce(keyHash, expiresAtMs, session.hash ?? '');
+      const isFirst = await claimedReplies.useOnce(keyHash, expiresAtMs, session.hash ?? '');
       if (isFirst !== true) return isFirst;
     }
     return true;

@@ -96,7 +96,7 @@ function buildSnapshot(
     });
   const catalogsOf = (apps: boolean) => perListedEra((era) => catalogOf({ era, apps }));
   const isDirect = upstream.transport === 'http-sse';
-  const carried = carriedVersions(observed, isDirect);
+  const supportedVersions = supportedVersionsOf(observed, isDirect);
   const plain = catalogsOf(false);
   const withApps = upstream.apps ? catalogsOf(true) : plain;
   return {
@@ -107,10 +107,10 @@ function buildSnapshot(
     profile,
     profiles: settings.profiles,
     limits: upstream.limits,
-    carried,
+    supportedVersions,
     // A translated client is shown what was listed in the era that its upstream speaks.
-    catalogueFor: ({ protocol, apps }) =>
-      (apps ? withApps : plain)[protocolForUpstream(protocol, carried).listedEra],
+    catalogFor: ({ protocol, apps }) =>
+      (apps ? withApps : plain)[protocolForUpstream(protocol, supportedVersions).listedEra],
     mayShowApps: showsAppsTo(upstream, version, plain[SESSION.listedEra]),
     legacySse: {
       messageUrl: `${upstream.resource}/message`,
@@ -130,7 +130,7 @@ function buildSnapshot(
 function showsAppsTo(
   { name, apps }: UpstreamSettings,
   { policies }: Version,
-  catalogue: Catalog,
+  catalog: Catalog,
 ): Snapshot['mayShowApps'] {
   if (!apps) return () => false;
   const known = new WeakMap<object, boolean>();
@@ -138,14 +138,17 @@ function showsAppsTo(
     const rules = rulesFor(policies, principal, name);
     const before = known.get(rules);
     if (before !== undefined) return before;
-    const isAllowed = mayShowApps(policies, principal, catalogue);
+    const isAllowed = mayShowApps(policies, principal, catalog);
     known.set(rules, isAllowed);
     return isAllowed;
   };
 }
 
 /** What an upstream can carry for clients. HTTP+SSE is bridged and carries every session-era version. */
-function carriedVersions(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
+function supportedVersionsOf(
+  observed: Observed | undefined,
+  isDirect: boolean,
+): Snapshot['supportedVersions'] {
   if (observed === undefined) return undefined;
   const { listings } = observed;
   const inSessions = listings.find((listing) => isListedFor(SESSION, listing));

@@ -109,7 +109,7 @@ export function connectUpstream(
     presenter,
     limits,
     connect,
-    openReservation: () => ports.bufferQuota.enter(settings.name),
+    openReservation: () => ports.bufferQuota.openReservation(settings.name),
   });
   switch (transport) {
     case 'streamable-http':

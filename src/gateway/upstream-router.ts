@@ -6,7 +6,7 @@ import type { UpstreamRuntime } from './upstreams.js';
 
 type ForwardingPorts = Pick<
   Ports,
-  'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'giveUp' | 'notePage'
+  'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'cancelAtServer' | 'notePage'
 >;
 
 /** A reload may have removed the upstream since the message was allowed. */
@@ -38,8 +38,8 @@ export function createForwarding(
       findRuntime(upstream)
         ?.adapters.forSession(serverRequest.session)
         .replyToServer(serverRequest, reply),
-    giveUp: (upstream, request) =>
-      findRuntime(upstream)?.adapters.forSession(request.session).giveUp(request),
+    cancelAtServer: (upstream, request) =>
+      findRuntime(upstream)?.adapters.forSession(request.session).cancelAtServer(request),
     notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
   };
 }

@@ -108,7 +108,7 @@ export type UpstreamRuntime = {
   /** Whether the newest listing succeeded. */
   isUp(): boolean;
   /** Lists again where that is due; resolves whether or not the listing succeeded. */
-  freshen(): Promise<void>;
+  refreshListing(): Promise<void>;
   notePage(page: Omit<Page, 'atMs'>): void;
   noteListChanged(): Promise<void>;
   close(): Promise<void>;
@@ -143,10 +143,16 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
   const { now } = ports;
   const { limits, pinning } = settings;
   const connection = connectUpstream(settings, ports);
-  const { client, sessions, presenter, openRequest, sessionVersions } = connection;
+  const {
+    client,
+    sessions: sessionTransport,
+    presenter,
+    openRequest,
+    sessionVersions,
+  } = connection;
   const messageReader = messageReaderOf(settings, ports);
   const translation = createTranslation({
-    client: sessions,
+    client: sessionTransport,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
@@ -190,7 +196,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     presenter,
     adapters: createUpstreamAdapters({
       client,
-      sessions,
+      sessions: sessionTransport,
       translation,
       isLegacySse: settings.transport === 'http-sse',
     }),
@@ -198,7 +204,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     observed: () => observed,
     isUp: () => lister.isUp(),
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
-    async freshen() {
+    async refreshListing() {
       await lister.ensureFresh(pinning.maxAgeMs);
     },
     notePage(page) {
@@ -208,7 +214,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     async close() {
       await lister.close();
       await translation.stateless.close();
-      await sessions.close();
+      await sessionTransport.close();
       await client.close();
     },
   };

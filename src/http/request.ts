@@ -128,7 +128,7 @@ export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
   facts: EdgeFacts,
-  enter: Incoming['enter'],
+  acquireSlot: Incoming['acquireSlot'],
 ): Incoming {
   const { headers, repeated } = headersOf(request, facts);
   return {
@@ -142,7 +142,7 @@ export function toIncoming(
     body: facts.body,
     remoteAddress: facts.remoteAddress,
     clientCertificate: certificateOf(request.socket),
-    enter,
+    acquireSlot,
     // INVARIANT: a plain value. With an accessor of its own, each of these objects would get its own hidden
     // class, which slows down whatever reads it and keeps it from being collected young.
     signal: new ClientDisconnect(response),

@@ -32,7 +32,7 @@ class ResponseWriter implements Outgoing {
     return this.#response.destroyed || this.#response.writableEnded;
   }
 
-  also(name: string, value: string): void {
+  addHeader(name: string, value: string): void {
     if (!this.#response.headersSent) this.#response.setHeader(name, value);
   }
 
@@ -82,7 +82,7 @@ class ResponseWriter implements Outgoing {
     if (!this.#response.writableEnded) this.#response.end();
   }
 
-  cut(): void {
+  disconnect(): void {
     this.#response.destroy();
   }
 }

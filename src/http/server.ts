@@ -19,28 +19,28 @@ import type { EdgeRoute, EdgeTables } from './routes.js';
 /** The concurrency slots that one request holds: at most one of each upstream it involves, all released together. */
 type ConcurrencySlots = {
   /** Acquires a slot of the path's own upstream or of a backend; false if none is free. */
-  enter(backend?: string): boolean;
-  leave(): void;
+  acquire(backend?: string): boolean;
+  release(): void;
 };
 
 /** Counts running requests by upstream. */
 export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
   const running = new Map<string, number>();
   return {
-    forOne({ upstream: own, concurrency, backends }) {
-      const taken = new Set<string>();
+    forOne({ upstream: routeUpstream, concurrency, backends }) {
+      const acquired = new Set<string>();
       return {
-        enter(upstream = own) {
-          if (taken.has(upstream)) return true;
+        acquire(upstream = routeUpstream) {
+          if (acquired.has(upstream)) return true;
           const inflight = running.get(upstream) ?? 0;
           if (inflight >= (backends?.get(upstream) ?? concurrency)) return false;
           running.set(upstream, inflight + 1);
-          taken.add(upstream);
+          acquired.add(upstream);
           return true;
         },
-        leave() {
-          for (const upstream of taken) running.set(upstream, (running.get(upstream) ?? 1) - 1);
-          taken.clear();
+        release() {
+          for (const upstream of acquired) running.set(upstream, (running.get(upstream) ?? 1) - 1);
+          acquired.clear();
         },
       };
     },
@@ -53,7 +53,7 @@ export type DataServerPorts = {
   /** Runs the pipeline for one request. Never rejects. */
   handle(incoming: Incoming, outgoing: Outgoing): Promise<void>;
   /** Reports a refusal that precedes authentication, for the audit log. */
-  refused(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
+  reportRefusal(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
 };
 
 export type DataServer = {
@@ -180,10 +180,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     if (outdated.has(request.socket)) response.shouldKeepAlive = false;
     const slots = concurrencyLimits.forOne(facts.route);
     try {
-      const incoming = toIncoming(request, response, facts, slots.enter);
+      const incoming = toIncoming(request, response, facts, slots.acquire);
       await ports.handle(incoming, createOutgoing(response));
     } finally {
-      slots.leave();
+      slots.release();
     }
   }
 
@@ -213,7 +213,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     refusal: EdgeRefusal,
     { id, remoteAddress }: Pick<EdgeFacts, 'id' | 'remoteAddress'>,
   ): void {
-    ports.refused(refusal, id, remoteAddress);
+    ports.reportRefusal(refusal, id, remoteAddress);
     const { headers, text } = edgeBody(refusal, id);
     const closes = refusal.status === 413 || refusal.status === 400;
     response.writeHead(refusal.status, {

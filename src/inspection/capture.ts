@@ -56,8 +56,8 @@ export function captureArguments(
   presentedToken: string | undefined,
 ): Readonly<Record<string, string>> {
   const found = findValues(args, pointers);
-  const part = Math.floor(MAX_READ_IN_SUM / Math.max(1, found.length));
-  const limit = Math.min(MAX_READ_CHARACTERS, Math.max(MIN_READ_CHARACTERS, part));
+  const quota = Math.floor(MAX_READ_IN_SUM / Math.max(1, found.length));
+  const limit = Math.min(MAX_READ_CHARACTERS, Math.max(MIN_READ_CHARACTERS, quota));
   const captured: Record<string, string> = {};
   const read: string[] = [];
   for (const one of found) {

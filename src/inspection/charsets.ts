@@ -105,7 +105,7 @@ function isMostlySound(text: string): boolean {
   return sound > replacements;
 }
 
-const MIN_WIDE_SHARE = 0.4;
+const MIN_WIDE_RATIO = 0.4;
 /** How many times more NULs one half of the units must have than the other. */
 const ONE_SIDED = 4;
 
@@ -137,7 +137,7 @@ function wideBy(nuls: Nuls, length: number, isMultipleOfFour: boolean): Wide | u
     return 'utf-32be';
   const even = first + third;
   const odd = second + fourth;
-  const least = (length / 2) * MIN_WIDE_SHARE;
+  const least = (length / 2) * MIN_WIDE_RATIO;
   if (odd > even * ONE_SIDED && odd >= least) return 'utf-16le';
   return even > odd * ONE_SIDED && even >= least ? 'utf-16be' : undefined;
 }
@@ -214,7 +214,7 @@ function encodeByTable(text: string, table: ReadonlyMap<string, number>): Buffer
   return bytes;
 }
 
-const MAX_CONTROL_SHARE = 0.1;
+const MAX_CONTROL_RATIO = 0.1;
 const CONTROL =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is counted
   /[\0-\x06\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ud800-\udfff]/gu;
@@ -222,10 +222,10 @@ const CONTROL =
 /** Whether a text has so many control and replacement characters that it is hardly text. */
 export function isHardlyText(text: string): boolean {
   const sample = text.slice(0, SAMPLE);
-  return countOf(sample, CONTROL) > sample.length * MAX_CONTROL_SHARE;
+  return countOf(sample, CONTROL) > sample.length * MAX_CONTROL_RATIO;
 }
 
-const MIN_ASCII_SHARE = 0.7;
+const MIN_ASCII_RATIO = 0.7;
 const ASCII_TEXT = /[\t\n\f\r\x20-\x7e]/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal obeys begins with one
 const TERMINAL = /\x1b[[\]PX^_]/;
@@ -237,7 +237,7 @@ const TERMINAL = /\x1b[[\]PX^_]/;
 export function isHardlyLatin({ text, charset }: Reading): boolean {
   if (charset !== LATIN_1 || TERMINAL.test(text)) return false;
   const sample = text.slice(0, SAMPLE);
-  return countOf(sample, ASCII_TEXT) < sample.length * MIN_ASCII_SHARE;
+  return countOf(sample, ASCII_TEXT) < sample.length * MIN_ASCII_RATIO;
 }
 
 function countOf(text: string, pattern: RegExp): number {

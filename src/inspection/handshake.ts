@@ -47,7 +47,7 @@ export type HandshakeOutcome =
 /** A response reduced to what is carried, with the text that still has to be inspected. */
 export type FilteredHandshake = {
   readonly kind: 'filtered';
-  readonly rest: InspectionInput;
+  readonly inspectionInput: InspectionInput;
   readonly hadOtherInstructions: boolean;
 };
 
@@ -56,16 +56,16 @@ export function filterHandshake(input: HandshakeInput): HandshakeOutcome {
   const filtered = reduceHandshake(input);
   return filtered.kind === 'withhold'
     ? filtered
-    : completeHandshake(filtered, inspectMessage(filtered.rest));
+    : completeHandshake(filtered, inspectMessage(filtered.inspectionInput));
 }
 
 /** Combines a filtered handshake with the outcome of its inspection. */
 export function completeHandshake(
-  { rest, hadOtherInstructions }: FilteredHandshake,
+  { inspectionInput, hadOtherInstructions }: FilteredHandshake,
   inspected: InspectionOutcome,
 ): HandshakeOutcome {
   if (inspected.kind === 'withhold') return inspected;
-  const text = inspected.kind === 'changed' ? inspected.text : rest.text;
+  const text = inspected.kind === 'changed' ? inspected.text : inspectionInput.text;
   return { kind: 'passed', text, findings: inspected.findings, hadOtherInstructions };
 }
 
@@ -84,7 +84,7 @@ export function reduceHandshake(
   if (instructions !== undefined && !isApproved) {
     filtered = removeMember(filtered, ['result'], 'instructions');
   }
-  const rest = {
+  const inspectionInput = {
     text: filtered,
     value: JSON.parse(filtered),
     profile: input.profile,
@@ -93,7 +93,7 @@ export function reduceHandshake(
   };
   return {
     kind: 'filtered',
-    rest,
+    inspectionInput,
     hadOtherInstructions: instructions !== undefined && !isApproved,
   };
 }

@@ -66,7 +66,7 @@ export type ListInput = {
   /** Upper bound of `ttlMs` in the response, in milliseconds. */
   readonly listTtlMs: number;
   /** True where the visible items were reviewed byte for byte. Otherwise they are inspected like results. */
-  readonly areReviewed: boolean;
+  readonly isReviewed: boolean;
   /** Digest of an item's original bytes. An item without a digest never matches a pin. */
   digestOf(item: JsonObject, itemText: string): string | undefined;
   isVisible(item: ListItem): boolean;
@@ -96,7 +96,7 @@ type Candidate = { readonly value: JsonObject; readonly span: Span; readonly ite
 /** A page reduced to its visible items, with the text that still has to be inspected. */
 export type FilteredPage = {
   readonly kind: 'filtered';
-  readonly rest: InspectionInput;
+  readonly inspectionInput: InspectionInput;
   readonly advertised: number;
   readonly visible: number;
   readonly items: readonly ListItem[];
@@ -105,14 +105,14 @@ export type FilteredPage = {
 /** Filters one page and inspects the rest. `upstream-protocol` where the result is no list of that kind. */
 export function filterList(input: ListInput): ListOutcome {
   const page = filterItems(input);
-  return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.rest));
+  return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.inspectionInput));
 }
 
 /** Combines a filtered page with the outcome of its inspection. */
 export function completeList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
   if (inspected.kind === 'withhold') return inspected;
-  const { rest, advertised, visible, items } = page;
-  const text = inspected.kind === 'changed' ? inspected.text : rest.text;
+  const { inspectionInput, advertised, visible, items } = page;
+  const text = inspected.kind === 'changed' ? inspected.text : inspectionInput.text;
   return { kind: 'listed', text, advertised, visible, items, findings: inspected.findings };
 }
 
@@ -139,7 +139,7 @@ export function filterItems(
   if (input.hasCacheHints) filtered = setPrivate(filtered, result, input.listTtlMs);
   return {
     kind: 'filtered',
-    rest: inspectionInputOf(input, filtered),
+    inspectionInput: inspectionInputOf(input, filtered),
     advertised: spans.length,
     visible: kept.length,
     items: candidates.map(({ item }) => item),
@@ -201,7 +201,7 @@ function withoutIcons(element: string): string {
 }
 
 function inspectionInputOf(
-  { kind, areReviewed, profile }: ListInput,
+  { kind, isReviewed, profile }: ListInput,
   text: string,
 ): InspectionInput {
   const { method, member } = LIST_FORMS[kind];
@@ -214,7 +214,7 @@ function inspectionInputOf(
       return value;
     },
     profile,
-    approved: areReviewed ? [`/result/${member}`] : [],
+    approved: isReviewed ? [`/result/${member}`] : [],
     requestMethod: method,
   };
 }
@@ -255,7 +255,7 @@ type PageCacheOptions = {
   /** For pages and forms together. The least recently used go first; a larger page is not kept. */
   readonly maxBytes: number;
   /** Maximum number of filtered forms of one page. */
-  readonly maxForms: number;
+  readonly maxFilteredPages: number;
   readonly isEqual: IsEqual;
 };
 
@@ -306,7 +306,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
       drop(key);
       if (halves === undefined || !matchesMessage(halves, bytes, id, options.isEqual))
         return undefined;
-      const page = createPage(items, id, options.maxForms, (more) => grow(key, kept, more));
+      const page = createPage(items, id, options.maxFilteredPages, (more) => grow(key, kept, more));
       const kept: CacheEntry = { halves, page, bytes: 0 };
       pages.set(key, kept);
       grow(key, kept, bytes.byteLength);

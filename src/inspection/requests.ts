@@ -6,7 +6,7 @@ import type { Finding } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject } from '../protocol/jsonrpc.js';
 import { findEncodedRuns } from './detectors/encoded-runs.js';
-import { decodeView, foldView } from './detectors/normalized-text.js';
+import { decodeEscapes, foldText } from './detectors/normalized-text.js';
 import { isSecretName, isSecretNumber } from './detectors/secrets.js';
 import { findSensitive } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
@@ -132,12 +132,12 @@ function joined(values: readonly Json[]): string {
 }
 
 function containsDecoded(text: string, needle: string, depth: number): boolean {
-  const folded = foldView(text);
-  const decoded = decodeView(folded);
-  for (const view of [folded, decoded, decodeView(decoded)]) {
-    if (view.text.includes(needle)) return true;
+  const folded = foldText(text);
+  const decoded = decodeEscapes(folded);
+  for (const normalized of [folded, decoded, decodeEscapes(decoded)]) {
+    if (normalized.text.includes(needle)) return true;
     if (depth === 0) continue;
-    for (const run of findEncodedRuns(view.text)) {
+    for (const run of findEncodedRuns(normalized.text)) {
       if (containsDecoded(run.decoded, needle, depth - 1)) return true;
     }
   }

@@ -67,17 +67,17 @@ export function createCatalog(input: CatalogInput): Catalog {
     upstream,
     mode,
     isStopped: mode === 'strict' && input.onDrift === 'stop-upstream' && hasDrift(lock, observed),
-    standing(kind, name) {
+    statusOf(kind, name) {
       const known = statuses[kind].get(name);
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
-      const baseStanding =
+      const baseStatus =
         pin === undefined ? unpinned(observed, kind, name) : pinnedStatus(input, kind, name, pin);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
-      const standing = listed === undefined ? baseStanding : { ...baseStanding, listed };
+      const status = listed === undefined ? baseStatus : { ...baseStatus, listed };
       // Only pinned or listed names are cached: clients can send any number of other names.
-      if (pin !== undefined || listed !== undefined) statuses[kind].set(name, standing);
-      return standing;
+      if (pin !== undefined || listed !== undefined) statuses[kind].set(name, status);
+      return status;
     },
     names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
     rankOf(kind, name) {

@@ -191,7 +191,7 @@ export type EvaluationInput = {
   readonly undescribed: Map<ArgumentReads, boolean>;
 };
 
-type CallParts = Omit<EvaluationInput, 'facts' | 'undescribed'> & {
+type EvaluationSource = Omit<EvaluationInput, 'facts' | 'undescribed'> & {
   /** The approved definition only. */
   readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;
@@ -202,8 +202,8 @@ type CallParts = Omit<EvaluationInput, 'facts' | 'undescribed'> & {
 const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
 /** Prepares a call. Annotations come from the pin only. */
-export function prepareCall(parts: CallParts): EvaluationInput {
-  const { principal, args, pinned, described, mustDescribe, upstream, name, uri } = parts;
+export function prepareCall(source: EvaluationSource): EvaluationInput {
+  const { principal, args, pinned, described, mustDescribe, upstream, name, uri } = source;
   const annotations = pinned?.definition['annotations'];
   return {
     principal,

@@ -73,8 +73,8 @@ const NONE: readonly Obligation[] = Object.freeze([]);
 const NOTHING: readonly string[] = Object.freeze([]);
 
 /** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
-function chooseAlternative(holding: readonly AllowRule[]): AllowRule | undefined {
-  return holding.find((rule) => rule.limit === undefined) ?? holding[0];
+function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
+  return satisfied.find((rule) => rule.limit === undefined) ?? satisfied[0];
 }
 
 /**
@@ -136,8 +136,8 @@ function evaluateTaskRules(
   call: EvaluationInput,
 ): TaskVerdict {
   for (const rule of denies) {
-    const holding = holdsWithout(rule, call);
-    if (holding !== 'fails') return { kind: 'deny', reason: REASON_OF[holding], rule };
+    const result = holdsWithout(rule, call);
+    if (result !== 'fails') return { kind: 'deny', reason: REASON_OF[result], rule };
   }
   const chosen = chooseAlternative(
     entitled.filter((rule) => readsArguments(rule) || holdsFor(rule, call) === 'holds'),
@@ -145,9 +145,9 @@ function evaluateTaskRules(
   if (chosen === undefined) return { kind: 'deny', reason: 'no-matching-allow', rule: undefined };
   const binding: RequireRule[] = [];
   for (const rule of requires) {
-    const holding = holdsWithout(rule, call);
-    if (holding === 'error') return { kind: 'deny', reason: 'policy-error', rule };
-    if (holding === 'holds') binding.push(rule);
+    const result = holdsWithout(rule, call);
+    if (result === 'error') return { kind: 'deny', reason: 'policy-error', rule };
+    if (result === 'holds') binding.push(rule);
   }
   const obligations = collectObligations(chosen, binding).filter(
     ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect',
@@ -198,7 +198,7 @@ export const NO_ARGUMENTS: JsonObject = Object.freeze({});
 export const NO_CATALOG: Omit<Catalog, 'upstream'> = {
   mode: 'off',
   isStopped: false,
-  standing: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
+  statusOf: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
   names: () => [],
   instructions: undefined,
 };
@@ -209,9 +209,9 @@ export function isListed(
   principal: Principal,
   upstream: string,
   target: Target,
-  catalogue: Catalog = { ...NO_CATALOG, upstream },
+  catalog: Catalog = { ...NO_CATALOG, upstream },
 ): boolean {
-  const query: PolicyQuery = { principal, upstream, target, args: 'unknown', catalogue };
+  const query: PolicyQuery = { principal, upstream, target, args: 'unknown', catalog };
   return decide(policies, query).verdict === 'allow';
 }
 
@@ -261,7 +261,7 @@ function evaluateCandidates(
   const unconditional = candidates.denies.find(isUnconditional);
   if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
   if (first === undefined) return deny('no-matching-allow', false);
-  const pin = targetPinOf(query.catalogue, subject);
+  const pin = targetPinOf(query.catalog, subject);
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
   if (target.kind === 'task') return evaluateTask(candidates, callOf(query, subject, args, pin));
@@ -336,16 +336,16 @@ const NOT_PINNED: TargetPin = {
  * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
  * a stopped upstream stops them too.
  */
-function targetPinOf(catalogue: Catalog, { kind, name }: Subject): TargetPin {
-  if (catalogue.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
+function targetPinOf(catalog: Catalog, { kind, name }: Subject): TargetPin {
+  if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
   if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return NOT_PINNED;
-  const standing = catalogue.standing(kind satisfies PinKind, name);
-  const { state, pinned } = standing;
+  const status = catalog.statusOf(kind satisfies PinKind, name);
+  const { state, pinned } = status;
   const approved = state === 'approved' ? pinned : undefined;
   if (state === 'shadowed') return { ...NOT_PINNED, refusal: PIN_REFUSALS.shadowed };
-  if (catalogue.mode === 'off') {
-    const mustDescribe = standing.observed !== undefined;
-    const described = definitionOf(standing);
+  if (catalog.mode === 'off') {
+    const mustDescribe = status.observed !== undefined;
+    const described = definitionOf(status);
     return { refusal: undefined, pinned: approved, described, mustDescribe };
   }
   const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
@@ -406,12 +406,12 @@ function checkArguments({ denies, requires }: Candidates, call: EvaluationInput)
 function evaluateDenies({ denies }: Candidates, call: EvaluationInput): Deny | undefined {
   let failed: Rule | undefined;
   for (const rule of denies) {
-    const holding = holdsFor(rule, call);
-    if (holding === 'holds') {
+    const result = holdsFor(rule, call);
+    if (result === 'holds') {
       const advice = rule.advice === undefined ? {} : { advice: rule.advice };
       return deny('denied-by-rule', true, rule, advice);
     }
-    if (holding === 'error') failed ??= rule;
+    if (result === 'error') failed ??= rule;
   }
   return failed === undefined ? undefined : deny('policy-error', true, failed);
 }
@@ -424,9 +424,9 @@ function evaluateAlternatives(
   const satisfied: AllowRule[] = [];
   let failed: Rule | undefined;
   for (const rule of entitled) {
-    const granting = holdsForAllow(rule, call);
-    if (granting === 'holds') satisfied.push(rule);
-    if (granting === 'error') failed ??= rule;
+    const result = holdsForAllow(rule, call);
+    if (result === 'holds') satisfied.push(rule);
+    if (result === 'error') failed ??= rule;
   }
   const chosen = chooseAlternative(satisfied);
   if (chosen !== undefined) return applyRequires(chosen, candidates.requires, call);
@@ -447,17 +447,17 @@ function applyRequires(
 ): Decision {
   const binding: RequireRule[] = [];
   for (const rule of requires) {
-    const holding = holdsFor(rule, call);
-    if (holding === 'error') return deny('policy-error', true, rule);
-    if (holding === 'holds') binding.push(rule);
+    const result = holdsFor(rule, call);
+    if (result === 'error') return deny('policy-error', true, rule);
+    if (result === 'holds') binding.push(rule);
   }
   return allow(chosen, collectObligations(chosen, binding));
 }
 
 /** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */
 function denyForScope(rules: readonly AllowRule[], call: EvaluationInput): Deny {
-  const holding = rules.filter((rule) => holdsForAllow(rule, call) === 'holds');
-  const [nearest] = [...(holding.length > 0 ? holding : rules)].sort(
+  const satisfied = rules.filter((rule) => holdsForAllow(rule, call) === 'holds');
+  const [nearest] = [...(satisfied.length > 0 ? satisfied : rules)].sort(
     (a, b) => countMissing(a, call) - countMissing(b, call),
   );
   return deny('insufficient-scope', true, nearest, { scopes: nearest?.scopes ?? [] });
@@ -481,17 +481,17 @@ export type ListedKind = 'tool' | 'prompt' | 'resource';
 export function listsKind(
   policies: PolicySet,
   principal: Principal,
-  catalogue: Catalog,
+  catalog: Catalog,
   kind: ListedKind,
 ): boolean {
-  const { upstream } = catalogue;
-  if (kind === 'resource' || catalogue.mode === 'off') {
+  const { upstream } = catalog;
+  if (kind === 'resource' || catalog.mode === 'off') {
     const kinds = kind === 'resource' ? (['resource', 'template'] as const) : ([kind] as const);
     return rulesFor(policies, principal, upstream).some(
       (rule) => rule.effect === 'allow' && kinds.some((one) => rule.targets[one].length > 0),
     );
   }
-  return catalogue
+  return catalog
     .names(kind)
     .some((name) => isListed(policies, principal, upstream, { kind, name }));
 }

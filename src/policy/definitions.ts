@@ -90,7 +90,7 @@ export interface Catalog {
   readonly mode: 'strict' | 'off';
   /** Everything is refused because of a drift (`onDrift: stop-upstream`). */
   readonly isStopped: boolean;
-  standing(kind: PinKind, name: string): DefinitionStatus;
+  statusOf(kind: PinKind, name: string): DefinitionStatus;
   names(kind: PinKind): readonly string[];
   /** The position of a name in lists: the order of the first listing. `undefined` for names that were never listed. */
   rankOf?(kind: PinKind, name: string): number | undefined;

@@ -110,7 +110,7 @@ export type RequestRecord = {
     | { readonly config: string; readonly policy: string; readonly pins: string }
     | undefined;
   /** Target and arguments as the audit wrote them first, so that both events of a request agree. */
-  askedText?: string;
+  requestText?: string;
   /** The decision was handed to the audit. */
   isDecisionWritten?: boolean;
   principal: Principal | undefined;

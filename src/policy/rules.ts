@@ -18,7 +18,7 @@ export type PolicyQuery = {
   readonly target: Target;
   /** `unknown` for lists. Otherwise the arguments of a tool or prompt; `{}` if the client sent none. */
   readonly args: JsonObject | 'unknown';
-  readonly catalogue: Catalog;
+  readonly catalog: Catalog;
 };
 
 declare const policySetBrand: unique symbol;

@@ -31,9 +31,9 @@ export function allowedServerRequestsFor(
   principal: Principal,
   upstream: string,
 ): ServerRequestGrants {
-  const catalogue = { ...NO_CATALOG, upstream };
+  const catalog = { ...NO_CATALOG, upstream };
   const may = (name: ServerRequestName): boolean =>
-    decideServerRequest(policies, { principal, upstream, catalogue, name }).verdict === 'allow';
+    decideServerRequest(policies, { principal, upstream, catalog, name }).verdict === 'allow';
   return {
     sampling: may('sampling'),
     elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },

@@ -75,8 +75,8 @@ function readReply(
   if (serverRequest === undefined || rule === undefined || id === undefined)
     return unexpectedReply();
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
-  const own = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
-  const edits = [...own.edits, { ...id, text: JSON.stringify(serverRequest.id) }];
+  const metaEdits = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
+  const edits = [...metaEdits.edits, { ...id, text: JSON.stringify(serverRequest.id) }];
   edits.sort((one, other) => one.start - other.start);
   return {
     kind: 'reply',
@@ -86,7 +86,7 @@ function readReply(
     serverRequestId,
     rule,
     edits,
-    removed: own.removed,
+    removed: metaEdits.removed,
   };
 }
 
@@ -221,7 +221,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessa
   if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'fault') return tasks;
-  const own = ownMetaEdits(text.text, meta);
+  const metaEdits = ownMetaEdits(text.text, meta);
   const cut = protocol.cutCapabilities(context);
   return admit({
     kind: 'admitted',
@@ -240,10 +240,10 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessa
     bytes: input.body,
     text: text.text,
     nameHeader: protocol.mirrorsBody ? input.headers['mcp-name']?.trim() : undefined,
-    edits: mergeAll(cut.edits, own.edits, tasks.edits),
+    edits: mergeAll(cut.edits, metaEdits.edits, tasks.edits),
     paramHeaders,
     selfReported: readSelfReported(call, meta),
-    removed: own.removed,
+    removed: metaEdits.removed,
   });
 }
 
@@ -256,10 +256,10 @@ function admit(
 
 function mergeAll(
   cut: readonly TextEdit[],
-  own: readonly TextEdit[],
+  metaEdits: readonly TextEdit[],
   tasks: readonly TextEdit[],
 ): readonly TextEdit[] {
-  return own.length + tasks.length === 0 ? cut : merge(cut, [...own, ...tasks]);
+  return metaEdits.length + tasks.length === 0 ? cut : merge(cut, [...metaEdits, ...tasks]);
 }
 
 /** Adds the edits that restoring sealed values, or narrowing by policy, requires. */

@@ -17,12 +17,24 @@ const ALL_ERAS: readonly Era[] = ['2024', '2025', '2026'];
 type Handling = Pick<MethodRule, 'subject' | 'request' | 'response'>;
 
 const PROTOCOL_ONLY: Handling = { subject: 'none', request: 'name-only', response: 'envelope' };
-const LIST: Handling = { subject: 'none', request: 'name-only', response: 'filter' };
-const CONTENT: Handling = { subject: 'none', request: 'name-only', response: 'inspect' };
-const LISTEN: Handling = { subject: 'none', request: 'name-only', response: 'subscription' };
+const FILTERED_RESPONSE: Handling = { subject: 'none', request: 'name-only', response: 'filter' };
+const CONTENT_NOTIFICATION: Handling = {
+  subject: 'none',
+  request: 'name-only',
+  response: 'inspect',
+};
+const SUBSCRIPTION_REQUEST: Handling = {
+  subject: 'none',
+  request: 'name-only',
+  response: 'subscription',
+};
 const SERVER_REQUEST: Handling = { subject: 'question', request: 'arguments', response: 'inspect' };
 const TASK: Handling = { subject: 'task', request: 'name-only', response: 'task' };
-const SUBSCRIPTION: Handling = { subject: 'resource', request: 'name-only', response: 'envelope' };
+const RESOURCE_SUBSCRIPTION: Handling = {
+  subject: 'resource',
+  request: 'name-only',
+  response: 'envelope',
+};
 
 function request(method: string, eras: readonly Era[], shape: Handling): MethodRule {
   return { method, eras, from: 'client', type: 'request', ...shape };
@@ -42,7 +54,7 @@ function notification(
 }
 
 /** Limits a row to the revisions that have the method. */
-function since(versions: readonly string[], rule: MethodRule): MethodRule {
+function limitToVersions(versions: readonly string[], rule: MethodRule): MethodRule {
   return { ...rule, versions };
 }
 
@@ -50,21 +62,21 @@ const TASK_VERSIONS: readonly string[] = [TASK_SESSION_VERSION, ...STATELESS_VER
 
 /** Every method that is supported. */
 export const METHODS: readonly MethodRule[] = [
-  request('initialize', SESSION_ERAS, LIST),
+  request('initialize', SESSION_ERAS, FILTERED_RESPONSE),
   request('ping', SESSION_ERAS, PROTOCOL_ONLY),
-  request('server/discover', STATELESS_ERAS, LIST),
-  request('tools/list', ALL_ERAS, LIST),
+  request('server/discover', STATELESS_ERAS, FILTERED_RESPONSE),
+  request('tools/list', ALL_ERAS, FILTERED_RESPONSE),
   request('tools/call', ALL_ERAS, { subject: 'tool', request: 'arguments', response: 'inspect' }),
-  request('resources/list', ALL_ERAS, LIST),
-  request('resources/templates/list', ALL_ERAS, LIST),
+  request('resources/list', ALL_ERAS, FILTERED_RESPONSE),
+  request('resources/templates/list', ALL_ERAS, FILTERED_RESPONSE),
   request('resources/read', ALL_ERAS, {
     subject: 'resource',
     request: 'name-only',
     response: 'inspect',
   }),
-  request('resources/subscribe', SESSION_ERAS, SUBSCRIPTION),
-  request('resources/unsubscribe', SESSION_ERAS, SUBSCRIPTION),
-  request('prompts/list', ALL_ERAS, LIST),
+  request('resources/subscribe', SESSION_ERAS, RESOURCE_SUBSCRIPTION),
+  request('resources/unsubscribe', SESSION_ERAS, RESOURCE_SUBSCRIPTION),
+  request('prompts/list', ALL_ERAS, FILTERED_RESPONSE),
   request('prompts/get', ALL_ERAS, {
     subject: 'prompt',
     request: 'arguments',
@@ -76,11 +88,14 @@ export const METHODS: readonly MethodRule[] = [
     response: 'inspect',
   }),
   request('logging/setLevel', SESSION_ERAS, PROTOCOL_ONLY),
-  request('subscriptions/listen', STATELESS_ERAS, LISTEN),
-  since(TASK_VERSIONS, request('tasks/get', TASK_ERAS, TASK)),
-  since(TASK_VERSIONS, request('tasks/cancel', TASK_ERAS, TASK)),
-  since(TASK_VERSIONS, request('tasks/result', ELICITATION_ERAS, { ...TASK, response: 'inspect' })),
-  since(TASK_VERSIONS, request('tasks/list', ELICITATION_ERAS, LIST)),
+  request('subscriptions/listen', STATELESS_ERAS, SUBSCRIPTION_REQUEST),
+  limitToVersions(TASK_VERSIONS, request('tasks/get', TASK_ERAS, TASK)),
+  limitToVersions(TASK_VERSIONS, request('tasks/cancel', TASK_ERAS, TASK)),
+  limitToVersions(
+    TASK_VERSIONS,
+    request('tasks/result', ELICITATION_ERAS, { ...TASK, response: 'inspect' }),
+  ),
+  limitToVersions(TASK_VERSIONS, request('tasks/list', ELICITATION_ERAS, FILTERED_RESPONSE)),
   request('tasks/update', STATELESS_ERAS, { ...TASK, request: 'arguments' }),
 
   notification('notifications/initialized', SESSION_ERAS, 'client', PROTOCOL_ONLY),
@@ -94,15 +109,15 @@ export const METHODS: readonly MethodRule[] = [
   serverRequest('roots/list', SESSION_ERAS),
 
   notification('notifications/cancelled', SESSION_ERAS, 'server', PROTOCOL_ONLY),
-  notification('notifications/progress', ALL_ERAS, 'server', CONTENT),
-  notification('notifications/message', ALL_ERAS, 'server', CONTENT),
+  notification('notifications/progress', ALL_ERAS, 'server', CONTENT_NOTIFICATION),
+  notification('notifications/message', ALL_ERAS, 'server', CONTENT_NOTIFICATION),
   notification('notifications/subscriptions/acknowledged', STATELESS_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/tools/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/prompts/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/resources/list_changed', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/resources/updated', ALL_ERAS, 'server', PROTOCOL_ONLY),
   notification('notifications/elicitation/complete', ELICITATION_ERAS, 'server', PROTOCOL_ONLY),
-  since(
+  limitToVersions(
     TASK_VERSIONS,
     notification('notifications/tasks/status', ELICITATION_ERAS, 'server', TASK),
   ),

@@ -19,7 +19,7 @@ export type SupportedVersions = {
 
 /** The definitions of a tool, as far as headers need them. */
 type MirroredLookup = {
-  standing(
+  statusOf(
     kind: 'tool',
     name: string,
   ): { readonly pinned: Mirroring | undefined; readonly listed?: Mirroring | undefined };
@@ -34,10 +34,10 @@ type Mirroring = {
  * translates.
  */
 export function versionsOffered(
-  carried: SupportedVersions | undefined,
+  supportedVersions: SupportedVersions | undefined,
 ): readonly string[] | undefined {
-  if (carried === undefined) return undefined;
-  const { sessions, stateless } = carried;
+  if (supportedVersions === undefined) return undefined;
+  const { sessions, stateless } = supportedVersions;
   if (sessions.length + stateless.length === 0) return [];
   return [
     ...(stateless.length > 0 ? stateless : STATELESS_VERSIONS),
@@ -51,9 +51,9 @@ export function versionsOffered(
  */
 export function checkSupported(
   admitted: AdmittedMessage,
-  carried: SupportedVersions | undefined,
+  supportedVersions: SupportedVersions | undefined,
 ): ProtocolError | undefined {
-  const supported = versionsOffered(carried);
+  const supported = versionsOffered(supportedVersions);
   if (supported === undefined || supported.length > 0) return undefined;
   const { message, protocol, version, rule } = admitted;
   if (!protocol.namesVersionAnew(rule.method)) return undefined;
@@ -66,11 +66,11 @@ export function checkSupported(
 /** Compares the `Mcp-Param-*` headers with the arguments, by the tool's schema (2026 only). */
 export function checkParamHeaders(
   admitted: AdmittedMessage,
-  catalogue: MirroredLookup,
+  catalog: MirroredLookup,
 ): ProtocolError | undefined {
   const { target, args, protocol, message } = admitted;
   if (!protocol.mirrorsBody || target.kind !== 'tool' || args === undefined) return undefined;
-  const { listed, pinned } = catalogue.standing('tool', target.name);
+  const { listed, pinned } = catalog.statusOf('tool', target.name);
   const mirrored = (listed ?? pinned)?.mirrored ?? [];
   if (mirrored.length === 0 || compareParamHeaders(mirrored, args, admitted.paramHeaders))
     return undefined;

@@ -9,7 +9,7 @@ import { createSseFramer, type SseError, type SseEvent, type SseFramer } from '.
 import type { ForwardError, UpstreamResponse } from './transport.js';
 
 /** Where the bytes of a stream come from, and the socket behind them. */
-export type ByteSource = Pick<UpstreamResponse, 'next' | 'hold' | 'release' | 'abort'>;
+export type ByteSource = Pick<UpstreamResponse, 'next' | 'reserveBuffer' | 'release' | 'abort'>;
 
 /**
  * `ended`: the upstream closed the stream. `stopped`: the handler wants no more. `too-large`: an event, or the
@@ -73,7 +73,7 @@ export class EventReader {
   /** The events of the last chunk are done with: memory is held for an unfinished event alone. */
   finishChunk(): void {
     // Never waits, because this holds less than before.
-    void this.#source.hold?.(this.#framer.unfinishedBytes());
+    void this.#source.reserveBuffer?.(this.#framer.unfinishedBytes());
   }
 
   /**
@@ -85,8 +85,10 @@ export class EventReader {
     const { count, pace, loopScheduler, upstream } = this.#limits;
     const excess = count?.(chunk.byteLength);
     if (excess !== undefined) return this.#cut(excess);
-    const reserved = this.#source.hold?.(this.#framer.unfinishedBytes() + chunk.byteLength);
-    const entry = reserved ?? pace?.(chunk.byteLength) ?? loopScheduler.take(upstream);
+    const reserved = this.#source.reserveBuffer?.(
+      this.#framer.unfinishedBytes() + chunk.byteLength,
+    );
+    const entry = reserved ?? pace?.(chunk.byteLength) ?? loopScheduler.waitForTurn(upstream);
     if (entry === undefined) return this.#frame(chunk);
     return entry.then((outcome) =>
       outcome === 'overloaded' ? this.#cut(outcome) : this.#frame(chunk),
@@ -171,11 +173,11 @@ function takeAll(
     next += 1;
     if (!isMessageEvent(event)) continue;
     const outcome = take(event);
-    sinceMs = loopScheduler.spend(sinceMs);
+    sinceMs = loopScheduler.recordTime(sinceMs);
     if (outcome instanceof Promise) return takeRemainingEvents(outcome, events, next, consumer);
     if (outcome === 'stop') return 'stop';
     if (next === events.length) break;
-    const turn = loopScheduler.take(upstream);
+    const turn = loopScheduler.waitForTurn(upstream);
     if (turn !== undefined)
       return takeRemainingEvents(inTurn(turn, consumer), events, next, consumer);
   }
@@ -204,11 +206,11 @@ async function takeRemainingEvents(
   for (let next = from; next < events.length; next += 1) {
     const event = events[next];
     if (event === undefined || !isMessageEvent(event)) continue;
-    const turn = loopScheduler.take(upstream);
+    const turn = loopScheduler.waitForTurn(upstream);
     if (turn !== undefined) await inTurn(turn, consumer);
     const startedMs = performance.now();
     const outcome = take(event);
-    loopScheduler.spend(startedMs);
+    loopScheduler.recordTime(startedMs);
     if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stop';
   }
   return undefined;

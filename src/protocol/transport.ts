@@ -17,8 +17,8 @@ export function amendResponse(
     headers: changes.headers ?? response.headers,
     readBody: changes.readBody ?? ((maxBytes, withinMs) => response.readBody(maxBytes, withinMs)),
     next: changes.next ?? (() => response.next()),
-    opened: response.opened,
-    hold: (bytes) => response.hold?.(bytes),
+    openedSession: response.openedSession,
+    reserveBuffer: (bytes) => response.reserveBuffer?.(bytes),
     release: () => response.release(),
     abort: () => response.abort(),
   };
@@ -170,7 +170,7 @@ export type Incoming = {
    * left. Called only after the caller is authenticated, so that unauthenticated clients cannot fill the
    * slots. `backend` names the upstream if the path is that of an aggregate.
    */
-  enter(backend?: string): boolean;
+  acquireSlot(backend?: string): boolean;
   /** Aborted when the client's connection ends before the response does. */
   readonly signal: DisconnectSignal;
   /** Time of arrival: milliseconds since the epoch, and a monotonic reading in milliseconds. */
@@ -186,7 +186,7 @@ export interface Outgoing {
   /** True once the client is gone or the response has ended. */
   readonly isClosed: boolean;
   /** Adds a header to the response, regardless of which code sends it. Must be called before the response begins. */
-  also(name: string, value: string): void;
+  addHeader(name: string, value: string): void;
   /** Sends a complete response. An empty body has no content type. */
   send(status: number, headers: ResponseHeaders, body: Body): void;
   /** Opens an event stream: headers now, body by `write`. */
@@ -195,7 +195,7 @@ export interface Outgoing {
   write(bytes: Uint8Array | string): void | Promise<void>;
   end(): void;
   /** Closes the connection; what is not yet written is dropped. */
-  cut(): void;
+  disconnect(): void;
 }
 
 /** The client's end of a legacy SSE session. Only complete events are written. */
@@ -205,7 +205,7 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   /** Aborted when the stream of the session ends. */
   readonly signal: DisconnectSignal;
   /** The responses that arrive after the POST of their request has ended. */
-  readonly awaited: PendingResponses | undefined;
+  readonly pendingResponses: PendingResponses | undefined;
 };
 
 /** Why there is no usable response of an upstream. `overloaded`: there is no space to buffer it. */
@@ -232,7 +232,7 @@ export type UpstreamResponse = {
   /** By lower-case name. The values of a header that was sent twice are joined by a comma. */
   readonly headers: { readonly [name: string]: string | undefined };
   /** The session that an adapter opened for the handshake, in place of the upstream. */
-  readonly opened?: SessionTarget | undefined;
+  readonly openedSession?: SessionTarget | undefined;
   /**
    * All bytes, synchronously if they are already there. `too-large` past `maxBytes`, an error past `withinMs`
    * milliseconds (the socket is then closed), or why the body ended early.
@@ -245,7 +245,7 @@ export type UpstreamResponse = {
    * waits if there is none. `release` and `abort` give back the reservation and the space of the complete
    * body.
    */
-  hold?(bytes: number): undefined | Promise<'held' | 'overloaded'>;
+  reserveBuffer?(bytes: number): undefined | Promise<'held' | 'overloaded'>;
   /** Nothing more is needed: the little that is left is dropped, and the socket is used again. */
   release(): void;
   /** Abandons the request: the socket is closed, which is how the 2026 era cancels. */

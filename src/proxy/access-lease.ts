@@ -117,7 +117,7 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   );
   // The end of a session is no change that is counted.
   lease.checkSession();
-  if (!isOver && ports.countChanges() !== call.since) reverify().catch(fail);
+  if (!isOver && ports.countChanges() !== call.changesAtStart) reverify().catch(fail);
   return {
     ended: () => refusal,
     pending: () => pending,

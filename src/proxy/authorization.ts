@@ -88,13 +88,13 @@ export function decideTarget(
   client: Client,
   asked: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
 ): Decision {
-  const catalogue = snapshot.catalogueFor(client);
+  const catalog = snapshot.catalogFor(client);
   return decideRequest(snapshot.policies, {
     principal,
-    upstream: catalogue.upstream,
+    upstream: catalog.upstream,
     target: asked.target,
     args: asked.args ?? 'unknown',
-    catalogue,
+    catalog,
   });
 }
 

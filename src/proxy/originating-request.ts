@@ -104,6 +104,6 @@ export function maySee(target: Target, principal: Principal, snapshot: Snapshot)
     principal,
     snapshot.upstream,
     target,
-    snapshot.catalogueFor(PLAIN_SESSION),
+    snapshot.catalogFor(PLAIN_SESSION),
   );
 }

@@ -40,7 +40,7 @@ export async function handleRequest(
     outgoing,
     ports,
     record: openRecord(incoming),
-    since: ports.countChanges(),
+    changesAtStart: ports.countChanges(),
     snapshot,
     admitted: undefined,
     featuresOf,
@@ -91,7 +91,7 @@ const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, Auth
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */
 function acquireSlot(incoming: Incoming): boolean {
-  return requestsStream(incoming) || incoming.enter();
+  return requestsStream(incoming) || incoming.acquireSlot();
 }
 
 /**

@@ -57,9 +57,9 @@ export type Snapshot = {
     readonly keepAliveMs: number;
   };
   /** The supported protocol versions that the upstream speaks, by era; `undefined` before the first listing. */
-  readonly carried: SupportedVersions | undefined;
+  readonly supportedVersions: SupportedVersions | undefined;
   /** The definitions under this version's lock file and the newest listing, as offered to this client. */
-  catalogueFor(client: Client): Catalog;
+  catalogFor(client: Client): Catalog;
   /** Whether a host may declare the Apps extension for this caller: only if the upstream is also listed with it. */
   mayShowApps(principal: Principal): boolean;
   /** Where legacy SSE clients post their messages. `isDirect`: the upstream speaks legacy SSE itself. */
@@ -214,9 +214,9 @@ export type LegacySsePorts = {
   /** The sealed id of a recently sent request, if this replica knows it. */
   recallRequest(id: RequestId, session: SessionFacts): string | undefined;
   /** Registers the client's end of a legacy SSE stream; the returned function unregisters it. */
-  enter(session: SessionFacts, end: ClientEnd): () => void;
+  registerClientEnd(session: SessionFacts, end: ClientEnd): () => void;
   /** The client's end of a legacy SSE stream; `undefined` if this replica does not hold it. */
-  find(session: SessionFacts): ClientEnd | undefined;
+  findClientEnd(session: SessionFacts): ClientEnd | undefined;
 };
 
 /** A failed authentication; `proof` is set if the challenge must mention a proof of possession. */
@@ -241,7 +241,7 @@ export type Ports = {
   /** Verifies the caller. Writes the headers that the client's next proof depends on to `outgoing`. */
   authenticate(
     incoming: Incoming,
-    outgoing: Pick<Outgoing, 'also'>,
+    outgoing: Pick<Outgoing, 'addHeader'>,
   ): Principal | AuthnError | Promise<Principal | AuthnError>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
@@ -265,11 +265,11 @@ export type Ports = {
   /** Marks a session as ended; its id is unknown from then on. */
   endSession(sealed: string): void;
   /** Seals the request state of an upstream (2026-07-28); `undefined` if it is too long to carry. */
-  sealState(state: string, subject: RequestStateScope, principal: Principal): string | undefined;
+  sealState(state: string, scope: RequestStateScope, principal: Principal): string | undefined;
   /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
-  openState(sealed: string, subject: RequestStateScope, principal: Principal): string | undefined;
+  openState(sealed: string, scope: RequestStateScope, principal: Principal): string | undefined;
   /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
-  freshen(upstream: string): Promise<void>;
+  refreshListing(upstream: string): Promise<void>;
   readonly limits: LimitStore;
   /** Keyed hash for records: equal values can be recognized and none is revealed. */
   keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
@@ -310,7 +310,7 @@ export type Ports = {
   /** The progress of the request with this session and token; `undefined` if none is in progress here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
-  giveUp(upstream: string, request: ServerRequestRef): void;
+  cancelAtServer(upstream: string, request: ServerRequestRef): void;
   /** Registers a lease for every change to come, until the returned function is called. */
   enterLease(lease: OpenLease): () => void;
   /** How many versions and changes of the revocations there have been. */

@@ -53,7 +53,7 @@ export type Feature = {
   readonly checkUse?: (
     call: RequestContext,
     admitted: AdmittedMessage,
-    catalogue: Catalog,
+    catalog: Catalog,
   ) => ProtocolError | undefined;
   /** Opens what the client carries sealed, and seals what the upstream is to carry. */
   readonly prepare?: (call: RequestContext, message: PreparedMessage) => AdmittedMessage | Refusal;
@@ -80,7 +80,7 @@ export type RequestContext = {
   readonly ports: Ports;
   readonly record: RequestRecord;
   /** The number of changes when the request began. A lease is passed those that come after its registration. */
-  readonly since: number;
+  readonly changesAtStart: number;
   snapshot: Snapshot;
   admitted: PlannedMessage | undefined;
   /** Chooses the features of a message, by the snapshot under which it is decided. */
@@ -93,7 +93,7 @@ export type RequestContext = {
   /** The message was read on another thread, so the caller's rights may have changed meanwhile. */
   hasWaited?: boolean;
   /** For a reply to a server request: whether it is the first. */
-  claim?: ReplayOutcome | Promise<ReplayOutcome>;
+  replyClaim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** The request's progress, if the client asked for progress notifications. */
   progress?: FollowedProgress | undefined;
   /** The stream that the request opens, or is about to open. */
@@ -209,9 +209,9 @@ export function noteDecision(
   const name = nameOf(target);
   const kind = target.kind === 'task' ? 'tool' : target.kind;
   if (name === undefined || !isPinnedKind(kind)) return;
-  const standing = snapshot.catalogueFor(admitted ?? PLAIN_SESSION).standing(kind, name);
-  record.target.definition = standing.observed;
-  record.target.pin = standing.pinned?.digest;
+  const status = snapshot.catalogFor(admitted ?? PLAIN_SESSION).statusOf(kind, name);
+  record.target.definition = status.observed;
+  record.target.pin = status.pinned?.digest;
 }
 
 /** Captures the arguments that rules ask to record. A later decision replaces an earlier one. */
@@ -267,7 +267,8 @@ export function refuse(call: RequestContext, refusal: Refusal): void {
 function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): boolean {
   if (admitted?.protocol.answersOnStream !== true || admitted.message.kind !== 'request')
     return false;
-  const end = admitted.session === undefined ? undefined : ports.legacySse.find(admitted.session);
+  const end =
+    admitted.session === undefined ? undefined : ports.legacySse.findClientEnd(admitted.session);
   if (end === undefined || end.isLagging) return false;
   void end.write(encodeSseMessage(json));
   return true;
@@ -275,10 +276,10 @@ function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): 
 
 /** A message that has no response body is refused by its status (MCP transports, sending messages to the server). */
 function statusFor({ admitted }: RequestContext, status: number): number {
-  const isAnswered =
+  const hasResponseBody =
     admitted === undefined ||
     (admitted.message.kind === 'request' && !admitted.protocol.answersOnStream);
-  return status === 200 && !isAnswered ? 400 : status;
+  return status === 200 && !hasResponseBody ? 400 : status;
 }
 
 /** Sends an error to the server whose client's reply was refused, unless it already has a reply. */
@@ -297,8 +298,8 @@ async function refuseToServer(call: RequestContext): Promise<void> {
 export async function claimReply(call: RequestContext): Promise<ReplayOutcome> {
   const { serverRequestId, session } = call.admitted ?? {};
   if (serverRequestId === undefined || session === undefined) return true;
-  call.claim ??= call.ports.claimReply(serverRequestId, session);
-  return call.claim;
+  call.replyClaim ??= call.ports.claimReply(serverRequestId, session);
+  return call.replyClaim;
 }
 
 const WITHHELD = { code: -32603, message: 'The answer was withheld.' };

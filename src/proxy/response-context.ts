@@ -75,7 +75,7 @@ export function inspect(
   const related = relatedOf(context, reading);
   const outcome = inspectContent(context, related.reading, output, approved);
   return outcome instanceof Promise
-    ? outcome.then((late) => withTask(related, late))
+    ? outcome.then((resolved) => withTask(related, resolved))
     : withTask(related, outcome);
 }
 
@@ -96,12 +96,12 @@ export function relatedOf(
 }
 
 function inspectContent(
-  subject: CheckContext,
+  context: CheckContext,
   reading: ParsedMessage,
   output: CompiledSchema | undefined,
   approved: readonly string[],
 ): Inspection | Promise<Inspection> {
-  const { call, responseObligations } = subject;
+  const { call, responseObligations } = context;
   const { text, value } = reading;
   const maxBytes = responseObligations?.maxResultBytes;
   if (maxBytes !== undefined && isLarger(text, maxBytes)) {
@@ -109,19 +109,19 @@ function inspectContent(
   }
   const startedMs = performance.now();
   const profile = profileOf(call, responseObligations);
-  const { carry, requestMethod } = subject;
+  const { carry, requestMethod } = context;
   const input = { text, value, profile, output, carry, approved, requestMethod };
   const outcome = call.ports.inspection.message(input, call.incoming.upstream);
   return outcome instanceof Promise
-    ? outcome.then((late) => noteInspected(subject, late, startedMs))
-    : noteInspected(subject, outcome, startedMs);
+    ? outcome.then((resolved) => noteInspected(context, resolved, startedMs))
+    : noteInspected(context, outcome, startedMs);
 }
 
-function noteInspected(subject: CheckContext, outcome: Inspection, startedMs: number): Inspection {
-  const { call } = subject;
+function noteInspected(context: CheckContext, outcome: Inspection, startedMs: number): Inspection {
+  const { call } = context;
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
-  if (outcome.kind !== 'withhold') subject.carry = outcome.carry;
+  if (outcome.kind !== 'withhold') context.carry = outcome.carry;
   return outcome;
 }
 

@@ -42,9 +42,9 @@ const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
  * them gets no instructions (docs/contract.md §4, law 1).
  */
 function listsAnything(call: RequestContext, responsePlan: ResponsePlan): boolean {
-  const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
+  const catalog = call.snapshot.catalogFor(responsePlan.admitted);
   return PINNED_KINDS.some((kind) =>
-    catalogue.names(kind).some((name) => isListed(call, responsePlan, targetOf(kind, name))),
+    catalog.names(kind).some((name) => isListed(call, responsePlan, targetOf(kind, name))),
   );
 }
 
@@ -56,10 +56,9 @@ function isItemListed(
   { name, digest }: ListItem,
 ): boolean {
   if (pin === undefined) return isListed(call, responsePlan, { kind: 'resource', uri: name });
-  const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
+  const catalog = call.snapshot.catalogFor(responsePlan.admitted);
   // Approval covers the definition, not the name, so this page must show exactly the definition last observed.
-  const isLastObserved =
-    catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
+  const isLastObserved = catalog.mode === 'off' || catalog.statusOf(pin, name).observed === digest;
   return isLastObserved && isListed(call, responsePlan, targetOf(pin, name));
 }
 
@@ -81,8 +80,8 @@ function isListed(
   target: Target,
 ): boolean {
   const { policies } = call.snapshot;
-  const catalogue = call.snapshot.catalogueFor(admitted);
-  return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
+  const catalog = call.snapshot.catalogFor(admitted);
+  return isListedFor(policies, principal, catalog.upstream, target, catalog);
 }
 
 /** The id of the request that a page answers. */
@@ -116,7 +115,7 @@ export type FilterInput = {
   readonly reading: ParsedMessage;
   readonly result: JsonObject;
   /** The session that a handshake opens. */
-  readonly opened: SessionTarget;
+  readonly openedSession: SessionTarget;
   readonly bytes: Uint8Array | undefined;
 };
 
@@ -185,22 +184,22 @@ function filterHandshakeResponse(
     profile: profileOf(call, responsePlan.responseObligations),
     carriedVersions: protocol.revisions,
     instructions: listsAnything(call, responsePlan)
-      ? call.snapshot.catalogueFor(responsePlan.admitted).instructions
+      ? call.snapshot.catalogFor(responsePlan.admitted).instructions
       : undefined,
     listTtlMs: call.snapshot.limits.listTtlMs,
     filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
   });
   if (filtered.kind === 'withhold') return withheld(call, filtered);
-  const inspected = call.ports.inspection.message(filtered.rest, call.incoming.upstream);
+  const inspected = call.ports.inspection.message(filtered.inspectionInput, call.incoming.upstream);
   return inspected instanceof Promise
-    ? inspected.then((late) =>
-        endHandshakeResponse(filtering, form, completeHandshake(filtered, late)),
+    ? inspected.then((resolved) =>
+        endHandshakeResponse(filtering, form, completeHandshake(filtered, resolved)),
       )
     : endHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
 }
 
 function endHandshakeResponse(
-  { call, responsePlan, result, opened }: FilterInput,
+  { call, responsePlan, result, openedSession }: FilterInput,
   form: ReturnType<typeof taskForm>,
   outcome: HandshakeOutcome,
 ): MessageOutcome {
@@ -217,13 +216,17 @@ function endHandshakeResponse(
     });
   }
   if (!protocol.issuesSessionIds) return passedResponse(outcome.text);
-  if (opened.kind === 'upstream' && opened.id !== undefined && !SESSION_ID.test(opened.id))
+  if (
+    openedSession.kind === 'upstream' &&
+    openedSession.id !== undefined &&
+    !SESSION_ID.test(openedSession.id)
+  )
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
   const sealed = call.ports.sealSession(
     {
       version,
-      target: opened,
+      target: openedSession,
       allowedServerRequests: responsePlan.admitted.allowedServerRequests,
       apps,
       tasks: form === 'session' ? readTaskCapabilities(result['capabilities']) : [],
@@ -267,10 +270,10 @@ async function digestInSlices(
   const items = result[memberOf(list)];
   if (reading.suspectNumbers || !Array.isArray(items)) return;
   for (const item of items) {
-    await loopScheduler.take(call.incoming.upstream);
+    await loopScheduler.waitForTurn(call.incoming.upstream);
     const startedMs = performance.now();
     if (isObject(item)) digest(pin, item, true);
-    loopScheduler.spend(startedMs);
+    loopScheduler.recordTime(startedMs);
   }
 }
 
@@ -287,17 +290,19 @@ function filterListNow(
   const page = filterItems(listInput(filtering, kind, known));
   if (page.kind === 'withhold') return withheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
-  const viewer = policyKey(call, responsePlan);
-  const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
+  const filteredKey = policyKey(call, responsePlan);
+  const inspected = call.ports.inspection.message(page.inspectionInput, call.incoming.upstream);
   return inspected instanceof Promise
-    ? inspected.then((late) => endListResponse(filtering, known, viewer, completeList(page, late)))
-    : endListResponse(filtering, known, viewer, completeList(page, inspected));
+    ? inspected.then((resolved) =>
+        endListResponse(filtering, known, filteredKey, completeList(page, resolved)),
+      )
+    : endListResponse(filtering, known, filteredKey, completeList(page, inspected));
 }
 
 function endListResponse(
   { call, responsePlan, reading, bytes }: FilterInput,
   known: CachedPage | undefined,
-  viewer: string,
+  filteredKey: string,
   outcome: ListOutcome,
 ): MessageOutcome {
   if (outcome.kind === 'withhold') return withheld(call, outcome);
@@ -310,7 +315,7 @@ function endListResponse(
     const page =
       known ??
       call.ports.pages.keep(pageKey(call, responsePlan), { bytes, text: reading.text, id }, items);
-    page?.keepFiltered(viewer, text, outcome);
+    page?.keepFiltered(filteredKey, text, outcome);
   }
   return passedResponse(text === reading.text ? undefined : text);
 }
@@ -341,8 +346,8 @@ function listInput(
     hasCacheHints,
     profile: profileOf(call, responsePlan.responseObligations),
     listTtlMs: call.snapshot.limits.listTtlMs,
-    areReviewed:
-      pin !== undefined && call.snapshot.catalogueFor(responsePlan.admitted).mode === 'strict',
+    isReviewed:
+      pin !== undefined && call.snapshot.catalogFor(responsePlan.admitted).mode === 'strict',
     digestOf(definition, itemText) {
       if (pin === undefined) return undefined;
       const name = String(definition[pin === 'template' ? 'uriTemplate' : 'name']);
@@ -361,7 +366,7 @@ function listInput(
       ? {}
       : {
           rankOf: (name: string) =>
-            call.snapshot.catalogueFor(responsePlan.admitted).rankOf?.(pin, name),
+            call.snapshot.catalogFor(responsePlan.admitted).rankOf?.(pin, name),
         }),
   };
 }

@@ -47,11 +47,11 @@ export async function relayResponse(
     response.release();
     return status;
   }
-  const opened = response.opened ?? {
+  const openedSession = response.openedSession ?? {
     kind: 'upstream',
     id: response.headers['mcp-session-id'],
   };
-  const responseCheck = createResponseCheck(call, authorized, opened);
+  const responseCheck = createResponseCheck(call, authorized, openedSession);
   if (mediaType(response.headers['content-type']) === 'application/json')
     return relayBody(call, response, responseCheck);
   if (isEventStream(response)) {
@@ -116,11 +116,11 @@ async function relayBody(
   if (typeof bytes === 'string') return refuseWith(bytes);
   const { loopScheduler } = call.ports;
   try {
-    const turn = loopScheduler.take(call.incoming.upstream);
+    const turn = loopScheduler.waitForTurn(call.incoming.upstream);
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
     const outcome = responseCheck.checkBytes(bytes);
-    loopScheduler.spend(startedMs);
+    loopScheduler.recordTime(startedMs);
     const verdict = outcome instanceof Promise ? await outcome : outcome;
     return sendResponse(call, verdict, response.status, bytes);
   } finally {
@@ -148,9 +148,9 @@ async function relayResponseAlone(
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
-  let own: MessageOutcome | undefined;
+  let responseOutcome: MessageOutcome | undefined;
   let isLate = false;
-  const late = setTimeout(() => {
+  const timer = setTimeout(() => {
     isLate = true;
     response.abort();
   }, timeLeftMs(call));
@@ -158,14 +158,14 @@ async function relayResponseAlone(
     if (event.kind !== 'message' || event.data === '') return undefined;
     const verdict = await responseCheck.checkText(event.data);
     if (verdict.kind !== 'own' && verdict.kind !== 'refused') return undefined;
-    own =
+    responseOutcome =
       verdict.kind === 'own' && verdict.text === undefined
         ? { ...verdict, text: event.data }
         : verdict;
     return 'stop';
   });
-  clearTimeout(late);
-  if (own !== undefined) return sendResponse(call, own, 200, '');
+  clearTimeout(timer);
+  if (responseOutcome !== undefined) return sendResponse(call, responseOutcome, 200, '');
   return refuseWith(isLate ? 'upstream-timeout' : reasonOfEnd(end));
 }
 
@@ -203,7 +203,7 @@ async function relayEvents(
     const end = await writeEvents(response, { call, responseCheck, idOf, writes, isGone });
     // A change may break off the connection too; what it means for the caller comes first.
     await isGone();
-    writeEnd(call, end, watch.gone(), writes);
+    writeEnd(call, end, watch.endReason(), writes);
   } catch (error) {
     // The headers have been sent, so the refusal can only be written as the last event.
     call.ports.report(error, call.incoming.id);
@@ -220,15 +220,15 @@ async function relayEvents(
 function writeEnd(
   call: RequestContext,
   end: StreamEnd,
-  gone: StreamEndReason | undefined,
+  endReason: StreamEndReason | undefined,
   writes: GatheredWrites,
 ): void {
   // A cancelled request gets no response (MCP 2025-11-25, cancellation).
-  if (gone === 'cancelled') return;
-  if (gone !== undefined) {
+  if (endReason === 'cancelled') return;
+  if (endReason !== undefined) {
     // A caller whose token is no longer valid is sent nothing; the next request gets the challenge.
-    if (gone.stage === 'authn') noteRefusal(call, gone);
-    else writeFailure(call, gone, writes);
+    if (endReason.stage === 'authn') noteRefusal(call, endReason);
+    else writeFailure(call, endReason, writes);
   } else if (end !== 'stopped' && end !== 'resumable') {
     writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
   }

@@ -61,7 +61,7 @@ export type ResponseCheck = {
   setObligations(responseObligations: ResponseObligations): void;
 };
 
-type ResultContext = Pick<FilterInput, 'responsePlan' | 'opened' | 'bytes'>;
+type ResultContext = Pick<FilterInput, 'responsePlan' | 'openedSession' | 'bytes'>;
 
 const NO_HEADERS = {};
 /** Methods whose response is a task if it has the form of one. */
@@ -74,11 +74,11 @@ const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 export function createResponseCheck(
   call: RequestContext,
   responsePlan: ResponsePlan,
-  opened: SessionTarget,
+  openedSession: SessionTarget,
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
   let gate: NotificationGate | undefined;
-  const subject: CheckContext = {
+  const context: CheckContext = {
     call,
     responseObligations: responsePlan.responseObligations,
     principal,
@@ -102,7 +102,7 @@ export function createResponseCheck(
     const bytes = typeof source === 'string' ? undefined : source;
     const reading = readMessage(call, source);
     return reading instanceof Promise
-      ? reading.then((late) => checkReading(late, bytes))
+      ? reading.then((resolved) => checkReading(resolved, bytes))
       : checkReading(reading, bytes);
   }
 
@@ -125,26 +125,30 @@ export function createResponseCheck(
       case 'own-question': {
         const inputRequired = { text: reading.text, result: message.result };
         return checkInputRequired(call, responsePlan, inputRequired, (cut) =>
-          ownOf(inspect(subject, cut), NO_ERROR),
+          outcomeWhenInspected(inspect(context, cut), NO_ERROR),
         );
       }
       case 'own-task':
-        return checkCreatedTask(subject, responsePlan, reading, message.result);
+        return checkCreatedTask(context, responsePlan, reading, message.result);
       case 'own-result':
-        return checkResult(subject, reading, message.result, { responsePlan, opened, bytes });
+        return checkResult(context, reading, message.result, {
+          responsePlan,
+          openedSession,
+          bytes,
+        });
       case 'own-error': {
         const { error } = message;
         const facts = { isError: true, rpcCode: error.code };
-        const verdict = ownOf(inspect(subject, reading), facts);
+        const verdict = outcomeWhenInspected(inspect(context, reading), facts);
         return verdict instanceof Promise
-          ? verdict.then((late) => checkError(subject, late, reading.text, error))
-          : checkError(subject, verdict, reading.text, error);
+          ? verdict.then((resolved) => checkError(context, resolved, reading.text, error))
+          : checkError(context, verdict, reading.text, error);
       }
       case 'notification':
       case 'server-request':
       case 'foreign':
       case 'malformed':
-        return checkOtherMessage(subject, reading, message);
+        return checkOtherMessage(context, reading, message);
     }
   }
 
@@ -154,7 +158,7 @@ export function createResponseCheck(
     },
     checkText: checkSource,
     setObligations(responseObligations) {
-      subject.responseObligations = responseObligations;
+      context.responseObligations = responseObligations;
     },
   };
 }
@@ -189,7 +193,7 @@ const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCh
 };
 
 function checkContent(
-  subject: CheckContext,
+  checkContext: CheckContext,
   reading: ParsedMessage,
   result: JsonObject,
   context: ResultContext,
@@ -197,18 +201,18 @@ function checkContent(
 ): MessageOutcome | Promise<MessageOutcome> {
   const { responsePlan } = context;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
-  const output = outputOf(subject.call, responsePlan);
-  const inspection = inspect(subject, reading, output, reviewed);
+  const output = outputOf(checkContext.call, responsePlan);
+  const inspection = inspect(checkContext, reading, output, reviewed);
   return inspection instanceof Promise
-    ? inspection.then((late) =>
-        markPrivate(subject, responsePlan, reading, outcomeOfInspection(late, facts)),
+    ? inspection.then((resolved) =>
+        markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(resolved, facts)),
       )
-    : markPrivate(subject, responsePlan, reading, outcomeOfInspection(inspection, facts));
+    : markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(inspection, facts));
 }
 
 /** Marks a result that may be cached as private to its caller, and bounds its lifetime. */
 function markPrivate(
-  subject: CheckContext,
+  context: CheckContext,
   { admitted }: ResponsePlan,
   reading: ParsedMessage,
   verdict: MessageOutcome,
@@ -217,13 +221,13 @@ function markPrivate(
   const result = isObject(reading.value) ? reading.value['result'] : undefined;
   if (!isObject(result)) return verdict;
   if (
-    !subject.protocol.hasCacheHints ||
+    !context.protocol.hasCacheHints ||
     verdict.kind !== 'own' ||
     !isCacheable(rule.method, result)
   )
     return verdict;
   const inspected = verdict.text ?? reading.text;
-  const maxTtlMs = isInputRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
+  const maxTtlMs = isInputRetry(admitted) ? 0 : context.call.snapshot.limits.listTtlMs;
   const text = setPrivate(inspected, result, maxTtlMs);
   return text === reading.text ? verdict : { ...verdict, text };
 }
@@ -239,23 +243,23 @@ function isCacheable(method: string, result: JsonObject): boolean {
 
 /** Applies the rules for errors to an error that was inspected. */
 function checkError(
-  subject: CheckContext,
+  context: CheckContext,
   verdict: MessageOutcome,
   text: string,
   error: RpcError,
 ): MessageOutcome {
-  if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(subject, verdict, text, error);
-  return repairError(subject, verdict, text, error);
+  if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(context, verdict, text, error);
+  return repairError(context, verdict, text, error);
 }
 
 type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };
 
-function ownOf(
+function outcomeWhenInspected(
   outcome: Inspection | Promise<Inspection>,
   facts: Facts,
 ): MessageOutcome | Promise<MessageOutcome> {
   return outcome instanceof Promise
-    ? outcome.then((late) => outcomeOfInspection(late, facts))
+    ? outcome.then((resolved) => outcomeOfInspection(resolved, facts))
     : outcomeOfInspection(outcome, facts);
 }
 
@@ -274,5 +278,5 @@ function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSch
   const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
-  return definitionOf(call.snapshot.catalogueFor(admitted).standing('tool', tool))?.output;
+  return definitionOf(call.snapshot.catalogFor(admitted).statusOf('tool', tool))?.output;
 }

@@ -138,9 +138,9 @@ type Writing = {
 /** Writes messages until the response has passed or the stream ends. */
 export async function writeEvents(
   response: UpstreamResponse,
-  parts: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
+  options: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
 ): Promise<StreamEnd> {
-  const { call, responseCheck, idOf, writes, isGone, isResumable = false } = parts;
+  const { call, responseCheck, idOf, writes, isGone, isResumable = false } = options;
   const { signal } = call.incoming;
   const writing: Writing = { call, responseCheck, idOf, writes, isGone, isResumable };
   // A client that disconnects cancels nothing. But a stream that it may resume must be released for that,

@@ -53,9 +53,9 @@ export function authenticate(
 ): Principal | Refusal | Promise<Principal | Refusal> {
   const outcome = call.ports.authenticate(call.incoming, call.outgoing);
   if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
-  return outcome.then((late) => {
+  return outcome.then((resolved) => {
     refreshSnapshot(call);
-    return noteCaller(call, late);
+    return noteCaller(call, resolved);
   });
 }
 
@@ -83,10 +83,10 @@ export function admit(
 ): AdmittedMessage | AdmittedArray | Refusal | Promise<AdmittedMessage | AdmittedArray | Refusal> {
   const reading = readMessage(call, call.incoming.body);
   if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
-  return reading.then((late) => {
+  return reading.then((resolved) => {
     call.hasWaited = true;
     refreshSnapshot(call);
-    return admitRead(call, principal, late);
+    return admitRead(call, principal, resolved);
   });
 }
 
@@ -110,7 +110,7 @@ function admitRead(
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
     grants: () => grantsForCaller(snapshot, principal),
     mayShowApps: () => snapshot.mayShowApps(principal),
-    supportedVersions: versionsOffered(snapshot.carried),
+    supportedVersions: versionsOffered(snapshot.supportedVersions),
   });
   if (outcome.kind === 'fault') return refuseProtocolError(outcome);
   if (outcome.kind === 'array') return outcome;
@@ -136,10 +136,10 @@ function decide(
   admitted: AdmittedMessage,
 ): Allow | Refusal | Promise<Allow | Refusal> {
   const startedMs = performance.now();
-  const { isFresh, carried } = call.snapshot;
-  const isDue = !isFresh && (needsFreshListing(admitted) || carried === undefined);
+  const { isFresh, supportedVersions } = call.snapshot;
+  const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
   if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
-  return call.ports.freshen(call.incoming.upstream).then(() => {
+  return call.ports.refreshListing(call.incoming.upstream).then(() => {
     refreshSnapshot(call);
     return decideNow(call, principal, admitted, { startedMs, isFresh: call.snapshot.isFresh });
   });
@@ -156,7 +156,7 @@ function decideNow(
   admitted: AdmittedMessage,
   { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
 ): Allow | Refusal {
-  const mismatch = checkSupported(admitted, call.snapshot.carried);
+  const mismatch = checkSupported(admitted, call.snapshot.supportedVersions);
   if (mismatch !== undefined) return refuseProtocolError(mismatch);
   const decision = decideTarget(call.snapshot, principal, admitted, admitted);
   call.record.latency.policy = performance.now() - startedMs;
@@ -164,19 +164,19 @@ function decideNow(
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
   call.features = call.featuresOf(admitted, call.snapshot);
-  const catalogue = call.snapshot.catalogueFor(admitted);
+  const catalog = call.snapshot.catalogFor(admitted);
   const protocolError =
-    checkParamHeaders(admitted, catalogue) ?? checkFeatures(call, admitted, catalogue);
+    checkParamHeaders(admitted, catalog) ?? checkFeatures(call, admitted, catalog);
   return protocolError === undefined ? decision : refuseProtocolError(protocolError);
 }
 
 function checkFeatures(
   call: RequestContext,
   admitted: AdmittedMessage,
-  catalogue: Catalog,
+  catalog: Catalog,
 ): ProtocolError | undefined {
   for (const { checkUse } of call.features) {
-    const error = checkUse?.(call, admitted, catalogue);
+    const error = checkUse?.(call, admitted, catalog);
     if (error !== undefined) return error;
   }
   return undefined;
@@ -252,8 +252,8 @@ export function inspectArguments(
   const outcome = call.ports.inspection.request(input, call.incoming.upstream);
   if (outcome instanceof Promise)
     return outcome.then(
-      (late) =>
-        finishArgumentInspection(call, restored, late, startedMs) ??
+      (resolved) =>
+        finishArgumentInspection(call, restored, resolved, startedMs) ??
         decideAgain(call, admitted, decided),
     );
   const refusal = finishArgumentInspection(call, restored, outcome, startedMs);
@@ -280,14 +280,14 @@ function finishArgumentInspection(
 async function decideAgain(
   call: RequestContext,
   admitted: AdmittedMessage,
-  standing: DecidedRequest,
+  decided: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
   const session = admitted.session && call.incoming.headers['mcp-session-id'];
-  const isTokenExpired = standing.principal.token.expiresAt <= Date.now();
+  const isTokenExpired = decided.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
-  const over = isTokenExpired ? undefined : checkSession(call, session, standing.principal);
+  const over = isTokenExpired ? undefined : checkSession(call, session, decided.principal);
   if (over !== undefined) return over;
-  if (call.ports.countChanges() === call.since && !isTokenExpired) return standing;
+  if (call.ports.countChanges() === call.changesAtStart && !isTokenExpired) return decided;
   const principal = await authenticateAgain(call);
   if ('kind' in principal) return principal;
   const overNow = checkSession(call, session, principal);
@@ -297,7 +297,7 @@ async function decideAgain(
   call.record.principal = principal;
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
-  const restored = restoreRevalidated(call, admitted, { ...standing, principal, allow });
+  const restored = restoreRevalidated(call, admitted, { ...decided, principal, allow });
   if (restored.kind === 'refused') return restored;
   const revalidated = { principal, allow, restored };
   // A different profile may refuse the arguments, so they are inspected again, and again only if it changes

@@ -43,11 +43,11 @@ export async function keepStreamOpen(
   await lease.pending();
   const refusal = lease.ended();
   if (refusal !== undefined) return refusal;
-  const leave = new AbortController();
+  const ended = new AbortController();
   let cutTimer: NodeJS.Timeout | undefined;
   const end = (): void => {
-    leave.abort();
-    cutTimer ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
+    ended.abort();
+    cutTimer ??= setTimeout(() => outgoing.disconnect(), CUT_AFTER_MS);
   };
   outgoing.open(200, STREAM_HEADERS);
   record.result = { ...record.result, status: 'ok', http: 200 };
@@ -56,7 +56,7 @@ export async function keepStreamOpen(
   lease.onEnd(end);
   onAbort(incoming.signal, end);
   try {
-    await run(leave.signal, lease);
+    await run(ended.signal, lease);
   } finally {
     stream.release();
     lease.release();
@@ -101,7 +101,7 @@ export function aborted(signal: AbortSignal): Promise<void> {
 export type StreamEndReason = 'cancelled' | Refusal;
 
 type ResponseWatch = {
-  gone(): StreamEndReason | undefined;
+  endReason(): StreamEndReason | undefined;
   /** Whether it has ended; a promise while the caller is verified anew. */
   isGone(): boolean | Promise<boolean>;
   /** Stops watching, once the stream has ended. */
@@ -117,15 +117,15 @@ export function watchResponse(
     responseCheck,
   }: { readonly response: UpstreamResponse; readonly responseCheck: ResponseCheck },
 ): ResponseWatch {
-  let gone: StreamEndReason | undefined;
-  let cutting: NodeJS.Timeout | undefined;
+  let endReason: StreamEndReason | undefined;
+  let cutTimer: NodeJS.Timeout | undefined;
 
   function end(why: StreamEndReason): void {
-    if (gone !== undefined) return;
-    gone = why;
+    if (endReason !== undefined) return;
+    endReason = why;
     lease.release();
     response.abort();
-    cutting = setTimeout(() => call.outgoing.cut(), CUT_AFTER_MS);
+    cutTimer = setTimeout(() => call.outgoing.disconnect(), CUT_AFTER_MS);
   }
 
   const unregister = registerOpenResponse(call, () => end('cancelled'));
@@ -138,17 +138,17 @@ export function watchResponse(
 
   function isGone(): boolean | Promise<boolean> {
     const pending = lease.pending();
-    return pending === undefined ? gone !== undefined : pending.then(isGone);
+    return pending === undefined ? endReason !== undefined : pending.then(isGone);
   }
 
   return {
-    gone: () => gone,
+    endReason: () => endReason,
     isGone,
     close() {
       unregister();
       lease.release();
       stopLate();
-      clearTimeout(cutting);
+      clearTimeout(cutTimer);
     },
   };
 }
@@ -165,13 +165,13 @@ function responseTerms(
     session: admitted.session && call.incoming.headers['mcp-session-id'],
     isReverified: true,
     grant(snapshot, by) {
-      const catalogue = snapshot.catalogueFor(admitted);
+      const catalog = snapshot.catalogFor(admitted);
       const decision = decideRequest(snapshot.policies, {
         principal: by,
-        upstream: catalogue.upstream,
+        upstream: catalog.upstream,
         target,
         args,
-        catalogue,
+        catalog,
       });
       if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
       call.snapshot = snapshot;
@@ -193,7 +193,7 @@ export function notifyCancelled(call: RequestContext, { admitted }: ResponsePlan
   const { incoming, ports } = call;
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return;
-  ports.giveUp(incoming.upstream, { session, id: message.id, by: callerOf(call) });
+  ports.cancelAtServer(incoming.upstream, { session, id: message.id, by: callerOf(call) });
 }
 
 function registerOpenResponse(

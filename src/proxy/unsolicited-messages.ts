@@ -29,12 +29,12 @@ import {
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
 
-type OwnMessage = Extract<
+type ResponseMessage = Extract<
   UpstreamMessage,
   { kind: 'own-result' | 'own-error' | 'own-question' | 'own-task' }
 >;
 
-function isOwn(message: UpstreamMessage): message is OwnMessage {
+function isResponseMessage(message: UpstreamMessage): message is ResponseMessage {
   return message.kind.startsWith('own-');
 }
 
@@ -47,7 +47,7 @@ export function createUnsolicitedCheck(
 ): (data: string) => Promise<string | undefined> {
   const { version } = session;
   const protocol = protocolOfSession(version);
-  const subject: CheckContext = {
+  const context: CheckContext = {
     call,
     responseObligations: undefined,
     principal,
@@ -63,26 +63,26 @@ export function createUnsolicitedCheck(
     const reading = await readMessage(call, data);
     if (!reading.ok) return undefined;
     const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
-    if (isOwn(message)) return undefined;
+    if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
-    subject.carry = NO_CARRY;
-    const verdict = await checkOtherMessage(subject, reading, message);
+    context.carry = NO_CARRY;
+    const verdict = await checkOtherMessage(context, reading, message);
     return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
   };
 }
 
 /** Checks one message that is not the response itself. */
 export function checkOtherMessage(
-  subject: CheckContext,
+  context: CheckContext,
   reading: ParsedMessage,
-  message: Exclude<UpstreamMessage, OwnMessage>,
+  message: Exclude<UpstreamMessage, ResponseMessage>,
 ): MessageOutcome | Promise<MessageOutcome> {
-  const { call } = subject;
+  const { call } = context;
   switch (message.kind) {
     case 'notification':
-      return checkNotification(subject, reading, message);
+      return checkNotification(context, reading, message);
     case 'server-request':
-      return checkServerRequest(subject, reading, message);
+      return checkServerRequest(context, reading, message);
     case 'foreign':
       drop(call, 'foreign-message');
       return DROP;
@@ -93,26 +93,26 @@ export function checkOtherMessage(
 }
 
 function checkNotification(
-  subject: CheckContext,
+  context: CheckContext,
   reading: ParsedMessage,
   message: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): MessageOutcome | Promise<MessageOutcome> {
-  const { call } = subject;
+  const { call } = context;
   if (LIST_CHANGED.test(message.method)) return passListChanged(call, message.method);
   if (message.method === 'notifications/cancelled')
-    return checkCancellation(subject, reading, message.params);
+    return checkCancellation(context, reading, message.params);
   if (message.method === 'notifications/tasks/status')
-    return checkSessionTaskNotification(subject, reading, message.params);
-  if (!concernsClient(subject, message)) {
+    return checkSessionTaskNotification(context, reading, message.params);
+  if (!concernsClient(context, message)) {
     drop(call, 'unasked-notice');
     return DROP;
   }
-  const notificationError = subject.gate.find(message.method, message.params);
+  const notificationError = context.gate.find(message.method, message.params);
   if (notificationError !== undefined) {
     drop(call, notificationError);
     return DROP;
   }
-  const outcome = inspect(subject, reading);
+  const outcome = inspect(context, reading);
   return outcome instanceof Promise ? outcome.then(passInspected) : passInspected(outcome);
 }
 
@@ -130,16 +130,16 @@ async function passListChanged(call: RequestContext, method: string): Promise<Me
 }
 
 function concernsClient(
-  subject: CheckContext,
+  context: CheckContext,
   { method, params }: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): boolean {
   switch (method) {
     case 'notifications/resources/updated':
-      return mayKnowResource(subject, params);
+      return mayKnowResource(context, params);
     case 'notifications/message':
-      return mayLog(subject);
+      return mayLog(context);
     case 'notifications/elicitation/complete':
-      return subject.session?.allowedServerRequests?.includes('elicitation/url') === true;
+      return context.session?.allowedServerRequests?.includes('elicitation/url') === true;
     default:
       return true;
   }
@@ -147,16 +147,16 @@ function concernsClient(
 
 /** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
 async function checkCancellation(
-  subject: CheckContext,
+  context: CheckContext,
   reading: ParsedMessage,
   params: JsonObject | undefined,
 ): Promise<MessageOutcome> {
-  const { call, session } = subject;
+  const { call, session } = context;
   const id = params?.['requestId'];
   const isId = typeof id === 'string' || typeof id === 'number';
   const sealed =
     isId && session !== undefined ? call.ports.recallServerRequest(id, session) : undefined;
-  const outcome = sealed === undefined ? undefined : await inspect(subject, reading);
+  const outcome = sealed === undefined ? undefined : await inspect(context, reading);
   if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
     drop(call, 'foreign-message');
     return DROP;
@@ -180,7 +180,7 @@ function mayKnowResource(
 ): boolean {
   const uri = params?.['uri'];
   if (typeof uri !== 'string') return false;
-  const catalogue = call.snapshot.catalogueFor({ protocol, apps });
+  const catalog = call.snapshot.catalogFor({ protocol, apps });
   const { policies, upstream } = call.snapshot;
-  return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalogue);
+  return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalog);
 }

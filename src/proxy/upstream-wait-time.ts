@@ -15,14 +15,14 @@ class CountedResponse implements UpstreamResponse {
   readonly kind = 'answer';
   readonly status: number;
   readonly headers: UpstreamResponse['headers'];
-  readonly opened: UpstreamResponse['opened'];
+  readonly openedSession: UpstreamResponse['openedSession'];
   readonly #record: RequestRecord;
   readonly #response: UpstreamResponse;
 
   constructor(record: RequestRecord, response: UpstreamResponse) {
     this.status = response.status;
     this.headers = response.headers;
-    this.opened = response.opened;
+    this.openedSession = response.openedSession;
     this.#record = record;
     this.#response = response;
   }
@@ -35,8 +35,8 @@ class CountedResponse implements UpstreamResponse {
     return this.#timed(this.#response.next());
   }
 
-  hold(bytes: number): ReturnType<NonNullable<UpstreamResponse['hold']>> {
-    return this.#response.hold?.(bytes);
+  reserveBuffer(bytes: number): ReturnType<NonNullable<UpstreamResponse['reserveBuffer']>> {
+    return this.#response.reserveBuffer?.(bytes);
   }
 
   release(): void {

@@ -4,35 +4,35 @@
 
 /** Values by key. Setting a key again replaces its value. */
 export class LiveMap<K extends string | number, V extends object> {
-  readonly #places = new Map<K, number>();
+  readonly #indexes = new Map<K, number>();
   readonly #values: (V | undefined)[] = [];
   readonly #free: number[] = [];
 
   get size(): number {
-    return this.#places.size;
+    return this.#indexes.size;
   }
 
   get(key: K): V | undefined {
-    const place = this.#places.get(key);
-    return place === undefined ? undefined : this.#values[place];
+    const index = this.#indexes.get(key);
+    return index === undefined ? undefined : this.#values[index];
   }
 
   set(key: K, value: V): void {
-    const place = this.#places.get(key) ?? this.#free.pop() ?? this.#values.length;
-    this.#places.set(key, place);
-    this.#values[place] = value;
+    const index = this.#indexes.get(key) ?? this.#free.pop() ?? this.#values.length;
+    this.#indexes.set(key, index);
+    this.#values[index] = value;
   }
 
   delete(key: K): void {
-    const place = this.#places.get(key);
-    if (place === undefined) return;
-    this.#places.delete(key);
-    this.#values[place] = undefined;
-    this.#free.push(place);
+    const index = this.#indexes.get(key);
+    if (index === undefined) return;
+    this.#indexes.delete(key);
+    this.#values[index] = undefined;
+    this.#free.push(index);
   }
 
   has(key: K): boolean {
-    return this.#places.has(key);
+    return this.#indexes.has(key);
   }
 
   /** All values, in no particular order. */

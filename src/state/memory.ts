@@ -281,7 +281,7 @@ export type GatewayState = {
   readonly limits: LimitStore;
   readonly replays: ReplayStore;
   /** Which server requests were replied to; separate from DPoP proofs, so that neither uses up the other's capacity. */
-  readonly answeredRequests: ReplayStore;
+  readonly claimedReplies: ReplayStore;
   readonly ended: EndedSessions;
   readonly revocations: Revocations;
   readonly replicaBus: ReplicaBus;
@@ -307,7 +307,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   return {
     limits: createMemoryLimits(),
     replays: createMemoryReplays(now),
-    answeredRequests: createMemoryReplays(now),
+    claimedReplies: createMemoryReplays(now),
     ended: createEndedSessions(now),
     revocations: {
       checkPrincipal: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),

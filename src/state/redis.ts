@@ -230,7 +230,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
 
   // The braces put all keys into one hash slot, so that a script may use several.
   const keyOf = (name: string): string => `{${settings.prefix}}:${name}`;
-  const channel = keyOf('news');
+  const hintTopic = keyOf('news');
   const version = keyOf('revocations:version');
   const revocationKeys = [
     version,
@@ -287,13 +287,13 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     },
     async addRevocation(id, sealed, leftMs) {
       const added = await run(SCRIPTS.add, revocationKeys, [
-        ...[id, sealed, integer(leftMs), MAX_REVOCATIONS, randomUUID(), VERSION_LEFT_MS, channel],
+        ...[id, sealed, integer(leftMs), MAX_REVOCATIONS, randomUUID(), VERSION_LEFT_MS, hintTopic],
       ]);
       return added === 1 ? 'added' : 'full';
     },
     async liftRevocation(id, leftMs) {
       await run(SCRIPTS.lift, revocationKeys, [
-        ...[id, integer(leftMs), randomUUID(), VERSION_LEFT_MS, channel],
+        ...[id, integer(leftMs), randomUUID(), VERSION_LEFT_MS, hintTopic],
       ]);
     },
     async endSession(hash, leftMs) {
@@ -302,7 +302,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     async enqueueMessages(messages, leftMs) {
       const keys = [replicas, ...messages.map(({ replica }) => queueKeyOf(replica))];
       const left = await run(SCRIPTS.leave, keys, [
-        ...[MAX_QUEUED_MESSAGES, REPLICA_COUNTS_MS, REPLICA_READS_MS, integer(leftMs), channel],
+        ...[MAX_QUEUED_MESSAGES, REPLICA_COUNTS_MS, REPLICA_READS_MS, integer(leftMs), hintTopic],
         ...messages.flatMap(({ replica, text }) => [replica, text]),
       ]);
       if (Number(left) < 0) return 'full';
@@ -323,7 +323,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';
     },
     onHint(onHint) {
-      const subscribe = () => void listener.subscribe(channel).then(onHint, () => undefined);
+      const subscribe = () => void listener.subscribe(hintTopic).then(onHint, () => undefined);
       listener.on('ready', subscribe);
       listener.on('message', onHint);
       if (listener.status === 'ready') subscribe();

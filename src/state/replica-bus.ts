@@ -46,7 +46,7 @@ export type SharedReplicaBus = ReplicaBus & {
    * What the next poll asks for. Messages too long for a reply in time would block everything else that is polled:
    * after a failed poll the next asks for no message, the one after it for one, then for twice as many each time.
    */
-  ask(): Pick<SeenBefore, 'readTo' | 'maxMessages'>;
+  nextPollOptions(): Pick<SeenBefore, 'readTo' | 'maxMessages'>;
   /** Takes the messages of a poll. */
   note(found: StoreUpdate['messages']): void;
   /** Whether the last poll returned as many messages as it asked for. */
@@ -85,7 +85,7 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   /** Score of the newest message of the last poll; with the next one the store deletes what was read. */
   let readTo = 0;
   let requestedMessages = MAX_MESSAGES_PER_POLL;
-  let wasLastPollAnswered = true;
+  let hasLastPollSucceeded = true;
   let mayBeMore = false;
 
   /** A message counts once, even if the store returned it twice. */
@@ -145,16 +145,16 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
         : ifReachable(() => enqueueForAll(text));
     },
     onMessage: (listener) => void listeners.push(listener),
-    ask() {
-      requestedMessages = wasLastPollAnswered
+    nextPollOptions() {
+      requestedMessages = hasLastPollSucceeded
         ? Math.min(Math.max(1, 2 * requestedMessages), MAX_MESSAGES_PER_POLL)
         : 0;
-      wasLastPollAnswered = false;
+      hasLastPollSucceeded = false;
       return { readTo, maxMessages: requestedMessages };
     },
     mayBeMore: () => mayBeMore,
     note(found) {
-      wasLastPollAnswered = true;
+      hasLastPollSucceeded = true;
       mayBeMore = found.length === requestedMessages;
       readTo = found.at(-1)?.at ?? 0;
       for (const { text } of found) {

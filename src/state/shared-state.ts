@@ -125,7 +125,7 @@ const MIN_PUBLISHED_TTL_MS = 60_000;
 type SharedRevocations = {
   readonly known: RevocationSet;
   /** Learns and publishes, unless the store's version is the one seen last. */
-  follow(version: string): Promise<void>;
+  synchronize(version: string): Promise<void>;
   /** Publishes one that is in force here. Never rejects. */
   publish(revocation: Revocation): Promise<Added>;
   lift(id: string): Promise<Lifted>;
@@ -169,7 +169,7 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
 
   return {
     known,
-    async follow(version) {
+    async synchronize(version) {
       if (version === seen && unpublished.size === 0) return;
       const stored = await link.revocations();
       learn(stored);
@@ -355,7 +355,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   });
 
   async function pollFrom(mark: number): Promise<StoreUpdate> {
-    const update = await link.poll(replicaBus.self, { mark, ...replicaBus.ask() });
+    const update = await link.poll(replicaBus.self, { mark, ...replicaBus.nextPollOptions() });
     ended.note(update);
     replicaBus.note(update.messages);
     // In a further poll, so that this one ends however many messages arrive meanwhile.
@@ -376,7 +376,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     let update = await pollFrom(ended.mark());
     while (update.hasMore) update = await pollFrom(update.mark);
     replicas = update.replicas;
-    await revocations.follow(update.version);
+    await revocations.synchronize(update.version);
   }
 
   const replayStore: ReplayStore = {
@@ -399,7 +399,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     }),
     replays: replayStore,
     // The two cannot collide, because their hashes are made under different purposes.
-    answeredRequests: replayStore,
+    claimedReplies: replayStore,
     ended,
     replicaBus,
     revocations: {

@@ -101,7 +101,7 @@ export type GatewayRequest = {
 };
 
 /** Connections for listings and for responses to server requests. */
-const OWN_CONNECTIONS = 8;
+const GATEWAY_CONNECTIONS = 8;
 /** Larger response headers are a protocol error (docs/reference/attacks.md case 13). */
 const MAX_HEADER_BYTES = 16 * 1024;
 
@@ -140,7 +140,7 @@ export type UpstreamClient = {
   /** Ends a session. */
   endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
   /** Sends a request of the gateway's own; it carries no text of a principal. */
-  request(own: GatewayRequest): Promise<ForwardOutcome>;
+  request(gatewayRequest: GatewayRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
 };
 
@@ -168,7 +168,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   };
   const calls = new Pool(url.origin, { ...shared, connections: limits.concurrency });
   const streams = new Pool(url.origin, { ...shared, connections: null });
-  const gatewayPool = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
+  const gatewayPool = new Pool(url.origin, { ...shared, connections: GATEWAY_CONNECTIONS });
 
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
   function dispatch(
@@ -178,23 +178,24 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   ): Promise<ForwardOutcome> {
     const credentials = presenter.present(sent.by);
     return credentials instanceof Promise
-      ? credentials.then((late) => send(pool, sent, late, signal))
+      ? credentials.then((resolved) => send(pool, sent, resolved, signal))
       : send(pool, sent, credentials, signal);
   }
 
   function send(
     pool: Pool,
     { by, method, target = path, headers, body = null }: OutboundRequest,
-    shown: PresentOutcome,
+    credentials: PresentOutcome,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
-    if (typeof shown === 'string') return Promise.resolve({ kind: 'fault', reason: shown });
-    headers.push(...shown);
+    if (typeof credentials === 'string')
+      return Promise.resolve({ kind: 'fault', reason: credentials });
+    headers.push(...credentials);
     return new Promise((resolve) => {
       if (signal?.aborted === true)
         return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
-        if (isCredentialRejected(outcome)) presenter.refused(by, shown);
+        if (isCredentialRejected(outcome)) presenter.reportRejected(by, credentials);
         resolve(checkResponse(outcome));
       };
       const reader = createResponseReader(settleOnce, signal, settings.openReservation);

@@ -28,8 +28,8 @@ const CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 100_000 };
 
 /** For what is too short to delay anything else on the event loop. */
 export const UNSCHEDULED: LoopScheduler = {
-  spend: (sinceMs) => sinceMs,
-  take: () => undefined,
+  recordTime: (sinceMs) => sinceMs,
+  waitForTurn: () => undefined,
   pace: () => undefined,
 };
 
@@ -48,11 +48,11 @@ export async function runInTurn<T>(
   step: (one: T) => void,
 ): Promise<void> {
   for (const one of all) {
-    const turn = loopScheduler.take(upstream);
+    const turn = loopScheduler.waitForTurn(upstream);
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
     step(one);
-    loopScheduler.spend(startedMs);
+    loopScheduler.recordTime(startedMs);
   }
 }
 
@@ -149,11 +149,11 @@ async function* parseInTurn(
 ): AsyncGenerator<InboundItem, void> {
   const { upstream, loopScheduler } = messageReader;
   for (const event of events) {
-    const turn = loopScheduler.take(upstream);
+    const turn = loopScheduler.waitForTurn(upstream);
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
     const inbound = inboundOf(event, messageReader);
-    loopScheduler.spend(startedMs);
+    loopScheduler.recordTime(startedMs);
     const delayedItem = inbound instanceof Promise ? await inbound : inbound;
     if (delayedItem !== undefined) yield delayedItem;
   }
@@ -168,7 +168,7 @@ function inboundOf(
   const { data } = event;
   const reading = read(data);
   return reading instanceof Promise
-    ? reading.then((late) => messageOf(data, late))
+    ? reading.then((resolved) => messageOf(data, resolved))
     : messageOf(data, reading);
 }
 

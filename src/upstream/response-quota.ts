@@ -10,13 +10,13 @@ export type ReservationOutcome = 'held' | 'overloaded';
 /** The reservation of one response, or of one event that is being assembled. */
 export type BufferReservation = {
   /** Sets the bytes held in total, more or fewer than before; waits if an increase exceeds the quota. */
-  hold(bytes: number): undefined | Promise<ReservationOutcome>;
+  reserve(bytes: number): undefined | Promise<ReservationOutcome>;
   /** Releases everything, and ends a wait with `overloaded`. */
   release(): void;
 };
 
 export type ResponseBufferQuota = {
-  enter(upstream: string): BufferReservation;
+  openReservation(upstream: string): BufferReservation;
   /** Bytes held at present. */
   readonly heldBytes: number;
 };
@@ -174,10 +174,10 @@ export function createResponseBufferQuota({
   }
 
   return {
-    enter(upstream) {
+    openReservation(upstream) {
       const holder: Holder = { upstream, bytes: 0, waiting: undefined };
       return {
-        hold(bytes) {
+        reserve(bytes) {
           const isMore = bytes > holder.bytes;
           if (isMore && !fits(holder, bytes)) return wait(holder, bytes);
           set(holder, bytes);

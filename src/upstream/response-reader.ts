@@ -21,7 +21,7 @@ const RELEASE_WITHIN_MS = 1_000;
 const SOON = Promise.resolve();
 const NO_HEADERS: UpstreamResponse['headers'] = Object.freeze(Object.create(null));
 
-type Pulled = Uint8Array | undefined | ForwardError;
+type ReadChunk = Uint8Array | undefined | ForwardError;
 type BodyOutcome = Uint8Array | 'too-large' | ForwardError;
 
 /** Opens a reservation for a response that is too long to be buffered without one. */
@@ -33,7 +33,7 @@ const FREE_BYTES = 64 * 1024;
 const FIRST_RESERVATION_BYTES = 256 * 1024;
 
 /** A pending read of the complete body. `reservedBytes`: how far it may grow without reserving more. */
-type Collecting = {
+type PendingBody = {
   readonly maxBytes: number;
   reservedBytes: number;
   isWaiting: boolean;
@@ -64,10 +64,10 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   #settled = false;
   #end: 'open' | 'done' | ForwardError = 'open';
   #chunks: Uint8Array[] = [];
-  #waiting: ((value: Pulled) => void) | undefined;
+  #pendingRead: ((value: ReadChunk) => void) | undefined;
   /** Bytes discarded since `release`; negative before it. */
   #releasedBytes = -1;
-  #collecting: Collecting | undefined;
+  #pendingBody: PendingBody | undefined;
   readonly #openReservation: OpenReservation | undefined;
   #reservation: BufferReservation | undefined;
 
@@ -104,20 +104,20 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
       this.#discard(chunk);
       return;
     }
-    this.#take(chunk);
+    this.#append(chunk);
     // Waits a microtask, so that further chunks of the same socket read are delivered with the first.
-    if (this.#waiting !== undefined && this.#chunks.length === 1)
-      void SOON.then(() => this.#wake());
-    if (this.#collecting === undefined && this.#isFull()) this.#controller?.pause();
+    if (this.#pendingRead !== undefined && this.#chunks.length === 1)
+      void SOON.then(() => this.#deliverBuffered());
+    if (this.#pendingBody === undefined && this.#isFull()) this.#controller?.pause();
   }
 
   onResponseEnd(): void {
-    this.#deafen();
+    this.#removeAbortListener();
     this.#finish('done');
   }
 
   onResponseError(_controller: unknown, error: unknown): void {
-    this.#deafen();
+    this.#removeAbortListener();
     const reason = forwardErrorOf(error);
     if (!this.#settled) {
       this.#settled = true;
@@ -130,33 +130,33 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     // A short response arrived together with its headers, so there is nothing to wait for.
     if (this.#end !== 'open') return this.#bodyOf(maxBytes);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.#giveUp('upstream-timeout'), withinMs);
+      const timer = setTimeout(() => this.#fail('upstream-timeout'), withinMs);
       const done = (value: BodyOutcome): void => {
         clearTimeout(timer);
         resolve(value);
       };
       const size = this.#chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
       const collecting = { maxBytes, reservedBytes: FREE_BYTES, isWaiting: false, size, done };
-      this.#collecting = collecting;
+      this.#pendingBody = collecting;
       this.#controller?.resume();
       if (size > maxBytes) this.#refuse(collecting, 'too-large');
       else if (size > collecting.reservedBytes) this.#reserveMore(collecting);
     });
   }
 
-  next(): Pulled | Promise<Pulled> {
-    const taken = this.#takeWaiting();
+  next(): ReadChunk | Promise<ReadChunk> {
+    const taken = this.#takeBuffered();
     if (taken !== undefined) return taken;
     if (this.#end !== 'open') return this.#end === 'done' ? undefined : this.#end;
     return new Promise((resolve) => {
-      this.#waiting = resolve;
+      this.#pendingRead = resolve;
     });
   }
 
-  hold(bytes: number): undefined | Promise<ReservationOutcome> {
+  reserveBuffer(bytes: number): undefined | Promise<ReservationOutcome> {
     if (this.#reservation === undefined && bytes <= FREE_BYTES) return undefined;
     this.#reservation ??= this.#openReservation?.();
-    return this.#reservation?.hold(bytes <= FREE_BYTES ? 0 : bytes);
+    return this.#reservation?.reserve(bytes <= FREE_BYTES ? 0 : bytes);
   }
 
   /** Reads and drops the small remainder so that the socket can be reused; closes the socket beyond a bound. */
@@ -171,7 +171,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
   abort(): void {
     this.#reservation?.release();
-    this.#giveUp('upstream-unavailable');
+    this.#fail('upstream-unavailable');
   }
 
   /** Called when the client has left. The object itself listens: a closure per exchange would outlive it. */
@@ -184,31 +184,31 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     else signal.addEventListener('abort', this, { once: true });
   }
 
-  #deafen(): void {
+  #removeAbortListener(): void {
     this.#signal?.removeEventListener('abort', this);
   }
 
   #finish(how: 'done' | ForwardError): void {
     if (this.#end !== 'open') return;
     this.#end = how;
-    if (this.#collecting !== undefined) this.#finishBody();
-    else if (this.#waiting !== undefined && this.#chunks.length === 0)
+    if (this.#pendingBody !== undefined) this.#finishBody();
+    else if (this.#pendingRead !== undefined && this.#chunks.length === 0)
       this.#deliver(this.#pulledEnd());
   }
 
-  #pulledEnd(): Pulled {
+  #pulledEnd(): ReadChunk {
     return this.#end === 'done' || this.#end === 'open' ? undefined : this.#end;
   }
 
-  #deliver(value: Pulled): void {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
+  #deliver(value: ReadChunk): void {
+    const waiting = this.#pendingRead;
+    this.#pendingRead = undefined;
     waiting?.(value);
   }
 
   #finishBody(): void {
-    const collecting = this.#collecting;
-    this.#collecting = undefined;
+    const collecting = this.#pendingBody;
+    this.#pendingBody = undefined;
     if (collecting === undefined) return;
     const body = this.#bodyOf(collecting.maxBytes);
     if (typeof body === 'string') this.#reservation?.release();
@@ -222,9 +222,9 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     return bytes.byteLength > maxBytes ? 'too-large' : bytes;
   }
 
-  #take(chunk: Uint8Array): void {
+  #append(chunk: Uint8Array): void {
     this.#chunks.push(chunk);
-    const collecting = this.#collecting;
+    const collecting = this.#pendingBody;
     if (collecting === undefined) return;
     collecting.size += chunk.byteLength;
     if (collecting.size > collecting.maxBytes) this.#refuse(collecting, 'too-large');
@@ -233,26 +233,26 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   }
 
   /** Reserves the declared length if it is known, otherwise twice what has arrived. */
-  #reserveMore(collecting: Collecting): void {
+  #reserveMore(collecting: PendingBody): void {
     const { maxBytes, size } = collecting;
     const declared = Number(this.headers['content-length']);
     const wanted = size <= declared ? declared : Math.max(2 * size, FIRST_RESERVATION_BYTES);
     collecting.reservedBytes = Math.min(wanted, maxBytes);
-    const reserved = this.hold(collecting.reservedBytes);
+    const reserved = this.reserveBuffer(collecting.reservedBytes);
     if (reserved === undefined) return;
     collecting.isWaiting = true;
     this.#controller?.pause();
     void reserved.then((outcome) => {
       collecting.isWaiting = false;
-      if (this.#collecting !== collecting) return;
+      if (this.#pendingBody !== collecting) return;
       if (outcome === 'overloaded') this.#refuse(collecting, outcome);
       else if (collecting.size > collecting.reservedBytes) this.#reserveMore(collecting);
       else this.#controller?.resume();
     });
   }
 
-  #refuse({ done }: Collecting, why: 'too-large' | 'overloaded'): void {
-    this.#collecting = undefined;
+  #refuse({ done }: PendingBody, why: 'too-large' | 'overloaded'): void {
+    this.#pendingBody = undefined;
     this.abort();
     done(why);
   }
@@ -270,7 +270,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   }
 
   /** Closes the socket and resolves pending reads with the reason. */
-  #giveUp(why: ForwardError): void {
+  #fail(why: ForwardError): void {
     if (this.#end !== 'open') return;
     this.#end = why;
     this.#controller?.abort(new Error('exchange given up'));
@@ -279,7 +279,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   }
 
   /** Everything buffered, joined: what arrived in one socket read is returned as one chunk. */
-  #takeWaiting(): Uint8Array | undefined {
+  #takeBuffered(): Uint8Array | undefined {
     if (this.#chunks.length === 0) return undefined;
     const taken = this.#chunks;
     this.#chunks = [];
@@ -287,12 +287,12 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     return joinChunks(taken);
   }
 
-  #wake(): void {
-    const waiting = this.#waiting;
+  #deliverBuffered(): void {
+    const waiting = this.#pendingRead;
     if (waiting === undefined || this.#chunks.length === 0) return;
     // Taking the chunks resumes the socket, which may end the response; the next read reports that.
-    this.#waiting = undefined;
-    waiting(this.#takeWaiting());
+    this.#pendingRead = undefined;
+    waiting(this.#takeBuffered());
   }
 }
 

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { MAX_AWAITED } from '../../src/proxy/legacy-sse/response.js';
+import { MAX_PENDING_RESPONSES } from '../../src/proxy/legacy-sse/response.js';
 import {
   callMessage,
   type OpenedChannel,
@@ -106,14 +106,14 @@ describe('[LEG-10] what a server of HTTP+SSE never answers', () => {
 
   it('is no more than a channel may owe: what is posted past that is refused', async () => {
     const { channel, post } = await open(long);
-    for (let posted = 0; posted < MAX_AWAITED; posted += BATCH) {
+    for (let posted = 0; posted < MAX_PENDING_RESPONSES; posted += BATCH) {
       const batch = Array.from({ length: BATCH }, (_, at) => callMessage(posted + at + 1, 'wait'));
       expect(new Set(await Promise.all(batch.map(post)))).toEqual(new Set([202]));
     }
     server.forget();
     expect(await post(callMessage('over', 'echo', { text: 'over' }))).toBe(503);
     expect(server.seen()).toEqual([]);
-    const params = { requestId: MAX_AWAITED };
+    const params = { requestId: MAX_PENDING_RESPONSES };
     await post({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
     expect(await post(callMessage('room', 'echo', { text: 'room' }))).toBe(202);
     expect(await channel.answer('room')).toMatchObject({ result: {} });

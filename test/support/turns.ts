@@ -3,8 +3,8 @@
 import type { LoopScheduler } from '../../src/protocol/json/incremental.js';
 
 export const FREE_TURNS: LoopScheduler = {
-  spend: (sinceMs) => sinceMs,
-  take: () => undefined,
+  recordTime: (sinceMs) => sinceMs,
+  waitForTurn: () => undefined,
   pace: () => undefined,
 };
 
@@ -13,9 +13,9 @@ export function eachInTurn(): LoopScheduler & { readonly taken: string[] } {
   const taken: string[] = [];
   return {
     taken,
-    spend: (sinceMs) => sinceMs,
+    recordTime: (sinceMs) => sinceMs,
     pace: () => undefined,
-    take(upstream) {
+    waitForTurn(upstream) {
       taken.push(upstream);
       return new Promise((resolve) => {
         setImmediate(resolve);

@@ -76,10 +76,10 @@ export async function buildInSlices(
 ): Promise<Json> {
   const building = buildJson(text, parts);
   for (;;) {
-    await loopScheduler.take(upstream);
+    await loopScheduler.waitForTurn(upstream);
     const startedMs = performance.now();
     const step = building.next();
-    loopScheduler.spend(startedMs);
+    loopScheduler.recordTime(startedMs);
     if (step.done === true) return step.value;
   }
 }
@@ -157,14 +157,14 @@ export function createLoopScheduler({
       const waitMs = chargeStream(upstream, bytes);
       return waitMs > 0 ? waitUnlessClosed(waitMs, isClosed) : undefined;
     },
-    spend(sinceMs) {
+    recordTime(sinceMs) {
       const nowMs = performance.now();
       // Work done a while ago delays nothing any more.
       usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * UNTHROTTLED_FRACTION) + nowMs - sinceMs;
       spentAtMs = nowMs;
       return nowMs;
     },
-    take(upstream) {
+    waitForTurn(upstream) {
       // First come, first served: where others wait, the slice is theirs.
       if (usedMs < sliceMs && waiting.size === 0) return undefined;
       return new Promise((resolve) => {

@@ -7,7 +7,7 @@ export type EncodedRun = { readonly start: number; readonly end: number; readonl
 
 /** A shorter run cannot hold even the shortest secret. */
 export const MIN_RUN_CHARS = 20;
-const MIN_PRINTABLE_SHARE = 0.9;
+const MIN_PRINTABLE_RATIO = 0.9;
 
 /** Base64 in lines (RFC 2045 §6.8, RFC 7468), with raw line ends or line ends escaped in JSON. */
 const FOLDED_LINES =
@@ -182,7 +182,7 @@ const WIDE = {
 } as const;
 type Wide = keyof typeof WIDE;
 
-const MIN_NUL_SHARE = 1 / 3;
+const MIN_NUL_RATIO = 1 / 3;
 
 /** Detects UTF-16 by its byte order mark, or by the NUL in every other byte of ASCII letters. */
 function wideBy(probe: Uint8Array): Wide | undefined {
@@ -192,7 +192,7 @@ function wideBy(probe: Uint8Array): Wide | undefined {
   const nuls = [0, 0];
   for (const [at, byte] of probe.entries()) if (byte === 0) nuls[at & 1] = (nuls[at & 1] ?? 0) + 1;
   const [even = 0, odd = 0] = nuls;
-  const least = (probe.length / 2) * MIN_NUL_SHARE;
+  const least = (probe.length / 2) * MIN_NUL_RATIO;
   if (even === 0 && odd >= least) return 'utf-16le';
   return odd === 0 && even >= least ? 'utf-16be' : undefined;
 }
@@ -214,7 +214,7 @@ function readNarrow(bytes: Uint8Array): string | undefined {
   }
 }
 
-const MIN_ASCII_SHARE = 0.8;
+const MIN_ASCII_RATIO = 0.8;
 
 /** Random bytes have a far lower share of ASCII than text in Latin letters. */
 function isMostlyAscii(bytes: Uint8Array): boolean {
@@ -222,7 +222,7 @@ function isMostlyAscii(bytes: Uint8Array): boolean {
   for (const byte of bytes) {
     if ((byte >= 0x20 && byte < 0x7f) || (byte >= 0x09 && byte <= 0x0d)) ascii++;
   }
-  return ascii >= bytes.length * MIN_ASCII_SHARE;
+  return ascii >= bytes.length * MIN_ASCII_RATIO;
 }
 
 function readLatin1(bytes: Uint8Array): string | undefined {
@@ -237,5 +237,5 @@ function ifPrintable(text: string): string | undefined {
     if ((code >= 0x20 && code !== 0x7f) || code === 0x09 || code === 0x0a || code === 0x0d)
       printable++;
   }
-  return printable >= text.length * MIN_PRINTABLE_SHARE ? text : undefined;
+  return printable >= text.length * MIN_PRINTABLE_RATIO ? text : undefined;
 }

@@ -4,7 +4,7 @@
 // Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; CommonMark 0.31 §2.5, §4.6, §5.1, §6.3; WHATWG
 // URL §4.4 (tabs, line ends and leading controls are dropped).
 
-import { decodeView, foldView } from './normalized-text.js';
+import { decodeEscapes, foldText } from './normalized-text.js';
 
 /** A query or fragment up to this length counts as part of an address, not as a message. */
 export const MAX_QUIET_QUERY_CHARS = 64;
@@ -38,7 +38,7 @@ const REFERENCE = /&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,16});?/g;
 // attribute.
 function hasQuietHost(target: string): boolean {
   if (!/[@&%\\]|[^!-~]/.test(target)) return true;
-  const folded = foldView(target).text;
+  const folded = foldText(target).text;
   const written = folded === target ? [target] : [target, folded];
   const readings = written.flatMap((text) => {
     const once = text.replace(REFERENCE, readReference);
@@ -50,7 +50,7 @@ function hasQuietHost(target: string): boolean {
 }
 
 function readReference(reference: string): string {
-  return decodeView({ text: reference, map: undefined }).text;
+  return decodeEscapes({ text: reference, map: undefined }).text;
 }
 
 /**
@@ -64,9 +64,9 @@ function hasUserName(read: string): boolean {
 
 /** A target as a browser reads it: references, escapes and invisible characters resolved. */
 function readTarget(target: string): string {
-  let view = decodeView(decodeView(foldView(target)));
-  if (view.text.includes('%')) view = decodeView(view);
-  return trimTarget(unescapeSigns(view.text));
+  let normalized = decodeEscapes(decodeEscapes(foldText(target)));
+  if (normalized.text.includes('%')) normalized = decodeEscapes(normalized);
+  return trimTarget(unescapeSigns(normalized.text));
 }
 
 function unescapeSigns(text: string): string {

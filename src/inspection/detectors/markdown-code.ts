@@ -51,17 +51,17 @@ export function findCode(text: string): Region[] {
 }
 
 // Reads a line or the fence that it opens. Returns where to continue, undefined where nothing more is certain.
-function readNext(state: State, place: Line): number | undefined {
-  const line = state.text.slice(place.start, place.end);
-  const definition = readDefinition(line, place.start <= state.lastDefinition);
+function readNext(state: State, lineSpan: Line): number | undefined {
+  const line = state.text.slice(lineSpan.start, lineSpan.end);
+  const definition = readDefinition(line, lineSpan.start <= state.lastDefinition);
   if (definition === 'open' || (state.isBehindDefinition && TITLE_START.test(line)))
     return undefined;
   state.isBehindDefinition = definition === 'whole';
   if (isFenceLike(line) && !isInlineRun(line)) {
-    return state.isBehindDefinition ? undefined : readFence(state, line, place);
+    return state.isBehindDefinition ? undefined : readFence(state, line, lineSpan);
   }
-  state.trust = trustAfter(state, line, place.start);
-  return state.trust === 'raw' ? undefined : place.next;
+  state.trust = trustAfter(state, line, lineSpan.start);
+  return state.trust === 'raw' ? undefined : lineSpan.next;
 }
 
 function readFence(state: State, line: string, { next }: Line): number | undefined {

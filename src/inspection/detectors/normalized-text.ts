@@ -12,18 +12,18 @@ export type NormalizedText = {
 
 /** The original span of a view's code units from `start` to `end`. Requires `start < end`. */
 export function originalSpan(
-  view: NormalizedText,
+  normalized: NormalizedText,
   start: number,
   end: number,
 ): { readonly start: number; readonly end: number } {
-  if (view.map === undefined) return { start, end };
-  return { start: view.map.starts[start] ?? start, end: view.map.ends[end - 1] ?? end };
+  if (normalized.map === undefined) return { start, end };
+  return { start: normalized.map.starts[start] ?? start, end: normalized.map.ends[end - 1] ?? end };
 }
 
 const BEYOND_PRINTABLE = /[^\t\n\r\x20-\x7e]/;
 
 /** Drops invisible characters and folds compatibility forms of ASCII to ASCII. Linear. */
-export function foldView(text: string): NormalizedText {
+export function foldText(text: string): NormalizedText {
   if (!BEYOND_PRINTABLE.test(text)) return { text, map: undefined };
   const out = createOutput();
   let isChanged = false;
@@ -35,7 +35,7 @@ export function foldView(text: string): NormalizedText {
     out.put(folded, at, at + own.length);
     at += own.length;
   }
-  return isChanged ? out.view(undefined) : { text, map: undefined };
+  return isChanged ? out.toNormalizedText(undefined) : { text, map: undefined };
 }
 
 function foldVisible(code: number, own: string): string {
@@ -109,11 +109,11 @@ const ESCAPE =
  * Decodes percent triplets, `\u` and `\x` escapes and character references once; percent triplets only to ASCII.
  * Returns the same view where nothing is decoded. Linear.
  */
-export function decodeView(view: NormalizedText): NormalizedText {
-  const { text } = view;
+export function decodeEscapes(normalized: NormalizedText): NormalizedText {
+  const { text } = normalized;
   ESCAPE.lastIndex = 0;
   let match = ESCAPE.exec(text);
-  if (match === null) return view;
+  if (match === null) return normalized;
   const out = createOutput();
   let at = 0;
   let isChanged = false;
@@ -127,9 +127,9 @@ export function decodeView(view: NormalizedText): NormalizedText {
     }
     match = ESCAPE.exec(text);
   }
-  if (!isChanged) return view;
+  if (!isChanged) return normalized;
   out.copy(text, at, text.length);
-  return out.view(view.map);
+  return out.toNormalizedText(normalized.map);
 }
 
 function decodeOne(encoded: string): string | undefined {
@@ -152,7 +152,7 @@ function fromCode(code: number, max: number): string | undefined {
 type Output = {
   put(text: string, start: number, end: number): void;
   copy(text: string, from: number, to: number): void;
-  view(outer: NormalizedText['map']): NormalizedText;
+  toNormalizedText(outer: NormalizedText['map']): NormalizedText;
 };
 
 function createOutput(): Output {
@@ -175,7 +175,7 @@ function createOutput(): Output {
         ends.push(unit + 1);
       }
     },
-    view(outer) {
+    toNormalizedText(outer) {
       const map = { starts: new Int32Array(starts.length), ends: new Int32Array(ends.length) };
       // A manual loop: `Int32Array.from` takes many times as long.
       for (let at = 0; at < starts.length; at++) {

@@ -5,7 +5,7 @@
 import { cuesIn } from '../prefilter/anchors.js';
 import { findEncodedRuns } from './encoded-runs.js';
 import { STRUCTURES } from './injection-phrases.js';
-import { decodeView, foldView } from './normalized-text.js';
+import { decodeEscapes, foldText } from './normalized-text.js';
 import { skeletonOf } from './unicode.js';
 
 const MAX_DEPTH = 2;
@@ -31,8 +31,8 @@ function addCues(text: string, depth: number, kinds: Set<string>): void {
   for (const match of text.matchAll(REVERSED)) {
     addPlainCues([...(match[1] ?? '')].reverse().join(''), kinds);
   }
-  const folded = foldView(text);
-  const decoded = decodeView(folded);
+  const folded = foldText(text);
+  const decoded = decodeEscapes(folded);
   addPlainCues(folded.text, kinds);
   if (decoded !== folded) addPlainCues(decoded.text, kinds);
   if (depth === 0) return;

@@ -163,16 +163,16 @@ function withoutPrefix(value: string, { anchors }: SecretFormat): string {
 const MAX_ANCHOR_CHARS = 24;
 
 /** Share of characters that a random value has outside words and patterns; written text has fewer. */
-const RANDOM_SHARE = 1 / 3;
+const RANDOM_RATIO = 1 / 3;
 /** A short stretch may contain words by chance, so one unexplained character in eight suffices. */
 const SHORT_WINDOW = 24;
-const SHORT_SHARE = 0.125;
+const SHORT_RATIO = 0.125;
 
 function isSecretMatch(value: string, format: SecretFormat): boolean {
   const { check, window, hasNoDictionaryTerms } = format;
   if (check === 'password') return isRealPassword(value);
   const vocabulary = hasNoDictionaryTerms === true ? 'sample' : 'strict';
-  const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_SHARE : RANDOM_SHARE));
+  const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_RATIO : RANDOM_RATIO));
   if (check === 'random') {
     const isRandom = hasRandomWindow(withoutPrefix(value, format), window, {
       vocabulary,

@@ -12,7 +12,7 @@ import {
 } from './active-content.js';
 import { findEncodedRuns } from './encoded-runs.js';
 import { findCode } from './markdown-code.js';
-import { decodeView, foldView, type NormalizedText, originalSpan } from './normalized-text.js';
+import { decodeEscapes, foldText, type NormalizedText, originalSpan } from './normalized-text.js';
 import { findPersonal, findSsns, isCardNumber, isSsnName } from './pii.js';
 import { findInjectionCues } from './prompt-injection.js';
 import { findSecrets, type Hit, isSecretName, isSecretNumber } from './secrets.js';
@@ -68,29 +68,29 @@ export type Wanted = {
  */
 export function findSensitive(text: string, wanted: Wanted, name?: string): readonly Hit[] {
   const hits: Hit[] = [];
-  for (const view of viewsOf(text)) {
-    for (const hit of findPlain(view.text, wanted, name)) {
-      hits.push({ kind: hit.kind, ...originalSpan(view, hit.start, hit.end) });
+  for (const normalized of normalizedForms(text)) {
+    for (const hit of findPlain(normalized.text, wanted, name)) {
+      hits.push({ kind: hit.kind, ...originalSpan(normalized, hit.start, hit.end) });
     }
-    for (const run of findEncodedRuns(view.text)) {
+    for (const run of findEncodedRuns(normalized.text)) {
       const kind = kindWithin(run.decoded, wanted, DECODING_DEPTH - 1);
-      if (kind !== undefined) hits.push({ kind, ...originalSpan(view, run.start, run.end) });
+      if (kind !== undefined) hits.push({ kind, ...originalSpan(normalized, run.start, run.end) });
     }
   }
   return hits.length < 2 ? hits : mergeHits(hits);
 }
 
 /** The folded text, and its escapes decoded once and twice. Views that add nothing are left out. */
-function viewsOf(text: string): readonly NormalizedText[] {
-  const views: NormalizedText[] = [foldView(text)];
+function normalizedForms(text: string): readonly NormalizedText[] {
+  const forms: NormalizedText[] = [foldText(text)];
   for (let depth = 0; depth < DECODING_DEPTH; depth++) {
-    const last = views.at(-1);
+    const last = forms.at(-1);
     if (last === undefined) break;
-    const next = decodeView(last);
+    const next = decodeEscapes(last);
     if (next === last) break;
-    views.push(next);
+    forms.push(next);
   }
-  return views;
+  return forms;
 }
 
 function findPlain(text: string, wanted: Wanted, name: string | undefined): readonly Hit[] {
@@ -101,11 +101,11 @@ function findPlain(text: string, wanted: Wanted, name: string | undefined): read
 }
 
 function kindWithin(text: string, wanted: Wanted, depth: number): string | undefined {
-  for (const view of viewsOf(text)) {
-    const [hit] = findPlain(view.text, wanted, undefined);
+  for (const normalized of normalizedForms(text)) {
+    const [hit] = findPlain(normalized.text, wanted, undefined);
     if (hit !== undefined) return hit.kind;
     if (depth === 0) continue;
-    for (const run of findEncodedRuns(view.text)) {
+    for (const run of findEncodedRuns(normalized.text)) {
       const kind = kindWithin(run.decoded, wanted, depth - 1);
       if (kind !== undefined) return kind;
     }

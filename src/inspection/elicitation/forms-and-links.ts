@@ -4,7 +4,7 @@
 
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
-import { foldView } from '../detectors/normalized-text.js';
+import { foldText } from '../detectors/normalized-text.js';
 import { isSecretName } from '../detectors/secrets.js';
 import { asksAcross, asksForSecret, isSecretField, type TextRole } from './secret-requests.js';
 
@@ -128,16 +128,16 @@ function isChosen(schema: JsonObject): boolean {
   if (schema['type'] === 'array' && isObject(items)) return isChosen(items);
   const listed = schema['enum'] ?? schema['oneOf'] ?? schema['anyOf'];
   if (!Array.isArray(listed) || listed.length === 0) return false;
-  const answers = listed.map((one: Json) => (isObject(one) ? one['const'] : one));
+  const choices = listed.map((one: Json) => (isObject(one) ? one['const'] : one));
   return (
-    answers.every((response) => response !== undefined && typeof response !== 'object') &&
-    answers.some((response) => String(response).length > MAX_SPELLING_CHARS)
+    choices.every((response) => response !== undefined && typeof response !== 'object') &&
+    choices.some((response) => String(response).length > MAX_SPELLING_CHARS)
   );
 }
 
 function asksByName({ name, beside }: Field, schema: JsonObject): boolean {
   if (isMailCopy(name, schema, beside)) return false;
-  return isSecretField(name) || isSecretName(foldView(name).text);
+  return isSecretField(name) || isSecretName(foldText(name).text);
 }
 
 const MAIL =

@@ -3,7 +3,7 @@
 // secret, or means something else of that name. INVARIANT: doubt counts as asking.
 // Source: MCP 2025-11-25, elicitation (no sensitive information through forms); UTS #39; UAX #15.
 
-import { decodeView, foldView } from '../detectors/normalized-text.js';
+import { decodeEscapes, foldText } from '../detectors/normalized-text.js';
 import { skeletonOf } from '../detectors/unicode.js';
 import type { SecretTerms, TermMatch } from './vocabulary.js';
 import {
@@ -99,7 +99,7 @@ const BEYOND_ASCII = /[^\t\n\r\x20-\x7e]/;
 const LEET_WORD = /[a-z0-9@$!|\u20ac]*[a-z][a-z0-9@$!|\u20ac]*/gi;
 
 function readingsOf(text: string): readonly string[] {
-  const seen = decodeView(foldView(text)).text;
+  const seen = decodeEscapes(foldText(text)).text;
   const readings = new Set<string>();
   const add = (reading: string): void => {
     const folded = foldLetters(reading);

@@ -190,14 +190,14 @@ function isClean(text: string, isJson: boolean): boolean {
 }
 
 function isSuspiciousSlice(
-  { places, units }: SimdScan,
+  { positions, units }: SimdScan,
   count: number,
   text: string,
   isJson: boolean,
 ): boolean {
   const { length } = text;
   for (let index = 0; index < count; index++) {
-    const flaggedPosition = places[index] ?? 0;
+    const flaggedPosition = positions[index] ?? 0;
     const at = flaggedPosition & ~RUN_FLAG;
     if (at >= length) continue;
     const isSuspicious =

@@ -295,7 +295,7 @@ export type SimdScan = {
    */
   scan(from: number, end: number): number;
   /** Positions of characters. With RUN_FLAG set, a position within a run or just after its start. */
-  readonly places: Int32Array;
+  readonly positions: Int32Array;
   /** The characters of the text that was scanned last. */
   readonly units: Uint8Array;
 };
@@ -316,7 +316,7 @@ export function createSimdScan(): SimdScan | undefined {
     const units = new Uint8Array(memory.buffer, TEXT_AT, MAX_TEXT_UNITS);
     return {
       units,
-      places: new Int32Array(memory.buffer, OUT_AT),
+      positions: new Int32Array(memory.buffer, OUT_AT),
       scan,
       take(text) {
         const { length } = text;

@@ -36,15 +36,15 @@ function checkPins(
   }
   const { pins } = context;
   if (pins === undefined) return;
-  const catalogues = named.filter(({ strict }) => strict).map(({ name }) => pins(name));
-  if (catalogues.length === 0) return;
-  const isStrict = catalogues.length === named.length;
+  const catalogs = named.filter(({ strict }) => strict).map(({ name }) => pins(name));
+  if (catalogs.length === 0) return;
+  const isStrict = catalogs.length === named.length;
   const matched: Match[] = [];
   for (const kind of PINNED_KINDS) {
     for (const [index, text] of (written.what[WHAT_KEYS[kind]] ?? []).entries()) {
-      const found = matchPins(catalogues, kind, text);
+      const found = matchPins(catalogs, kind, text);
       if (found.length === 0) {
-        reportUnmatched({ kind, text, index, catalogues, isStrict }, report);
+        reportUnmatched({ kind, text, index, catalogs, isStrict }, report);
       }
       matched.push(...found);
     }
@@ -54,14 +54,14 @@ function checkPins(
 
 type Match = { readonly pinned: PinnedDefinition | undefined; readonly isExact: boolean };
 
-function pinnedNames(catalogue: Catalog | undefined, kind: PinKind): readonly string[] {
-  const names = catalogue?.names(kind) ?? [];
-  return names.filter((name) => catalogue?.standing(kind, name).state !== 'unpinned');
+function pinnedNames(catalog: Catalog | undefined, kind: PinKind): readonly string[] {
+  const names = catalog?.names(kind) ?? [];
+  return names.filter((name) => catalog?.statusOf(kind, name).state !== 'unpinned');
 }
 
 /** Templates are matched exactly even if they contain a `*`. */
 function matchPins(
-  catalogues: readonly (Catalog | undefined)[],
+  catalogs: readonly (Catalog | undefined)[],
   kind: PinKind,
   text: string,
 ): readonly Match[] {
@@ -69,10 +69,10 @@ function matchPins(
   const compiled = isExact ? undefined : compilePattern(text, 'name');
   const isMatch = (name: string): boolean =>
     compiled === undefined ? name === text : compiled.ok && matchesPattern(compiled.pattern, name);
-  return catalogues.flatMap((catalogue) =>
-    pinnedNames(catalogue, kind)
+  return catalogs.flatMap((catalog) =>
+    pinnedNames(catalog, kind)
       .filter(isMatch)
-      .map((name) => ({ pinned: catalogue?.standing(kind, name).pinned, isExact })),
+      .map((name) => ({ pinned: catalog?.statusOf(kind, name).pinned, isExact })),
   );
 }
 
@@ -80,13 +80,13 @@ type Unmatched = {
   readonly kind: PinKind;
   readonly text: string;
   readonly index: number;
-  readonly catalogues: readonly (Catalog | undefined)[];
+  readonly catalogs: readonly (Catalog | undefined)[];
   /** Every upstream of the rule is pinned strictly. */
   readonly isStrict: boolean;
 };
 
 function reportUnmatched(
-  { kind, text, index, catalogues, isStrict }: Unmatched,
+  { kind, text, index, catalogs, isStrict }: Unmatched,
   report: ReportDiagnostic,
 ): void {
   const path = ['what', WHAT_KEYS[kind], index];
@@ -94,7 +94,7 @@ function reportUnmatched(
     report(path, 'warning', `"${text}" matches nothing that is pinned`);
     return;
   }
-  const known = catalogues.flatMap((catalogue) => pinnedNames(catalogue, kind));
+  const known = catalogs.flatMap((catalog) => pinnedNames(catalog, kind));
   const message = `no ${kind} named "${text}" is pinned for the upstreams of this rule`;
   report(path, isStrict ? 'error' : 'warning', message, suggestName(text, known));
 }
@@ -175,8 +175,8 @@ function probeOf(names: readonly string[], hasLists: boolean): JsonObject {
   const [first = '', ...rest] = names;
   const inner = rest.reduceRight<Json>((value, name) => {
     if (!hasLists || !/^(?:0|[1-9]\d*)$/.test(name)) return { [name]: value };
-    const place = Math.min(Number(name), MAX_PROBED_INDEX);
-    return [...Array.from({ length: place }, () => null), value];
+    const listIndex = Math.min(Number(name), MAX_PROBED_INDEX);
+    return [...Array.from({ length: listIndex }, () => null), value];
   }, true);
   return { [first]: inner };
 }

@@ -193,15 +193,15 @@ export type ReadOptions = {
  */
 export type ReadJson = (
   source: Uint8Array | string,
-  terms: ReadOptions,
+  options: ReadOptions,
 ) => ReadOutcome | Promise<ReadOutcome>;
 
 /** Shares the event loop between upstreams: work reports the time that it took, and asks before it continues. */
 export type LoopScheduler = {
   /** Records that the loop was used since `sinceMs` (of performance.now()); returns the current time. */
-  spend(sinceMs: number): number;
+  recordTime(sinceMs: number): number;
   /** Undefined if the work may continue at once; otherwise a promise that resolves when it is the upstream's turn. */
-  take(upstream: string): Promise<void> | undefined;
+  waitForTurn(upstream: string): Promise<void> | undefined;
   /**
    * Bytes of a long-lived stream: undefined if they may be handled at once, otherwise a promise that resolves when
    * the rate of their upstream allows them, or soon after `isClosed` holds.

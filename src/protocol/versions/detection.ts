@@ -73,10 +73,10 @@ type CarriedVersions = {
  */
 export function protocolForUpstream(
   client: ProtocolVersion,
-  carried: CarriedVersions | undefined,
+  supportedVersions: CarriedVersions | undefined,
 ): ProtocolVersion {
-  const hasSessions = carried !== undefined && carried.sessions.length > 0;
-  const isStateless = carried !== undefined && carried.stateless.length > 0;
+  const hasSessions = supportedVersions !== undefined && supportedVersions.sessions.length > 0;
+  const isStateless = supportedVersions !== undefined && supportedVersions.stateless.length > 0;
   if (client.hasSessions) return isStateless && !hasSessions ? STATELESS : SESSION;
   return hasSessions && !isStateless ? SESSION : STATELESS;
 }
@@ -84,9 +84,9 @@ export function protocolForUpstream(
 /** True if messages between a client and its upstream are translated into another era. */
 export function isTranslated(
   client: ProtocolVersion,
-  carried: CarriedVersions | undefined,
+  supportedVersions: CarriedVersions | undefined,
 ): boolean {
-  return protocolForUpstream(client, carried).hasSessions !== client.hasSessions;
+  return protocolForUpstream(client, supportedVersions).hasSessions !== client.hasSessions;
 }
 
 /** True for a listing that was made in the era of this family. */

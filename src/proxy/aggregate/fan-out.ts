@@ -80,7 +80,7 @@ export function collectResponse(
         return isGone();
       },
       // Such headers are sent to the client by the aggregate itself.
-      also: () => undefined,
+      addHeader: () => undefined,
       send(status, headers, body) {
         const joined = joinPieces(body);
         const text = typeof joined === 'string' ? joined : decoder.decode(joined);
@@ -94,7 +94,7 @@ export function collectResponse(
         return settle({ status: 200, headers: {}, body: event.data, text: event.data });
       }),
       end: () => settle(NOTHING),
-      cut: () => settle(NOTHING),
+      disconnect: () => settle(NOTHING),
     },
   };
 }
@@ -184,12 +184,12 @@ function finish(outgoing: Outgoing, text: string): void {
 
 /** Waits for all responses, but no longer than `PATIENCE_MS` after the first successful one. */
 async function awaitBackends(
-  asked: readonly Promise<BackendOutcome>[],
+  pendingOutcomes: readonly Promise<BackendOutcome>[],
 ): Promise<readonly BackendOutcome[]> {
   const outcomesByIndex = new Map<number, BackendOutcome>();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
-    for (const [index, one] of asked.entries()) {
+    for (const [index, one] of pendingOutcomes.entries()) {
       void one.then((outcome) => {
         outcomesByIndex.set(index, outcome);
         const { status } = outcome.response;
@@ -198,7 +198,7 @@ async function awaitBackends(
       });
     }
   });
-  await Promise.race([Promise.all(asked), late]);
+  await Promise.race([Promise.all(pendingOutcomes), late]);
   clearTimeout(timer);
   return [...outcomesByIndex.keys()]
     .sort((a, b) => a - b)

@@ -39,7 +39,7 @@ export async function handleAggregateRequest(
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
     admitted: undefined,
-    isPassedOn: false,
+    hasBackendRecords: false,
   };
   try {
     const refusal = await runStages(context);
@@ -48,7 +48,7 @@ export async function handleAggregateRequest(
     ports.report(error, incoming.id);
     refuseAggregate(context, refuseWith('internal'));
   } finally {
-    if (!context.isPassedOn) ports.closeRecord(record);
+    if (!context.hasBackendRecords) ports.closeRecord(record);
   }
 }
 
@@ -68,7 +68,7 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   if (admitted.kind === 'array')
     return runBatch({ incoming, outgoing, ports, record }, admitted, (one, element) =>
       // The batch itself holds no concurrency slot; its elements take those of their backends.
-      handleAggregateRequest({ ...one, enter: incoming.enter }, element, ports, run),
+      handleAggregateRequest({ ...one, acquireSlot: incoming.acquireSlot }, element, ports, run),
     );
   return route(verified, admitted);
 }

@@ -38,7 +38,7 @@ export async function runBackendRequest(
   const { context } = verified;
   const { aggregate, incoming, ports } = context;
   const { backend, text, isOneOfMany = false } = backendRequest;
-  context.isPassedOn = true;
+  context.hasBackendRecords = true;
   const backendIncoming: Incoming = {
     ...incoming,
     id: isOneOfMany ? ports.newDecisionId() : incoming.id,
@@ -46,7 +46,7 @@ export async function runBackendRequest(
     aggregate: aggregate.name,
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    enter: () => incoming.enter(backend.upstream),
+    acquireSlot: () => incoming.acquireSlot(backend.upstream),
     startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
   };
   const leave = enterRequest(context, backend);
@@ -126,7 +126,7 @@ export type AggregateContext = {
   readonly record: RequestRecord;
   admitted: AdmittedMessage | undefined;
   /** Backend requests were made, and their records are the ones that count. */
-  isPassedOn: boolean;
+  hasBackendRecords: boolean;
 };
 
 /** A request whose caller is verified. */
@@ -158,14 +158,14 @@ export function renderAggregateRefusal(
 /** Responds with a refusal of the aggregate itself, if no response has begun, and notes it. */
 export function refuseAggregate(context: AggregateContext, refusal: Refusal): void {
   const { admitted, outgoing, record } = context;
-  context.isPassedOn = false;
+  context.hasBackendRecords = false;
   if (admitted !== undefined) noteAdmitted(context, admitted);
   record.decision.verdict = 'deny';
   record.decision.stage = refusal.stage;
   record.decision.reasons.push(refusal.deny.reason);
   const rendered = renderAggregateRefusal(context, refusal);
-  const isAnswered = admitted === undefined || admitted.message.kind === 'request';
-  const status = rendered.status === 200 && !isAnswered ? 400 : rendered.status;
+  const hasResponseBody = admitted === undefined || admitted.message.kind === 'request';
+  const status = rendered.status === 200 && !hasResponseBody ? 400 : rendered.status;
   record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
   record.result.bytes = Buffer.byteLength(rendered.body);

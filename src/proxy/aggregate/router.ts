@@ -95,7 +95,7 @@ function maySee(
 ): boolean {
   const snapshot = context.aggregate.snapshot(upstream);
   if (snapshot === undefined) return false;
-  return isListed(snapshot.policies, principal, upstream, target, snapshot.catalogueFor(client));
+  return isListed(snapshot.policies, principal, upstream, target, snapshot.catalogFor(client));
 }
 
 function hasTemplateFor(
@@ -104,8 +104,8 @@ function hasTemplateFor(
   uri: string,
   client: Client,
 ): boolean {
-  const catalogue = verified.context.aggregate.snapshot(backend.upstream)?.catalogueFor(client);
-  const templates = catalogue?.names('template') ?? [];
+  const catalog = verified.context.aggregate.snapshot(backend.upstream)?.catalogFor(client);
+  const templates = catalog?.names('template') ?? [];
   return templates.some(
     (uriTemplate) =>
       matchesTemplate(uriTemplate, uri) &&
@@ -212,7 +212,7 @@ async function forwardToBackend(
   const { incoming, outgoing } = verified.context;
   // Also acquired here, because only this refusal can name the request id, and a batch element has no other
   // response.
-  if (!incoming.enter(backend.upstream)) return refuseWith('overloaded');
+  if (!incoming.acquireSlot(backend.upstream)) return refuseWith('overloaded');
   await runBackendRequest(verified, { ...backendRequest, ...edited }, outgoing);
   return undefined;
 }
@@ -230,7 +230,7 @@ function refuseAbsent(
   const snapshot = context.aggregate.snapshot(upstream);
   const isSeen =
     snapshot !== undefined &&
-    isListed(snapshot.policies, principal, upstream, target, snapshot.catalogueFor(admitted));
+    isListed(snapshot.policies, principal, upstream, target, snapshot.catalogFor(admitted));
   return isSeen ? refuseWith('upstream-unavailable') : refuseUnknown();
 }
 

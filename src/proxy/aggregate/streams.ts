@@ -40,7 +40,7 @@ import {
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** How long backends are waited for once one has acknowledged. Messages of later ones are still relayed. */
-const PATIENCE_MS = 10_000;
+const SLOW_BACKEND_WAIT_MS = 10_000;
 /** The client's stream, and the state of the backends' streams. */
 type JoinedSubscription = {
   readonly outgoing: Outgoing;
@@ -111,7 +111,7 @@ function createBackendOutput(joined: JoinedSubscription): {
       return joined.outgoing.isClosed;
     },
     // Such headers are sent to the client by the aggregate itself.
-    also: () => undefined,
+    addHeader: () => undefined,
     send(status, headers, body) {
       joined.failure ??= { status, headers, body };
       decide();
@@ -123,7 +123,7 @@ function createBackendOutput(joined: JoinedSubscription): {
       return isKeptAlive ? joined.outgoing.write(encodeSseComment('')) : undefined;
     }),
     end: decide,
-    cut: () => joined.outgoing.cut(),
+    disconnect: () => joined.outgoing.disconnect(),
   };
   return { outgoing, decide };
 }
@@ -133,7 +133,7 @@ function take(joined: JoinedSubscription, text: string, decide: () => void): voi
   if (!isObject(message)) return;
   if (message['method'] === ACKNOWLEDGED) {
     joined.agreed.push(filterOf(message));
-    joined.timer ??= setTimeout(() => acknowledge(joined), PATIENCE_MS);
+    joined.timer ??= setTimeout(() => acknowledge(joined), SLOW_BACKEND_WAIT_MS);
     return decide();
   }
   if (message['method'] === undefined) {
@@ -211,7 +211,7 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
       runBackendRequest(
         verified,
         { ...backendRequest, isOneOfMany: backendRequests.length > 1 },
-        joined.backendRequestOf(),
+        joined.createBackendOutput(),
       ),
     ),
   );
@@ -250,16 +250,16 @@ function streamsToOpen(
 }
 
 /** Joins streams event by event. The joint stream opens with the first of them and ends after the last. */
-function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end(): void } {
+function joinStreams(outgoing: Outgoing): { createBackendOutput(): Outgoing; end(): void } {
   let isOpen = false;
   let failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
   return {
-    backendRequestOf: () => ({
+    createBackendOutput: () => ({
       get isClosed() {
         return outgoing.isClosed;
       },
       // Such headers are sent to the client by the aggregate itself.
-      also: () => undefined,
+      addHeader: () => undefined,
       send(status, headers, body) {
         failure ??= { status, headers, body };
       },
@@ -270,7 +270,7 @@ function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end():
       write: (bytes) => outgoing.write(bytes),
       // The other streams continue.
       end: () => undefined,
-      cut: () => outgoing.cut(),
+      disconnect: () => outgoing.disconnect(),
     }),
     end() {
       if (isOpen) outgoing.end();

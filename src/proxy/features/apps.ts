@@ -25,14 +25,14 @@ export function reviewAppContent(
   const { target } = admitted;
   if (target.kind !== 'resource') return 'none';
   const { uri } = target;
-  const catalogue = call.snapshot.catalogueFor(admitted);
-  if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
+  const catalog = call.snapshot.catalogFor(admitted);
+  if (!isAppUri(uri) || catalog.mode === 'off') return 'none';
   const contents = result['contents'] ?? null;
   const span = spanOf(text, ['result', 'contents']);
   const isExact = span !== undefined && !hasInexactNumber(text, span);
   const definition = { uri, contents };
   const digest = call.ports.digest('resource', definition, isExact);
-  if (digest === catalogue.standing('resource', uri).pinned?.digest) return 'approved';
+  if (digest === catalog.statusOf('resource', uri).pinned?.digest) return 'approved';
   const item = { name: uri, digest, definition };
   const page = { kind: 'resource' as const, items: [item] };
   call.ports.notePage(call.incoming.upstream, page);

@@ -55,12 +55,12 @@ export async function runBatch(
   if (array.hasRequests) outgoing.open(200, STREAM_HEADERS);
   let status = ACCEPTED;
   for (const element of array.elements) {
-    const part = elementOf(incoming, element, ports.newDecisionId());
+    const elementIncoming = elementOf(incoming, element, ports.newDecisionId());
     const collected = createElementOutgoing(
       outgoing,
       array.hasRequests ? idOf(element) : undefined,
     );
-    await run(part, collected.outgoing, ports);
+    await run(elementIncoming, collected.outgoing, ports);
     status = Math.max(status, collected.status());
   }
   record.result = { ...record.result, status: 'ok', http: array.hasRequests ? 200 : status };
@@ -75,7 +75,7 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
     id,
     body: new TextEncoder().encode(element),
     // The batch holds the concurrency slot for all of its elements, since they run one at a time.
-    enter: () => true,
+    acquireSlot: () => true,
     isProofUsed: true,
     startedMs: performance.now(),
     receivedAt: Date.now(),
@@ -100,7 +100,7 @@ function createElementOutgoing(
       return batch.isClosed;
     },
     // Such headers were already sent with the batch's own response.
-    also: () => undefined,
+    addHeader: () => undefined,
     send(sent: number, headers: ResponseHeaders, body) {
       status = sent;
       if (id === undefined) return;
@@ -112,7 +112,7 @@ function createElementOutgoing(
     write: (bytes) => batch.write(bytes),
     // The stream continues with the next element.
     end: () => undefined,
-    cut: () => batch.cut(),
+    disconnect: () => batch.disconnect(),
   };
   return { outgoing, status: () => status };
 }

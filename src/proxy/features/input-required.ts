@@ -55,7 +55,7 @@ export const INPUT_RETRY: Feature = {
 };
 
 /** What the state of this request is bound to. */
-function stateSubject(upstream: string, admitted: PlannedMessage): RequestStateScope {
+function stateScope(upstream: string, admitted: PlannedMessage): RequestStateScope {
   const kept: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
     if (!PARAMS_THAT_CHANGE.has(name)) kept[name] = value;
@@ -83,8 +83,8 @@ function prepareInputRetry(
   const sealed = paramsOf(admitted)['requestState'];
   const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
   if (typeof sealed === 'string') {
-    const subject = stateSubject(call.incoming.upstream, admitted);
-    const state = call.ports.openState(sealed, subject, principal);
+    const scope = stateScope(call.incoming.upstream, admitted);
+    const state = call.ports.openState(sealed, scope, principal);
     const span = spanOf(admitted.text, ['params', 'requestState']);
     if (state === undefined || span === undefined) return refuseState(admitted);
     edits.push({ ...span, text: JSON.stringify(state) });
@@ -154,8 +154,8 @@ export async function checkInputRequired(
   const inspected = normalizeUrls(verdict.text ?? reading.text, inputRequired, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
   if (inputRequired.state === undefined) return { ...verdict, text: inspected };
-  const subject = stateSubject(call.incoming.upstream, responsePlan.admitted);
-  const sealed = call.ports.sealState(inputRequired.state, subject, responsePlan.principal);
+  const scope = stateScope(call.incoming.upstream, responsePlan.admitted);
+  const sealed = call.ports.sealState(inputRequired.state, scope, responsePlan.principal);
   if (sealed === undefined) return withhold('result-too-large');
   return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
 }
@@ -197,7 +197,7 @@ function findInputRequestError(
 export async function enforceServerRequests(
   { call, principal, allowedServerRequests }: ServerRequestTarget,
   inputRequired: InputRequiredResult,
-  asked: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
+  rememberedRequests: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
 ): Promise<InputRequestError | undefined> {
   const inputRequestError = findInputRequestError(inputRequired, allowedServerRequests);
   if (inputRequestError !== undefined) return inputRequestError;
@@ -205,11 +205,12 @@ export async function enforceServerRequests(
     const { name } = inputRequest;
     const decision = decideForCaller({ call, principal }, name);
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
-    const requestHash = asked === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
-    if (asked.has(requestHash)) continue;
+    const requestHash =
+      rememberedRequests === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
+    if (rememberedRequests.has(requestHash)) continue;
     const limited = await enforceLimits(decision, principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, inputRequest };
-    asked.add(requestHash);
+    rememberedRequests.add(requestHash);
   }
   return undefined;
 }

@@ -39,7 +39,7 @@ type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' 
 
 /** One server request being checked. Its record is separate from that of the request it came with. */
 type ServerRequestContext = {
-  readonly subject: CheckContext;
+  readonly checkContext: CheckContext;
   readonly session: SessionFacts;
   readonly reading: ParsedMessage;
   readonly request: ServerRequest;
@@ -70,22 +70,22 @@ const CODES: { readonly [reason in Reason]?: number } = {
 
 /** Checks one server request. If it passes, its id is sealed so that only this client can reply to it. */
 export async function checkServerRequest(
-  subject: CheckContext,
+  checkContext: CheckContext,
   reading: ParsedMessage,
   request: ServerRequest,
 ): Promise<MessageOutcome> {
-  const { call, session } = subject;
+  const { call, session } = checkContext;
   const name = serverRequestNameOf(request.method, request.params);
   if (session === undefined || name === undefined) {
     drop(call, 'server-request');
-    if (session !== undefined) replyUnsupported(subject, session, request);
+    if (session !== undefined) replyUnsupported(checkContext, session, request);
     return DROP;
   }
   if (name === 'malformed' || request.params?.['task'] !== undefined) {
-    return refuseServerRequest(subject, session, request, 'upstream-protocol');
+    return refuseServerRequest(checkContext, session, request, 'upstream-protocol');
   }
-  const record = openServerRequestRecord(subject, session, request, name);
-  const context: ServerRequestContext = { subject, session, reading, request, name, record };
+  const record = openServerRequestRecord(checkContext, session, request, name);
+  const context: ServerRequestContext = { checkContext, session, reading, request, name, record };
   let outcome: string | Refusal;
   try {
     const authorized = await authorize({ ports: call.ports, record }, SERVER_REQUEST, context);
@@ -95,7 +95,7 @@ export async function checkServerRequest(
     outcome = refuseWith('internal');
   }
   if (typeof outcome !== 'string')
-    return refuseServerRequest(subject, session, request, outcome.deny.reason, record);
+    return refuseServerRequest(checkContext, session, request, outcome.deny.reason, record);
   record.result.status = 'ok';
   record.result.http = 200;
   record.result.bytes = Buffer.byteLength(outcome);
@@ -125,9 +125,9 @@ const SERVER_REQUEST: Stages<ServerRequestContext, Allow, InspectedRequest> = {
 type InspectedRequest = { readonly allow: Allow; readonly text: string };
 
 /** Whether the client declared support when the session was opened, and the rules now in force allow it. */
-function decideNow({ subject, session, name, record }: ServerRequestContext): Allow | Refusal {
+function decideNow({ checkContext, session, name, record }: ServerRequestContext): Allow | Refusal {
   const startedMs = performance.now();
-  const decision = decideForCaller(subject, name);
+  const decision = decideForCaller(checkContext, name);
   record.latency.policy = performance.now() - startedMs;
   noteRule(record, decision);
   if (decision.verdict === 'deny') return forbid(name, decision.reason);
@@ -142,12 +142,12 @@ export function decideForCaller(
   name: ServerRequestName,
 ): Decision {
   const { policies, upstream } = snapshot;
-  const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
-  return decideServerRequest(policies, { principal, upstream, catalogue, name });
+  const catalog = snapshot.catalogFor(PLAIN_SESSION);
+  return decideServerRequest(policies, { principal, upstream, catalog, name });
 }
 
 async function enforceServerRequestLimits(
-  { subject: { call, principal } }: ServerRequestContext,
+  { checkContext: { call, principal } }: ServerRequestContext,
   inspected: InspectedRequest,
 ): Promise<InspectedRequest | Refusal> {
   const limited = await enforceLimits(inspected.allow, principal, call.ports.limits);
@@ -156,10 +156,10 @@ async function enforceServerRequestLimits(
 
 /** Gives the request the id under which only this client can reply to it. */
 function sealId(
-  { subject, session, request, name }: ServerRequestContext,
+  { checkContext, session, request, name }: ServerRequestContext,
   { text }: InspectedRequest,
 ): string | Refusal {
-  const { call, principal } = subject;
+  const { call, principal } = checkContext;
   const scope = { upstream: call.incoming.upstream, principal, session };
   const { id, method } = request;
   const sealed = call.ports.sealServerRequest({ id, method, name }, scope);
@@ -175,23 +175,23 @@ function forbid(name: ServerRequestName, reason: Reason): Refusal {
 
 /** Inspects the content under the strictest profile that rules name, and an elicitation's form or URL. */
 async function inspectServerRequest(
-  { subject, reading, request, name, record }: ServerRequestContext,
+  { checkContext, reading, request, name, record }: ServerRequestContext,
   allow: Allow,
 ): Promise<InspectedRequest | Refusal> {
   const startedMs = performance.now();
   const responseObligations = responseObligationsOf(allow);
-  const profile = profileOf(subject.call, responseObligations);
-  const related = relatedOf(subject, reading);
+  const profile = profileOf(checkContext.call, responseObligations);
+  const related = relatedOf(checkContext, reading);
   const { text, value } = related.reading;
-  const { carry } = subject;
-  const outcome = await subject.call.ports.inspection.message(
+  const { carry } = checkContext;
+  const outcome = await checkContext.call.ports.inspection.message(
     { text, value, profile, carry },
-    subject.call.incoming.upstream,
+    checkContext.call.incoming.upstream,
   );
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return refuseWith(outcome.reason);
-  subject.carry = outcome.carry;
+  checkContext.carry = outcome.carry;
   const { text: inspected, value: remaining } =
     outcome.kind === 'changed' ? outcome : { text, value };
   const shown = { text: related.restore(inspected), value: remaining };
@@ -229,21 +229,21 @@ function showLink(
 
 /** Drops the server request: the server gets an error, and the record the reason. */
 function refuseServerRequest(
-  subject: CheckContext,
+  checkContext: CheckContext,
   session: SessionFacts,
   request: ServerRequest,
   reason: Reason,
   opened?: RequestRecord,
 ): MessageOutcome {
-  const { call } = subject;
+  const { call } = checkContext;
   drop(call, 'server-request');
   const code = CODES[reason] ?? INTERNAL_ERROR;
   const message = code === METHOD_NOT_FOUND ? 'Method not found' : REASONS[reason].text;
   const to = { session, id: request.id, by: callerOf(call) };
   call.ports.replyToServer(call.incoming.upstream, to, { code, message });
-  subject.refusedServerRequests += 1;
-  if (subject.refusedServerRequests > MAX_REFUSED_RECORDS) return DROP;
-  const record = opened ?? openServerRequestRecord(subject, session, request, undefined);
+  checkContext.refusedServerRequests += 1;
+  if (checkContext.refusedServerRequests > MAX_REFUSED_RECORDS) return DROP;
+  const record = opened ?? openServerRequestRecord(checkContext, session, request, undefined);
   record.decision.verdict = 'deny';
   record.decision.action = 'refused';
   record.decision.stage = REASONS[reason].stage;
@@ -293,14 +293,14 @@ export const URL_ELICITATION_REQUIRED = -32042;
  * Source: MCP 2025-11-25, elicitation, URL elicitation required error.
  */
 export function checkUrlError(
-  subject: CheckContext,
+  checkContext: CheckContext,
   inspected: MessageOutcome,
   text: string,
   error: RpcError,
 ): MessageOutcome {
   if (inspected.kind !== 'own') return inspected;
   const links = linksOf(error.data);
-  if (!mayElicitUrl(subject) || links === undefined) {
+  if (!mayElicitUrl(checkContext) || links === undefined) {
     return { kind: 'refused', refusal: refuseWith('elicitation-url') };
   }
   let shown = inspected.text ?? text;
@@ -326,7 +326,8 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
   return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
 }
 
-function mayElicitUrl(subject: CheckContext): boolean {
-  if (subject.session?.allowedServerRequests?.includes('elicitation/url') !== true) return false;
-  return decideForCaller(subject, 'elicitation/url').verdict === 'allow';
+function mayElicitUrl(checkContext: CheckContext): boolean {
+  if (checkContext.session?.allowedServerRequests?.includes('elicitation/url') !== true)
+    return false;
+  return decideForCaller(checkContext, 'elicitation/url').verdict === 'allow';
 }

@@ -183,21 +183,21 @@ function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | unde
 async function relaySessionStream(
   { call, principal, session, responsePlan }: Stream,
   response: UpstreamResponse,
-  leave: AbortSignal,
+  ended: AbortSignal,
   lease: AccessLease,
 ): Promise<void> {
-  onAbort(leave, () => response.abort());
+  onAbort(ended, () => response.abort());
   if (responsePlan !== undefined)
-    return relayResumed(call, responsePlan, response, { leave, lease });
+    return relayResumed(call, responsePlan, response, { leave: ended, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
-    await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave });
+    await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended });
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
-  if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
+  if (isExcess(end) && !ended.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }
 
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
@@ -218,8 +218,8 @@ async function relayResumed(
   const idOf = responseEventIds(call, responsePlan);
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
   const isGone = (): boolean => isLate || leave.aborted || lease.check() !== undefined;
-  const parts = { call, responseCheck, idOf, writes, isGone };
-  const end = await writeEvents(response, { ...parts, isResumable: true }).finally(stopLate);
+  const writing = { call, responseCheck, idOf, writes, isGone };
+  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(stopLate);
   const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
   if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);

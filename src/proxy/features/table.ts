@@ -63,14 +63,14 @@ export function featuresOf(admitted: AdmittedMessage, snapshot: Snapshot): reado
 }
 
 /** A server that declared tasks in sessions may insist on a task for a call that requests none. */
-function usesTasks(admitted: AdmittedMessage, { carried }: Snapshot): boolean {
+function usesTasks(admitted: AdmittedMessage, { supportedVersions }: Snapshot): boolean {
   const { rule, task, mayDefer, message } = admitted;
   return (
     rule.subject === 'task' ||
     task !== undefined ||
     mayDefer ||
     paramsOf(admitted)['task'] !== undefined ||
-    (rule.method === 'tools/call' && carried?.tasks?.includes('call') === true) ||
+    (rule.method === 'tools/call' && supportedVersions?.tasks?.includes('call') === true) ||
     findRelatedTask(message) !== undefined
   );
 }

@@ -56,7 +56,7 @@ function findLegacyStream(
   call: RequestContext,
   { session, message }: Pick<AdmittedMessage, 'session' | 'message'>,
 ): Refusal | undefined {
-  const end = session === undefined ? undefined : call.ports.legacySse.find(session);
+  const end = session === undefined ? undefined : call.ports.legacySse.findClientEnd(session);
   if (end === undefined) return refuseWith('unknown-session');
   return end.isLagging && message.kind === 'request' ? refuseWith('overloaded') : undefined;
 }
@@ -71,7 +71,7 @@ function moveToLegacyStream(
 ): DisconnectSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return undefined;
-  const end = call.ports.legacySse.find(session);
+  const end = call.ports.legacySse.findClientEnd(session);
   if (end === undefined) return AbortSignal.abort();
   call.outgoing.send(ACCEPTED, {}, '');
   call.outgoing = createStreamOutgoing(end, message.id);
@@ -94,7 +94,7 @@ function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
       return isCut || end.isClosed;
     },
     // The message was already answered with 202, so its headers have been sent.
-    also: () => undefined,
+    addHeader: () => undefined,
     send(status, headers, body) {
       // A 202 means that a refusal was already written to the stream; the POST itself has ended.
       if (status !== ACCEPTED)
@@ -104,7 +104,7 @@ function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
     write,
     // The stream stays open for other responses.
     end: () => undefined,
-    cut() {
+    disconnect() {
       isCut = true;
       cut();
     },
@@ -161,11 +161,11 @@ function awaitStreamResponse(call: RequestContext, admitted: AdmittedMessage): v
   const { message, rule } = admitted;
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
-  const awaited = pendingResponsesOf(call, admitted);
+  const pendingResponses = pendingResponsesOf(call, admitted);
   const sealed = sealedAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
   if (sealed === undefined) return;
-  if (isCancellation) awaited?.drop(sealed);
-  else awaited?.add(sealed, timeLeftMs(call));
+  if (isCancellation) pendingResponses?.drop(sealed);
+  else pendingResponses?.add(sealed, timeLeftMs(call));
 }
 
 /** The sealed value that was edited in at this path; `undefined` if the value was not changed. */
@@ -180,7 +180,9 @@ function pendingResponsesOf(
   { ports }: RequestContext,
   { session }: AdmittedMessage,
 ): PendingResponses | undefined {
-  return session === undefined ? undefined : ports.legacySse.find(session)?.awaited;
+  return session === undefined
+    ? undefined
+    : ports.legacySse.findClientEnd(session)?.pendingResponses;
 }
 
 /** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */

@@ -25,7 +25,7 @@ import { gatherWrites, writeFailure, writeVerdict } from '../sse-response.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 /** How many requests of one stream may wait for their responses at once. */
-export const MAX_AWAITED = 1024;
+export const MAX_PENDING_RESPONSES = 1024;
 
 type AwaitedResponseEvents = {
   /** True if the response has already arrived: servers may respond before their 202 is read. */
@@ -36,35 +36,35 @@ type AwaitedResponseEvents = {
 
 /** Creates the table of awaited responses, with their timeouts. */
 function createAwaitedResponses({ hasCome, onLate }: AwaitedResponseEvents): PendingResponses {
-  const awaited = new Map<string, NodeJS.Timeout>();
+  const pendingResponses = new Map<string, NodeJS.Timeout>();
 
   function drop(id: string): void {
-    clearTimeout(awaited.get(id));
-    awaited.delete(id);
+    clearTimeout(pendingResponses.get(id));
+    pendingResponses.delete(id);
   }
 
   return {
     get isFull() {
-      return awaited.size >= MAX_AWAITED;
+      return pendingResponses.size >= MAX_PENDING_RESPONSES;
     },
     add(id, withinMs) {
       if (hasCome(id)) return;
       drop(id);
       const late = (): void => {
-        awaited.delete(id);
+        pendingResponses.delete(id);
         onLate(id);
       };
-      awaited.set(id, setTimeout(late, withinMs));
+      pendingResponses.set(id, setTimeout(late, withinMs));
     },
     drop,
     close() {
-      for (const id of [...awaited.keys()]) drop(id);
+      for (const id of [...pendingResponses.keys()]) drop(id);
     },
   };
 }
 
 /** How many answered ids are remembered to recognize a second response. Clients recognize older ones themselves. */
-const MAX_ANSWERED = 1024;
+const MAX_RESPONDED_IDS = 1024;
 const PROGRESS = 'notifications/progress';
 
 type LegacyStream = {
@@ -72,8 +72,8 @@ type LegacyStream = {
   readonly principal: Principal;
   session: SessionFacts;
   checkUnsolicited: (data: string) => Promise<string | undefined>;
-  readonly answered: Set<string>;
-  readonly awaited: PendingResponses;
+  readonly respondedIds: Set<string>;
+  readonly pendingResponses: PendingResponses;
   /** The progress of running requests, by their sealed ids. */
   readonly counts: Map<string, ProgressCount>;
   /** The progress count for the current message, if it reports progress of a running request. */
@@ -82,9 +82,9 @@ type LegacyStream = {
 
 export type LegacySseWriter = {
   /** Writes what may pass of one message. Must be called for one message at a time, in order. */
-  write(data: string, leave: AbortSignal): Promise<void>;
+  write(data: string, ended: AbortSignal): Promise<void>;
   /** This replica's requests that have no response yet. Each is refused on the stream when its time is up. */
-  readonly awaited: PendingResponses;
+  readonly pendingResponses: PendingResponses;
 };
 
 /** Creates the writer for one stream. The caller must close `awaited` when the stream ends. */
@@ -98,9 +98,9 @@ export function createLegacySseWriter(
     principal,
     session,
     checkUnsolicited: async () => undefined,
-    answered: new Set(),
-    awaited: createAwaitedResponses({
-      hasCome: (id) => stream.answered.has(id),
+    respondedIds: new Set(),
+    pendingResponses: createAwaitedResponses({
+      hasCome: (id) => stream.respondedIds.has(id),
       onLate(id) {
         refuseLate(stream, id).catch((error: unknown) =>
           call.ports.report(error, call.incoming.id),
@@ -111,40 +111,37 @@ export function createLegacySseWriter(
     liveProgress: undefined,
   };
   stream.checkUnsolicited = createUnsolicitedCheck(call, principal, session, gateOf(stream));
-  const write: LegacySseWriter['write'] = async (data, leave) => {
+  const write: LegacySseWriter['write'] = async (data, ended) => {
     const reading = await readMessage(call, data);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
-    const sent = findAnsweredRequest(stream, envelope);
-    if (sent !== undefined) return writeResponse(stream, sent, data, leave);
+    const sent = takeSentRequest(stream, envelope);
+    if (sent !== undefined) return writeResponse(stream, sent, data, ended);
     const text = await stream.checkUnsolicited(restoreProgressToken(stream, envelope, data));
-    if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
+    if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
   };
-  return { write, awaited: stream.awaited };
+  return { write, pendingResponses: stream.pendingResponses };
 }
 
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
 /** The request that a message answers, if it was sent in this session and has not been answered yet. */
-function findAnsweredRequest(
-  stream: LegacyStream,
-  envelope: Envelope,
-): SentRequestFacts | undefined {
-  const { answered } = stream;
+function takeSentRequest(stream: LegacyStream, envelope: Envelope): SentRequestFacts | undefined {
+  const { respondedIds } = stream;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
   const { id } = envelope;
-  if (typeof id !== 'string' || answered.has(id)) return undefined;
+  if (typeof id !== 'string' || respondedIds.has(id)) return undefined;
   const sent = openSent(stream, id);
-  if (sent !== undefined) markAnswered(stream, id);
+  if (sent !== undefined) markResponded(stream, id);
   return sent;
 }
 
 /** Any further response under this id is ignored. */
-function markAnswered({ answered, awaited, counts }: LegacyStream, id: string): void {
-  const [oldest] = answered;
-  if (answered.size >= MAX_ANSWERED && oldest !== undefined) answered.delete(oldest);
-  answered.add(id);
+function markResponded({ respondedIds, pendingResponses, counts }: LegacyStream, id: string): void {
+  const [oldest] = respondedIds;
+  if (respondedIds.size >= MAX_RESPONDED_IDS && oldest !== undefined) respondedIds.delete(oldest);
+  respondedIds.add(id);
   counts.delete(id);
-  awaited.drop(id);
+  pendingResponses.drop(id);
 }
 
 function openSent(
@@ -163,7 +160,7 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
   if (envelope?.kind !== 'notification' || envelope.method !== PROGRESS) return data;
   const sealed = envelope.params?.['progressToken'];
   stream.liveProgress = undefined;
-  if (typeof sealed !== 'string' || stream.answered.has(sealed)) return data;
+  if (typeof sealed !== 'string' || stream.respondedIds.has(sealed)) return data;
   const sent = openSent(stream, sealed);
   const span = spanOf(data, ['params', 'progressToken']);
   if (sent?.progressToken === undefined || span === undefined || isLate(stream.call, sent))
@@ -175,7 +172,7 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
 function countOf({ counts }: LegacyStream, sealed: string): ProgressCount {
   const count = counts.get(sealed) ?? createCount();
   const [oldest] = counts.keys();
-  if (counts.size >= MAX_ANSWERED && oldest !== undefined) counts.delete(oldest);
+  if (counts.size >= MAX_RESPONDED_IDS && oldest !== undefined) counts.delete(oldest);
   counts.set(sealed, count);
   return count;
 }
@@ -189,7 +186,7 @@ async function writeResponse(
   stream: LegacyStream,
   sent: SentRequestFacts,
   data: string,
-  leave: AbortSignal,
+  ended: AbortSignal,
 ): Promise<void> {
   const { call, principal, session } = stream;
   const plan = planOf(sent, session, principal);
@@ -199,7 +196,7 @@ async function writeResponse(
   await record(openResponseContext(call, plan, sent), text, async (responding) => {
     const verdict = isLate(call, sent) ? LATE : await checkAwaited(responding, plan, text);
     // The stream ended during the check, so there is no client to respond to.
-    if (leave.aborted) return DROP;
+    if (ended.aborted) return DROP;
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
       applyAllowedServerRequests(stream, sent);
     return verdict;
@@ -212,11 +209,11 @@ async function refuseLate(stream: LegacyStream, id: string): Promise<void> {
   const sent = openSent(stream, id);
   const plan = sent && planOf(sent, session, principal);
   if (sent === undefined || plan === undefined) return;
-  markAnswered(stream, id);
+  markResponded(stream, id);
   await record(openResponseContext(call, plan, sent), '', async () => LATE);
   // A handshake cannot be cancelled (MCP 2024-11-05, cancellation).
   if (sent.method !== 'initialize')
-    call.ports.giveUp(call.incoming.upstream, { session, id, by: callerOf(call) });
+    call.ports.cancelAtServer(call.incoming.upstream, { session, id, by: callerOf(call) });
 }
 
 /** Writes the outcome of one response and closes its record, whatever happens. */

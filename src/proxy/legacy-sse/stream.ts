@@ -56,11 +56,11 @@ type Bridged = {
 };
 
 /** Relays until either side leaves. If the upstream loses the session, the client's stream ends too. */
-async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void> {
-  const terms = openStreamLimits(bridged.call);
-  const at: Position = { lastEventId: undefined, waitMs: REOPEN_DELAY_MS, terms };
-  while (!leave.aborted && (await relayNext(bridged, leave, at))) {
-    await sleep(at.waitMs, undefined, { signal: leave, ref: false }).catch(() => undefined);
+async function relayBridged(bridged: Bridged, ended: AbortSignal): Promise<void> {
+  const limits = openStreamLimits(bridged.call);
+  const at: Position = { lastEventId: undefined, waitMs: REOPEN_DELAY_MS, limits };
+  while (!ended.aborted && (await relayNext(bridged, ended, at))) {
+    await sleep(at.waitMs, undefined, { signal: ended, ref: false }).catch(() => undefined);
   }
 }
 
@@ -69,26 +69,26 @@ type Position = {
   lastEventId: string | undefined;
   waitMs: number;
   /** The limits that the successive upstream streams share. */
-  readonly terms: StreamLimits;
+  readonly limits: StreamLimits;
 };
 
 /** Relays one stream of the upstream, if it offers one. False if no other is to be opened. */
-async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Promise<boolean> {
-  const outcome = await open(bridged, leave, at.lastEventId);
+async function relayNext(bridged: Bridged, ended: AbortSignal, at: Position): Promise<boolean> {
+  const outcome = await open(bridged, ended, at.lastEventId);
   if (outcome === undefined) return false;
   at.waitMs = Math.min(2 * at.waitMs, MAX_REOPEN_DELAY_MS);
   if (outcome.kind === 'fault') return true;
-  if (NO_STREAM.has(outcome.status)) await aborted(leave);
+  if (NO_STREAM.has(outcome.status)) await aborted(ended);
   if (isEventStream(outcome)) {
     at.waitMs = REOPEN_DELAY_MS;
-    if (!(await relayOne(bridged, outcome, leave, at))) return false;
+    if (!(await relayOne(bridged, outcome, ended, at))) return false;
   }
   return !SESSION_LOST.has(outcome.status);
 }
 
 async function open(
   { call, session }: Bridged,
-  leave: AbortSignal,
+  ended: AbortSignal,
   lastEventId: string | undefined,
 ): Promise<ForwardOutcome | undefined> {
   const facts = session();
@@ -97,7 +97,7 @@ async function open(
   const outcome = await call.ports.openStream(upstream, {
     session: facts,
     by: callerOf(call),
-    signal: leave,
+    signal: ended,
     lastEventId,
   });
   if (outcome.kind === 'answer' && !isEventStream(outcome)) outcome.release();
@@ -108,27 +108,27 @@ async function open(
 async function relayOne(
   { call, principal, session }: Bridged,
   response: UpstreamResponse,
-  leave: AbortSignal,
+  ended: AbortSignal,
   at: Position,
 ): Promise<boolean> {
   const facts = session();
   const abort = (): void => response.abort();
-  leave.addEventListener('abort', abort, { once: true });
-  if (leave.aborted || facts === undefined) abort();
+  ended.addEventListener('abort', abort, { once: true });
+  if (ended.aborted || facts === undefined) abort();
   const checkUnsolicited =
     facts === undefined ? undefined : createUnsolicitedCheck(call, principal, facts);
-  const end = await pumpEvents(response, at.terms, async (event) => {
+  const end = await pumpEvents(response, at.limits, async (event) => {
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') return undefined;
     at.lastEventId = event.id ?? at.lastEventId;
     const text = event.data === '' ? undefined : await checkUnsolicited?.(event.data);
     // If access was revoked during the check, nothing more is written.
-    if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
+    if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
-  leave.removeEventListener('abort', abort);
-  if (!isExcess(end) || leave.aborted) return true;
+  ended.removeEventListener('abort', abort);
+  if (!isExcess(end) || ended.aborted) return true;
   noteRefusal(call, refuseWith(reasonOfEnd(end)));
   return false;
 }
@@ -157,7 +157,7 @@ type LegacySseUpstream = {
 
 /** A stream with both sides open: the responses it waits for, and the relay of its messages. */
 type StartedRelay = {
-  readonly awaited: PendingResponses | undefined;
+  readonly pendingResponses: PendingResponses | undefined;
   relay(leave: AbortSignal): Promise<void>;
 };
 
@@ -214,8 +214,8 @@ async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Ref
     begin({ call: opened, principal, session }) {
       const writer = createLegacySseWriter(opened, principal, session);
       return {
-        awaited: writer.awaited,
-        relay: (leave) => relayLegacyStream(opened, { response, writer }, leave),
+        pendingResponses: writer.pendingResponses,
+        relay: (ended) => relayLegacyStream(opened, { response, writer }, ended),
       };
     },
     abort: () => response.abort(),
@@ -231,8 +231,8 @@ const BRIDGE: LegacySseUpstream = {
       ports.openSession(sealed, incoming.upstream, principal);
     return {
       // Each pipeline run waits for its own response.
-      awaited: undefined,
-      relay: (leave) => relayBridged({ call, principal, session }, leave),
+      pendingResponses: undefined,
+      relay: (ended) => relayBridged({ call, principal, session }, ended),
     };
   },
   abort: () => undefined,
@@ -250,17 +250,20 @@ async function serve(
   setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
-  const { awaited, relay } = upstreamSide.begin(stream);
+  const { pendingResponses, relay } = upstreamSide.begin(stream);
   const terms = { principal, session: sealed, announce };
   try {
     return await keepStreamOpen(call, terms, async (ended) => {
-      const leave = ports.legacySse.enter(session, clientEnd(call, over.signal, awaited));
+      const unregister = ports.legacySse.registerClientEnd(
+        session,
+        clientEnd(call, over.signal, pendingResponses),
+      );
       const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
       void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
-      await relay(ended).finally(leave);
+      await relay(ended).finally(unregister);
     });
   } finally {
-    awaited?.close();
+    pendingResponses?.close();
     // No message can be answered on this stream any more.
     over.abort();
     ports.endSession(sealed);
@@ -272,7 +275,7 @@ async function serve(
 function clientEnd(
   { outgoing, snapshot }: RequestContext,
   signal: AbortSignal,
-  awaited: PendingResponses | undefined,
+  pendingResponses: PendingResponses | undefined,
 ): ClientEnd {
   const { maxResponseBytes } = snapshot.limits;
   let unread = 0;
@@ -292,7 +295,7 @@ function clientEnd(
       });
     },
     signal,
-    awaited,
+    pendingResponses,
   };
 }
 
@@ -305,16 +308,16 @@ async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<voi
 async function relayLegacyStream(
   call: RequestContext,
   { response, writer }: { readonly response: UpstreamResponse; readonly writer: LegacySseWriter },
-  leave: AbortSignal,
+  ended: AbortSignal,
 ): Promise<void> {
-  onAbort(leave, () => response.abort());
+  onAbort(ended, () => response.abort());
   const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') await call.outgoing.write(encodeKeepAlive(event));
-    else if (event.data !== '') await writer.write(event.data, leave);
+    else if (event.data !== '') await writer.write(event.data, ended);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
-  if (end !== 'ended' && end !== 'stopped' && !leave.aborted)
+  if (end !== 'ended' && end !== 'stopped' && !ended.aborted)
     noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }

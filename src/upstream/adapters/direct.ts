@@ -41,7 +41,7 @@ export function createDirectAdapter(
     replyToServer({ session, id, by }, reply) {
       send({ session, by }, { jsonrpc: '2.0', id, ...membersOf(reply) });
     },
-    giveUp({ session, id, by }) {
+    cancelAtServer({ session, id, by }) {
       const params = { requestId: id, reason: 'The exchange took too long.' };
       send({ session, by }, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
     },

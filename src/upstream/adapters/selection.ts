@@ -55,8 +55,13 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
   const sessionOverStateless = overStateless(translation.sessions);
   const statelessOverSession: UpstreamAdapter = {
     ...UNREACHABLE,
-    forward: ({ authorized, by, signal }, { carried }) =>
-      translation.stateless.forward(authorized, by, carried?.sessions ?? SESSION_VERSIONS, signal),
+    forward: ({ authorized, by, signal }, { supportedVersions }) =>
+      translation.stateless.forward(
+        authorized,
+        by,
+        supportedVersions?.sessions ?? SESSION_VERSIONS,
+        signal,
+      ),
   };
   const bridge = createBridgeAdapter({
     bridged: translation.bridged,
@@ -67,13 +72,13 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
   /** Without a session, for the handshake that opens one. */
   function inSession(
     session: SessionFacts | undefined,
-    { carried }: UpstreamOffer,
+    { supportedVersions }: UpstreamOffer,
   ): UpstreamAdapter {
-    const isTranslatedNow = isTranslated(SESSION, carried);
+    const isTranslatedNow = isTranslated(SESSION, supportedVersions);
     if (session === undefined) return isTranslatedNow ? sessionOverStateless : directSessions;
     const isOwn = session.target.kind === 'gateway';
     // The upstream no longer speaks the era of the session.
-    if (carried !== undefined && isTranslatedNow !== isOwn) return UNREACHABLE;
+    if (supportedVersions !== undefined && isTranslatedNow !== isOwn) return UNREACHABLE;
     return isOwn ? sessionOverStateless : directSessions;
   }
 
@@ -95,7 +100,7 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
     forMessage({ protocol, session }, offer) {
       // No server speaks the stateless era over HTTP+SSE, whether or not it was listed.
       if (!protocol.hasSessions)
-        return isLegacySse || isTranslated(STATELESS, offer.carried)
+        return isLegacySse || isTranslated(STATELESS, offer.supportedVersions)
           ? statelessOverSession
           : direct;
       if (!protocol.answersOnStream) return inSession(session, offer);
@@ -127,7 +132,7 @@ function overStateless(sessions: SessionClients): UpstreamAdapter {
       sessions.replyToServerRequest(session, by, id, { kind: 'error', error });
     },
     // In the stateless era closing the connection is the cancellation.
-    giveUp: () => undefined,
+    cancelAtServer: () => undefined,
   };
 }
 
@@ -137,7 +142,7 @@ function mirroredParametersOf(
   { target, apps }: AdmittedMessage,
 ): Parameters<SessionClients['forward']>[2] {
   if (target.kind !== 'tool') return [];
-  const standing = offer.catalogueFor({ protocol: STATELESS, apps }).standing('tool', target.name);
+  const standing = offer.catalogFor({ protocol: STATELESS, apps }).statusOf('tool', target.name);
   return definitionOf(standing)?.mirrored ?? [];
 }
 
@@ -149,5 +154,5 @@ const UNREACHABLE: UpstreamAdapter = {
   openStream: LOST,
   endSession: LOST,
   replyToServer: () => undefined,
-  giveUp: () => undefined,
+  cancelAtServer: () => undefined,
 };

@@ -13,8 +13,8 @@ import type { DisconnectSignal, ForwardOutcome, RoutedOutcome } from '../../prot
 /** What is known of the upstream when a message is sent. */
 export type UpstreamOffer = {
   /** The versions that it speaks; `undefined` before the first listing. */
-  readonly carried: SupportedVersions | undefined;
-  catalogueFor(client: Client): Pick<Catalog, 'standing'>;
+  readonly supportedVersions: SupportedVersions | undefined;
+  catalogFor(client: Client): Pick<Catalog, 'statusOf'>;
 };
 
 export type OutboundRequest = {
@@ -48,5 +48,5 @@ export type UpstreamAdapter = {
   endSession(session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   replyToServer(serverRequest: SessionRequest, reply: OwnReply): void;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
-  giveUp(request: SessionRequest): void;
+  cancelAtServer(request: SessionRequest): void;
 };

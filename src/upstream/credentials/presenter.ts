@@ -16,7 +16,7 @@ export type CredentialSource = {
   /** The header; synchronous if it is at hand. Never rejects. */
   header(by: OnBehalf): PresentOutcome | Promise<PresentOutcome>;
   /** Reports that the upstream rejected this value of the header. */
-  refused(by: OnBehalf, value: string | undefined): void;
+  reportRejected(by: OnBehalf, value: string | undefined): void;
   state(): CredentialState;
 };
 
@@ -49,7 +49,7 @@ const NOTHING: readonly string[] = Object.freeze([]);
 export function createNoCredential(): CredentialSource {
   return {
     header: () => NOTHING,
-    refused: () => undefined,
+    reportRejected: () => undefined,
     state: () => ({ state: 'off', detail: 'nothing is presented' }),
   };
 }
@@ -59,7 +59,7 @@ export function createStaticCredential(name: string, value: string): CredentialS
   const shown: readonly string[] = Object.freeze([name, value]);
   return {
     header: () => shown,
-    refused: () => undefined,
+    reportRejected: () => undefined,
     state: () => ({ state: 'armed', detail: '' }),
   };
 }
@@ -74,7 +74,7 @@ export type Presenter = {
   /** The headers to add. Never rejects. */
   present(by: OnBehalf): PresentOutcome | Promise<PresentOutcome>;
   /** Reports that the upstream rejected these headers, so that they are not presented again. */
-  refused(by: OnBehalf, shown: readonly string[]): void;
+  reportRejected(by: OnBehalf, credentials: readonly string[]): void;
   /** The states of the credential for callers and of the one for the gateway's own requests. */
   states(): readonly CredentialState[];
 };
@@ -89,17 +89,19 @@ type PresenterParts = {
 /** Combines the credential sources and the assertion. */
 export function createPresenter({ callers, own, assert }: PresenterParts): Presenter {
   const sourceOf = (by: OnBehalf): CredentialSource => (by === 'gateway' ? own : callers);
-  function withAssertion(shown: PresentOutcome, by: OnBehalf): PresentOutcome {
-    return assert === undefined || typeof shown === 'string' ? shown : [...shown, ...assert(by)];
+  function withAssertion(credentials: PresentOutcome, by: OnBehalf): PresentOutcome {
+    return assert === undefined || typeof credentials === 'string'
+      ? credentials
+      : [...credentials, ...assert(by)];
   }
   return {
     present(by) {
-      const shown = sourceOf(by).header(by);
-      return shown instanceof Promise
-        ? shown.then((late) => withAssertion(late, by))
-        : withAssertion(shown, by);
+      const credentials = sourceOf(by).header(by);
+      return credentials instanceof Promise
+        ? credentials.then((resolved) => withAssertion(resolved, by))
+        : withAssertion(credentials, by);
     },
-    refused: (by, [, value]) => sourceOf(by).refused(by, value),
+    reportRejected: (by, [, value]) => sourceOf(by).reportRejected(by, value),
     states: () => (callers === own ? [callers.state()] : [callers.state(), own.state()]),
   };
 }

@@ -113,7 +113,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
       }
       return mayRequest(key, by, nowMs) ? requestShared(key, by) : 'upstream-credentials';
     },
-    refused(by, value) {
+    reportRejected(by, value) {
       const key = ports.keyOf(by);
       // The rejected token may have been replaced since, and a caller must not be able to have tokens issued
       // at will.

@@ -89,8 +89,8 @@ export interface Lister {
 /** The minimum interval between listings that no call waits for, and after a failure. Milliseconds. */
 export const MIN_INTERVAL_MS = 1000;
 /** The fraction of the maximum age after which the timer lists, and its jitter in either direction. */
-const REFRESH_PART = 0.5;
-const JITTER_PART = 0.1;
+const REFRESH_FRACTION = 0.5;
+const JITTER_FRACTION = 0.1;
 
 const setUnheldTimer: SetTimer = (run, delayMs) => {
   const timer = setTimeout(run, delayMs);
@@ -231,8 +231,8 @@ class UpstreamLister implements Lister {
     this.#cancelTimer();
     if (this.#isClosed) return;
     const random = this.#ports.random ?? Math.random;
-    const part = REFRESH_PART + JITTER_PART * (2 * random() - 1);
-    const delayMs = Math.max(this.#maxAgeMs * part, MIN_INTERVAL_MS);
+    const fraction = REFRESH_FRACTION + JITTER_FRACTION * (2 * random() - 1);
+    const delayMs = Math.max(this.#maxAgeMs * fraction, MIN_INTERVAL_MS);
     this.#cancelTimer = this.#eraPorts.setTimer(() => this.start(), delayMs);
   }
 

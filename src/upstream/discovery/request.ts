@@ -293,7 +293,7 @@ async function readEntireBody(
     const excess = spend(limits, chunk.byteLength);
     if (excess !== undefined) return excess;
     size += chunk.byteLength;
-    if ((await response.hold?.(size)) === 'overloaded') return 'overloaded';
+    if ((await response.reserveBuffer?.(size)) === 'overloaded') return 'overloaded';
     chunks.push(chunk);
   }
 }

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import {
-  publicPartOf,
+  publicKeyInfoOf,
   readKeyText,
   readPublicText,
   writeKeyText,
@@ -40,7 +40,7 @@ describe('[C-12] the gateway key', () => {
     const key = readKeyText(writeKeyText(bytes));
     if (key === undefined) throw new Error('no key');
     expect(key.id).toMatch(/^[0-9a-f]{16}$/);
-    const part = publicPartOf(key);
+    const part = publicKeyInfoOf(key);
     expect(readPublicText(`${part.text}\n`)).toEqual(part);
     expect(part.jwk.kid).toBe(key.id);
     expect(JSON.stringify(part)).not.toContain(Buffer.from(bytes).toString('base64url'));
@@ -51,7 +51,7 @@ describe('[C-12] the gateway key', () => {
     const key = readKeyText(writeKeyText(bytes));
     if (key === undefined) throw new Error('no key');
     const { keyId, signature } = createKeyRing([key]).sign(Buffer.from('checkpoint'));
-    const { x } = publicPartOf(key).jwk;
+    const { x } = publicKeyInfoOf(key).jwk;
     const open = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
     const signed = Buffer.from(signature, 'base64url');
     expect(verify(null, Buffer.from('checkpoint'), open, signed)).toBe(true);

@@ -41,7 +41,7 @@ const UNPINNED: Catalog = {
   upstream: DESK.name,
   mode: 'off',
   isStopped: false,
-  standing: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
+  statusOf: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
   names: () => [],
   instructions: undefined,
 };
@@ -60,7 +60,7 @@ function verdict(
   args: JsonObject | 'unknown',
 ): string {
   const principal = principalOf(user);
-  const question = { principal, upstream: DESK.name, target, args, catalogue: UNPINNED };
+  const question = { principal, upstream: DESK.name, target, args, catalog: UNPINNED };
   const decision = decide(policies, question);
   return decision.verdict === 'allow' ? decision.rule : decision.reason;
 }

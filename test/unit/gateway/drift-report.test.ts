@@ -12,7 +12,7 @@ it('[G-06] announces each list that may have changed once, those of resources an
   const ports = {
     streams: { announce: (_upstream: string, method: string) => announced.push(method) },
     metrics: { setTools: () => undefined },
-    snapshotOf: () => ({ catalogueFor: () => ({ names: () => [] }) }),
+    snapshotOf: () => ({ catalogFor: () => ({ names: () => [] }) }),
     now: () => 0,
   } as unknown as DriftPorts;
   const settings = { name: 'target', pinning: { mode: 'off' } };

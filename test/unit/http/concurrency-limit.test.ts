@@ -15,19 +15,19 @@ describe('[MRG-19] places at an upstream', () => {
     };
     const own = { upstream: 'left', maxRequestBytes: 1, concurrency: 1 };
     const first = limits.forOne(aggregate);
-    expect([first.enter('left'), first.enter('left'), first.enter('right')]).toEqual([
+    expect([first.acquire('left'), first.acquire('left'), first.acquire('right')]).toEqual([
       ...[true, true, true],
     ]);
-    expect(limits.forOne(own).enter()).toBe(false);
+    expect(limits.forOne(own).acquire()).toBe(false);
     const second = limits.forOne(aggregate);
-    expect([second.enter('left'), second.enter('right')]).toEqual([false, true]);
-    expect(limits.forOne(aggregate).enter('stranger')).toBe(false);
-    first.leave();
-    first.leave();
+    expect([second.acquire('left'), second.acquire('right')]).toEqual([false, true]);
+    expect(limits.forOne(aggregate).acquire('stranger')).toBe(false);
+    first.release();
+    first.release();
     const third = limits.forOne(own);
-    expect([third.enter(), third.enter()]).toEqual([true, true]);
-    expect(limits.forOne(own).enter()).toBe(false);
-    third.leave();
-    second.leave();
+    expect([third.acquire(), third.acquire()]).toEqual([true, true]);
+    expect(limits.forOne(own).acquire()).toBe(false);
+    third.release();
+    second.release();
   });
 });

@@ -39,7 +39,7 @@ async function listen(secure?: TlsOptions): Promise<Listening> {
         await new Promise<void>((resolve) => waiting.push(resolve));
         outgoing.send(200, { 'content-type': 'application/json' }, '{}');
       },
-      refused: () => undefined,
+      reportRefusal: () => undefined,
     },
     secure,
   );

@@ -27,7 +27,7 @@ function filterAny(
     hasCacheHints: false,
     profile,
     listTtlMs: 30_000,
-    areReviewed: true,
+    isReviewed: true,
     digestOf: (_item, itemText) => `digest of ${itemText.length}`,
     isVisible: ({ name }) => visible.includes(name),
     ...more,
@@ -113,12 +113,12 @@ describe('lists', () => {
     const reviewed = filter(page, ['a']);
     expect(reviewed.text).toContain('<img src=x>');
     expect(reviewed.text).not.toContain('<script>');
-    const unreviewed = filter(page, ['a'], { areReviewed: false });
+    const unreviewed = filter(page, ['a'], { isReviewed: false });
     expect(unreviewed.text).not.toContain('<img');
     const resources = resultOf({
       resources: [{ uri: 'a://b', name: '![x](https://e.example/p)' }],
     });
-    const listed = filter(resources, ['a://b'], { kind: 'resources', areReviewed: false });
+    const listed = filter(resources, ['a://b'], { kind: 'resources', isReviewed: false });
     expect(listed.text).not.toContain('![');
   });
 

@@ -9,7 +9,7 @@ const decode = (bytes: Uint8Array | undefined): string => new TextDecoder().deco
 
 function newCache(maxPages = 4, maxBytes = 1_000_000): PageCache {
   const isEqual = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
-  return createPageCache({ maxPages, maxBytes, maxForms: 2, isEqual });
+  return createPageCache({ maxPages, maxBytes, maxFilteredPages: 2, isEqual });
 }
 
 const page = (id: RequestId, list = '"\u00e9"'): string =>

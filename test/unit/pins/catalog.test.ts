@@ -46,7 +46,7 @@ function toolsThat(compiled: string[] = []): SchemaTools {
   };
 }
 
-function catalogueOf(
+function catalogOf(
   lock: Lock | undefined,
   observed: Observed | undefined,
   more: Partial<CatalogInput> = {},
@@ -63,7 +63,7 @@ function catalogueOf(
 }
 
 function stateOf(lock: Lock | undefined, observed: Observed | undefined, name = 'get_issue') {
-  return catalogueOf(lock, observed).standing('tool', name).state;
+  return catalogOf(lock, observed).statusOf('tool', name).state;
 }
 
 function pageOf(definition: JsonObject, atMs = 2000) {
@@ -73,7 +73,7 @@ function pageOf(definition: JsonObject, atMs = 2000) {
 
 describe('what stands for a name', () => {
   test('[L-40] approved means pinned, approved, and seen exactly so', () => {
-    const standing = catalogueOf(lockOf([pinOf(TOOL)]), observedOf([TOOL])).standing(
+    const standing = catalogOf(lockOf([pinOf(TOOL)]), observedOf([TOOL])).statusOf(
       'tool',
       'get_issue',
     );
@@ -88,7 +88,7 @@ describe('what stands for a name', () => {
 
   test('[L-40] without a lock file, or without a listing, nothing is approved (docs/reference/attacks.md case 65)', () => {
     expect(stateOf(undefined, observedOf([TOOL]))).toBe('unpinned');
-    expect(catalogueOf(undefined, observedOf([TOOL])).names('tool')).toEqual([]);
+    expect(catalogOf(undefined, observedOf([TOOL])).names('tool')).toEqual([]);
     expect(stateOf(lockOf([pinOf(TOOL)]), undefined)).toBe('absent');
     expect(stateOf(lockOf([pinOf(TOOL)]), observedOf([]))).toBe('absent');
   });
@@ -111,7 +111,7 @@ describe('what stands for a name', () => {
   ])(
     '[L-42] a change of %s alone is a change (docs/reference/attacks.md case 54)',
     (_, changed) => {
-      const standing = catalogueOf(lockOf([pinOf(TOOL)]), observedOf([changed])).standing(
+      const standing = catalogOf(lockOf([pinOf(TOOL)]), observedOf([changed])).statusOf(
         'tool',
         'get_issue',
       );
@@ -128,7 +128,7 @@ describe('what stands for a name', () => {
   test('[L-44] a name that stands twice in one listing is invalid (docs/reference/attacks.md case 57)', () => {
     expect(stateOf(lockOf([pinOf(TOOL)]), observedOf([TOOL, TOOL]))).toBe('invalid');
     expect(stateOf(lockOf([pinOf(TOOL)]), observedOf([OTHER, TOOL]))).toBe('invalid');
-    const standing = catalogueOf(lockOf([pinOf(TOOL)]), observedOf([TOOL, TOOL])).standing(
+    const standing = catalogOf(lockOf([pinOf(TOOL)]), observedOf([TOOL, TOOL])).statusOf(
       'tool',
       'get_issue',
     );
@@ -152,7 +152,7 @@ describe('what stands for a name', () => {
       { outputSchema: 7 },
     ]) {
       const tool = toolOf('get_issue', schema);
-      const standing = catalogueOf(lockOf([pinOf(tool)]), observedOf([tool])).standing(
+      const standing = catalogOf(lockOf([pinOf(tool)]), observedOf([tool])).statusOf(
         'tool',
         'get_issue',
       );
@@ -165,13 +165,13 @@ describe('what stands for a name', () => {
     const compile = createDefinitionCompiler(toolsThat(compiled));
     const lock = lockOf([pinOf(TOOL), pinOf(toolOf('b')), pinOf(toolOf('c'), 'pending')]);
     const observed = observedOf([TOOL, toolOf('b'), toolOf('c')]);
-    const first = catalogueOf(lock, observed, { compile });
+    const first = catalogOf(lock, observed, { compile });
     expect(compiled).toEqual([]);
-    first.standing('tool', 'c');
+    first.statusOf('tool', 'c');
     expect(compiled).toEqual([]);
-    for (const catalogue of [first, catalogueOf(lock, observed, { compile })]) {
-      catalogue.standing('tool', 'get_issue');
-      catalogue.standing('tool', 'get_issue');
+    for (const catalog of [first, catalogOf(lock, observed, { compile })]) {
+      catalog.statusOf('tool', 'get_issue');
+      catalog.statusOf('tool', 'get_issue');
     }
     expect(compiled).toHaveLength(1);
   });
@@ -183,8 +183,8 @@ describe('what stands for a name', () => {
         throw new Error('bomb');
       },
     });
-    const catalogue = catalogueOf(lockOf([pinOf(TOOL)]), observedOf([TOOL]), { compile });
-    expect(catalogue.standing('tool', 'get_issue').state).toBe('invalid');
+    const catalog = catalogOf(lockOf([pinOf(TOOL)]), observedOf([TOOL]), { compile });
+    expect(catalog.statusOf('tool', 'get_issue').state).toBe('invalid');
   });
 });
 
@@ -208,7 +208,7 @@ describe('eras and variants', () => {
       ['2025', TOOL],
       ['2026', OTHER],
     ] as const) {
-      const standing = catalogueOf(lock, both, { clientProfile: { era, apps: false } }).standing(
+      const standing = catalogOf(lock, both, { clientProfile: { era, apps: false } }).statusOf(
         'tool',
         'get_issue',
       );
@@ -229,7 +229,7 @@ describe('eras and variants', () => {
       [true, OTHER],
     ] as const) {
       const profile = { era: '2025', apps } as const;
-      const standing = catalogueOf(lock, merged, { clientProfile: profile }).standing(
+      const standing = catalogOf(lock, merged, { clientProfile: profile }).statusOf(
         'tool',
         'get_issue',
       );
@@ -318,38 +318,38 @@ describe('the whole upstream', () => {
     const lock = lockOf([pinOf(TOOL), pinOf(toolOf('b'))], textPin('Be brief.'));
     const offer = { instructions: 'Be brief.' };
     const same = observedOf([TOOL, toolOf('b'), toolOf('new')], offer);
-    expect(catalogueOf(lock, same, stop).isStopped).toBe(false);
-    expect(catalogueOf(lock, observedOf([TOOL], offer), stop).isStopped).toBe(false);
+    expect(catalogOf(lock, same, stop).isStopped).toBe(false);
+    expect(catalogOf(lock, observedOf([TOOL], offer), stop).isStopped).toBe(false);
     const drifted = observedOf([OTHER, toolOf('b')], offer);
-    expect(catalogueOf(lock, drifted, stop).isStopped).toBe(true);
-    expect(catalogueOf(lock, drifted).isStopped).toBe(false);
+    expect(catalogOf(lock, drifted, stop).isStopped).toBe(true);
+    expect(catalogOf(lock, drifted).isStopped).toBe(false);
     const described = observedOf([TOOL], { instructions: 'Be long.' });
-    expect(catalogueOf(lock, described, stop).isStopped).toBe(true);
-    expect(catalogueOf(lock, notePage(same, pageOf(OTHER)), stop).isStopped).toBe(true);
+    expect(catalogOf(lock, described, stop).isStopped).toBe(true);
+    expect(catalogOf(lock, notePage(same, pageOf(OTHER)), stop).isStopped).toBe(true);
   });
 
   test('[L-52] only approved instructions are known', () => {
     const observed = observedOf([TOOL], { instructions: 'Be brief.' });
-    expect(catalogueOf(lockOf([], textPin('Be brief.')), observed).instructions).toBe('Be brief.');
+    expect(catalogOf(lockOf([], textPin('Be brief.')), observed).instructions).toBe('Be brief.');
     const pending = lockOf([], textPin('Be brief.', 'pending'));
-    expect(catalogueOf(pending, observed).instructions).toBeUndefined();
+    expect(catalogOf(pending, observed).instructions).toBeUndefined();
     const blocked = lockOf([], textPin('Be brief.', 'blocked'));
-    expect(catalogueOf(blocked, observed).instructions).toBeUndefined();
+    expect(catalogOf(blocked, observed).instructions).toBeUndefined();
   });
 
   test('[L-53] without pinning, a schema that may not be the upstream’s checks nothing', () => {
     const off = { mode: 'off' } as const;
     const lock = lockOf([pinOf(TOOL)]);
-    const changed = catalogueOf(lock, observedOf([OTHER]), off).standing('tool', 'get_issue');
+    const changed = catalogOf(lock, observedOf([OTHER]), off).statusOf('tool', 'get_issue');
     expect(changed.pinned).toBeUndefined();
-    const same = catalogueOf(lock, observedOf([TOOL]), off).standing('tool', 'get_issue');
+    const same = catalogOf(lock, observedOf([TOOL]), off).statusOf('tool', 'get_issue');
     expect(same.pinned?.digest).toBe(digestOf(TOOL));
   });
 
   test('[L-53] without pinning, what was listed last describes arguments and results', () => {
     const off = { mode: 'off' } as const;
     const listedIn = (lock: Lock | undefined, observed: Observed | undefined, more = {}) =>
-      catalogueOf(lock, observed, { ...off, ...more }).standing('tool', 'get_issue').listed;
+      catalogOf(lock, observed, { ...off, ...more }).statusOf('tool', 'get_issue').listed;
     const lock = lockOf([pinOf(TOOL)]);
     for (const known of [undefined, lock]) {
       expect(listedIn(known, observedOf([OTHER]))?.digest).toBe(digestOf(OTHER));

@@ -93,11 +93,11 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
   function stateOf(entry: Entry, offered: JsonObject = one): string {
     const { lock, messages } = reading(entry);
     expect(messages).toEqual([]);
-    const catalogue = createCatalog({
+    const catalog = createCatalog({
       ...{ upstream: 'github', lock, observed: offer(offered), mode: 'strict' },
       ...{ onDrift: 'hide-tool', compile },
     });
-    return catalogue.standing(kind, name).state;
+    return catalog.statusOf(kind, name).state;
   }
 
   test('status, sha256 and definition say what may be used', () => {

@@ -9,7 +9,7 @@ import type {
   PinnedDefinition,
 } from '../../../src/policy/definitions.js';
 import type { Json, JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
-import { catalogue, policiesOf, principal } from './samples.js';
+import { catalog, policiesOf, principal } from './samples.js';
 
 const SCHEMA: JsonObject = {
   type: 'object',
@@ -23,7 +23,7 @@ const SCHEMA: JsonObject = {
     list: { type: 'array', items: { type: 'object', properties: { kind: { type: 'string' } } } },
   },
 };
-const PINS = catalogue({ tools: { fetch: { inputSchema: SCHEMA } } });
+const PINS = catalog({ tools: { fetch: { inputSchema: SCHEMA } } });
 const TARGET: Target = { kind: 'tool', name: 'fetch' };
 const CALLER = principal();
 const WHO = { who: { anyone: true }, what: { upstreams: ['github'], tools: ['fetch'] } } as const;
@@ -43,7 +43,7 @@ function verdictOf(
     upstream: 'github',
     target: TARGET,
     args,
-    catalogue: definitions,
+    catalog: definitions,
   });
   return decision.verdict === 'allow' ? 'allow' : decision.reason;
 }
@@ -224,15 +224,15 @@ describe('what a rule reads', () => {
 
 describe('without pinning', () => {
   const off = (standing: Partial<DefinitionStatus>) => ({
-    ...catalogue({ mode: 'off' }),
-    standing: (): DefinitionStatus => ({
+    ...catalog({ mode: 'off' }),
+    statusOf: (): DefinitionStatus => ({
       state: 'unpinned',
       pinned: undefined,
       observed: 'digest',
       ...standing,
     }),
   });
-  const listed = PINS.standing('tool', 'fetch').pinned;
+  const listed = PINS.statusOf('tool', 'fetch').pinned;
   const RULE: RuleDocument = {
     id: 'a',
     effect: 'allow',

@@ -8,7 +8,7 @@ import type { Catalog } from '../../../src/policy/definitions.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { matchKey } from '../../../src/policy/rules.js';
 import type { JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
-import { type CatalogueSample, catalogue, compiled, policiesOf, principal } from './samples.js';
+import { type CatalogSample, catalog, compiled, policiesOf, principal } from './samples.js';
 
 const ISSUE_SCHEMA: JsonObject = {
   type: 'object',
@@ -20,7 +20,7 @@ const ISSUE_SCHEMA: JsonObject = {
   required: ['owner'],
 };
 
-const PINS: CatalogueSample = {
+const PINS: CatalogSample = {
   tools: {
     get_issue: {
       inputSchema: ISSUE_SCHEMA,
@@ -46,7 +46,7 @@ type Asked = {
   readonly target?: Target;
   readonly args?: JsonObject | 'unknown';
   readonly who?: Principal;
-  readonly catalogue?: Catalog;
+  readonly catalog?: Catalog;
   readonly upstream?: string;
 };
 
@@ -56,7 +56,7 @@ function ask(rules: readonly RuleDocument[], asked: Asked = {}): Decision {
     upstream: asked.upstream ?? 'github',
     target: asked.target ?? GET_ISSUE,
     args: asked.args ?? { owner: 'acme' },
-    catalogue: asked.catalogue ?? catalogue(PINS),
+    catalog: asked.catalog ?? catalog(PINS),
   });
 }
 
@@ -94,13 +94,13 @@ describe('what is hidden', () => {
       invalid: 'tool-invalid',
     } as const;
     for (const [state, reason] of Object.entries(states)) {
-      const pins = catalogue({
+      const pins = catalog({
         tools: { get_issue: { state: state as keyof typeof states, inputSchema: ISSUE_SCHEMA } },
       });
       const refused = { verdict: 'deny', reason, listed: false };
-      expect(ask([ALLOW], { catalogue: pins, args: {} }), state).toEqual(refused);
-      expect(ask([ALLOW], { catalogue: pins, args: 'unknown' }), state).toEqual(refused);
-      expect(ask([], { catalogue: pins })).toMatchObject({ reason: 'no-matching-allow' });
+      expect(ask([ALLOW], { catalog: pins, args: {} }), state).toEqual(refused);
+      expect(ask([ALLOW], { catalog: pins, args: 'unknown' }), state).toEqual(refused);
+      expect(ask([], { catalog: pins })).toMatchObject({ reason: 'no-matching-allow' });
     }
   });
 
@@ -109,14 +109,14 @@ describe('what is hidden', () => {
       ...ALLOW,
       what: { ...ALLOW.what, resources: ['repo://acme/**'] },
     };
-    const stopped = catalogue({ ...PINS, isStopped: true });
+    const stopped = catalog({ ...PINS, isStopped: true });
     const resource: Target = { kind: 'resource', uri: 'repo://acme/x' };
-    expect(ask([resources], { catalogue: stopped })).toMatchObject({ reason: 'tool-changed' });
-    expect(ask([resources], { catalogue: stopped, target: resource })).toMatchObject({
+    expect(ask([resources], { catalog: stopped })).toMatchObject({ reason: 'tool-changed' });
+    expect(ask([resources], { catalog: stopped, target: resource })).toMatchObject({
       reason: 'tool-changed',
     });
-    const off = catalogue({ mode: 'off' });
-    expect(ask([ALLOW], { catalogue: off }).verdict).toBe('allow');
+    const off = catalog({ mode: 'off' });
+    expect(ask([ALLOW], { catalog: off }).verdict).toBe('allow');
   });
 
   it('refuses URIs that do not parse, and decides the others by their normal form [P-07]', () => {
@@ -288,8 +288,8 @@ describe('errors in rules', () => {
   });
 
   it('ends in a refusal when anything throws [P-05]', () => {
-    const thrower = { ...catalogue(PINS), standing: () => JSON.parse('{') as never };
-    expect(ask([ALLOW], { catalogue: thrower })).toEqual({
+    const thrower = { ...catalog(PINS), statusOf: () => JSON.parse('{') as never };
+    expect(ask([ALLOW], { catalog: thrower })).toEqual({
       verdict: 'deny',
       reason: 'policy-error',
       listed: false,
@@ -380,7 +380,7 @@ describe('requests and lists', () => {
       upstream: 'github',
       target: { kind: 'resource', uri: 'repo://acme/x' },
       args: 'unknown',
-      catalogue: catalogue(PINS),
+      catalog: catalog(PINS),
     } as const;
     expect(decide(policiesOf([rule]), question).verdict).toBe('allow');
     expect(decideRequest(policiesOf([rule]), question)).toMatchObject({

@@ -14,7 +14,7 @@ import {
   type ServerRequestName,
   type Target,
 } from '../../../src/protocol/jsonrpc.js';
-import { CONTEXT, catalogue, document, principal } from './samples.js';
+import { CONTEXT, catalog, document, principal } from './samples.js';
 
 const SCHEMA: JsonObject = {
   type: 'object',
@@ -130,7 +130,7 @@ const annotations = fc.record(
 function pins(hints: JsonObject, state: 'approved' | 'changed' = 'approved') {
   const tool = { inputSchema: SCHEMA, definition: { annotations: hints }, state };
   const listed = { definition: { arguments: [{ name: 'owner' }, { name: 'title' }] } };
-  return catalogue({
+  return catalog({
     tools: { t_a: tool, t_b: tool, u_c: { inputSchema: SCHEMA } },
     prompts: { p: listed, q1: listed, z: listed },
     templates: { 'repo://{x}': {} },
@@ -152,7 +152,7 @@ const question: fc.Arbitrary<PolicyQuery> = fc
     ),
     hints: annotations,
   })
-  .map(({ hints, ...parts }) => ({ ...parts, catalogue: pins(hints as JsonObject) }));
+  .map(({ hints, ...parts }) => ({ ...parts, catalog: pins(hints as JsonObject) }));
 
 function compile(written: readonly RuleDocument[]) {
   const { policies, diagnostics } = compilePolicies([document(written)], CONTEXT);
@@ -241,7 +241,7 @@ describe('law 2: listed', () => {
         (r) => r.effect === 'deny' && !r.args && !r.when && matches(r, asked),
       );
       const { principal: from, upstream, target: at } = asked;
-      const listed = isListed(compile(written), from, upstream, at, asked.catalogue);
+      const listed = isListed(compile(written), from, upstream, at, asked.catalog);
       expect(listed).toBe(isGranted && !isDenied);
       expect(answer(written, { ...asked, args: 'unknown' }).verdict === 'allow').toBe(listed);
     });
@@ -252,7 +252,7 @@ describe('law 2: listed', () => {
       const policies = compile(written);
       const called = decide(policies, asked);
       const { principal: from, upstream, target: at } = asked;
-      const listed = isListed(policies, from, upstream, at, asked.catalogue);
+      const listed = isListed(policies, from, upstream, at, asked.catalog);
       expect(called.verdict === 'allow' || called.listed).toBe(listed);
     });
   });
@@ -260,7 +260,7 @@ describe('law 2: listed', () => {
   it('hides what has drifted, whatever the rules [P-03]', () => {
     check([rules, question], (written, asked) => {
       const drifted = { ...asked, target: { kind: 'tool', name: 't_a' } as const };
-      const question_ = { ...drifted, catalogue: pins({}, 'changed') };
+      const question_ = { ...drifted, catalog: pins({}, 'changed') };
       expect(isAllowed(written, question_)).toBe(false);
       expect(isAllowed(written, { ...question_, args: 'unknown' })).toBe(false);
     });

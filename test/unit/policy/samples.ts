@@ -1,4 +1,4 @@
-// Values that policy tests are built from: principals, catalogues, documents. Casts of brands live here.
+// Values that policy tests are built from: principals, catalogs, documents. Casts of brands live here.
 
 import { compilePolicies, type PolicyContext } from '../../../src/policy/compile/compile.js';
 import type {
@@ -39,7 +39,7 @@ export type PinSample = {
   readonly definition?: JsonObject;
 };
 
-export type CatalogueSample = {
+export type CatalogSample = {
   readonly upstream?: string;
   readonly mode?: 'strict' | 'off';
   readonly isStopped?: boolean;
@@ -50,7 +50,7 @@ export type CatalogueSample = {
 
 const UNPINNED: DefinitionStatus = { state: 'unpinned', pinned: undefined, observed: undefined };
 
-export function catalogue(sample: CatalogueSample = {}): Catalog {
+export function catalog(sample: CatalogSample = {}): Catalog {
   const kinds = new Map<PinKind, Map<string, DefinitionStatus>>([
     ['tool', standings('tool', sample.tools)],
     ['prompt', standings('prompt', sample.prompts)],
@@ -60,7 +60,7 @@ export function catalogue(sample: CatalogueSample = {}): Catalog {
     upstream: sample.upstream ?? 'github',
     mode: sample.mode ?? 'strict',
     isStopped: sample.isStopped ?? false,
-    standing: (kind, name) => kinds.get(kind)?.get(name) ?? UNPINNED,
+    statusOf: (kind, name) => kinds.get(kind)?.get(name) ?? UNPINNED,
     names: (kind) => [...(kinds.get(kind)?.keys() ?? [])],
     instructions: undefined,
   };

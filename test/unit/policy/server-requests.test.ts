@@ -10,7 +10,7 @@ import {
 } from '../../../src/policy/server-requests.js';
 import type { ServerRequestName } from '../../../src/protocol/jsonrpc.js';
 import { SERVER_REQUEST_NAMES } from '../../../src/protocol/server-requests.js';
-import { catalogue, compiled, policiesOf, principal } from './samples.js';
+import { catalog, compiled, policiesOf, principal } from './samples.js';
 
 const ALL = { sampling: true, elicitation: ['form', 'url'], roots: true } as const;
 const ANYONE = { anyone: true } as const;
@@ -31,7 +31,7 @@ function granted(rules: readonly RuleDocument[], caller = ADA): readonly ServerR
       decideServerRequest(policies, {
         principal: caller,
         upstream: 'github',
-        catalogue: catalogue(),
+        catalog: catalog(),
         name,
       }).verdict === 'allow',
   );
@@ -72,8 +72,8 @@ describe('[Q-01] questions', () => {
 
   test('stop where the upstream is stopped', () => {
     const policies = policiesOf([allow(ALL)]);
-    const stopped = catalogue({ isStopped: true });
-    const asked = { principal: ADA, upstream: 'github', catalogue: stopped } as const;
+    const stopped = catalog({ isStopped: true });
+    const asked = { principal: ADA, upstream: 'github', catalog: stopped } as const;
     expect(decideServerRequest(policies, { ...asked, name: 'sampling' })).toMatchObject({
       verdict: 'deny',
       reason: 'tool-changed',
@@ -90,7 +90,7 @@ describe('[Q-01] questions', () => {
       inspect: 'careful',
     } as RuleDocument;
     const policies = policiesOf([allow(ALL, { limits }), strict]);
-    const asked = { principal: ADA, upstream: 'github', catalogue: catalogue() } as const;
+    const asked = { principal: ADA, upstream: 'github', catalog: catalog() } as const;
     const decision = decideServerRequest(policies, { ...asked, name: 'sampling' });
     expect(decision.verdict === 'allow' && decision.obligations.map(({ kind }) => kind)).toEqual([
       'rate',
@@ -170,7 +170,7 @@ describe('[APP-06] apps', () => {
   });
 
   test('are shown without pinning: then the rules of each URI decide alone', () => {
-    const catalogueOff = { ...pinned, mode: 'off', names: () => [] } as const;
-    expect(mayShowApps(policiesOf([]), ADA, catalogueOff)).toBe(true);
+    const catalogOff = { ...pinned, mode: 'off', names: () => [] } as const;
+    expect(mayShowApps(policiesOf([]), ADA, catalogOff)).toBe(true);
   });
 });

@@ -8,14 +8,14 @@ import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { type CatalogueSample, catalogue, policiesOf, principal } from './samples.js';
+import { type CatalogSample, catalog, policiesOf, principal } from './samples.js';
 
 const INPUT: JsonObject = {
   type: 'object',
   properties: { owner: { type: 'string' } },
   required: ['owner'],
 };
-const PINS: CatalogueSample = { tools: { build: { inputSchema: INPUT } } };
+const PINS: CatalogSample = { tools: { build: { inputSchema: INPUT } } };
 const WHAT = { upstreams: ['github'], tools: ['build'] };
 const ALLOW: RuleDocument = { id: 'a', effect: 'allow', who: { groups: ['eng'] }, what: WHAT };
 const ENGINEER = principal({ groups: ['eng'], scopes: [] });
@@ -30,14 +30,14 @@ function ask(
     upstream: 'github',
     target,
     args: 'unknown',
-    catalogue: catalogue(pins),
+    catalog: catalog(pins),
   });
 }
 
 type Asked = {
   readonly tool?: string;
   readonly who?: Principal;
-  readonly pins?: CatalogueSample;
+  readonly pins?: CatalogSample;
 };
 
 describe('a task', () => {
@@ -60,7 +60,7 @@ describe('a task', () => {
     });
     const question = { upstream: 'github', principal: ENGINEER, args: 'unknown' } as const;
     const unknown = { ...question, target: { kind: 'task', tool: undefined } } as const;
-    expect(decide(policiesOf([ALLOW]), { ...unknown, catalogue: catalogue(PINS) })).toEqual({
+    expect(decide(policiesOf([ALLOW]), { ...unknown, catalog: catalog(PINS) })).toEqual({
       ...hidden,
       reason: 'unknown-task',
     });
@@ -152,7 +152,7 @@ describe('a task', () => {
             who,
             'github',
             { kind: 'tool', name: 'build' },
-            catalogue(PINS),
+            catalog(PINS),
           );
           expect(ask(rules, { who }).verdict === 'allow').toBe(listed);
         },

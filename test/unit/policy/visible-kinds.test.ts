@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { type ListedKind, listsKind } from '../../../src/policy/decide.js';
-import { type CatalogueSample, catalogue, policiesOf, principal } from './samples.js';
+import { type CatalogSample, catalog, policiesOf, principal } from './samples.js';
 
 const KINDS: readonly ListedKind[] = ['tool', 'prompt', 'resource'];
 
-function seen(rules: readonly RuleDocument[], sample: CatalogueSample = {}): readonly ListedKind[] {
+function seen(rules: readonly RuleDocument[], sample: CatalogSample = {}): readonly ListedKind[] {
   const pins = { tools: { read: {} }, prompts: { greet: {} }, ...sample };
-  return KINDS.filter((kind) => listsKind(policiesOf(rules), principal(), catalogue(pins), kind));
+  return KINDS.filter((kind) => listsKind(policiesOf(rules), principal(), catalog(pins), kind));
 }
 
 function allow(what: RuleDocument['what'], id = 'one'): RuleDocument {

@@ -17,7 +17,7 @@ import { handleRequest } from '../../../src/proxy/pipeline.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
 import { FREE_TURNS } from '../../support/turns.js';
 import { profile } from '../inspection/samples.js';
-import { catalogue, policiesOf, principal } from '../policy/samples.js';
+import { catalog, policiesOf, principal } from '../policy/samples.js';
 
 export type Step =
   | 'authenticate'
@@ -171,8 +171,8 @@ export const SNAPSHOT: Snapshot = {
     keepAliveMs: 25_000,
   },
   legacySse: { messageUrl: 'https://mcp.example.com/github/message', isDirect: false },
-  carried: { sessions: [], stateless: [STATELESS] },
-  catalogueFor: () => catalogue({ tools: { [TOOL]: {} } }),
+  supportedVersions: { sessions: [], stateless: [STATELESS] },
+  catalogFor: () => catalog({ tools: { [TOOL]: {} } }),
   mayShowApps: () => false,
   isFresh: true,
   challenge: () => 'Bearer',
@@ -187,7 +187,7 @@ const INCOMING: Incoming = {
   remoteAddress: '127.0.0.1',
   signal: new AbortController().signal,
   receivedAt: 0,
-  enter: () => true,
+  acquireSlot: () => true,
   startedMs: performance.now(),
 };
 
@@ -219,7 +219,7 @@ const PORTS: Omit<Ports, 'snapshot' | 'closeRecord' | 'report'> = {
   countChanges: () => 0,
   enterLease: () => () => undefined,
   reserveStream: refuseUse,
-  freshen: refuseUse,
+  refreshListing: refuseUse,
   aggregate: refuseUse,
   claimReply: refuseUse,
   sealCursor: refuseUse,
@@ -235,8 +235,8 @@ const PORTS: Omit<Ports, 'snapshot' | 'closeRecord' | 'report'> = {
     sealRequest: refuseUse,
     openRequest: refuseUse,
     recallRequest: refuseUse,
-    enter: refuseUse,
-    find: refuseUse,
+    registerClientEnd: refuseUse,
+    findClientEnd: refuseUse,
   },
   tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, inputRequestsOf: refuseUse },
   sealSession: refuseUse,
@@ -251,7 +251,7 @@ const PORTS: Omit<Ports, 'snapshot' | 'closeRecord' | 'report'> = {
   openStream: refuseUse,
   forwardSessionEnd: refuseUse,
   replyToServer: refuseUse,
-  giveUp: refuseUse,
+  cancelAtServer: refuseUse,
   registerProgress: refuseUse,
   keepProgress: refuseUse,
   findProgress: refuseUse,
@@ -275,10 +275,10 @@ function watchPorts(ports: Ports, note: (step: Step) => void, isForwarded: () =>
       if (found === undefined) return undefined;
       return {
         ...found,
-        catalogueFor(client) {
+        catalogFor(client) {
           // The response is checked by the same catalog.
           if (!isForwarded()) note('decide');
-          return found.catalogueFor(client);
+          return found.catalogFor(client);
         },
       };
     },
@@ -349,7 +349,7 @@ export async function runRequest({ ports, snapshot, incoming }: Replaced = {}): 
   const given: Incoming = { ...INCOMING, ...incoming };
   const outgoing: Outgoing = {
     isClosed: false,
-    also: () => undefined,
+    addHeader: () => undefined,
     send(status, headers, body) {
       note('send');
       sent.push({ status, headers, body: textOf(body) });
@@ -362,13 +362,13 @@ export async function runRequest({ ports, snapshot, incoming }: Replaced = {}): 
       if (stream !== undefined) stream.body += textOf(bytes);
     },
     end: () => note('send'),
-    cut: refuseUse,
+    disconnect: refuseUse,
   };
-  const enter = (...of: Parameters<Incoming['enter']>): boolean => {
+  const acquireSlot = (...of: Parameters<Incoming['acquireSlot']>): boolean => {
     note('slot');
-    return given.enter(...of);
+    return given.acquireSlot(...of);
   };
   const watched = watchPorts(all, note, () => steps.includes('forward'));
-  await handleRequest({ ...given, enter }, outgoing, watched);
+  await handleRequest({ ...given, acquireSlot }, outgoing, watched);
   return { steps, sent, records, reported };
 }

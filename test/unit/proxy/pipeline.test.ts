@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Reason } from '../../../src/policy/reasons.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
-import { catalogue } from '../policy/samples.js';
+import { catalog } from '../policy/samples.js';
 import {
   CALLER,
   encode,
@@ -70,10 +70,10 @@ describe('a request that every stage lets pass', () => {
 const REFUSALS: readonly (readonly [Step, Reason, number, Replaced])[] = [
   ['authenticate', 'token-missing', 401, { ports: unverified('token-missing') }],
   ['authenticate', 'store-unavailable', 503, { ports: unverified('store-unavailable') }],
-  ['slot', 'overloaded', 503, { incoming: { enter: () => false } }],
+  ['slot', 'overloaded', 503, { incoming: { acquireSlot: () => false } }],
   ['admit', 'malformed-json', 400, { incoming: { body: encode('{') } }],
   ['admit', 'overloaded', 503, { ports: { readJson: () => ({ ok: false, error: 'overloaded' }) } }],
-  ['decide', 'tool-unpinned', 200, { snapshot: { catalogueFor: () => catalogue() } }],
+  ['decide', 'tool-unpinned', 200, { snapshot: { catalogFor: () => catalog() } }],
   ['open state', 'invalid-message', 400, { ports: { openState: () => undefined } }],
   ['inspect arguments', 'arguments-content', 200, { ports: refusingArguments() }],
   ['limits', 'rate-limited', 200, { ports: limited({ ok: false, retryAfterMs: 1 }) }],
@@ -111,7 +111,7 @@ describe('a stage that refuses', () => {
     const run = await runRequest({
       snapshot: { isFresh: false },
       ports: {
-        async freshen() {
+        async refreshListing() {
           freshened += 1;
         },
       },
@@ -146,9 +146,9 @@ describe('a stage that refuses', () => {
 /** The port or the table on which each stage depends, broken. */
 const BROKEN: readonly (readonly [Step, (fail: () => never) => Replaced])[] = [
   ['authenticate', (fail) => ({ ports: { authenticate: fail } })],
-  ['slot', (fail) => ({ incoming: { enter: fail } })],
+  ['slot', (fail) => ({ incoming: { acquireSlot: fail } })],
   ['admit', (fail) => ({ ports: { readJson: fail } })],
-  ['decide', (fail) => ({ snapshot: { catalogueFor: fail } })],
+  ['decide', (fail) => ({ snapshot: { catalogFor: fail } })],
   ['open state', (fail) => ({ ports: { openState: fail } })],
   [
     'inspect arguments',
@@ -165,7 +165,10 @@ const REJECTING: readonly (readonly [Step, (fail: () => Promise<never>) => Repla
   ['admit', (fail) => ({ ports: { readJson: fail } })],
   [
     'decide',
-    (fail) => ({ ports: { freshen: fail }, snapshot: { carried: undefined, isFresh: false } }),
+    (fail) => ({
+      ports: { refreshListing: fail },
+      snapshot: { supportedVersions: undefined, isFresh: false },
+    }),
   ],
   [
     'inspect arguments',
@@ -212,8 +215,8 @@ describe('a request whose caller took time to verify', () => {
     const before: Snapshot = {
       ...SNAPSHOT,
       versions: versionsOf(1),
-      catalogueFor: () => catalogue(),
-      carried: undefined,
+      catalogFor: () => catalog(),
+      supportedVersions: undefined,
     };
     const after: Snapshot = { ...SNAPSHOT, id: 2, versions: versionsOf(2) };
     let current = before;

@@ -14,7 +14,7 @@ import { readJson } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
 import type { Ports } from '../../../src/proxy/ports.js';
-import { catalogue, policiesOf } from '../policy/samples.js';
+import { catalog, policiesOf } from '../policy/samples.js';
 import {
   eventResponse,
   GOOD_STEPS,
@@ -137,15 +137,15 @@ const ONE_A_MINUTE = { rate: { count: 1, windowMs: 60_000 }, per: 'subject' } as
 
 /** A catalog with one approved tool, changed. */
 function catalogWith(changed: Partial<PinnedDefinition>): Catalog {
-  const found = catalogue({ tools: { [TOOL]: {} } });
-  const { pinned } = found.standing('tool', TOOL);
+  const found = catalog({ tools: { [TOOL]: {} } });
+  const { pinned } = found.statusOf('tool', TOOL);
   if (pinned === undefined) throw new Error('the tool is pinned');
   const standing: DefinitionStatus = {
     state: 'approved',
     pinned: { ...pinned, ...changed },
     observed: 'digest',
   };
-  return { ...found, standing: () => standing };
+  return { ...found, statusOf: () => standing };
 }
 
 describe('the size of a result', () => {
@@ -169,7 +169,7 @@ describe('the approved output schema', () => {
   const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
   const output = compileSchema(schema);
   if (!output.ok) throw new Error(output.why);
-  const snapshot = { catalogueFor: () => catalogWith({ output: output.schema }) };
+  const snapshot = { catalogFor: () => catalogWith({ output: output.schema }) };
 
   it.each([
     ['of another type', { ...TEXT_RESULT, structuredContent: { n: CONTENT } }],
@@ -194,7 +194,7 @@ describe('the approved output schema', () => {
         },
       },
       snapshot: {
-        catalogueFor() {
+        catalogFor() {
           if (isForwarded) throw new Error('broken');
           return catalogWith({});
         },
@@ -265,7 +265,7 @@ describe('the pins of resources that a host runs', () => {
       { contents },
       {
         incoming: requestOf('resources/read', { uri }),
-        snapshot: { catalogueFor: () => catalogWith({ digest: 'approved' }) },
+        snapshot: { catalogFor: () => catalogWith({ digest: 'approved' }) },
         ports: { digest: () => digest },
       },
     );

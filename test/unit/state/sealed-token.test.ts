@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { publicPartOf, readKeyText } from '../../../src/config/keys.js';
+import { publicKeyInfoOf, readKeyText } from '../../../src/config/keys.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
 import type { SessionFacts, SessionTarget } from '../../../src/protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
@@ -201,7 +201,7 @@ describe('createKeyRing', () => {
     const gatewayKey = readKeyText(bytes.toString('hex'));
     if (gatewayKey === undefined) throw new Error('not a key');
     const [published] = createKeyRing([gatewayKey]).publicKeys();
-    const { id, jwk } = publicPartOf(gatewayKey);
+    const { id, jwk } = publicKeyInfoOf(gatewayKey);
     expect(published).toEqual({ keyId: id, publicKey: jwk.x });
   });
 

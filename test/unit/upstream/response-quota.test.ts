@@ -18,14 +18,14 @@ describe('the room for answers', () => {
   const holding = (
     held: BufferReservation,
     bytes: number,
-  ): Promise<ReservationOutcome | 'at once'> => Promise.resolve(held.hold(bytes) ?? 'at once');
+  ): Promise<ReservationOutcome | 'at once'> => Promise.resolve(held.reserve(bytes) ?? 'at once');
 
   it('[PRF-12] is given at once while there is some, and each upstream has its part', async () => {
     const quota = createResponseBufferQuota(BOUNDS);
-    expect(quota.enter('one').hold(60)).toBeUndefined();
-    const second = quota.enter('one');
+    expect(quota.openReservation('one').reserve(60)).toBeUndefined();
+    const second = quota.openReservation('one');
     const late = holding(second, 60);
-    expect(quota.enter('two').hold(100)).toBeUndefined();
+    expect(quota.openReservation('two').reserve(100)).toBeUndefined();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(await late).toBe('overloaded');
     expect(quota.heldBytes).toBe(160);
@@ -33,11 +33,11 @@ describe('the room for answers', () => {
 
   it('[PRF-12] is given to who waited once it was given back, upstreams in turns', async () => {
     const quota = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
-    const first = quota.enter('zero');
-    expect(first.hold(100)).toBeUndefined();
+    const first = quota.openReservation('zero');
+    expect(first.reserve(100)).toBeUndefined();
     const came: string[] = [];
     const entered = ['one', 'one', 'two'].map((upstream, at) => {
-      const held = quota.enter(upstream);
+      const held = quota.openReservation(upstream);
       void holding(held, 50).then((how) => came.push(`${upstream} ${at} ${how}`));
       return held;
     });
@@ -53,8 +53,8 @@ describe('the room for answers', () => {
 
   it('[PRF-12] lets the oldest go on, so that answers that grow cannot all wait for each other', async () => {
     const quota = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
-    const growing = Array.from({ length: 4 }, () => quota.enter('one'));
-    for (const held of growing) expect(held.hold(25)).toBeUndefined();
+    const growing = Array.from({ length: 4 }, () => quota.openReservation('one'));
+    for (const held of growing) expect(held.reserve(25)).toBeUndefined();
     const outcomes = growing.map((held) => holding(held, 50));
     const done: number[] = [];
     for (const [at, held] of growing.entries()) {
@@ -68,18 +68,18 @@ describe('the room for answers', () => {
 
   it('[PRF-12] one answer may always have, however large it is', () => {
     const quota = createResponseBufferQuota(BOUNDS);
-    expect(quota.enter('one').hold(390)).toBeUndefined();
+    expect(quota.openReservation('one').reserve(390)).toBeUndefined();
   });
 
   it('[PRF-12] is not held by who gave up waiting, nor twice by who holds less than before', async () => {
     const quota = createResponseBufferQuota(BOUNDS);
-    const held = quota.enter('one');
-    expect(held.hold(100)).toBeUndefined();
-    const waiting = quota.enter('one');
+    const held = quota.openReservation('one');
+    expect(held.reserve(100)).toBeUndefined();
+    const waiting = quota.openReservation('one');
     const outcome = holding(waiting, 50);
     waiting.release();
     expect(await outcome).toBe('overloaded');
-    expect(held.hold(10)).toBeUndefined();
+    expect(held.reserve(10)).toBeUndefined();
     expect(quota.heldBytes).toBe(10);
     held.release();
     held.release();
@@ -88,12 +88,12 @@ describe('the room for answers', () => {
 
   it('[PRF-12] is given at a rate to each upstream, and holds up no other', async () => {
     const quota = createResponseBufferQuota({ maxBytes: 1_000, quotaDivisor: 1, ...RATE });
-    expect(quota.enter('one').hold(110)).toBeUndefined();
+    expect(quota.openReservation('one').reserve(110)).toBeUndefined();
     const came: string[] = [];
     for (const name of ['second', 'third'])
-      void holding(quota.enter('one'), 110).then((how) => came.push(`${name} ${how}`));
-    expect(quota.enter('one').hold(10)).toBeUndefined();
-    expect(quota.enter('two').hold(110)).toBeUndefined();
+      void holding(quota.openReservation('one'), 110).then((how) => came.push(`${name} ${how}`));
+    expect(quota.openReservation('one').reserve(10)).toBeUndefined();
+    expect(quota.openReservation('two').reserve(110)).toBeUndefined();
     await vi.advanceTimersByTimeAsync(100);
     expect(came).toEqual(['second held']);
     await vi.advanceTimersByTimeAsync(800);

@@ -71,7 +71,7 @@ describe('an answer that is kept until it is whole', () => {
   const CHUNKS = 40_000;
 
   async function askIn(quota: ResponseBufferQuota): Promise<UpstreamResponse> {
-    return ask(await startServer(CHUNKS), () => quota.enter('one'));
+    return ask(await startServer(CHUNKS), () => quota.openReservation('one'));
   }
 
   it('[PRF-12] holds room from some length on, until it is let go', async () => {
@@ -89,8 +89,8 @@ describe('an answer that is kept until it is whole', () => {
 
   it('[PRF-12] waits for room, and is given up where there is none', async () => {
     const quota = createResponseBufferQuota({ maxBytes: 1024, quotaDivisor: 1, maxWaitMs: 50 });
-    const other = quota.enter('one');
-    expect(other.hold(1024)).toBeUndefined();
+    const other = quota.openReservation('one');
+    expect(other.reserve(1024)).toBeUndefined();
     expect(await (await askIn(quota)).readBody(8 * 1024 * 1024, 5_000)).toBe('overloaded');
     const waiting = (await askIn(quota)).readBody(8 * 1024 * 1024, 5_000);
     setImmediate(() => other.release());

@@ -38,14 +38,14 @@ export function narrowSubscription(
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage {
-  const requested = paramsOf(admitted)['notifications'];
-  const asked = readFilter(requested) ?? EMPTY_FILTER;
-  const subscribedTasks = openSubscribedTasks(call, principal, asked.tasks);
-  const allowed = allowedFilter(call, principal, asked, subscribedTasks);
-  if (allowed.tasks.length === 0 && matchesExactly(requested, allowed)) return admitted;
+  const rawFilter = paramsOf(admitted)['notifications'];
+  const requested = readFilter(rawFilter) ?? EMPTY_FILTER;
+  const subscribedTasks = openSubscribedTasks(call, principal, requested.tasks);
+  const allowed = allowedFilter(call, principal, requested, subscribedTasks);
+  if (allowed.tasks.length === 0 && matchesExactly(rawFilter, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
-  if (!matchesExactly(requested, allowed)) {
+  if (!matchesExactly(rawFilter, allowed)) {
     addFinding(call.record.findings, {
       detector: 'subscription',
       direction: 'to-upstream',
@@ -72,7 +72,7 @@ export function openSubscribedTasks(
 ): SubscribedTasks {
   const opened = new Map<string, OpenedTask>();
   // No tasks exist if the upstream speaks another era.
-  if (isTranslated(STATELESS, snapshot.carried)) return opened;
+  if (isTranslated(STATELESS, snapshot.supportedVersions)) return opened;
   for (const sealed of ids) {
     const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
     if (facts !== undefined && hasTask(STATELESS, facts)) opened.set(sealed, { ...facts, sealed });
@@ -85,19 +85,19 @@ export function allowedFilter(
   call: RequestContext,
   principal: Principal,
   { lists, uris, tasks }: SubscriptionFilter,
-  listened: SubscribedTasks,
+  subscribedTasks: SubscribedTasks,
 ): SubscriptionFilter {
   const { snapshot } = call;
   const { policies } = snapshot;
-  const catalogue = snapshot.catalogueFor(LISTENER);
+  const catalog = snapshot.catalogFor(LISTENER);
   return {
-    lists: lists.filter((filter) => listsKind(policies, principal, catalogue, KINDS[filter])),
+    lists: lists.filter((filter) => listsKind(policies, principal, catalog, KINDS[filter])),
     uris: uris.filter((uri) => {
       const target = { kind: 'resource', uri } as const;
       return decideTarget(snapshot, principal, LISTENER, { target }).verdict === 'allow';
     }),
     tasks: tasks.filter((sealed) => {
-      const task = listened.get(sealed);
+      const task = subscribedTasks.get(sealed);
       return (
         task !== undefined && mayKnowTask({ call, principal, ...LISTENER }, task) !== undefined
       );

@@ -48,7 +48,7 @@ export type Subscription = {
   readonly id: RequestId;
   readonly requested: SubscriptionFilter;
   /** The tasks that were requested; `agreed` says which of them were accepted. */
-  readonly listened: SubscribedTasks;
+  readonly subscribedTasks: SubscribedTasks;
   agreed: SubscriptionFilter | undefined;
   /** The upstream sends nothing on this stream; only the gateway keeps it open. */
   isOurs: boolean;
@@ -150,12 +150,12 @@ async function acknowledge(
 ): Promise<CheckedMessage> {
   const honored = readFilter(params?.['notifications']);
   if (honored === undefined) return fail(subscription, 'upstream-protocol');
-  const { requested, listened } = subscription;
+  const { requested, subscribedTasks } = subscription;
   const agreed = {
     lists: requested.lists,
     uris: requested.uris.filter((uri) => honored.uris.includes(uri)),
     tasks: requested.tasks.filter((sealed) =>
-      honored.tasks.includes(listened.get(sealed)?.id ?? ''),
+      honored.tasks.includes(subscribedTasks.get(sealed)?.id ?? ''),
     ),
   };
   const inspected = await inspect(subscription, withoutTasks(reading, honored));
@@ -182,12 +182,12 @@ async function checkTaskStatus(
   reading: Read,
   id: Json | undefined,
 ): Promise<CheckedMessage> {
-  const { call, authorized, listened, agreed } = subscription;
-  const sealed = agreed?.tasks.find((one) => listened.get(one)?.id === id);
-  const task = sealed === undefined ? undefined : listened.get(sealed);
+  const { call, authorized, subscribedTasks, agreed } = subscription;
+  const sealed = agreed?.tasks.find((one) => subscribedTasks.get(one)?.id === id);
+  const task = sealed === undefined ? undefined : subscribedTasks.get(sealed);
   if (task === undefined) return drop(subscription, 'unasked-notice');
   const { principal, admitted } = authorized;
-  const subject: CheckContext = {
+  const checkContext: CheckContext = {
     call,
     responseObligations: undefined,
     principal,
@@ -199,7 +199,12 @@ async function checkTaskStatus(
     refusedServerRequests: 0,
     gate: createResponseGate(admitted.message),
   };
-  const text = await checkTaskNotification(subject, reading, task, admitted.allowedServerRequests);
+  const text = await checkTaskNotification(
+    checkContext,
+    reading,
+    task,
+    admitted.allowedServerRequests,
+  );
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
 }
 
@@ -234,10 +239,10 @@ function isSubscribedTo(
 }
 
 function allowedNow(
-  { call, authorized, listened }: Subscription,
+  { call, authorized, subscribedTasks }: Subscription,
   filter: SubscriptionFilter,
 ): SubscriptionFilter {
-  return allowedFilter(call, authorized.principal, filter, listened);
+  return allowedFilter(call, authorized.principal, filter, subscribedTasks);
 }
 
 async function inspect(

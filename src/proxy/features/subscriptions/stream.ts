@@ -109,30 +109,30 @@ async function serve(
 async function run(
   subscription: Subscription,
   response: UpstreamResponse | undefined,
-  leave: AbortSignal,
+  ended: AbortSignal,
 ): Promise<void> {
   if (response === undefined) acknowledgeOwn(subscription);
-  else await relayNotifications(subscription, response, leave);
-  if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave);
+  else await relayNotifications(subscription, response, ended);
+  if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(ended);
 }
 
 /** Writes the final result if the gateway ends the stream. A stream that broke off upstream breaks off here too. */
-async function sendFinalResponse(subscription: Subscription, leave: AbortSignal): Promise<void> {
+async function sendFinalResponse(subscription: Subscription, ended: AbortSignal): Promise<void> {
   const { call, id, agreed, isOurs, isOver } = subscription;
-  if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
+  if (agreed === undefined || isOver || !(isOurs || ended.aborted)) return;
   await call.outgoing.write(encodeSseMessage(renderFinalResponse(id)));
 }
 
 function openSubscription(call: RequestContext, authorized: AuthorizedRequest): Subscription {
   const { admitted, principal } = authorized;
   const asked = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
-  const listened = openSubscribedTasks(call, principal, asked.tasks);
+  const subscribedTasks = openSubscribedTasks(call, principal, asked.tasks);
   return {
     call,
     authorized,
     id: idOf(admitted.message),
-    requested: allowedFilter(call, principal, asked, listened),
-    listened,
+    requested: allowedFilter(call, principal, asked, subscribedTasks),
+    subscribedTasks,
     agreed: undefined,
     isOurs: false,
     isOver: false,
@@ -156,7 +156,7 @@ function acknowledgeOwn(subscription: Subscription): void {
 async function relayNotifications(
   subscription: Subscription,
   response: UpstreamResponse,
-  leave: AbortSignal,
+  ended: AbortSignal,
 ): Promise<void> {
   const { call } = subscription;
   const { outgoing } = call;
@@ -170,7 +170,7 @@ async function relayNotifications(
     if (event.kind !== 'message') return undefined;
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     const checked = await checkSubscriptionMessage(subscription, event.data);
-    if (leave.aborted) {
+    if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
       subscription.isOver = false;
       return 'stop';
@@ -179,9 +179,9 @@ async function relayNotifications(
     return checked.isLast || outgoing.isClosed ? 'stop' : undefined;
   });
   clearTimeout(late);
-  const isBroken = subscription.agreed === undefined && !subscription.isOver && !leave.aborted;
+  const isBroken = subscription.agreed === undefined && !subscription.isOver && !ended.aborted;
   if (isBroken) await fail(call, isLate ? 'upstream-timeout' : reasonOfEnd(end));
-  else if (isExcess(end) && !subscription.isOver && !leave.aborted) {
+  else if (isExcess(end) && !subscription.isOver && !ended.aborted) {
     subscription.isOver = true;
     await fail(call, reasonOfEnd(end));
   }
@@ -206,11 +206,11 @@ function announce(subscription: Subscription, method: string): void {
 
 /** The agreed filter, as far as the snapshot still allows it. */
 function stillAllowed(
-  { call, authorized, agreed, listened }: Subscription,
+  { call, authorized, agreed, subscribedTasks }: Subscription,
   snapshot: Snapshot,
 ): SubscriptionFilter {
   if (agreed === undefined) return EMPTY_FILTER;
-  return allowedFilter({ ...call, snapshot }, authorized.principal, agreed, listened);
+  return allowedFilter({ ...call, snapshot }, authorized.principal, agreed, subscribedTasks);
 }
 
 function hasPurpose(subscription: Subscription, snapshot: Snapshot): boolean {

@@ -52,8 +52,8 @@ const NO_TASK = { taskId: '' };
 
 /** A message about a task, one whose response may be a task, and one to a server that may insist on a task. */
 export const TASK_USE: Feature = {
-  checkUse(call, admitted, catalogue) {
-    const error = checkTaskUse(admitted, call.snapshot, catalogue);
+  checkUse(call, admitted, catalog) {
+    const error = checkTaskUse(admitted, call.snapshot, catalog);
     if (error === undefined) noteTaskParam(call, admitted);
     return error;
   },
@@ -113,8 +113,8 @@ const EXTENSION_PATH =
  */
 function checkTaskUse(
   admitted: AdmittedMessage,
-  snapshot: Pick<Snapshot, 'carried' | 'legacySse'>,
-  catalogue: Catalog,
+  snapshot: Pick<Snapshot, 'supportedVersions' | 'legacySse'>,
+  catalog: Catalog,
 ): ProtocolError | undefined {
   const { protocol, rule, message } = admitted;
   const errorContext = { id: message.kind === 'request' ? message.id : undefined };
@@ -129,22 +129,22 @@ function checkTaskUse(
     );
   }
   return rule.method === 'tools/call'
-    ? checkTaskCall(admitted, snapshot, catalogue, errorContext)
+    ? checkTaskCall(admitted, snapshot, catalog, errorContext)
     : undefined;
 }
 
 /** Most calls neither request a task nor can be required to; for those the definition is not looked up. */
 function checkTaskCall(
   admitted: AdmittedMessage,
-  snapshot: Pick<Snapshot, 'carried'>,
-  catalogue: Catalog,
+  snapshot: Pick<Snapshot, 'supportedVersions'>,
+  catalog: Catalog,
   errorContext: ErrorContext,
 ): ProtocolError | undefined {
   const { protocol } = admitted;
   const requestsTask = protocol.tasks?.areRequested === true && admitted.mayDefer;
   const mayBeDemanded = demandsTasks(protocol, snapshot);
   if (!requestsTask && !mayBeDemanded) return undefined;
-  const support = taskSupport(admitted, catalogue);
+  const support = taskSupport(admitted, catalog);
   if (mayBeDemanded && support === 'required')
     return protocolErrorOf('method-forbidden', INVALID_PARAMS, TASK_ONLY_TOOL, errorContext, 200);
   if (requestsTask && support === 'forbidden')
@@ -155,9 +155,11 @@ function checkTaskCall(
 /** True if client and upstream speak different eras; then no tasks are available. */
 function isAcrossEras(
   protocol: ProtocolVersion,
-  { carried, legacySse }: Pick<Snapshot, 'carried' | 'legacySse'>,
+  { supportedVersions, legacySse }: Pick<Snapshot, 'supportedVersions' | 'legacySse'>,
 ): boolean {
-  return protocol.tasks === undefined || legacySse.isDirect || isTranslated(protocol, carried);
+  return (
+    protocol.tasks === undefined || legacySse.isDirect || isTranslated(protocol, supportedVersions)
+  );
 }
 
 /**
@@ -165,10 +167,13 @@ function isAcrossEras(
  * tool that requires one, and otherwise ignores `taskSupport` (MCP 2025-11-25, tasks, tool-level negotiation). A
  * stateless server reports this itself.
  */
-function demandsTasks(protocol: ProtocolVersion, { carried }: Pick<Snapshot, 'carried'>): boolean {
+function demandsTasks(
+  protocol: ProtocolVersion,
+  { supportedVersions }: Pick<Snapshot, 'supportedVersions'>,
+): boolean {
   if (protocol.tasks?.areRequested === true) return false;
-  const { tasks } = protocolForUpstream(protocol, carried);
-  return tasks?.areRequested === true && carried?.tasks?.includes('call') === true;
+  const { tasks } = protocolForUpstream(protocol, supportedVersions);
+  return tasks?.areRequested === true && supportedVersions?.tasks?.includes('call') === true;
 }
 
 /**
@@ -211,10 +216,10 @@ export function taskForm(
 /** The task support that the approved definition of a tool declares; `undefined` without a definition. */
 function taskSupport(
   { target }: AdmittedMessage,
-  catalogue: Catalog,
+  catalog: Catalog,
 ): 'forbidden' | 'optional' | 'required' | undefined {
   if (target.kind !== 'tool') return undefined;
-  const { pinned } = catalogue.standing('tool', target.name);
+  const { pinned } = catalog.statusOf('tool', target.name);
   if (pinned === undefined) return undefined;
   const { execution } = pinned.definition;
   const support = isObject(execution) ? execution['taskSupport'] : undefined;

@@ -31,12 +31,12 @@ const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 
 /** Checks a response that creates a task. The client gets an id that is valid for it alone. */
 export async function checkCreatedTask(
-  subject: CheckContext,
+  checkContext: CheckContext,
   { admitted, responseObligations }: ResponsePlan,
   { text }: ParsedMessage,
   result: JsonObject,
 ): Promise<MessageOutcome> {
-  const { call, principal, protocol } = subject;
+  const { call, principal, protocol } = checkContext;
   const { listedEra: era, tasks } = protocol;
   const task = tasks?.readCreated(result);
   if (tasks === undefined || task === undefined || admitted.target.kind !== 'tool')
@@ -56,46 +56,58 @@ export async function checkCreatedTask(
   // Both the server's id and the sealed one look like secrets, so the text is inspected without either.
   const cut = readJsonText(setMember(text, path, 'taskId', ''));
   if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(subject, cut);
+  const outcome = await inspect(checkContext, cut);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
   const withSealedId = setMember(inspected, path, 'taskId', sealed);
-  return own(result['cacheScope'] === undefined ? withSealedId : markPrivate(withSealedId), false);
+  return passedResponse(
+    result['cacheScope'] === undefined ? withSealedId : markPrivate(withSealedId),
+    false,
+  );
 }
 
 /** Checks the response to a request about a task. */
 export async function checkTaskResponse(
-  subject: CheckContext,
+  checkContext: CheckContext,
   { admitted }: ResponsePlan,
   reading: ParsedMessage,
 ): Promise<MessageOutcome> {
   const { rule, task, allowedServerRequests } = admitted;
   if (task === undefined) return withhold('internal');
-  if (subject.protocol.tasks?.isAcknowledged(rule.method) === true)
-    return acknowledge(subject, reading);
-  const checked = await checkTaskState({ subject, task, allowedServerRequests }, reading, 'result');
-  return 'reason' in checked ? withhold(checked.reason) : own(checked.text, checked.isError);
+  if (checkContext.protocol.tasks?.isAcknowledged(rule.method) === true)
+    return acknowledge(checkContext, reading);
+  const checked = await checkTaskState(
+    { checkContext, task, allowedServerRequests },
+    reading,
+    'result',
+  );
+  return 'reason' in checked
+    ? withhold(checked.reason)
+    : passedResponse(checked.text, checked.isError);
 }
 
 /** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
-async function acknowledge(subject: CheckContext, reading: ParsedMessage): Promise<MessageOutcome> {
+async function acknowledge(
+  checkContext: CheckContext,
+  reading: ParsedMessage,
+): Promise<MessageOutcome> {
   const span = spanOf(reading.text, ['result']);
   const edits =
     span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
   const cut = edits.length === 0 ? reading : readJsonText(applyEdits(reading.text, edits));
   if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(subject, cut);
+  const outcome = await inspect(checkContext, cut);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
-  if (outcome.kind === 'changed') return own(outcome.text, false);
-  return own(cut === reading ? undefined : cut.text, false);
+  if (outcome.kind === 'changed') return passedResponse(outcome.text, false);
+  return passedResponse(cut === reading ? undefined : cut.text, false);
 }
 
 function markPrivate(text: string): string {
   return setMember(text, ['result'], 'cacheScope', 'private');
 }
 
-function own(text: string | undefined, isError: boolean): MessageOutcome {
+function passedResponse(text: string | undefined, isError: boolean): MessageOutcome {
   return { kind: 'own', text, headers: NO_HEADERS, isError, rpcCode: undefined };
 }
 
@@ -113,7 +125,7 @@ type Kept = { readonly text: string; readonly task: OpenedTask };
  * tell its callers apart, so unknown tasks are not shown.
  */
 export async function checkTaskList(
-  subject: CheckContext,
+  checkContext: CheckContext,
   { text, value }: ParsedMessage,
 ): Promise<MessageOutcome> {
   const span = spanOf(text, LIST);
@@ -125,19 +137,19 @@ export async function checkTaskList(
   const spans = elementSpans(text, span);
   const kept = listed.flatMap((one: Json, index): readonly Kept[] => {
     const at = spans[index];
-    const task = knownTask(subject, one);
+    const task = knownTask(checkContext, one);
     if (at === undefined || task === undefined) return [];
     return [{ text: setMember(text.slice(at.start, at.end), [], 'taskId', ''), task }];
   });
   const page = `[${kept.map((one) => one.text).join(',')}]`;
   const cut = readJsonText(applyEdits(text, [{ ...span, text: page }]));
   if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(subject, cut);
+  const outcome = await inspect(checkContext, cut);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   let shown = outcome.kind === 'changed' ? outcome.text : cut.text;
   for (const [index, { task }] of kept.entries())
     shown = setMember(shown, [...LIST, index], 'taskId', task.sealed);
-  const { record } = subject.call;
+  const { record } = checkContext.call;
   record.result.list = {
     advertised: listed.length,
     visible: kept.length,
@@ -147,11 +159,12 @@ export async function checkTaskList(
   return { kind: 'own', text: shown, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }
 
-function knownTask(subject: CheckContext, value: Json): OpenedTask | undefined {
-  const { call, principal } = subject;
+function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefined {
+  const { call, principal } = checkContext;
   const read = readPlainTask(value);
   const scope = { upstream: call.incoming.upstream, principal };
   const task = read && call.ports.tasks.recall(read.id, scope);
-  const isKnown = hasTask(subject.protocol, task) && mayKnowTask(subject, task) !== undefined;
+  const isKnown =
+    hasTask(checkContext.protocol, task) && mayKnowTask(checkContext, task) !== undefined;
   return isKnown ? task : undefined;
 }

@@ -35,7 +35,7 @@ import { enforceServerRequests, normalizeUrls, noteWithheld } from '../input-req
 
 /** A message about one task. `allowedServerRequests` is what its server may ask of the recipient. */
 type TaskStateContext = {
-  readonly subject: CheckContext;
+  readonly checkContext: CheckContext;
   readonly task: OpenedTask;
   readonly allowedServerRequests: readonly ServerRequestName[];
 };
@@ -57,13 +57,13 @@ export async function checkTaskState(
   reading: ParsedMessage,
   holder: EnvelopeMember,
 ): Promise<TaskStateVerdict> {
-  const { subject, task } = context;
+  const { checkContext, task } = context;
   const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
-  const read = subject.protocol.tasks?.readStatus(taskObject);
+  const read = checkContext.protocol.tasks?.readStatus(taskObject);
   if (read === undefined || !isObject(taskObject) || read.id !== task.id) return BROKEN;
   const inputRequired = await checkServerRequests(context, taskObject, read.state);
   if ('reason' in inputRequired) return inputRequired;
-  const outer = await inspectOuter(subject, reading, holder, read);
+  const outer = await inspectOuter(checkContext, reading, holder, read);
   if ('reason' in outer) return outer;
   const payload = await inspectPayload(context, reading.text, holder, read);
   if (payload !== undefined && 'reason' in payload) return payload;
@@ -72,14 +72,17 @@ export async function checkTaskState(
     payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
   const text = completed && normalizeUrls(completed, inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
-  return { text: withoutSharing(text, holder, taskObject), isError: payload?.isError === true };
+  return {
+    text: withPrivateCacheScope(text, holder, taskObject),
+    isError: payload?.isError === true,
+  };
 }
 
 const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
 
 /** Checks input requests. They are repeated at every poll and counted once; all may have been answered by now. */
 async function checkServerRequests(
-  { subject, task, allowedServerRequests }: TaskStateContext,
+  { checkContext, task, allowedServerRequests }: TaskStateContext,
   held: JsonObject,
   state: TaskState,
 ): Promise<InputRequiredResult | { readonly reason: Reason }> {
@@ -87,7 +90,7 @@ async function checkServerRequests(
     return NO_INPUT_REQUESTS;
   const inputRequired = readInputRequiredResult(held);
   if (inputRequired === undefined) return BROKEN;
-  const { call, principal } = subject;
+  const { call, principal } = checkContext;
   const scope = { upstream: call.incoming.upstream, principal };
   const rememberedRequests = call.ports.tasks.inputRequestsOf(task.id, scope);
   const inputRequestError = await enforceServerRequests(
@@ -102,7 +105,7 @@ async function checkServerRequests(
 
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
 async function inspectOuter(
-  subject: CheckContext,
+  checkContext: CheckContext,
   reading: ParsedMessage,
   holder: EnvelopeMember,
   { state }: Task,
@@ -112,7 +115,7 @@ async function inspectOuter(
     text = replaceAt(text, [holder, state.kind], '{}') ?? text;
   const cut = readJsonText(text);
   if (!cut.ok) return BROKEN;
-  const outcome = await inspect(subject, cut);
+  const outcome = await inspect(checkContext, cut);
   switch (outcome.kind) {
     case 'withhold':
       return { reason: outcome.reason };
@@ -125,7 +128,7 @@ async function inspectOuter(
 
 /** Inspects the result or error as a message of its own, in the form in which the call would have been answered. */
 async function inspectPayload(
-  { subject, task }: TaskStateContext,
+  { checkContext, task }: TaskStateContext,
   text: string,
   holder: EnvelopeMember,
   { state }: Task,
@@ -138,7 +141,7 @@ async function inspectPayload(
   const reading = readJsonText(asResponse);
   if (!reading.ok || readEnvelope(reading.value).kind !== member) return BROKEN;
   const isError = state.kind === 'error' || state.result['isError'] === true;
-  const outcome = await inspect(subject, reading, outputOf(subject, task));
+  const outcome = await inspect(checkContext, reading, outputOf(checkContext, task));
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
   const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
   const kept = spanOf(inspected, [member]);
@@ -146,8 +149,9 @@ async function inspectPayload(
   return { member, text: inspected.slice(kept.start, kept.end), isError };
 }
 
-function outputOf(subject: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
-  return definitionOf(subject.call.snapshot.catalogueFor(subject).standing('tool', tool))?.output;
+function outputOf(checkContext: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
+  return definitionOf(checkContext.call.snapshot.catalogFor(checkContext).statusOf('tool', tool))
+    ?.output;
 }
 
 function replaceAt(text: string, path: readonly string[], value: string): string | undefined {
@@ -159,7 +163,7 @@ function replaceAt(text: string, path: readonly string[], value: string): string
  * A task belongs to one caller, so a declared cache scope becomes `private`. `ttlMs` is the lifetime of the
  * task, not of a cache entry, although its server may mean it as one.
  */
-function withoutSharing(text: string, holder: EnvelopeMember, held: JsonObject): string {
+function withPrivateCacheScope(text: string, holder: EnvelopeMember, held: JsonObject): string {
   return held['cacheScope'] === undefined
     ? text
     : setMember(text, [holder], 'cacheScope', 'private');
@@ -167,30 +171,30 @@ function withoutSharing(text: string, holder: EnvelopeMember, held: JsonObject):
 
 /** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
 export function mayKnowTask(
-  subject: Pick<CheckContext, 'call' | 'principal' | 'protocol' | 'apps'>,
+  checkContext: Pick<CheckContext, 'call' | 'principal' | 'protocol' | 'apps'>,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
-  const { call, principal } = subject;
+  const { call, principal } = checkContext;
   const target = { kind: 'task', tool } as const;
-  const decision = decideTarget(call.snapshot, principal, subject, { target });
+  const decision = decideTarget(call.snapshot, principal, checkContext, { target });
   return decision.verdict === 'allow' ? decision : undefined;
 }
 
 /** Checks a status notification like the response to a poll. Returns the text for the client, or `undefined`. */
 export async function checkTaskNotification(
-  subject: CheckContext,
+  checkContext: CheckContext,
   reading: ParsedMessage,
   task: OpenedTask,
   allowedServerRequests: readonly ServerRequestName[],
 ): Promise<string | undefined> {
-  const allow = mayKnowTask(subject, task);
+  const allow = mayKnowTask(checkContext, task);
   if (allow === undefined) return undefined;
   const subjectWithObligations = {
-    ...subject,
+    ...checkContext,
     responseObligations: responseObligationsOf(allow, task),
   };
   const checked = await checkTaskState(
-    { subject: subjectWithObligations, task, allowedServerRequests },
+    { checkContext: subjectWithObligations, task, allowedServerRequests },
     reading,
     'params',
   );
@@ -199,16 +203,16 @@ export async function checkTaskNotification(
 
 /** Checks a status notification in a session, which names its task by the server's own id. */
 export async function checkSessionTaskNotification(
-  subject: CheckContext,
+  checkContext: CheckContext,
   reading: ParsedMessage,
   params: JsonObject | undefined,
 ): Promise<MessageOutcome> {
-  const { call, principal } = subject;
+  const { call, principal } = checkContext;
   const id = params?.['taskId'];
   const scope = { upstream: call.incoming.upstream, principal };
   const task = isTaskId(id) ? call.ports.tasks.recall(id, scope) : undefined;
-  const text = hasTask(subject.protocol, task)
-    ? await checkTaskNotification(subject, reading, task, [])
+  const text = hasTask(checkContext.protocol, task)
+    ? await checkTaskNotification(checkContext, reading, task, [])
     : undefined;
   if (text !== undefined) return { kind: 'pass', text };
   drop(call, task === undefined ? 'foreign-message' : 'withheld-notice');

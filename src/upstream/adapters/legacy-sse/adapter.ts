@@ -246,7 +246,7 @@ async function requestOwn(
     return sendTo(connections, sending);
   const begun = await startRequest(session, { ...sending, sent, id: sent.id });
   if ('kind' in begun) return begun;
-  const answered = await awaitResponse(begun.reading, timeoutMs);
+  const response = await awaitResponse(begun.reading, timeoutMs);
   session.drop(begun.eventBuffer);
-  return answered.kind === 'fault' ? answered : bodyResponse(200, answered.text);
+  return response.kind === 'fault' ? response : bodyResponse(200, response.text);
 }

@@ -48,9 +48,9 @@ export function createBridgeAdapter({ bridged, inSession, knownAt }: BridgeParts
     const { message } = authorized.admitted;
     if (message.kind === 'request' && bridged.hasOpened(legacySession))
       return bodyResponse(200, errorResponseText(message.id, INITIALIZED, INVALID_REQUEST));
-    if (!isTranslated(SESSION, offer.carried)) {
+    if (!isTranslated(SESSION, offer.supportedVersions)) {
       // The oldest version is the nearest to legacy SSE, so the upstream does not send what was added later.
-      const [oldest = LATEST_SESSION_VERSION] = offer.carried?.sessions ?? [];
+      const [oldest = LATEST_SESSION_VERSION] = offer.supportedVersions?.sessions ?? [];
       return bridged.open(authorized, by, oldest, signal);
     }
     const own = bridged.enter(authorized, { kind: 'gateway' }, LEGACY_SSE_VERSION);
@@ -90,9 +90,9 @@ export function createBridgeAdapter({ bridged, inSession, knownAt }: BridgeParts
       if (inner !== undefined)
         knownAt(inner).replyToServer({ ...serverRequest, session: inner }, reply);
     },
-    giveUp(request) {
+    cancelAtServer(request) {
       const inner = bridged.find(request.session);
-      if (inner !== undefined) knownAt(inner).giveUp({ ...request, session: inner });
+      if (inner !== undefined) knownAt(inner).cancelAtServer({ ...request, session: inner });
     },
   };
 }

@@ -58,10 +58,14 @@ export type LegacySseClientSessions = {
 
 type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
 
-type Parts = ReadBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'> };
+type ClientSessionDependencies = ReadBounds & {
+  readonly client: Pick<UpstreamClient, 'forwardAs'>;
+};
 
 /** Creates an empty table. `client` speaks the session era with the upstream. */
-export function createLegacySseClientSessions(parts: Parts): LegacySseClientSessions {
+export function createLegacySseClientSessions(
+  dependencies: ClientSessionDependencies,
+): LegacySseClientSessions {
   const entries = new Map<string, Entry>();
   const waiting = new Map<string, () => void>();
   const opening = new Set<string>();
@@ -82,9 +86,9 @@ export function createLegacySseClientSessions(parts: Parts): LegacySseClientSess
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(authorized, version);
-    const outcome = await parts.client.forwardAs(authorized, by, form, signal, false);
+    const outcome = await dependencies.client.forwardAs(authorized, by, form, signal, false);
     if (outcome.kind === 'fault' || !(isEventStream(outcome) || isJson(outcome))) return outcome;
-    const opened = await readHandshake(outcome, authorized, parts);
+    const opened = await readHandshake(outcome, authorized, dependencies);
     if ('kind' in opened) return opened;
     // A stream that has ended meanwhile has already been removed.
     if (signal?.aborted === true) return { kind: 'fault', reason: 'upstream-unavailable' };

@@ -121,10 +121,10 @@ export function readSentMessage(text: string): SentMessage {
   const reading = readJsonText(text);
   const value = reading.ok && isObject(reading.value) ? reading.value : {};
   const { method, id, params } = value as { readonly [name: string]: Json | undefined };
-  const isAnswered = typeof method === 'string' && isId(id);
+  const isRequest = typeof method === 'string' && isId(id);
   return {
     method: typeof method === 'string' ? method : undefined,
-    id: isAnswered ? id : undefined,
+    id: isRequest ? id : undefined,
     params: isObject(params) ? params : {},
   };
 }
@@ -217,7 +217,7 @@ export function createLegacySseConnections(
   settings: LegacySseAdapterSettings,
 ): LegacySseConnections {
   const table = createLegacySseSessionTable(settings.streamIdleMs);
-  const ledger: BufferBudget = { bytesLeft: MAX_HELD_BYTES };
+  const budget: BufferBudget = { bytesLeft: MAX_HELD_BYTES };
   return {
     find: table.find,
     leave: table.leave,
@@ -229,7 +229,7 @@ export function createLegacySseConnections(
       const releaseSlot = table.acquire(handshake.owner);
       if (releaseSlot === undefined) return UNAVAILABLE;
       try {
-        return await openSession(table, handshake, settings, ledger);
+        return await openSession(table, handshake, settings, budget);
       } finally {
         releaseSlot();
       }
@@ -241,7 +241,7 @@ async function openSession(
   table: LegacySseSessionTable,
   handshake: Handshake,
   settings: LegacySseAdapterSettings,
-  ledger: BufferBudget,
+  budget: BufferBudget,
 ): Promise<ForwardOutcome> {
   const opened = await settings.client.openLegacyStream(handshake.by, new AbortController().signal);
   if (opened.kind === 'fault') return opened;
@@ -255,8 +255,8 @@ async function openSession(
     bounds: settings,
     idleMs: settings.streamIdleMs,
     // A session of the gateway's own has only one caller, and so a quota to itself.
-    ledger:
-      table.findOwned(handshake.owner)?.ledger ?? createOwnerBufferBudget(ledger, maxOwnBytes),
+    budget:
+      table.findOwned(handshake.owner)?.budget ?? createOwnerBufferBudget(budget, maxOwnBytes),
     now: settings.now,
     sendMessage: createMessageSender(settings, handshake.by, messageEndpoint),
     onEnd: () => table.leave(id),
@@ -289,11 +289,12 @@ async function performHandshake(
   posted.release();
   if (posted.status >= FIRST_REFUSAL) return bodyResponse(posted.status);
   const reading = eventBuffer.read(0, { isPrimed: false });
-  const answered = reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
+  const awaitedResponse =
+    reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
   session.drop(eventBuffer);
-  if (answered.kind === 'fault') return answered;
-  const response = bodyResponse(200, withVersion(answered.text, params['protocolVersion']));
-  const headers = answered.isResult
+  if (awaitedResponse.kind === 'fault') return awaitedResponse;
+  const response = bodyResponse(200, withVersion(awaitedResponse.text, params['protocolVersion']));
+  const headers = awaitedResponse.isResult
     ? { ...response.headers, 'mcp-session-id': '' }
     : response.headers;
   return { ...response, headers };
@@ -312,8 +313,8 @@ export async function awaitResponse(
   try {
     for await (const outbound of reading.conversation) {
       if (outbound.kind === 'fault') return outbound;
-      const answered = outbound.kind === 'message' ? readResponse(outbound.text) : undefined;
-      if (answered !== undefined) return { kind: 'text', ...answered };
+      const response = outbound.kind === 'message' ? readResponse(outbound.text) : undefined;
+      if (response !== undefined) return { kind: 'text', ...response };
     }
     return { kind: 'fault', reason: 'upstream-timeout' };
   } finally {

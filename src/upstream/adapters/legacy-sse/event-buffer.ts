@@ -13,7 +13,7 @@ export type EventBufferSettings = {
   /** The prefix of its event ids. */
   readonly key: string;
   readonly maxBytes: number;
-  readonly ledger: BufferBudget;
+  readonly budget: BufferBudget;
   /** The longest silence that a reader waits through. */
   readonly idleMs: number;
   /**
@@ -35,7 +35,7 @@ export type EventBuffer = {
   /** Reads from the message after the `after`-th; `undefined` if that is no longer buffered. */
   read(after: number, how: { readonly isPrimed: boolean }): BufferReader | undefined;
   /** The number of messages before the first unread one. */
-  readonly unread: number;
+  readonly firstUnread: number;
   /** The buffered size, as UTF-8. */
   readonly bytes: number;
   readonly isRead: boolean;
@@ -47,7 +47,7 @@ export type EventBuffer = {
 };
 
 export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
-  const { key, maxBytes, ledger, idleMs, overflow, now } = settings;
+  const { key, maxBytes, budget, idleMs, overflow, now } = settings;
   const held: { readonly text: string; readonly bytes: number }[] = [];
   /** Messages dropped before the first of `held`. */
   let droppedCount = 0;
@@ -61,7 +61,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
 
   function take(more: number): void {
     bytes += more;
-    ledger.bytesLeft -= more;
+    budget.bytesLeft -= more;
   }
 
   function forgetOldest(): void {
@@ -75,7 +75,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   }
 
   function isFull(): boolean {
-    return bytes > maxBytes || ledger.bytesLeft < 0;
+    return bytes > maxBytes || budget.bytesLeft < 0;
   }
 
   function finish(how: 'complete' | ForwardError): void {
@@ -164,7 +164,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
       wake();
       return { conversation: deliver(own, after, isPrimed), leave: () => leave(own) };
     },
-    get unread() {
+    get firstUnread() {
       return Math.max(droppedCount, deliveredCount);
     },
     get bytes() {

@@ -18,7 +18,7 @@ export type LegacySseSessionSettings = {
   readonly response: UpstreamResponse;
   readonly bounds: ReadBounds;
   readonly idleMs: number;
-  readonly ledger: OwnerBufferBudget;
+  readonly budget: OwnerBufferBudget;
   readonly now: () => number;
   /** Sends a message of the gateway's own to the server. */
   readonly sendMessage: (message: JsonObject) => void;
@@ -36,7 +36,7 @@ export type LegacySseSession = {
   readonly messageEndpoint: string;
   readonly owner: string | undefined;
   /** The owner's buffer budget. */
-  readonly ledger: OwnerBufferBudget;
+  readonly budget: OwnerBufferBudget;
   /** Registers a request before it is sent, so that its response cannot arrive too early. */
   begin(request: PendingRequest): EventBuffer | NotSent;
   /** Discards the response to this request, which is no longer wanted. */
@@ -75,7 +75,7 @@ type Pending = { readonly request: PendingRequest; readonly eventBuffer: EventBu
 
 /** Creates the session and starts reading the stream. */
 export function createLegacySseSession(settings: LegacySseSessionSettings): LegacySseSession {
-  const { response, bounds, idleMs, ledger, now } = settings;
+  const { response, bounds, idleMs, budget, now } = settings;
   const pending = new Map<string, Pending>();
   const eventBuffers = new Map<string, EventBuffer>();
   let kept: EventBuffer[] = [];
@@ -83,7 +83,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   let usedAtMs = now();
   let isOver = false;
   const createBuffer = (overflow: 'forget' | 'fail', key: string, maxBytes: number): EventBuffer =>
-    createEventBuffer({ key, maxBytes, ledger, idleMs, overflow, now });
+    createEventBuffer({ key, maxBytes, budget, idleMs, overflow, now });
   const sessionBuffer = createBuffer('forget', OWN_KEY, MAX_OWN_BYTES);
 
   function route(text: string, value: Json | undefined): void {
@@ -174,7 +174,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   return {
     messageEndpoint: settings.messageEndpoint,
     owner: settings.owner,
-    ledger,
+    budget,
     begin(request) {
       const key = keyOf(request.id);
       if (pending.has(key)) return 'id-in-use';
@@ -192,14 +192,15 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     },
     drop,
     keep(eventBuffer) {
-      if (eventBuffer.bytes > MAX_KEPT_BYTES || ledger.isHalfTaken) return drop(eventBuffer);
+      if (eventBuffer.bytes > MAX_KEPT_BYTES || budget.isHalfTaken) return drop(eventBuffer);
       kept.push(eventBuffer);
       const oldest = kept.length > MAX_KEPT ? kept.shift() : undefined;
       if (oldest !== undefined) drop(oldest);
     },
     read(lastEventId, isPrimed) {
       usedAtMs = now();
-      if (lastEventId === undefined) return sessionBuffer.read(sessionBuffer.unread, { isPrimed });
+      if (lastEventId === undefined)
+        return sessionBuffer.read(sessionBuffer.firstUnread, { isPrimed });
       const [, key = '', after = ''] = EVENT_ID.exec(lastEventId) ?? [];
       const eventBuffer = key === OWN_KEY ? sessionBuffer : eventBuffers.get(key);
       return eventBuffer?.read(Number(after), { isPrimed: false });

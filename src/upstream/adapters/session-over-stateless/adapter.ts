@@ -154,10 +154,10 @@ function respondToRequest(
 /** Publishes a change to every replica, including this one, so that the session is the same on each. */
 async function publishChange(
   { session, owner, sessionBus }: LocalSession,
-  news: SessionChange,
+  change: SessionChange,
   done: UpstreamResponse,
 ): Promise<RoutedOutcome> {
-  const delivery = await sessionBus.publish({ session, owner, news });
+  const delivery = await sessionBus.publish({ session, owner, news: change });
   return delivery === 'told' ? done : UNDELIVERED[delivery];
 }
 
@@ -167,9 +167,9 @@ function cancelRunning(
   id: Json | undefined,
 ): UpstreamResponse | Promise<RoutedOutcome> {
   if (typeof id !== 'string' && typeof id !== 'number') return acceptedResponse();
-  const news = { kind: 'cancelled', id } as const;
-  if (!own.sessionState.running.has(id)) return publishChange(own, news, acceptedResponse());
-  applySessionChange(own.sessionState, news);
+  const change = { kind: 'cancelled', id } as const;
+  if (!own.sessionState.running.has(id)) return publishChange(own, change, acceptedResponse());
+  applySessionChange(own.sessionState, change);
   return acceptedResponse();
 }
 
@@ -228,47 +228,51 @@ export type SessionClients = {
   forgetWhere(isOver: (session: string) => boolean): void;
 };
 
-type Parts = TranslationSettings & {
+type AdapterDependencies = TranslationSettings & {
   readonly sessionStates: SessionStates;
   readonly pages: TranslatedPages;
 };
 type Request = {
-  readonly parts: Parts;
+  readonly dependencies: AdapterDependencies;
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
   readonly sessionState: SessionState | undefined;
-  readonly leaving: DisconnectController;
+  readonly cancellation: DisconnectController;
 };
 
 /** Creates the adapter of one upstream. */
 export function createSessionClients(settings: TranslationSettings): SessionClients {
-  const parts: Parts = {
+  const dependencies: AdapterDependencies = {
     ...settings,
     sessionStates: createSessionStates(),
     pages: createTranslatedPages(),
   };
   return {
-    forward: (authorized, by, mirrored) => forward(parts, authorized, by, mirrored),
+    forward: (authorized, by, mirrored) => forward(dependencies, authorized, by, mirrored),
     openStream(session, by, signal) {
-      const { sessionState } = localSessionOf(parts, session, by);
+      const { sessionState } = localSessionOf(dependencies, session, by);
       const declared = { allowedServerRequests: [], apps: session.apps ?? false };
       return listenForSession(
-        { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
+        {
+          ...dependencies,
+          by,
+          envelope: envelopeOf(dependencies.gatewayVersion, declared, undefined),
+        },
         sessionState,
         signal,
       );
     },
     endSession(session) {
-      parts.sessionStates.forget(keyOf(session));
+      dependencies.sessionStates.forget(keyOf(session));
       return bodyResponse(200);
     },
     replyToServerRequest(session, by, id, reply) {
-      void deliverReply(localSessionOf(parts, session, by), id, reply);
+      void deliverReply(localSessionOf(dependencies, session, by), id, reply);
     },
-    receive: (message) => receiveSessionMessage(parts.sessionStates, message),
-    forgetWhere: parts.sessionStates.forgetWhere,
+    receive: (message) => receiveSessionMessage(dependencies.sessionStates, message),
+    forgetWhere: dependencies.sessionStates.forgetWhere,
   };
 }
 
@@ -279,13 +283,13 @@ function keyOf({ hash }: SessionFacts): string {
 }
 
 async function forward(
-  parts: Parts,
+  dependencies: AdapterDependencies,
   authorized: AuthorizedRequest,
   by: Caller,
   mirrored: readonly MirroredParameter[],
 ): Promise<RoutedOutcome> {
   const { message, session } = authorized.admitted;
-  const own = session === undefined ? undefined : localSessionOf(parts, session, by);
+  const own = session === undefined ? undefined : localSessionOf(dependencies, session, by);
   const response = own === undefined ? undefined : respondLocally(own, message);
   if (response !== undefined) return response;
   // Without a session only a handshake is admitted.
@@ -293,18 +297,18 @@ async function forward(
   const { id } = message;
   const sessionState = own?.sessionState;
   return send({
-    parts,
+    dependencies,
     authorized,
     by,
     mirrored,
     id,
     sessionState,
-    leaving: new DisconnectController(),
+    cancellation: new DisconnectController(),
   });
 }
 
 function localSessionOf(
-  { sessionStates, sessionBus }: Parts,
+  { sessionStates, sessionBus }: AdapterDependencies,
   facts: SessionFacts,
   { principal }: Caller,
 ): LocalSession {
@@ -315,23 +319,23 @@ function localSessionOf(
   return {
     session,
     owner,
-    sessionState: sessionStates.of(session, owner),
+    sessionState: sessionStates.getOrCreate(session, owner),
     sessionBus: isLocalOnly ? localSessionBus(sessionBus, sessionStates) : sessionBus,
   };
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {
-  const { parts, authorized, by, mirrored, id, sessionState, leaving } = request;
+  const { dependencies, authorized, by, mirrored, id, sessionState, cancellation } = request;
   const { admitted } = authorized;
   const isHandshake = admitted.rule.method === 'initialize';
   const envelope = isHandshake
-    ? handshakeEnvelope(parts.gatewayVersion, authorized)
-    : envelopeOf(parts.gatewayVersion, admitted, sessionState?.logLevel);
+    ? handshakeEnvelope(dependencies.gatewayVersion, authorized)
+    : envelopeOf(dependencies.gatewayVersion, admitted, sessionState?.logLevel);
   const form = isHandshake
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
-  sessionState?.running.set(id, leaving);
-  const outcome = await parts.client.forwardAs(authorized, by, form, leaving, false);
+  sessionState?.running.set(id, cancellation);
+  const outcome = await dependencies.client.forwardAs(authorized, by, form, cancellation, false);
   if (outcome.kind === 'fault') {
     leave(request);
     return outcome;
@@ -343,12 +347,12 @@ async function send(request: Request): Promise<ForwardOutcome> {
     ? await withInputRequired(request, outcome, reader, envelope)
     : translateResponse(request, outcome, reader);
   return isHandshake && response.kind === 'answer'
-    ? { ...response, opened: { kind: 'gateway' } }
+    ? { ...response, openedSession: { kind: 'gateway' } }
     : response;
 }
 
-function leave({ sessionState, id, leaving }: Request): void {
-  if (sessionState?.running.get(id) === leaving) sessionState.running.delete(id);
+function leave({ sessionState, id, cancellation }: Request): void {
+  if (sessionState?.running.get(id) === cancellation) sessionState.running.delete(id);
 }
 
 function responseContextOf({ admitted }: AuthorizedRequest, id: RequestId): SessionResponseContext {
@@ -374,7 +378,7 @@ function translateResponse(
     });
   }
   leave(request);
-  const { pages, messageReader } = request.parts;
+  const { pages, messageReader } = request.dependencies;
   const page = {
     method: reader.method,
     ids: { source: reader.sentId, translated: reader.id },
@@ -406,7 +410,7 @@ async function* translateStream(
   reader: SessionResponseContext,
 ): OutboundItems {
   try {
-    for await (const inbound of readMessages(response, request.parts))
+    for await (const inbound of readMessages(response, request.dependencies))
       yield toSessionItem(inbound, reader);
   } finally {
     leave(request);
@@ -420,10 +424,13 @@ async function withInputRequired(
   reader: SessionResponseContext,
   envelope: RequestEnvelope,
 ): Promise<ForwardOutcome> {
-  const { parts, authorized, by, mirrored, sessionState, leaving } = request;
+  const { dependencies, authorized, by, mirrored, sessionState, cancellation } = request;
   let first = response;
   if (isJson(response) && statusOf(response) === 200) {
-    const body = await response.readBody(parts.maxResponseBytes, parts.requestTimeoutMs);
+    const body = await response.readBody(
+      dependencies.maxResponseBytes,
+      dependencies.requestTimeoutMs,
+    );
     if (typeof body === 'string') {
       leave(request);
       return { kind: 'fault', reason: body === 'too-large' ? 'upstream-protocol' : body };
@@ -437,15 +444,15 @@ async function withInputRequired(
   const conversation = relayWithInputRounds(first, {
     reader,
     sessionState,
-    sessionBus: parts.sessionBus,
-    signal: leaving,
-    bounds: parts,
-    again: (retry) =>
-      parts.client.forwardAs(
+    sessionBus: dependencies.sessionBus,
+    signal: cancellation,
+    bounds: dependencies,
+    sendRetry: (retry) =>
+      dependencies.client.forwardAs(
         authorized,
         by,
         statelessForm(authorized.admitted, envelope, mirrored, retry),
-        leaving,
+        cancellation,
         false,
       ),
     leave: () => leave(request),
@@ -453,7 +460,7 @@ async function withInputRequired(
   const stop = (): void => {
     // A generator that was never started does not run its `finally` block.
     leave(request);
-    leaving.abort();
+    cancellation.abort();
   };
   return streamResponse(conversation, { release: stop, abort: stop });
 }

@@ -37,7 +37,7 @@ export type InputRequiredContext = {
   readonly signal: DisconnectSignal;
   readonly bounds: ReadBounds;
   /** Retries the request with the client's responses. */
-  again(retry: InputRetry): Promise<ForwardOutcome>;
+  sendRetry(retry: InputRetry): Promise<ForwardOutcome>;
   /** Called once, at the end. */
   leave(): void;
 };
@@ -59,19 +59,19 @@ type Round = { readonly result: JsonObject } | undefined;
 /** Relays the response and all rounds that follow from it. */
 export async function* relayWithInputRounds(
   first: UpstreamResponse,
-  parts: InputRequiredContext,
+  context: InputRequiredContext,
 ): OutboundItems {
-  const { id } = parts.reader;
+  const { id } = context.reader;
   let response = first;
   let sentId: RequestId = id;
   try {
     for (let rounds = 0; rounds < MAX_INPUT_ROUNDS; rounds += 1) {
-      const round = yield* relayRound(response, { ...parts.reader, sentId }, parts.bounds);
+      const round = yield* relayRound(response, { ...context.reader, sentId }, context.bounds);
       if (round === undefined) return;
-      const retry = yield* nextRetry(round.result, parts);
+      const retry = yield* nextRetry(round.result, context);
       if (retry === undefined) return;
       sentId = retry.id;
-      const outcome = await parts.again(retry);
+      const outcome = await context.sendRetry(retry);
       if (outcome.kind === 'fault') return yield outcome;
       const reason = errorOfStatus(outcome.status);
       if (reason !== undefined) {
@@ -82,7 +82,7 @@ export async function* relayWithInputRounds(
     }
     yield outboundText(errorResponseText(id, ENDLESS));
   } finally {
-    parts.leave();
+    context.leave();
   }
 }
 
@@ -121,16 +121,16 @@ function isOwnResponse(inbound: InboundItem, sentId: RequestId): boolean {
 /** Sends the server requests and returns the retry; `undefined` if the client got an error instead. */
 async function* nextRetry(
   result: JsonObject,
-  parts: InputRequiredContext,
+  context: InputRequiredContext,
 ): AsyncGenerator<OutboundItem, InputRetry | undefined> {
-  const { id } = parts.reader;
+  const { id } = context.reader;
   const inputRequired = readInputRequiredResult(result);
-  const free = MAX_WAITING - parts.sessionState.waiting.size;
+  const free = MAX_WAITING - context.sessionState.waiting.size;
   if (inputRequired === undefined || inputRequired.inputRequests.length > free) {
     yield outboundText(errorResponseText(id, MALFORMED));
     return undefined;
   }
-  const responses = yield* ask(inputRequired, parts);
+  const responses = yield* ask(inputRequired, context);
   if (responses !== undefined) return { id: randomUUID(), responses, state: inputRequired.state };
   yield outboundText(errorResponseText(id, UNANSWERED));
   return undefined;

@@ -38,7 +38,7 @@ export const MAX_RESOURCES = 256;
 
 export type SessionStates = {
   /** The state of a session of this owner; empty if it is new on this replica. */
-  of(session: string, owner: string): SessionState;
+  getOrCreate(session: string, owner: string): SessionState;
   /** The state of a session that is known on this replica. */
   find(session: string): SessionState | undefined;
   /** Removes the session's state and aborts its requests under way. */
@@ -90,7 +90,7 @@ export function createSessionStates(): SessionStates {
   }
 
   return {
-    of(session, owner) {
+    getOrCreate(session, owner) {
       const sessionState = remove(session)?.sessionState ?? emptySessionState();
       makeCapacity(owner);
       sessionStates.set(session, { sessionState, owner });
@@ -165,28 +165,28 @@ export function replicaOf(name: RequestId): string {
 }
 
 /** Applies a change that was made on this or another replica. */
-export function applySessionChange(sessionState: SessionState, news: SessionChange): void {
-  switch (news.kind) {
+export function applySessionChange(sessionState: SessionState, change: SessionChange): void {
+  switch (change.kind) {
     case 'log-level':
-      sessionState.logLevel = news.level;
+      sessionState.logLevel = change.level;
       return;
     case 'subscribed':
-      if (sessionState.resources.has(news.uri) || sessionState.resources.size >= MAX_RESOURCES)
+      if (sessionState.resources.has(change.uri) || sessionState.resources.size >= MAX_RESOURCES)
         return;
-      sessionState.resources.add(news.uri);
+      sessionState.resources.add(change.uri);
       notifyListeners(sessionState);
       return;
     case 'unsubscribed':
-      if (sessionState.resources.delete(news.uri)) notifyListeners(sessionState);
+      if (sessionState.resources.delete(change.uri)) notifyListeners(sessionState);
       return;
     case 'cancelled': {
-      const running = sessionState.running.get(news.id);
+      const running = sessionState.running.get(change.id);
       // Deferred so that the relay sees the cancellation first: a cancelled request gets no error response.
       if (running !== undefined) setImmediate(() => running.abort());
       return;
     }
     case 'answered':
-      sessionState.waiting.get(news.id)?.(news.reply);
+      sessionState.waiting.get(change.id)?.(change.reply);
   }
 }
 
@@ -197,13 +197,13 @@ function notifyListeners({ listeners }: SessionState): void {
 /** Applies a session message; cancellations and replies only where the session is already known. */
 export function receiveSessionMessage(
   sessionStates: SessionStates,
-  { session, owner, news }: SessionMessage,
+  { session, owner, news: change }: SessionMessage,
 ): void {
-  const needsKnownSession = news.kind === 'cancelled' || news.kind === 'answered';
+  const needsKnownSession = change.kind === 'cancelled' || change.kind === 'answered';
   const sessionState = needsKnownSession
     ? sessionStates.find(session)
-    : sessionStates.of(session, owner);
-  if (sessionState !== undefined) applySessionChange(sessionState, news);
+    : sessionStates.getOrCreate(session, owner);
+  if (sessionState !== undefined) applySessionChange(sessionState, change);
 }
 
 /** One owner's messages: the number under way, and those waiting. */

@@ -27,7 +27,7 @@ import {
 } from '../message-translation.js';
 import type { SessionState } from './session-state.js';
 
-type StreamParts = ReadBounds & {
+type StreamDependencies = ReadBounds & {
   readonly client: Pick<SessionUpstream, 'subscribe'>;
   readonly by: Caller;
   readonly envelope: RequestEnvelope;
@@ -37,7 +37,7 @@ const LISTEN_ID = 1;
 
 /** Opens the stream: the response to the session's GET. */
 export async function listenForSession(
-  parts: StreamParts,
+  dependencies: StreamDependencies,
   sessionState: SessionState,
   signal: DisconnectSignal,
 ): Promise<ForwardOutcome> {
@@ -45,7 +45,7 @@ export async function listenForSession(
   const stop = new AbortController();
   const end = (): void => stop.abort();
   signal.addEventListener('abort', end, { once: true });
-  const first = await subscribe(parts, sessionState, stop.signal);
+  const first = await subscribe(dependencies, sessionState, stop.signal);
   if (first.kind === 'fault') return first;
   if (!isEventStream(first.response)) {
     const { status } = first.response;
@@ -55,7 +55,7 @@ export async function listenForSession(
     if (reason !== undefined) return { kind: 'fault', reason };
     return bodyResponse(status >= 500 ? status : 405);
   }
-  return streamResponse(relaySubscriptions(parts, sessionState, first, stop), {
+  return streamResponse(relaySubscriptions(dependencies, sessionState, first, stop), {
     release: end,
     abort: end,
   });
@@ -74,7 +74,7 @@ type Subscribed =
  * it was answered, so that any number of changes meanwhile costs only one more request.
  */
 async function subscribe(
-  { client, by, envelope }: StreamParts,
+  { client, by, envelope }: StreamDependencies,
   sessionState: SessionState,
   signal: DisconnectSignal,
 ): Promise<Subscribed> {
@@ -87,7 +87,7 @@ async function subscribe(
     notifications['resourceSubscriptions'] = [...sessionState.resources];
   const form = gatewayForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
   let isOutdated = false;
-  let isAnswered = false;
+  let hasResponse = false;
   const controller = new AbortController();
   const end = (): void => {
     sessionState.listeners.delete(resubscribe);
@@ -96,19 +96,19 @@ async function subscribe(
   };
   function resubscribe(): void {
     isOutdated = true;
-    if (isAnswered) end();
+    if (hasResponse) end();
   }
   sessionState.listeners.add(resubscribe);
   signal.addEventListener('abort', end, { once: true });
   const outcome = await client.subscribe(form, by, controller.signal);
-  isAnswered = true;
+  hasResponse = true;
   if (isOutdated || outcome.kind === 'fault') end();
   if (outcome.kind === 'fault') return outcome;
   return { kind: 'subscribed', response: outcome, isSuperseded: () => isOutdated };
 }
 
 async function* relaySubscriptions(
-  parts: StreamParts,
+  dependencies: StreamDependencies,
   sessionState: SessionState,
   first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
   stop: AbortController,
@@ -116,9 +116,9 @@ async function* relaySubscriptions(
   let current = first;
   try {
     for (;;) {
-      yield* relaySubscription(current, parts);
+      yield* relaySubscription(current, dependencies);
       if (!current.isSuperseded() || stop.signal.aborted) return;
-      const next = await subscribe(parts, sessionState, stop.signal);
+      const next = await subscribe(dependencies, sessionState, stop.signal);
       if (next.kind === 'fault') return yield next;
       current = next;
     }

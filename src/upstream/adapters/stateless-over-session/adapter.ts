@@ -47,7 +47,7 @@ import {
   toStatelessMessage,
   translatedRequestOf,
 } from '../message-translation.js';
-import type { StatelessParts, StatelessSettings } from './input-required.js';
+import type { StatelessDependencies, StatelessSettings } from './input-required.js';
 
 import { createSuspendedCalls, relayInSession, resume } from './input-required.js';
 import {
@@ -71,7 +71,7 @@ const UPDATED = 'notifications/resources/updated';
  * observes.
  */
 async function listenInSession(
-  parts: StatelessParts,
+  dependencies: StatelessDependencies,
   { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardError>,
   signal: DisconnectSignal | undefined,
@@ -85,12 +85,12 @@ async function listenInSession(
   const end = (): void => {
     if (stop.signal.aborted) return;
     stop.abort();
-    void parts.client.endSession(session, by).then((ended) => {
+    void dependencies.client.endSession(session, by).then((ended) => {
       if (ended.kind === 'answer') ended.release();
     });
   };
   if (signal !== undefined) onAbort(signal, end);
-  const outcome = await parts.client.openStream(session, by, stop.signal);
+  const outcome = await dependencies.client.openStream(session, by, stop.signal);
   if (outcome.kind === 'fault' || !isEventStream(outcome)) {
     if (outcome.kind === 'answer') outcome.release();
     end();
@@ -103,7 +103,7 @@ async function listenInSession(
   const isSubscribed = filter.uris.every((uri, index) => {
     const id = FIRST_SUBSCRIBE_ID + index;
     const method = 'resources/subscribe';
-    return parts.sendInSession(session, by, { jsonrpc: '2.0', id, method, params: { uri } });
+    return dependencies.sendInSession(session, by, { jsonrpc: '2.0', id, method, params: { uri } });
   });
   // With only some of the subscriptions in place, the client would silently miss updates of the others.
   if (!isSubscribed) {
@@ -111,7 +111,7 @@ async function listenInSession(
     end();
     return { kind: 'fault', reason: 'overloaded' };
   }
-  const conversation = relayNotifications(outcome, parts, message.id, filter);
+  const conversation = relayNotifications(outcome, dependencies, message.id, filter);
   return streamResponse(conversation, { release: end, abort: end });
 }
 
@@ -125,12 +125,12 @@ function filterOf({ admitted }: AuthorizedRequest): SubscriptionFilter {
 
 async function* relayNotifications(
   response: UpstreamResponse,
-  parts: StatelessParts,
+  dependencies: StatelessDependencies,
   id: string | number,
   filter: SubscriptionFilter,
 ): OutboundItems {
   yield { kind: 'message', text: renderAcknowledged(id, filter) };
-  for await (const inbound of readMessages(response, parts)) {
+  for await (const inbound of readMessages(response, dependencies)) {
     if (inbound.kind !== 'message') yield inbound;
     else {
       const text = toSubscriptionNotification(inbound.text, inbound.value, id, filter);
@@ -188,7 +188,7 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
     now: settings.now,
     end: (session) => endSession(settings, session),
   });
-  const parts: StatelessParts = {
+  const dependencies: StatelessDependencies = {
     ...settings,
     pool,
     suspendedCalls: createSuspendedCalls(settings.sessionBus),
@@ -196,10 +196,10 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
     sendInSession,
   };
   return {
-    forward: (authorized, by, carried, signal) =>
-      forward({ parts, authorized, by, signal }, carried),
+    forward: (authorized, by, sessionVersions, signal) =>
+      forward({ dependencies, authorized, by, signal }, sessionVersions),
     close() {
-      parts.suspendedCalls.close();
+      dependencies.suspendedCalls.close();
       return pool.close();
     },
   };
@@ -216,7 +216,7 @@ async function endSession(
 
 /** One request and what is needed to forward it. */
 type ForwardContext = {
-  readonly parts: StatelessParts;
+  readonly dependencies: StatelessDependencies;
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
   readonly signal: DisconnectSignal | undefined;
@@ -224,19 +224,19 @@ type ForwardContext = {
 
 async function forward(
   context: ForwardContext,
-  carried: readonly string[],
+  sessionVersions: readonly string[],
 ): Promise<RoutedOutcome> {
-  const { parts, authorized, by, signal } = context;
+  const { dependencies, authorized, by, signal } = context;
   const { admitted } = authorized;
   if (admitted.message.kind !== 'request') return bodyResponse(202);
   const { id, method } = admitted.message;
   const open = (): Promise<UpstreamSession | ForwardError> =>
-    openSession(context, carried.at(-1) ?? LATEST_SESSION_VERSION);
+    openSession(context, sessionVersions.at(-1) ?? LATEST_SESSION_VERSION);
   if (method === 'subscriptions/listen')
-    return listenInSession(parts, { authorized, by }, open, signal);
+    return listenInSession(dependencies, { authorized, by }, open, signal);
   if (isInputRetry(admitted)) return resumeSuspended(context);
   const take = (): Promise<PooledSession | ForwardError> =>
-    parts.pool.take(keyOf(authorized), open);
+    dependencies.pool.take(keyOf(authorized), open);
   const session = await take();
   if (typeof session === 'string') return { kind: 'fault', reason: session };
   if (method === 'server/discover') {
@@ -258,10 +258,10 @@ function isInputRetry({ message }: AdmittedMessage): boolean {
 }
 
 async function openSession(
-  { parts, authorized: { admitted }, by }: ForwardContext,
+  { dependencies, authorized: { admitted }, by }: ForwardContext,
   version: string,
 ): Promise<UpstreamSession | ForwardError> {
-  const { client, requestTimeoutMs, gatewayVersion, now } = parts;
+  const { client, requestTimeoutMs, gatewayVersion, now } = dependencies;
   const ports = {
     request: createListingRequest(client, by),
     now,
@@ -299,7 +299,7 @@ function keyOf({ principal, admitted }: AuthorizedRequest): string {
 }
 
 async function send(
-  { parts, authorized, by, signal }: ForwardContext,
+  { dependencies, authorized, by, signal }: ForwardContext,
   session: PooledSession,
 ): Promise<ForwardOutcome | 'lost'> {
   const { admitted } = authorized;
@@ -316,7 +316,11 @@ async function send(
     stop.abort();
     session.release();
     const params = { requestId: sent.sentId, reason: 'The client has left.' };
-    parts.sendInSession(session, by, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
+    dependencies.sendInSession(session, by, {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params,
+    });
   };
   if (signal?.aborted === true) {
     session.release();
@@ -325,7 +329,7 @@ async function send(
   signal?.addEventListener('abort', cancel, { once: true });
   const mayWaitForInput =
     admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
-  const outcome = await parts.client.forwardAs(authorized, by, form, stop, mayWaitForInput);
+  const outcome = await dependencies.client.forwardAs(authorized, by, form, stop, mayWaitForInput);
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);
@@ -338,11 +342,11 @@ async function send(
   if (LOST_STATUSES.has(outcome.status) && upstreamIdOf(session) !== undefined) {
     outcome.release();
     end();
-    parts.pool.forget(session);
+    dependencies.pool.forget(session);
     return 'lost';
   }
   const call = {
-    parts,
+    dependencies,
     by,
     session,
     sent,
@@ -352,7 +356,7 @@ async function send(
   };
   return isEventStream(outcome)
     ? relayInSession(call, outcome)
-    : translateBody(outcome, sent, end, parts);
+    : translateBody(outcome, sent, end, dependencies);
 }
 
 /** Translates a response that has one body. */
@@ -360,7 +364,7 @@ function translateBody(
   response: UpstreamResponse,
   sent: TranslatedRequest,
   end: () => void,
-  { pages, messageReader }: StatelessParts,
+  { pages, messageReader }: StatelessDependencies,
 ): UpstreamResponse {
   end();
   if (!isJson(response)) return response;
@@ -375,20 +379,20 @@ function translateBody(
 
 /** Handles the retry after input was required: the suspended call continues with the client's response. */
 function resumeSuspended({
-  parts,
+  dependencies,
   authorized: { admitted },
   by,
   signal,
 }: ForwardContext): RoutedOutcome {
   const state = openedState(admitted);
-  const suspended = state === undefined ? undefined : parts.suspendedCalls.find(state);
+  const suspended = state === undefined ? undefined : dependencies.suspendedCalls.find(state);
   // The connection cannot be handed over: on another replica, or too late, the call must start again.
   if (state === undefined || suspended === undefined)
     return { kind: 'fault', reason: 'asked-elsewhere' };
   const conversation = resume(suspended, { admitted, by }, signal);
   // The call remains suspended, so the client may send the same retry again.
   if (conversation === undefined) return { kind: 'fault', reason: 'overloaded' };
-  parts.suspendedCalls.leave(state);
+  dependencies.suspendedCalls.leave(state);
   return streamResponse(conversation, { release: () => undefined, abort: suspended.call.cancel });
 }
 

@@ -35,7 +35,7 @@ export type StatelessSettings = TranslationSettings & {
 };
 
 /** Shared by the files of this folder. */
-export type StatelessParts = StatelessSettings & {
+export type StatelessDependencies = StatelessSettings & {
   readonly pool: SessionPool;
   readonly suspendedCalls: SuspendedCalls;
   readonly pages: TranslatedPages;
@@ -118,7 +118,7 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
 
 /** A call in progress in a session. */
 type SessionCall = {
-  readonly parts: StatelessParts;
+  readonly dependencies: StatelessDependencies;
   readonly by: Caller;
   readonly session: PooledSession;
   readonly sent: TranslatedRequest;
@@ -136,7 +136,7 @@ const DECLINED = { code: -32603, message: 'The client gave no answer.' };
 
 /** The response to a call, as it arrives. */
 export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
-  const inboundItems = readMessages(response, call.parts);
+  const inboundItems = readMessages(response, call.dependencies);
   // At its end the conversation itself releases the response, unless the call is suspended.
   const source = { release: () => undefined, abort: () => call.cancel() };
   return streamResponse(relayUntilInputRequired(call, inboundItems), source);
@@ -157,7 +157,7 @@ export function resume(
   const response = isObject(responses) ? responses[key] : undefined;
   const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
   const replyMessage: JsonObject = { jsonrpc: '2.0', id: requestId, ...reply };
-  if (!call.parts.sendInSession(call.session, by, replyMessage)) return undefined;
+  if (!call.dependencies.sendInSession(call.session, by, replyMessage)) return undefined;
   if (signal !== undefined) onAbort(signal, call.cancel);
   const id = message.kind === 'request' ? message.id : call.sent.id;
   return relayUntilInputRequired({ ...call, by, sent: { ...call.sent, id } }, rest);
@@ -243,9 +243,9 @@ function suspend(
   rest: AsyncIterator<InboundItem, unknown>,
   { id, method, params }: ServerRequest,
 ): string | undefined {
-  const { parts, by, session, sent, allowedServerRequests } = call;
+  const { dependencies, by, session, sent, allowedServerRequests } = call;
   if (method === 'ping') {
-    parts.sendInSession(session, by, { jsonrpc: '2.0', id, result: {} }, true);
+    dependencies.sendInSession(session, by, { jsonrpc: '2.0', id, result: {} }, true);
     return undefined;
   }
   const name = serverRequestNameOf(method, params);
@@ -253,13 +253,13 @@ function suspend(
     name !== undefined && name !== 'malformed' && allowedServerRequests.includes(name);
   const handle =
     mayRequireInput && canRequireInput(sent.method)
-      ? parts.suspendedCalls.enter(
+      ? dependencies.suspendedCalls.enter(
           { call, rest, requestId: id, key: INPUT_REQUEST_KEY },
           by.principal,
         )
       : undefined;
   if (handle === undefined) {
-    parts.sendInSession(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
+    dependencies.sendInSession(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
     return undefined;
   }
   return inputRequiredResult(sent.id, INPUT_REQUEST_KEY, { method, params }, handle);

@@ -189,7 +189,7 @@ describe('[MRG-14] names that look alike under prefixes', () => {
   function pinned(names: readonly string[]): Catalog {
     return {
       ...{ upstream: 'x', mode: 'strict', isStopped: false, instructions: undefined },
-      standing: (_kind, name) => ({
+      statusOf: (_kind, name) => ({
         state: name.startsWith('new_') ? 'pending' : 'absent',
         pinned: undefined,
         observed: undefined,
@@ -203,13 +203,13 @@ describe('[MRG-14] names that look alike under prefixes', () => {
       'issuers: [corp], upstreams: {github: {prefix: git_}, web: {prefix: github_}}',
     );
     const { outline } = read(text);
-    const catalogues = new Map([
+    const catalogs = new Map([
       ['github', pinned(['hub_search', 'new_x', 'status'])],
       ['web', pinned(['search', 'new_x'])],
     ]);
     const diagnostics = checkAggregateNames(
       outline ?? { file: FILE, aggregates: [] },
-      (upstream) => catalogues.get(upstream),
+      (upstream) => catalogs.get(upstream),
       'error',
     );
     expect(diagnostics.map(lineOf)).toEqual([

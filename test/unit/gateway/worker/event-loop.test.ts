@@ -24,8 +24,8 @@ function turnsByHand() {
 describe('turns on the event loop', () => {
   it('[PRF-11] are not waited for while little was done, and cost no timer', () => {
     const { turns, due } = turnsByHand();
-    turns.spend(performance.now() - 9);
-    expect(turns.take('one')).toBeUndefined();
+    turns.recordTime(performance.now() - 9);
+    expect(turns.waitForTurn('one')).toBeUndefined();
     expect(due).toEqual([]);
   });
 
@@ -35,7 +35,7 @@ describe('turns on the event loop', () => {
     const settings = { name: 'one', limits: { maxValues: 1 } } as UpstreamSettings;
     const messageReader = messageReaderOf(settings, { readJson, loopScheduler: turns });
     await runInTurn(messageReader, [1, 2, 3], () => undefined);
-    expect(turns.take('other')).toBeUndefined();
+    expect(turns.waitForTurn('other')).toBeUndefined();
     expect(due).toEqual([]);
   });
 
@@ -43,10 +43,10 @@ describe('turns on the event loop', () => {
     const { turns, goRound } = turnsByHand();
     const came: string[] = [];
     const wait = (upstream: string): void =>
-      void turns.take(upstream)?.then(() => {
+      void turns.waitForTurn(upstream)?.then(() => {
         came.push(upstream);
       });
-    turns.spend(performance.now() - 10);
+    turns.recordTime(performance.now() - 10);
     for (let each = 0; each < 4; each += 1) wait('greedy');
     wait('modest');
     expect(came).toEqual([]);
@@ -56,21 +56,21 @@ describe('turns on the event loop', () => {
 
   it('[PRF-11] are given one at a time, and nobody overtakes who waits', async () => {
     const { turns, goRound } = turnsByHand();
-    turns.spend(performance.now() - 10);
+    turns.recordTime(performance.now() - 10);
     let given = 0;
     for (const upstream of ['a', 'b', 'c'])
-      void turns.take(upstream)?.then(() => {
+      void turns.waitForTurn(upstream)?.then(() => {
         given += 1;
       });
     await goRound();
     expect(given).toBe(1);
     // Little was done in this turn of the loop, but others were there first.
-    expect(turns.take('d')).toBeInstanceOf(Promise);
+    expect(turns.waitForTurn('d')).toBeInstanceOf(Promise);
     await goRound();
     await goRound();
     await goRound();
     expect(given).toBe(3);
-    expect(turns.take('e')).toBeUndefined();
+    expect(turns.waitForTurn('e')).toBeUndefined();
   });
 });
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { PolicyContext } from '../../../../src/policy/compile/compile.js';
 import type { PolicyDiagnostic, RuleDocument } from '../../../../src/policy/compile/documents.js';
 import type { Catalog } from '../../../../src/policy/definitions.js';
-import { catalogue, compiled, document } from '../samples.js';
+import { catalog, compiled, document } from '../samples.js';
 
 const RULE = {
   id: 'read',
@@ -31,7 +31,7 @@ function warningAt(...path: (string | number)[]) {
   return expect.objectContaining({ severity: 'warning', path: ['rules', 0, ...path] });
 }
 
-const ISSUES = catalogue({
+const ISSUES = catalog({
   tools: {
     get_issue: {
       inputSchema: {

@@ -28,7 +28,7 @@ function incomingList(): Incoming {
     remoteAddress: '127.0.0.1',
     signal: new AbortController().signal,
     receivedAt: 0,
-    enter: () => true,
+    acquireSlot: () => true,
     startedMs: 0,
   };
 }
@@ -37,12 +37,12 @@ function contextWith(run: HandleRequest): { context: AggregateContext; written: 
   const written: string[] = [];
   const outgoing: Outgoing = {
     isClosed: false,
-    also: () => undefined,
+    addHeader: () => undefined,
     send: (status, _headers, body) => void written.push(`${status} ${String(body)}`),
     open: (status) => void written.push(`open ${status}`),
     write: (text) => void written.push(String(text)),
     end: () => void written.push('end'),
-    cut: () => undefined,
+    disconnect: () => undefined,
   };
   const incoming = incomingList();
   const message = { kind: 'request', id: 1, method: 'tools/list', params: undefined };

@@ -41,7 +41,7 @@ function adaptersOf(isLegacySse: boolean) {
 /** What takes the message: the name of an adapter, or the status of a response of the gateway's own. */
 async function takerOf(
   client: ProtocolVersion,
-  carried: SupportedVersions | undefined,
+  supportedVersions: SupportedVersions | undefined,
   target: SessionTarget | undefined,
   isLegacySse = false,
 ): Promise<unknown> {
@@ -54,8 +54,8 @@ async function takerOf(
     target: { kind: 'none' },
   } as unknown as AdmittedMessage;
   const offer: UpstreamOffer = {
-    carried,
-    catalogueFor: () => expect.fail('asks for a definition'),
+    supportedVersions,
+    catalogFor: () => expect.fail('asks for a definition'),
   };
   const request = { authorized: { admitted } } as unknown as OutboundRequest;
   const outcome: unknown = await adaptersOf(isLegacySse)

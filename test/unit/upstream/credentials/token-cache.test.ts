@@ -140,26 +140,26 @@ describe('a token that is not accepted', () => {
   it('[CRD-08] is dropped, and the next request gets another', async () => {
     const cache = cacheOf();
     await cache.header(BOB);
-    cache.refused(BOB, 'Bearer bob-1');
+    cache.reportRejected(BOB, 'Bearer bob-1');
     expect(await cache.header(BOB)).toEqual(bearer('bob-2'));
   });
 
   it('[CRD-08] is not dropped for one that was shown before it', async () => {
     const cache = cacheOf();
     await cache.header(BOB);
-    cache.refused(BOB, 'Bearer bob-0');
+    cache.reportRejected(BOB, 'Bearer bob-0');
     expect(cache.header(BOB)).toEqual(bearer('bob-1'));
   });
 
   it('[CRD-08] [CRD-07] is dropped once a moment, so that nobody has tokens issued at will', async () => {
     const cache = cacheOf();
     await cache.header(BOB);
-    cache.refused(BOB, 'Bearer bob-1');
+    cache.reportRejected(BOB, 'Bearer bob-1');
     await cache.header(BOB);
-    cache.refused(BOB, 'Bearer bob-2');
+    cache.reportRejected(BOB, 'Bearer bob-2');
     expect(cache.header(BOB)).toEqual(bearer('bob-2'));
     nowMs += 1_000;
-    cache.refused(BOB, 'Bearer bob-2');
+    cache.reportRejected(BOB, 'Bearer bob-2');
     expect(await cache.header(BOB)).toEqual(bearer('bob-3'));
   });
 });

@@ -60,7 +60,7 @@ function statesOf(observed: Observed): Set<string> {
   expect(fetched.unusable).toEqual([]);
   const { lock, diagnostics } = readLock('demo.lock.yaml', writeLock(fetched.lock));
   expect(diagnostics).toEqual([]);
-  const catalogue = createCatalog({
+  const catalog = createCatalog({
     upstream: 'demo',
     lock,
     observed,
@@ -68,9 +68,9 @@ function statesOf(observed: Observed): Set<string> {
     onDrift: 'hide-tool',
     compile: createDefinitionCompiler({ compileSchema, mirroredParameters }),
   });
-  const names = catalogue.names('tool');
+  const names = catalog.names('tool');
   expect(names.length).toBeGreaterThan(0);
-  return new Set(names.map((name) => catalogue.standing('tool', name).state));
+  return new Set(names.map((name) => catalog.statusOf('tool', name).state));
 }
 
 test('[L-38] the reference server of the session era is listed, pinned and approved', async () => {

@@ -27,7 +27,7 @@ function session(
   return {
     messageEndpoint: '/',
     owner,
-    ledger: createOwnerBufferBudget({ bytesLeft: 1 }, 1),
+    budget: createOwnerBufferBudget({ bytesLeft: 1 }, 1),
     begin: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,

@@ -14,12 +14,12 @@ const HELD = 1_000_000;
 
 function box(
   more: Partial<EventBufferSettings> = {},
-  ledger: BufferBudget = { bytesLeft: HELD },
+  budget: BufferBudget = { bytesLeft: HELD },
 ): EventBuffer {
   return createEventBuffer({
     key: '7',
     maxBytes: 100_000,
-    ledger,
+    budget,
     idleMs: 1_000,
     overflow: 'fail',
     now: Date.now,
@@ -72,15 +72,15 @@ describe('[LEG-09] a mailbox', () => {
         fc.integer({ min: 0, max: 500 }),
         fc.constantFrom('forget' as const, 'fail' as const),
         (texts, maxBytes, overflow) => {
-          const ledger = { bytesLeft: HELD };
-          const mailbox = box({ maxBytes, overflow }, ledger);
+          const budget = { bytesLeft: HELD };
+          const mailbox = box({ maxBytes, overflow }, budget);
           for (const text of texts) {
             mailbox.put(text);
             expect(mailbox.bytes).toBeLessThanOrEqual(maxBytes);
-            expect(ledger.bytesLeft).toBe(HELD - mailbox.bytes);
+            expect(budget.bytesLeft).toBe(HELD - mailbox.bytes);
           }
           mailbox.drop();
-          expect(ledger.bytesLeft).toBe(HELD);
+          expect(budget.bytesLeft).toBe(HELD);
         },
       ),
     );
@@ -99,12 +99,12 @@ describe('[LEG-09] a mailbox', () => {
   });
 
   it('counts the bytes of what it holds, whatever its characters', () => {
-    const ledger = { bytesLeft: HELD };
-    const mailbox = box({ maxBytes: 10 }, ledger);
+    const budget = { bytesLeft: HELD };
+    const mailbox = box({ maxBytes: 10 }, budget);
     mailbox.put('\u00e9'.repeat(5));
-    expect([mailbox.bytes, ledger.bytesLeft]).toEqual([10, HELD - 10]);
+    expect([mailbox.bytes, budget.bytesLeft]).toEqual([10, HELD - 10]);
     mailbox.put('\u00e9');
-    expect([mailbox.isOver, ledger.bytesLeft]).toEqual([true, HELD]);
+    expect([mailbox.isOver, budget.bytesLeft]).toEqual([true, HELD]);
   });
 
   it('passes over what it has forgotten, and goes on', async () => {

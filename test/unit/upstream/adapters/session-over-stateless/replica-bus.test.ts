@@ -29,15 +29,15 @@ describe('[Y-12] words about a session', () => {
     const book = createSessionStates();
     say(book, { kind: 'log-level', level: 'debug' });
     say(book, { kind: 'subscribed', uri: 'memo://one' });
-    expect(book.of(SESSION, OWNER).logLevel).toBe('debug');
-    expect([...book.of(SESSION, OWNER).resources]).toEqual(['memo://one']);
-    expect(book.of('another', OWNER).logLevel).toBeUndefined();
+    expect(book.getOrCreate(SESSION, OWNER).logLevel).toBe('debug');
+    expect([...book.getOrCreate(SESSION, OWNER).resources]).toEqual(['memo://one']);
+    expect(book.getOrCreate('another', OWNER).logLevel).toBeUndefined();
   });
 
   it('are told to its streams where they change something, and only then', () => {
     const book = createSessionStates();
     const changed = vi.fn();
-    book.of(SESSION, OWNER).listeners.add(changed);
+    book.getOrCreate(SESSION, OWNER).listeners.add(changed);
     say(book, { kind: 'subscribed', uri: 'memo://one' });
     say(book, { kind: 'subscribed', uri: 'memo://one' });
     say(book, { kind: 'unsubscribed', uri: 'memo://two' });
@@ -50,13 +50,13 @@ describe('[Y-12] words about a session', () => {
     const book = createSessionStates();
     for (let index = 0; index <= MAX_RESOURCES; index += 1)
       say(book, { kind: 'subscribed', uri: `memo://${index}` });
-    expect(book.of(SESSION, OWNER).resources.size).toBe(MAX_RESOURCES);
+    expect(book.getOrCreate(SESSION, OWNER).resources.size).toBe(MAX_RESOURCES);
   });
 
   it('reach what runs and what waits in that session alone, and make no notes where there is nothing', () => {
     const book = createSessionStates();
     const settle = vi.fn();
-    book.of(SESSION, OWNER).waiting.set('here.q', settle);
+    book.getOrCreate(SESSION, OWNER).waiting.set('here.q', settle);
     const reply = { kind: 'result', result: {} } as const;
     say(book, { kind: 'answered', id: 'here.q', reply }, 'another');
     say(book, { kind: 'cancelled', id: 1 }, 'another');
@@ -75,14 +75,15 @@ describe('[Y-12] a book that is full', () => {
     'forgets the session used least lately in which nothing is under way: %s',
     (_, most, owner) => {
       const book = createSessionStates();
-      const asked = book.of(SESSION, OWNER);
+      const asked = book.getOrCreate(SESSION, OWNER);
       asked.waiting.set('here.q', () => undefined);
-      for (let index = 0; index < most; index += 1) book.of(`another ${index}`, owner(index));
+      for (let index = 0; index < most; index += 1)
+        book.getOrCreate(`another ${index}`, owner(index));
       expect(book.find(SESSION)).toBe(asked);
       expect(book.find('another 0')).toBeUndefined();
       expect(book.find('another 1')).toBeDefined();
       asked.waiting.clear();
-      book.of('one more', owner(most));
+      book.getOrCreate('one more', owner(most));
       expect(book.find(SESSION)).toBeUndefined();
     },
   );
@@ -92,8 +93,8 @@ describe('[REV-33] a book of sessions', () => {
   it('forgets those that ended elsewhere, and ends what runs in them', () => {
     const book = createSessionStates();
     const [gone, kept] = [new AbortController(), new AbortController()];
-    book.of(SESSION, OWNER).running.set(1, gone);
-    book.of('another', OWNER).running.set(1, kept);
+    book.getOrCreate(SESSION, OWNER).running.set(1, gone);
+    book.getOrCreate('another', OWNER).running.set(1, kept);
     book.forgetWhere((session) => session === SESSION);
     expect([gone.signal.aborted, kept.signal.aborted]).toEqual([true, false]);
     expect(book.find(SESSION)).toBeUndefined();

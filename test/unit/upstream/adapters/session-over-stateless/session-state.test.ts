@@ -13,23 +13,23 @@ const ANN = 'ann';
 const MORE_THAN_ALL = 10_001;
 
 function open(book: SessionStates, who: string, count: number): void {
-  for (let at = 0; at < count; at += 1) book.of(`${who}-${at}`, who).logLevel = `l${at}`;
+  for (let at = 0; at < count; at += 1) book.getOrCreate(`${who}-${at}`, who).logLevel = `l${at}`;
 }
 
 describe('[H-09] what sessions have said', () => {
   it('is not forgotten for another caller who opens many', () => {
     expect(MORE_THAN_ALL).toBeGreaterThan(MAX_SESSIONS);
     const book = createSessionStates();
-    book.of('first', ANN).logLevel = 'debug';
+    book.getOrCreate('first', ANN).logLevel = 'debug';
     open(book, 'many', MORE_THAN_ALL);
-    expect(book.of('first', ANN).logLevel).toBe('debug');
+    expect(book.getOrCreate('first', ANN).logLevel).toBe('debug');
   });
 
   it('is forgotten in the order of its use, of one caller who opens many', () => {
     const book = createSessionStates();
     open(book, ANN, MAX_SESSIONS_PER_CALLER);
-    book.of('ann-0', ANN);
-    book.of('one-more', ANN);
+    book.getOrCreate('ann-0', ANN);
+    book.getOrCreate('one-more', ANN);
     expect([
       book.find('ann-0')?.logLevel,
       book.find('ann-1'),
@@ -39,10 +39,10 @@ describe('[H-09] what sessions have said', () => {
 
   it('is bounded over all callers: the one used least lately goes', () => {
     const book = createSessionStates();
-    book.of('first', ANN).logLevel = 'debug';
-    for (let at = 0; at < MAX_SESSIONS - 1; at += 1) book.of(`s${at}`, `o${at}`);
+    book.getOrCreate('first', ANN).logLevel = 'debug';
+    for (let at = 0; at < MAX_SESSIONS - 1; at += 1) book.getOrCreate(`s${at}`, `o${at}`);
     expect(book.find('first')?.logLevel).toBe('debug');
-    book.of('one-more', 'late');
+    book.getOrCreate('one-more', 'late');
     expect([book.find('first'), book.find('s0')]).toEqual([undefined, expect.anything()]);
   });
 
@@ -50,16 +50,16 @@ describe('[H-09] what sessions have said', () => {
     const book = createSessionStates();
     open(book, ANN, MAX_SESSIONS_PER_CALLER);
     const controller = new AbortController();
-    book.of('ann-5', ANN).running.set(1, controller);
+    book.getOrCreate('ann-5', ANN).running.set(1, controller);
     book.forget('ann-5');
     expect(controller.signal.aborted).toBe(true);
-    book.of('one-more', ANN);
+    book.getOrCreate('one-more', ANN);
     expect([book.find('ann-5'), book.find('ann-0')?.logLevel]).toEqual([undefined, 'l0']);
   });
 
   it('is of its owner where another replica tells of it, too', () => {
     const book = createSessionStates();
-    book.of('first', ANN).logLevel = 'debug';
+    book.getOrCreate('first', ANN).logLevel = 'debug';
     const news = { kind: 'log-level', level: 'info' } as const;
     for (let at = 0; at < MORE_THAN_ALL; at += 1)
       receiveSessionMessage(book, { session: `s${at}`, owner: 'many', news });

@@ -16,7 +16,7 @@ function shortStream(): UpstreamResponse {
 }
 
 async function listen(response: UpstreamResponse) {
-  const notes = createSessionStates().of('session', 'ann');
+  const notes = createSessionStates().getOrCreate('session', 'ann');
   const stream = await listenForSession(
     {
       maxResponseBytes: 1_000,
