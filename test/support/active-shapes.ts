@@ -111,9 +111,57 @@ function linkInLink(random: Random): string {
   ]);
 }
 
+const CONSTRUCTS = [
+  ['[a](', ')'],
+  ['[a](x "', '")'],
+  ['[a](<', '>)'],
+  ['[a][', ']'],
+  ['<b x="', '">'],
+  ["<b x='", "'>"],
+  ['<!A ', '>'],
+  ['<?x ', '?>'],
+  ['a <![CDATA[', ']]>'],
+  ['`', '`'],
+  ['~~', '~~'],
+  ['*', '*'],
+  ['<ab:', '>'],
+] as const;
+const LINES = [
+  '',
+  '',
+  '> ',
+  '- ',
+  '# ',
+  '[^1]: ',
+  '[b]: y',
+  'x\n[b]: y',
+  '[b]: /y\n',
+  '| a |\n|-|\n| ',
+];
+const NEXT_LINES = ['\n', '\n', '\n> ', '\n  ', '\r', '\n===\n'];
+const SIGNS = ['', ' ', 'x', '<', '"', "'", '>', ')', ']', '|', '~', '*'];
+const LEAKS = ['https://user@e.example/', 'https://a.example\\x@e.example/', 'www.user@e.example'];
+
+/** A construct that ends in a code span of the next line, or in a tag or a link that holds an address. */
+function overlap(random: Random): string {
+  const [open, close] = random.pick(CONSTRUCTS);
+  const line = random.pick(LINES);
+  const sign = random.pick(SIGNS);
+  const leak = random.pick(LEAKS);
+  const payload = random.pick(PAYLOADS);
+  const body = random.pick([
+    `${random.pick(NEXT_LINES)}\`${close}${payload}\``,
+    `<b title="${sign}${close}${random.pick(SIGNS)}${leak}${random.pick(['">', '"', '" \'>'])}`,
+    `[a${sign}${close}](https://a.example/)?${'q'.repeat(105)}`,
+    `${leak}${sign}${close}`,
+  ]);
+  return `${line}${open}${random.pick(SIGNS)}${body}${random.pick(SIGNS)}`;
+}
+
 /** The texts of one result. */
 export function writeShape(random: Random): readonly string[] {
-  const piece = (): string => random.pick([oddFence, oddFence, longAddress, linkInLink])(random);
+  const piece = (): string =>
+    random.pick([oddFence, oddFence, longAddress, linkInLink, overlap])(random);
   const kind = random.below(4);
   if (kind < 2) return [piece() + (random.below(3) === 0 ? piece() : '')];
   if (kind === 2) {

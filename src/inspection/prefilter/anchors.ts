@@ -161,8 +161,8 @@ function hasCredentialsAhead(text: string, at: number): boolean {
 
 /** A user name before a host is shorter; reading further costs too much. */
 const MAX_USER_NAME = 512;
-const USER_NAME_END = unitsIn('/?#@<');
-const JSON_USER_NAME_END = unitsIn('/?#@<"');
+const USER_NAME_END = unitsIn('/?#@');
+const JSON_USER_NAME_END = unitsIn('/?#@"');
 
 // True before a user name or a text too long to tell. Each host is crossed once, since a long text may be all
 // hosts.

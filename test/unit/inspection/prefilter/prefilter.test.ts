@@ -326,6 +326,7 @@ describe('the prefilter', () => {
     ['www.', 'alice@host.example/'],
     ['WWW.', 'alice@host.example/'],
     ['https://', 'alice@host.example/'],
+    ['https://', 'alice.example<@host.example/'],
     ['https://www.', `${'a'.repeat(511)}@host.example/`],
     ['https://', 'b'.repeat(512)],
   ])(
