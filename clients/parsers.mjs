@@ -31,7 +31,7 @@ function decide(body) {
     body,
     openSession: () => SESSION,
   });
-  if (outcome.kind === 'fault') return undefined;
+  if (outcome.kind === 'error') return undefined;
   return { outcome, text: applyEdits(outcome.text, outcome.edits) };
 }
 

@@ -10,7 +10,7 @@ type ForwardingPorts = Pick<
 >;
 
 /** A reload may have removed the upstream since the message was allowed. */
-const NOT_RUNNING = { kind: 'fault', reason: 'upstream-unavailable' } as const;
+const NOT_RUNNING = { kind: 'error', reason: 'upstream-unavailable' } as const;
 
 export function createForwarding(
   findRuntime: (upstream: string) => UpstreamRuntime | undefined,

@@ -67,7 +67,7 @@ function readReply(
   const protocol = protocolOfReply(input);
   if (protocol === undefined) return unexpectedReply();
   const session = checkRepeated(input, {}) ?? protocol.checkReply(input, {});
-  if (session.kind === 'fault') return session;
+  if (session.kind === 'error') return session;
   const serverRequestId = typeof reply.id === 'string' ? reply.id : '';
   const serverRequest = input.openServerRequest?.(serverRequestId, session.session);
   const rule = serverRequest && findMethod(protocol.era, 'server', serverRequest.method);
@@ -171,7 +171,7 @@ function admitReply(
   reply: Reply,
 ): AdmittedMessage | ProtocolError {
   const read = readReply(input, text, reply);
-  if (read.kind === 'fault') return read;
+  if (read.kind === 'error') return read;
   const { session, version } = read.session;
   const { protocol, serverRequest, serverRequestId, rule, edits, removed } = read;
   return admit({
@@ -202,7 +202,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessa
   const meta = metaOf(call);
   const errorContext = errorContextOf(call);
   const classified = classify({ input, call, meta, errorContext });
-  if (classified.kind === 'fault') return classified;
+  if (classified.kind === 'error') return classified;
   const { protocol, version, session } = classified;
   const rule = findRule(classified, call, errorContext);
   if ('kind' in rule) return rule;
@@ -220,7 +220,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessa
   const paramHeaders = protocol.readMirrorHeaders(context);
   if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
-  if (tasks.kind === 'fault') return tasks;
+  if (tasks.kind === 'error') return tasks;
   const metaEdits = ownMetaEdits(text.text, meta);
   const cut = protocol.cutCapabilities(context);
   return admit({
@@ -308,7 +308,7 @@ function findRule(
 function isProtocolError(
   value: AdmittedMessage['paramHeaders'] | ProtocolError,
 ): value is ProtocolError {
-  return value['kind'] === 'fault';
+  return value['kind'] === 'error';
 }
 
 function isAmbiguous(text: string): boolean {
@@ -358,7 +358,7 @@ export function admitStreamOpen(
 ): StreamCheck {
   const checked = admitWithoutBody(input, true);
   const id = input.headers['last-event-id'];
-  if (checked.kind === 'fault' || id === undefined) return checked;
+  if (checked.kind === 'error' || id === undefined) return checked;
   const resumed = input.openEvent?.(id, checked.session);
   return resumed === undefined ? unknownSession({}) : { ...checked, resumed };
 }

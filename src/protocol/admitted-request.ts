@@ -1,5 +1,5 @@
 // The type of a message that is valid protocol, and of what the sealed ids say that such a message carries.
-// Only protocol/admission.ts makes an Admitted.
+// Only protocol/admission.ts makes an `AdmittedMessage`.
 
 import type { Json, JsonObject, Message, RequestId, ServerRequestName, Target } from './jsonrpc.js';
 import type { TaskCapability } from './tasks.js';
@@ -13,7 +13,7 @@ declare class AdmittedBrand {
 
 /** An error of admission: one of the reasons of policy/reasons.ts, with the wire form that the era requires. */
 export type ProtocolError = {
-  readonly kind: 'fault';
+  readonly kind: 'error';
   readonly reason:
     | 'malformed-json'
     | 'duplicate-key'

@@ -41,7 +41,7 @@ export function admitArray(
   const repeated = checkRepeated(input, {});
   if (repeated !== undefined) return repeated;
   const opened = checkSession(headers, input.openSession, {});
-  if (opened.kind === 'fault') return opened;
+  if (opened.kind === 'error') return opened;
   const { session } = opened;
   if (!hasArrays(session.version)) return batchForbidden();
   if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areApart(value)) {

@@ -31,7 +31,7 @@ export function protocolErrorOf(
   errorContext: ErrorContext,
   status = 400,
 ): ProtocolError {
-  const error: ProtocolError = { kind: 'fault', reason, status, code, message };
+  const error: ProtocolError = { kind: 'error', reason, status, code, message };
   return errorContext.id === undefined ? error : { ...error, id: errorContext.id };
 }
 

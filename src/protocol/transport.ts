@@ -12,7 +12,7 @@ export function amendResponse(
   changes: ResponseChanges,
 ): UpstreamResponse {
   return {
-    kind: 'answer',
+    kind: 'response',
     status: changes.status ?? response.status,
     headers: changes.headers ?? response.headers,
     readBody: changes.readBody ?? ((maxBytes, withinMs) => response.readBody(maxBytes, withinMs)),
@@ -227,7 +227,7 @@ export type ResponseBody = Bytes | 'too-large' | ForwardError;
 
 /** A response of an upstream whose headers have arrived. Only one of `readBody` and `next` may be used. */
 export type UpstreamResponse = {
-  readonly kind: 'answer';
+  readonly kind: 'response';
   readonly status: number;
   /** By lower-case name. The values of a header that was sent twice are joined by a comma. */
   readonly headers: { readonly [name: string]: string | undefined };
@@ -259,11 +259,11 @@ export type LegacySseOutcome =
       readonly messageEndpoint: string;
       readonly response: UpstreamResponse;
     }
-  | { readonly kind: 'fault'; readonly reason: ForwardError };
+  | { readonly kind: 'error'; readonly reason: ForwardError };
 
 export type ForwardOutcome =
   | UpstreamResponse
-  | { readonly kind: 'fault'; readonly reason: ForwardError };
+  | { readonly kind: 'error'; readonly reason: ForwardError };
 
 /**
  * Why nothing was sent. `asked-elsewhere`: the message concerns a request that another replica handles or
@@ -275,4 +275,4 @@ type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
 /** The outcome of a message that may concern a request of another replica, or that was not sent at all. */
 export type RoutedOutcome =
   | ForwardOutcome
-  | { readonly kind: 'fault'; readonly reason: UnsentError };
+  | { readonly kind: 'error'; readonly reason: UnsentError };

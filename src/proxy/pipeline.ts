@@ -109,7 +109,7 @@ async function forward(
   for (const { begin } of call.features) signal = begin?.(call, admitted) ?? signal;
   const outcome = await call.ports.forward(upstream, authorized, callerOf(call), signal);
   call.record.latency.upstream = performance.now() - startedMs;
-  return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
+  return outcome.kind === 'error' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */

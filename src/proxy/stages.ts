@@ -112,7 +112,7 @@ function admitRead(
     mayShowApps: () => snapshot.mayShowApps(principal),
     supportedVersions: versionsOffered(snapshot.supportedVersions),
   });
-  if (outcome.kind === 'fault') return refuseProtocolError(outcome);
+  if (outcome.kind === 'error') return refuseProtocolError(outcome);
   if (outcome.kind === 'array') return outcome;
   const admitted = adaptToAcceptHeader(call, outcome);
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
@@ -239,7 +239,7 @@ export type DecidedRequest = {
 /**
  * Inspects the arguments: they must hold no secret, and never the caller's own token. Long arguments wait for an
  * inspection thread, so the result is what is valid afterwards, and only that may be authorized. `admitted` is
- * the message that was decided on, `standing.restored` the one to forward.
+ * the message that was decided on, `decided.restored` the one to forward.
  */
 export function inspectArguments(
   call: RequestContext,

@@ -12,7 +12,7 @@ export function countWaits(record: RequestRecord, response: UpstreamResponse): U
 
 /** A class, because closures made for each request would outlive it. */
 class CountedResponse implements UpstreamResponse {
-  readonly kind = 'answer';
+  readonly kind = 'response';
   readonly status: number;
   readonly headers: UpstreamResponse['headers'];
   readonly openedSession: UpstreamResponse['openedSession'];

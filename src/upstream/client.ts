@@ -113,7 +113,7 @@ export type UpstreamClient = {
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome>;
   /**
-   * Sends an authorized message in the form of another era. `mayRest`: the response may wait for client
+   * Sends an authorized message in the form of another era. `mayWaitForInput`: the response may wait for client
    * input.
    */
   forwardAs(
@@ -189,11 +189,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
     if (typeof credentials === 'string')
-      return Promise.resolve({ kind: 'fault', reason: credentials });
+      return Promise.resolve({ kind: 'error', reason: credentials });
     headers.push(...credentials);
     return new Promise((resolve) => {
       if (signal?.aborted === true)
-        return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
+        return resolve({ kind: 'error', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
         if (isCredentialRejected(outcome)) presenter.reportRejected(by, credentials);
         resolve(checkResponse(outcome));
@@ -202,7 +202,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       try {
         pool.dispatch({ path: target, method, headers, body }, reader);
       } catch (error) {
-        resolve({ kind: 'fault', reason: forwardErrorOf(error) });
+        resolve({ kind: 'error', reason: forwardErrorOf(error) });
       }
     });
   }
@@ -265,7 +265,7 @@ export function messageEndpointOf(session: SessionRef | undefined): string | und
 
 /** True if the upstream rejected the credential (RFC 6750 §3.1). */
 function isCredentialRejected(outcome: ForwardOutcome): boolean {
-  return outcome.kind === 'answer' && (outcome.status === 401 || outcome.status === 403);
+  return outcome.kind === 'response' && (outcome.status === 401 || outcome.status === 403);
 }
 
 /**
@@ -273,10 +273,10 @@ function isCredentialRejected(outcome: ForwardOutcome): boolean {
  * (docs/reference/attacks.md cases 12 and 14).
  */
 function checkResponse(outcome: ForwardOutcome): ForwardOutcome {
-  if (outcome.kind === 'fault') return outcome;
+  if (outcome.kind === 'error') return outcome;
   const encoding = outcome.headers['content-encoding'];
   const isEncoded = encoding !== undefined && encoding !== 'identity';
   if (!isEncoded && (outcome.status < 300 || outcome.status >= 400)) return outcome;
   outcome.abort();
-  return { kind: 'fault', reason: 'upstream-protocol' };
+  return { kind: 'error', reason: 'upstream-protocol' };
 }

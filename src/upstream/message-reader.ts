@@ -70,7 +70,7 @@ export type ReadBounds = {
 export type InboundItem =
   | { readonly kind: 'message'; readonly text: string; readonly value: Json | undefined }
   | { readonly kind: 'alive' }
-  | { readonly kind: 'fault'; readonly reason: ForwardError };
+  | { readonly kind: 'error'; readonly reason: ForwardError };
 
 /** True if the body is one JSON message. */
 export function isJson({ headers }: UpstreamResponse): boolean {
@@ -112,7 +112,7 @@ export function forwardErrorOfEnd(end: ReadEnd): ForwardError {
 }
 
 function errorItem(end: Exclude<ReadEnd, 'ended'>): InboundItem {
-  return { kind: 'fault', reason: forwardErrorOfEnd(end) };
+  return { kind: 'error', reason: forwardErrorOfEnd(end) };
 }
 
 /** Parses a complete body. */

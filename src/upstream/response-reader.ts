@@ -55,7 +55,7 @@ export function createResponseReader(
 
 /** Both undici's handler and the response: one object per exchange. */
 class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
-  readonly kind = 'answer';
+  readonly kind = 'response';
   status = 0;
   headers: UpstreamResponse['headers'] = NO_HEADERS;
   readonly #settle: (outcome: ForwardOutcome) => void;
@@ -121,7 +121,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     const reason = forwardErrorOf(error);
     if (!this.#settled) {
       this.#settled = true;
-      this.#settle({ kind: 'fault', reason });
+      this.#settle({ kind: 'error', reason });
     }
     this.#finish(reason);
   }

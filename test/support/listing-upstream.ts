@@ -103,7 +103,7 @@ function answerOf({ status, headers, body }: Response): UpstreamResponse {
     reader?.cancel().catch(() => undefined);
   };
   return {
-    kind: 'answer',
+    kind: 'response',
     status,
     headers: Object.fromEntries(headers),
     readBody: () => 'upstream-protocol',

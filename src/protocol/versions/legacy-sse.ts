@@ -33,7 +33,7 @@ export const LEGACY_SSE: SessionRules = {
   statusOfRefusedMethod: () => 400,
   classify({ input, errorContext, meta }) {
     const checked = checkLegacySse(input, errorContext, meta);
-    if (checked.kind === 'fault') return checked;
+    if (checked.kind === 'error') return checked;
     const { version, session } = checked;
     return { kind: 'classified', protocol: LEGACY_SSE, version, session };
   },

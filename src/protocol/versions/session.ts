@@ -128,7 +128,7 @@ function classifyInSession({ input, call, errorContext }: CallContext): Classifi
     const requested = call.params?.['protocolVersion'];
     const name = typeof requested === 'string' ? requested : '';
     const checked = checkInitialize(headers, name, errorContext);
-    if (checked.kind === 'fault') return checked;
+    if (checked.kind === 'error') return checked;
     return {
       kind: 'classified',
       protocol: SESSION,
@@ -137,7 +137,7 @@ function classifyInSession({ input, call, errorContext }: CallContext): Classifi
     };
   }
   const checked = checkSession(headers, input.openSession, errorContext);
-  if (checked.kind === 'fault') return checked;
+  if (checked.kind === 'error') return checked;
   const { version, session } = checked;
   return { kind: 'classified', protocol: SESSION, version, session };
 }

@@ -156,7 +156,7 @@ function classifyStateless({
 }: CallContext): Classified | ProtocolError {
   const supported = statelessVersionsOf(input.supportedVersions);
   const checked = checkStateless(call, meta, input.headers, supported, errorContext);
-  if (checked.kind === 'fault') return checked;
+  if (checked.kind === 'error') return checked;
   return {
     kind: 'classified',
     protocol: STATELESS,

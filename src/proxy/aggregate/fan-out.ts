@@ -128,7 +128,7 @@ export type FanOut = {
   fail(failed?: BackendOutcome): void;
 };
 
-/** Runs all backend requests, for at most `PATIENCE_MS` (see `awaitBackends`) after the first success. */
+/** Runs all backend requests, for at most `SLOW_BACKEND_WAIT_MS` (see `awaitBackends`) after the first success. */
 export async function requestBackends(
   verified: VerifiedRequest,
   backendRequests: readonly BackendRequest[],
@@ -182,7 +182,7 @@ function finish(outgoing: Outgoing, text: string): void {
   outgoing.end();
 }
 
-/** Waits for all responses, but no longer than `PATIENCE_MS` after the first successful one. */
+/** Waits for all responses, but no longer than `SLOW_BACKEND_WAIT_MS` after the first successful one. */
 async function awaitBackends(
   pendingOutcomes: readonly Promise<BackendOutcome>[],
 ): Promise<readonly BackendOutcome[]> {

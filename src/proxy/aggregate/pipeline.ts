@@ -100,7 +100,7 @@ function admit(
       )?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,
   });
-  if (outcome.kind === 'fault') return refuseProtocolError(outcome);
+  if (outcome.kind === 'error') return refuseProtocolError(outcome);
   if (outcome.kind === 'admitted') context.admitted = outcome;
   return outcome;
 }

@@ -202,7 +202,7 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
     openSession: (sealed) => openAggregateSession(verified, sealed),
     openEvent: (id, session) => findEvent(verified, session, id)?.opened,
   });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const backendRequests = streamsToOpen(verified, admitted.session);
   if (backendRequests.length === 0) return refuseUnknown();
   const joined = joinStreams(outgoing);
@@ -288,7 +288,7 @@ export async function endSessions(verified: VerifiedRequest): Promise<Refusal | 
     repeated: incoming.repeated,
     openSession: (sealed) => openAggregateSession(verified, sealed),
   });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.endSession(sealed);
   const backends = backendSessionsIn(context, principal, admitted.session);

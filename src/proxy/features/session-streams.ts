@@ -91,7 +91,7 @@ async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal |
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
     },
   };
-  const isStream = outcome.kind === 'answer' && outcome.status === 200;
+  const isStream = outcome.kind === 'response' && outcome.status === 200;
   const ended = await keepStreamOpen(call, terms, (leave, lease) =>
     isStream ? relaySessionStream(stream, outcome, leave, lease) : aborted(leave),
   );
@@ -119,7 +119,7 @@ function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
     openEvent: (id, session) =>
       ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (admitted.kind === 'error') return refuseProtocolError(admitted);
   if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
@@ -171,7 +171,7 @@ function noteResumed(
 
 /** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
 function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
-  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
+  if (outcome.kind === 'error') return refuseWith(outcome.reason);
   if (isEventStream(outcome)) return undefined;
   outcome.release();
   const { status } = outcome;
@@ -236,7 +236,7 @@ function admitEnd({ call, principal }: SessionRequest): SessionFacts | Refusal {
   const { headers, repeated } = call.incoming;
   const openSession = sessionOpener(call, principal);
   const admitted = admitSessionEnd({ headers, repeated, openSession });
-  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (admitted.kind === 'error') return refuseProtocolError(admitted);
   noteSession(call, admitted.session, 'DELETE');
   return admitted.session;
 }
@@ -252,7 +252,7 @@ export async function endSession(
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.endSession(sealed);
   const outcome = await ports.forwardSessionEnd(incoming.upstream, session, callerOf(call));
-  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
+  if (outcome.kind === 'error') return refuseWith(outcome.reason);
   outcome.release();
   // The session has ended here, whatever state the upstream keeps (a server may answer 405).
   record.result = { ...record.result, status: 'ok', http: 204 };

@@ -77,7 +77,7 @@ async function relayNext(bridged: Bridged, ended: AbortSignal, at: Position): Pr
   const outcome = await open(bridged, ended, at.lastEventId);
   if (outcome === undefined) return false;
   at.waitMs = Math.min(2 * at.waitMs, MAX_REOPEN_DELAY_MS);
-  if (outcome.kind === 'fault') return true;
+  if (outcome.kind === 'error') return true;
   if (NO_STREAM.has(outcome.status)) await aborted(ended);
   if (isEventStream(outcome)) {
     at.waitMs = REOPEN_DELAY_MS;
@@ -100,7 +100,7 @@ async function open(
     signal: ended,
     lastEventId,
   });
-  if (outcome.kind === 'answer' && !isEventStream(outcome)) outcome.release();
+  if (outcome.kind === 'response' && !isEventStream(outcome)) outcome.release();
   return outcome;
 }
 
@@ -207,7 +207,7 @@ const LEGACY_STREAM: Stages<StreamOpening> = {
 async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
   const outcome = await ports.legacySse.open(incoming.upstream, callerOf(call), incoming.signal);
-  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
+  if (outcome.kind === 'error') return refuseWith(outcome.reason);
   const { messageEndpoint, response } = outcome;
   return {
     target: { kind: 'legacy-sse', messageEndpoint },
@@ -302,7 +302,7 @@ function clientEnd(
 /** Ends the upstream session that was opened for this stream. */
 async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<void> {
   const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session, callerOf(call));
-  if (ended.kind === 'answer') ended.release();
+  if (ended.kind === 'response') ended.release();
 }
 
 async function relayLegacyStream(

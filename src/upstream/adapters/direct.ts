@@ -62,7 +62,7 @@ async function sendOwnMessage(
   };
   const timeoutMs = OWN_MESSAGE_TIMEOUT_MS;
   const outcome = await client.request({ by, method: 'POST', target, headers, body, timeoutMs });
-  if (outcome.kind === 'answer') outcome.release();
+  if (outcome.kind === 'response') outcome.release();
 }
 
 function membersOf(reply: OwnReply): JsonObject {

@@ -12,7 +12,7 @@ export type OutboundItem =
   /** No message yet, but an event id after which the stream can be resumed. */
   | { readonly kind: 'primed'; readonly eventId: string }
   | { readonly kind: 'alive' }
-  | { readonly kind: 'fault'; readonly reason: ForwardError };
+  | { readonly kind: 'error'; readonly reason: ForwardError };
 
 /** The items of one response, in order. */
 export type OutboundItems = AsyncGenerator<OutboundItem, void>;
@@ -25,7 +25,7 @@ export function bodyResponse(status: number, body: Uint8Array | string = ''): Up
   const bytes = typeof body === 'string' ? encoder.encode(body) : body;
   let isRead = false;
   return {
-    kind: 'answer',
+    kind: 'response',
     status,
     headers: bytes.byteLength === 0 ? {} : { 'content-type': 'application/json' },
     readBody: (maxBytes) => Promise.resolve(bytes.byteLength > maxBytes ? 'too-large' : bytes),
@@ -63,7 +63,7 @@ export function streamResponse(
     void conversation.return(undefined).catch(() => undefined);
   };
   return {
-    kind: 'answer',
+    kind: 'response',
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
     readBody: () => Promise.resolve(NO_BYTES),
@@ -79,7 +79,7 @@ export function streamResponse(
   };
 }
 
-type ErrorItem = Extract<OutboundItem, { readonly kind: 'fault' }>;
+type ErrorItem = Extract<OutboundItem, { readonly kind: 'error' }>;
 
 /**
  * Combines all items that are available within one turn of the event loop into one chunk. A later read
@@ -103,7 +103,7 @@ function createBatchReader(
     for (;;) {
       // A rejection is reported by the next read, after the items that preceded it.
       const outbound = await Promise.race([coming(), turn]).catch(() => LATER);
-      if (outbound === undefined || outbound.kind === 'later' || outbound.kind === 'fault')
+      if (outbound === undefined || outbound.kind === 'later' || outbound.kind === 'error')
         return text;
       pending = undefined;
       text += encodeOutbound(outbound);
@@ -112,7 +112,7 @@ function createBatchReader(
 
   return async () => {
     const outbound = await coming();
-    if (outbound === undefined || outbound.kind === 'fault') return outbound;
+    if (outbound === undefined || outbound.kind === 'error') return outbound;
     pending = undefined;
     return encodeOutbound(outbound) + (await rest());
   };
@@ -126,7 +126,7 @@ function endOfTurn(): Promise<typeof LATER> {
   });
 }
 
-function encodeOutbound(outbound: Exclude<OutboundItem, { readonly kind: 'fault' }>): string {
+function encodeOutbound(outbound: Exclude<OutboundItem, { readonly kind: 'error' }>): string {
   switch (outbound.kind) {
     case 'alive':
       return encodeSseComment('');

@@ -21,7 +21,7 @@ export type IssuedToken = {
 
 /** Why there is no token, in text that is safe to log. `isOfCaller`: the server rejected the caller's token. */
 export type TokenError = {
-  readonly kind: 'fault';
+  readonly kind: 'error';
   readonly detail: string;
   readonly isOfCaller: boolean;
 };
@@ -84,7 +84,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
 
   async function askOnce(key: string, by: OnBehalf): Promise<PresentOutcome> {
     const response = await ports.ask(by).finally(() => pending.delete(key));
-    if (response.kind === 'fault') return fail(key, response);
+    if (response.kind === 'error') return fail(key, response);
     failedUntilMs.delete(key);
     state = { state: 'armed', detail: '' };
     return keep(key, response);

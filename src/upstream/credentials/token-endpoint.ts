@@ -356,9 +356,9 @@ function tokenErrorOf(error: unknown): TokenError {
   if (error instanceof ResponseBodyError) {
     const code = KNOWN_ERRORS.has(error.error) ? error.error : 'an error of its own';
     const detail = `the token endpoint refused with ${code}`;
-    return { kind: 'fault', detail, isOfCaller: GRANT_ERRORS.has(error.error) };
+    return { kind: 'error', detail, isOfCaller: GRANT_ERRORS.has(error.error) };
   }
   const own = error instanceof Error ? refusals.get(error) : undefined;
   const detail = own ?? 'the authorization server answered with something invalid';
-  return { kind: 'fault', detail, isOfCaller: false };
+  return { kind: 'error', detail, isOfCaller: false };
 }

@@ -45,7 +45,7 @@ export function createTokenExchange(
     mayRequest: (by) => by !== 'gateway' && by.token !== undefined,
     async ask(by) {
       if (by === 'gateway' || by.token === undefined)
-        return { kind: 'fault', detail: 'there is no token to exchange', isOfCaller: true };
+        return { kind: 'error', detail: 'there is no token to exchange', isOfCaller: true };
       const subjectToken = openToken(by.token);
       const response = await endpoint.ask({
         type: GRANT_TYPE,
@@ -57,7 +57,7 @@ export function createTokenExchange(
         },
         subjectToken,
       });
-      if (response.kind === 'fault') return response;
+      if (response.kind === 'error') return response;
       return { ...response, untilMs: Math.min(response.untilMs, by.principal.token.expiresAt) };
     },
   });

@@ -23,7 +23,7 @@ export function createListingRequest(
   return async ({ method, headers, body, timeoutMs }) => {
     const sent = body === undefined ? {} : { body };
     const outcome = await client.request({ by, method, headers, timeoutMs, ...sent });
-    return outcome.kind === 'fault' ? { failure: LISTING_ERRORS[outcome.reason] } : outcome;
+    return outcome.kind === 'error' ? { failure: LISTING_ERRORS[outcome.reason] } : outcome;
   };
 }
 
@@ -99,7 +99,7 @@ async function openOwn(
   const timer = setTimeout(() => late.abort(), timeoutMs);
   const opened = await client.openLegacyStream('gateway', late.signal);
   clearTimeout(timer);
-  if (opened.kind === 'fault')
+  if (opened.kind === 'error')
     return { failure: late.signal.aborted ? 'timeout' : LISTING_ERRORS[opened.reason] };
   const { messageEndpoint, response } = opened;
   const stream = {
@@ -157,7 +157,7 @@ async function sendOwn(
     body: idSpan === undefined ? body : applyEdits(body, [{ ...idSpan, text: String(id) }]),
     timeoutMs,
   });
-  if (posted.kind === 'fault') return { failure: LISTING_ERRORS[posted.reason] };
+  if (posted.kind === 'error') return { failure: LISTING_ERRORS[posted.reason] };
   posted.release();
   if (posted.status >= FIRST_REFUSAL || pendingResponse === undefined || idSpan === undefined)
     return responseOf(posted.status);

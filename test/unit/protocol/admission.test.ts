@@ -178,7 +178,7 @@ describe('which era', () => {
       -32602,
     ],
   ])('[M-27] %s is refused, never resolved', (_what, body, headers, code) => {
-    expect(post(body, { headers })).toMatchObject({ kind: 'fault', status: 400, code, id: 1 });
+    expect(post(body, { headers })).toMatchObject({ kind: 'error', status: 400, code, id: 1 });
   });
 
   test.each(['mcp-protocol-version', 'mcp-session-id', 'mcp-method', 'mcp-name', 'last-event-id'])(
@@ -266,7 +266,7 @@ describe('GET and DELETE', () => {
   ])('[M-26] %s needs a session of a session era', (_what, admit) => {
     const without = (headers: { [name: string]: string }) =>
       admit({ headers, repeated: new Set(), openSession });
-    expect(without({})).toMatchObject({ kind: 'fault', status: 405 });
+    expect(without({})).toMatchObject({ kind: 'error', status: 405 });
     expect(without({ 'mcp-protocol-version': '2026-07-28' })).toMatchObject({ status: 405 });
     expect(
       without({ 'mcp-protocol-version': '2026-07-28', 'mcp-session-id': 's-1' }),
@@ -356,7 +356,7 @@ describe('what is admitted', () => {
         fc.dictionary(header, fc.constantFrom('2026-07-28', 's-1', 'tools/call', canary)),
         (body, headers) => {
           const outcome = post(JSON.stringify(body), { headers });
-          if (outcome.kind !== 'fault') return;
+          if (outcome.kind !== 'error') return;
           const { id: _id, data: _data, ...rest } = outcome;
           expect(JSON.stringify(rest)).not.toContain(canary);
         },

@@ -71,7 +71,7 @@ export function stateless(
 
 /** The admitted message, or a failed test that shows the fault. */
 export function admitted(outcome: AdmittedMessage | ProtocolError): AdmittedMessage {
-  if (outcome.kind === 'fault') throw new Error(`refused: ${JSON.stringify(outcome)}`);
+  if (outcome.kind === 'error') throw new Error(`refused: ${JSON.stringify(outcome)}`);
   return outcome;
 }
 

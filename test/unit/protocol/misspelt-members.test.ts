@@ -26,13 +26,13 @@ describe('a member that is a defined one but for its case', () => {
     ['a log level', { 'io.modelcontextprotocol/loglevel': 'debug' }],
   ])('[K-02] is refused in _meta, in both eras: %s', (_what, meta) => {
     const params = { name: 'echo', arguments: {}, _meta: meta };
-    expect(inSession('tools/call', params)).toMatchObject({ kind: 'fault', code: -32602 });
+    expect(inSession('tools/call', params)).toMatchObject({ kind: 'error', code: -32602 });
     const full = {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientCapabilities': {},
     };
     const both = { ...params, _meta: { ...full, ...meta } };
-    expect(stateless('tools/call', both).kind).toBe('fault');
+    expect(stateless('tools/call', both).kind).toBe('error');
   });
 
   it('[K-02] is refused in what completion names', () => {
@@ -43,7 +43,7 @@ describe('a member that is a defined one but for its case', () => {
       complete(REF, ARGUMENT, { Arguments: { other: 'x' } }),
     ])
       expect(inSession('completion/complete', params), JSON.stringify(params)).toMatchObject({
-        kind: 'fault',
+        kind: 'error',
         code: -32602,
       });
     expect(inSession('completion/complete', complete(REF, ARGUMENT)).kind).toBe('admitted');

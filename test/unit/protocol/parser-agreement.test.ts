@@ -25,7 +25,7 @@ function admit(body: Uint8Array): AdmittedMessage | undefined {
     body,
     openSession: opener(SESSION),
   });
-  return outcome.kind === 'fault' ? undefined : outcome;
+  return outcome.kind === 'error' ? undefined : outcome;
 }
 
 /** What a program behind this parser takes the call for: the members that decide. */

@@ -170,7 +170,7 @@ describe('[Q-07] answers of a client', () => {
     ],
   ])('are refused with %s', (_what, reply, posted, status) => {
     const outcome = submit({ jsonrpc: '2.0', result: {}, ...reply }, posted as object);
-    expect(outcome).toMatchObject({ kind: 'fault', status });
+    expect(outcome).toMatchObject({ kind: 'error', status });
   });
 });
 

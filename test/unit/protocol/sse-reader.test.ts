@@ -17,7 +17,7 @@ const TERMS: StreamLimits = {
 /** An answer of these readings, each there at once. */
 function answerOf(...readings: string[]) {
   const answer = {
-    kind: 'answer',
+    kind: 'response',
     status: 200,
     headers: {},
     readBody: () => 'upstream-protocol',

@@ -118,7 +118,7 @@ export function resultText(result: JsonObject): string {
 }
 
 const RESPONSE = {
-  kind: 'answer',
+  kind: 'response',
   status: 200,
   readBody: refuseUse,
   next: refuseUse,

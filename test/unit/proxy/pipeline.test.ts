@@ -96,7 +96,7 @@ function limited(outcome: ReturnType<Ports['limits']['take']>): Partial<Ports> {
 }
 
 function unreachable(): Partial<Ports> {
-  return { forward: async () => ({ kind: 'fault', reason: 'upstream-unavailable' }) };
+  return { forward: async () => ({ kind: 'error', reason: 'upstream-unavailable' }) };
 }
 
 describe('a stage that refuses', () => {

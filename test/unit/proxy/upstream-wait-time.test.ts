@@ -13,7 +13,7 @@ const COUNTED_MS = WAIT_MS - 1;
 function counted(next: UpstreamResponse['next']) {
   const record = { latency: { upstream: 5 } } as RequestRecord;
   const answer = {
-    kind: 'answer',
+    kind: 'response',
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
     readBody: () => 'too-large',
@@ -49,7 +49,7 @@ describe('the time of an upstream', () => {
   it('leaves the answer as it is', () => {
     const { answer, measured } = counted(() => undefined);
     expect([measured.kind, measured.status, measured.headers]).toEqual([
-      'answer',
+      'response',
       200,
       answer.headers,
     ]);

@@ -50,7 +50,7 @@ async function ask(server: Server, openReservation?: OpenReservation): Promise<U
       createResponseReader(resolve, undefined, openReservation),
     );
   });
-  if (outcome.kind === 'fault') throw new Error(outcome.reason);
+  if (outcome.kind === 'error') throw new Error(outcome.reason);
   return outcome;
 }
 

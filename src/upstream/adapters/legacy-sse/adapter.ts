@@ -136,7 +136,7 @@ async function sendWithoutResponse(
   { method, params }: SentMessage,
 ): Promise<ForwardOutcome> {
   const posted = await post(session.messageEndpoint, text, signal);
-  if (posted.kind === 'fault') return posted;
+  if (posted.kind === 'error') return posted;
   posted.release();
   const id = params['requestId'];
   if (method === 'notifications/cancelled' && (typeof id === 'string' || typeof id === 'number'))
@@ -181,15 +181,15 @@ async function startRequest(
   if (typeof eventBuffer === 'string')
     return bodyResponse(200, errorResponseText(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
   const posted = await post(session.messageEndpoint, text, signal);
-  if (posted.kind === 'answer') posted.release();
-  if (posted.kind === 'fault' || posted.status >= FIRST_REFUSAL) {
+  if (posted.kind === 'response') posted.release();
+  if (posted.kind === 'error' || posted.status >= FIRST_REFUSAL) {
     session.drop(eventBuffer);
-    return posted.kind === 'fault' ? posted : bodyResponse(posted.status);
+    return posted.kind === 'error' ? posted : bodyResponse(posted.status);
   }
   const isPrimed = version !== undefined && version >= FIRST_PRIMED_VERSION;
   const reading = eventBuffer.read(0, { isPrimed });
   return reading === undefined
-    ? { kind: 'fault', reason: 'upstream-protocol' }
+    ? { kind: 'error', reason: 'upstream-protocol' }
     : { eventBuffer, reading };
 }
 
@@ -248,5 +248,5 @@ async function requestOwn(
   if ('kind' in begun) return begun;
   const response = await awaitResponse(begun.reading, timeoutMs);
   session.drop(begun.eventBuffer);
-  return response.kind === 'fault' ? response : bodyResponse(200, response.text);
+  return response.kind === 'error' ? response : bodyResponse(200, response.text);
 }

@@ -75,7 +75,7 @@ export function createBridgeAdapter({ bridged, inSession, knownAt }: BridgeParts
     async openStream(stream, offer) {
       const inner = await bridged.begun(stream.session, stream.signal);
       return inner === undefined
-        ? { kind: 'fault', reason: 'upstream-unavailable' }
+        ? { kind: 'error', reason: 'upstream-unavailable' }
         : inSession(inner, offer).openStream({ ...stream, session: inner }, offer);
     },
     endSession(session, by) {

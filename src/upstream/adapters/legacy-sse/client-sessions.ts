@@ -87,11 +87,11 @@ export function createLegacySseClientSessions(
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(authorized, version);
     const outcome = await dependencies.client.forwardAs(authorized, by, form, signal, false);
-    if (outcome.kind === 'fault' || !(isEventStream(outcome) || isJson(outcome))) return outcome;
+    if (outcome.kind === 'error' || !(isEventStream(outcome) || isJson(outcome))) return outcome;
     const opened = await readHandshake(outcome, authorized, dependencies);
     if ('kind' in opened) return opened;
     // A stream that has ended meanwhile has already been removed.
-    if (signal?.aborted === true) return { kind: 'fault', reason: 'upstream-unavailable' };
+    if (signal?.aborted === true) return { kind: 'error', reason: 'upstream-unavailable' };
     enter(authorized, opened.target, opened.version);
     return bodyResponse(outcome.status, opened.text);
   }
@@ -169,7 +169,7 @@ async function readHandshake(
   const { message } = admitted;
   const id = message.kind === 'request' ? message.id : undefined;
   for await (const inbound of readMessages(response, bounds)) {
-    if (inbound.kind === 'fault') return inbound;
+    if (inbound.kind === 'error') return inbound;
     if (inbound.kind === 'message' && isResponseTo(inbound.value, id))
       return openedBy(response, inbound.text, inbound.value);
   }
@@ -192,4 +192,4 @@ function openedBy(
   return { ...session, text: changeMembers(text, { path: ['result'], set }) };
 }
 
-const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;
+const PROTOCOL = { kind: 'error', reason: 'upstream-protocol' } as const;

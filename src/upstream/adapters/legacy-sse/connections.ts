@@ -210,7 +210,7 @@ const OWN_TIMEOUT_MS = 5_000;
 /** Such responses under way on one stream; a server that asks faster gets no response. */
 const MAX_OWN_RESPONSES = 4;
 const FIRST_REFUSAL = 300;
-const UNAVAILABLE = { kind: 'fault', reason: 'upstream-unavailable' } as const;
+const UNAVAILABLE = { kind: 'error', reason: 'upstream-unavailable' } as const;
 
 /** Creates the connections to one upstream; none is open. */
 export function createLegacySseConnections(
@@ -244,7 +244,7 @@ async function openSession(
   budget: BufferBudget,
 ): Promise<ForwardOutcome> {
   const opened = await settings.client.openLegacyStream(handshake.by, new AbortController().signal);
-  if (opened.kind === 'fault') return opened;
+  if (opened.kind === 'error') return opened;
   const id = randomUUID();
   const { messageEndpoint, response: upstreamResponse } = opened;
   const maxOwnBytes = Math.max(MAX_HELD_BYTES / QUOTA_DIVISOR, 2 * settings.maxResponseBytes);
@@ -262,7 +262,7 @@ async function openSession(
     onEnd: () => table.leave(id),
   });
   const response = await performHandshake(session, handshake, settings.requestTimeoutMs);
-  const isOpened = response.kind === 'answer' && response.headers['mcp-session-id'] !== undefined;
+  const isOpened = response.kind === 'response' && response.headers['mcp-session-id'] !== undefined;
   // If the stream ended with its handshake, no request would ever get a response.
   if (!isOpened || session.isOver) {
     session.close();
@@ -285,14 +285,14 @@ async function performHandshake(
     requestLegacySseVersion(text),
     AbortSignal.timeout(withinMs),
   );
-  if (posted.kind === 'fault') return posted;
+  if (posted.kind === 'error') return posted;
   posted.release();
   if (posted.status >= FIRST_REFUSAL) return bodyResponse(posted.status);
   const reading = eventBuffer.read(0, { isPrimed: false });
   const awaitedResponse =
     reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
   session.drop(eventBuffer);
-  if (awaitedResponse.kind === 'fault') return awaitedResponse;
+  if (awaitedResponse.kind === 'error') return awaitedResponse;
   const response = bodyResponse(200, withVersion(awaitedResponse.text, params['protocolVersion']));
   const headers = awaitedResponse.isResult
     ? { ...response.headers, 'mcp-session-id': '' }
@@ -312,11 +312,11 @@ export async function awaitResponse(
   const timer = setTimeout(reading.leave, withinMs);
   try {
     for await (const outbound of reading.conversation) {
-      if (outbound.kind === 'fault') return outbound;
+      if (outbound.kind === 'error') return outbound;
       const response = outbound.kind === 'message' ? readResponse(outbound.text) : undefined;
       if (response !== undefined) return { kind: 'text', ...response };
     }
-    return { kind: 'fault', reason: 'upstream-timeout' };
+    return { kind: 'error', reason: 'upstream-timeout' };
   } finally {
     clearTimeout(timer);
     reading.leave();
@@ -346,7 +346,7 @@ function createMessageSender(
     } as const;
     void client.request(request).then((outcome) => {
       underWay -= 1;
-      if (outcome.kind === 'answer') outcome.release();
+      if (outcome.kind === 'response') outcome.release();
     });
   };
 }

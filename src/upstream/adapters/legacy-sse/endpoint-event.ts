@@ -21,7 +21,7 @@ const MAX_OPENING_BYTES = 64 * 1024;
 const LF = 10;
 const CR = 13;
 
-const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;
+const PROTOCOL = { kind: 'error', reason: 'upstream-protocol' } as const;
 
 type First = { readonly messageEndpoint: string; readonly rest: Uint8Array };
 
@@ -35,11 +35,11 @@ export async function awaitEndpoint(
   base: URL,
   timeoutMs: number,
 ): Promise<LegacySseOutcome> {
-  if (opened.kind === 'fault') return opened;
+  if (opened.kind === 'error') return opened;
   const refused = openingErrorOf(opened);
   if (refused !== undefined) {
     opened.release();
-    return { kind: 'fault', reason: refused };
+    return { kind: 'error', reason: refused };
   }
   let isLate = false;
   const timer = setTimeout(() => {
@@ -48,8 +48,8 @@ export async function awaitEndpoint(
   }, timeoutMs);
   const first = await readFirst(opened);
   clearTimeout(timer);
-  if (isLate) return { kind: 'fault', reason: 'upstream-timeout' };
-  if (typeof first === 'string') return { kind: 'fault', reason: first };
+  if (isLate) return { kind: 'error', reason: 'upstream-timeout' };
+  if (typeof first === 'string') return { kind: 'error', reason: first };
   const messageEndpoint = readEndpoint(first.messageEndpoint, base);
   if (messageEndpoint !== undefined)
     return { kind: 'channel', messageEndpoint, response: goOn(opened, first.rest) };

@@ -133,7 +133,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
       const outbound = await nextFor(own, position);
       if (outbound === 'complete') return;
       yield outbound;
-      if (outbound.kind === 'fault') return;
+      if (outbound.kind === 'error') return;
     }
   }
 
@@ -187,7 +187,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
 }
 
 function errorItem(reason: ForwardError): OutboundItem {
-  return { kind: 'fault', reason };
+  return { kind: 'error', reason };
 }
 
 /**

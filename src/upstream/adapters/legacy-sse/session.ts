@@ -165,7 +165,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     let why: ForwardError = 'upstream-unavailable';
     for await (const inbound of readMessages(response, bounds)) {
       if (inbound.kind === 'message') route(inbound.text, inbound.value);
-      else if (inbound.kind === 'fault') why = inbound.reason;
+      else if (inbound.kind === 'error') why = inbound.reason;
     }
     over(why);
   }

@@ -102,10 +102,10 @@ type LocalSession = {
 };
 
 const TOO_MANY = 'This session has subscribed to as many resources as are kept.';
-const RUNS_ELSEWHERE = { kind: 'fault', reason: 'asked-elsewhere' } as const;
+const RUNS_ELSEWHERE = { kind: 'error', reason: 'asked-elsewhere' } as const;
 const UNDELIVERED = {
-  unavailable: { kind: 'fault', reason: 'store-unavailable' },
-  overloaded: { kind: 'fault', reason: 'overloaded' },
+  unavailable: { kind: 'error', reason: 'store-unavailable' },
+  overloaded: { kind: 'error', reason: 'overloaded' },
 } as const;
 
 /** Handles a message that concerns only the session; `undefined` for one that the upstream must receive. */
@@ -336,7 +336,7 @@ async function send(request: Request): Promise<ForwardOutcome> {
     : statelessForm(admitted, envelope, mirrored);
   sessionState?.running.set(id, cancellation);
   const outcome = await dependencies.client.forwardAs(authorized, by, form, cancellation, false);
-  if (outcome.kind === 'fault') {
+  if (outcome.kind === 'error') {
     leave(request);
     return outcome;
   }
@@ -346,7 +346,7 @@ async function send(request: Request): Promise<ForwardOutcome> {
   const response = mayRequireInput
     ? await withInputRequired(request, outcome, reader, envelope)
     : translateResponse(request, outcome, reader);
-  return isHandshake && response.kind === 'answer'
+  return isHandshake && response.kind === 'response'
     ? { ...response, openedSession: { kind: 'gateway' } }
     : response;
 }
@@ -433,7 +433,7 @@ async function withInputRequired(
     );
     if (typeof body === 'string') {
       leave(request);
-      return { kind: 'fault', reason: body === 'too-large' ? 'upstream-protocol' : body };
+      return { kind: 'error', reason: body === 'too-large' ? 'upstream-protocol' : body };
     }
     const bytes = joinPieces(body);
     response.release();

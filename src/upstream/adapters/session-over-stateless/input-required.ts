@@ -72,11 +72,11 @@ export async function* relayWithInputRounds(
       if (retry === undefined) return;
       sentId = retry.id;
       const outcome = await context.sendRetry(retry);
-      if (outcome.kind === 'fault') return yield outcome;
+      if (outcome.kind === 'error') return yield outcome;
       const reason = errorOfStatus(outcome.status);
       if (reason !== undefined) {
         outcome.release();
-        return yield { kind: 'fault', reason };
+        return yield { kind: 'error', reason };
       }
       response = outcome;
     }

@@ -41,18 +41,18 @@ export async function listenForSession(
   sessionState: SessionState,
   signal: DisconnectSignal,
 ): Promise<ForwardOutcome> {
-  if (signal.aborted) return { kind: 'fault', reason: 'upstream-unavailable' };
+  if (signal.aborted) return { kind: 'error', reason: 'upstream-unavailable' };
   const stop = new AbortController();
   const end = (): void => stop.abort();
   signal.addEventListener('abort', end, { once: true });
   const first = await subscribe(dependencies, sessionState, stop.signal);
-  if (first.kind === 'fault') return first;
+  if (first.kind === 'error') return first;
   if (!isEventStream(first.response)) {
     const { status } = first.response;
     first.response.release();
     end();
     const reason = errorOfStatus(status);
-    if (reason !== undefined) return { kind: 'fault', reason };
+    if (reason !== undefined) return { kind: 'error', reason };
     return bodyResponse(status >= 500 ? status : 405);
   }
   return streamResponse(relaySubscriptions(dependencies, sessionState, first, stop), {
@@ -67,7 +67,7 @@ type Subscribed =
       readonly response: UpstreamResponse;
       readonly isSuperseded: () => boolean;
     }
-  | Extract<ForwardOutcome, { readonly kind: 'fault' }>;
+  | Extract<ForwardOutcome, { readonly kind: 'error' }>;
 
 /**
  * Subscribes to the session's current resources. When they change the subscription is ended, but not before
@@ -102,8 +102,8 @@ async function subscribe(
   signal.addEventListener('abort', end, { once: true });
   const outcome = await client.subscribe(form, by, controller.signal);
   hasResponse = true;
-  if (isOutdated || outcome.kind === 'fault') end();
-  if (outcome.kind === 'fault') return outcome;
+  if (isOutdated || outcome.kind === 'error') end();
+  if (outcome.kind === 'error') return outcome;
   return { kind: 'subscribed', response: outcome, isSuperseded: () => isOutdated };
 }
 
@@ -119,7 +119,7 @@ async function* relaySubscriptions(
       yield* relaySubscription(current, dependencies);
       if (!current.isSuperseded() || stop.signal.aborted) return;
       const next = await subscribe(dependencies, sessionState, stop.signal);
-      if (next.kind === 'fault') return yield next;
+      if (next.kind === 'error') return yield next;
       current = next;
     }
   } finally {
@@ -134,7 +134,7 @@ async function* relaySubscription(
 ): OutboundItems {
   for await (const inbound of readMessages(response, bounds)) {
     // A subscription that was replaced by another ends with an error of its own.
-    if (inbound.kind === 'fault' && isSuperseded()) return;
+    if (inbound.kind === 'error' && isSuperseded()) return;
     const outbound =
       inbound.kind === 'message' ? notificationOf(inbound.text, inbound.value) : inbound;
     if (outbound !== undefined) yield outbound;

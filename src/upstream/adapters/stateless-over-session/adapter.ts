@@ -80,23 +80,23 @@ async function listenInSession(
   if (message.kind !== 'request') return bodyResponse(202);
   const filter = filterOf(authorized);
   const session = await open();
-  if (typeof session === 'string') return { kind: 'fault', reason: session };
+  if (typeof session === 'string') return { kind: 'error', reason: session };
   const stop = new AbortController();
   const end = (): void => {
     if (stop.signal.aborted) return;
     stop.abort();
     void dependencies.client.endSession(session, by).then((ended) => {
-      if (ended.kind === 'answer') ended.release();
+      if (ended.kind === 'response') ended.release();
     });
   };
   if (signal !== undefined) onAbort(signal, end);
   const outcome = await dependencies.client.openStream(session, by, stop.signal);
-  if (outcome.kind === 'fault' || !isEventStream(outcome)) {
-    if (outcome.kind === 'answer') outcome.release();
+  if (outcome.kind === 'error' || !isEventStream(outcome)) {
+    if (outcome.kind === 'response') outcome.release();
     end();
-    if (outcome.kind === 'fault') return outcome;
+    if (outcome.kind === 'error') return outcome;
     const reason = errorOfStatus(outcome.status);
-    if (reason !== undefined) return { kind: 'fault', reason };
+    if (reason !== undefined) return { kind: 'error', reason };
     const text = errorResponseText(message.id, 'Method not found', METHOD_NOT_FOUND);
     return bodyResponse(404, text);
   }
@@ -109,7 +109,7 @@ async function listenInSession(
   if (!isSubscribed) {
     outcome.abort();
     end();
-    return { kind: 'fault', reason: 'overloaded' };
+    return { kind: 'error', reason: 'overloaded' };
   }
   const conversation = relayNotifications(outcome, dependencies, message.id, filter);
   return streamResponse(conversation, { release: end, abort: end });
@@ -211,7 +211,7 @@ async function endSession(
 ): Promise<void> {
   if (upstreamIdOf(session) === undefined) return;
   const outcome = await client.endSession(session, session.caller);
-  if (outcome.kind === 'answer') outcome.release();
+  if (outcome.kind === 'response') outcome.release();
 }
 
 /** One request and what is needed to forward it. */
@@ -238,7 +238,7 @@ async function forward(
   const take = (): Promise<PooledSession | ForwardError> =>
     dependencies.pool.take(keyOf(authorized), open);
   const session = await take();
-  if (typeof session === 'string') return { kind: 'fault', reason: session };
+  if (typeof session === 'string') return { kind: 'error', reason: session };
   if (method === 'server/discover') {
     session.release();
     return bodyResponse(200, discoverResult(id, session.handshake));
@@ -248,7 +248,7 @@ async function forward(
   // What a call did before its session was lost is unknown, so it is not sent again; other requests are.
   if (method === 'tools/call') return bodyResponse(200, errorResponseText(id, LOST));
   const reopened = await take();
-  if (typeof reopened === 'string') return { kind: 'fault', reason: reopened };
+  if (typeof reopened === 'string') return { kind: 'error', reason: reopened };
   const again = await send(context, reopened);
   return again === 'lost' ? bodyResponse(200, errorResponseText(id, LOST)) : again;
 }
@@ -324,7 +324,7 @@ async function send(
   };
   if (signal?.aborted === true) {
     session.release();
-    return { kind: 'fault', reason: 'upstream-unavailable' };
+    return { kind: 'error', reason: 'upstream-unavailable' };
   }
   signal?.addEventListener('abort', cancel, { once: true });
   const mayWaitForInput =
@@ -335,7 +335,7 @@ async function send(
     signal?.removeEventListener('abort', cancel);
     session.release();
   };
-  if (outcome.kind === 'fault') {
+  if (outcome.kind === 'error') {
     end();
     return outcome;
   }
@@ -388,10 +388,10 @@ function resumeSuspended({
   const suspended = state === undefined ? undefined : dependencies.suspendedCalls.find(state);
   // The connection cannot be handed over: on another replica, or too late, the call must start again.
   if (state === undefined || suspended === undefined)
-    return { kind: 'fault', reason: 'asked-elsewhere' };
+    return { kind: 'error', reason: 'asked-elsewhere' };
   const conversation = resume(suspended, { admitted, by }, signal);
   // The call remains suspended, so the client may send the same retry again.
-  if (conversation === undefined) return { kind: 'fault', reason: 'overloaded' };
+  if (conversation === undefined) return { kind: 'error', reason: 'overloaded' };
   dependencies.suspendedCalls.leave(state);
   return streamResponse(conversation, { release: () => undefined, abort: suspended.call.cancel });
 }

@@ -351,7 +351,7 @@ export function createSessionSender({
     };
     void client.request({ by, method: 'POST', headers, body, timeoutMs }).then((outcome) => {
       leave();
-      if (outcome.kind === 'answer') outcome.release();
+      if (outcome.kind === 'response') outcome.release();
     });
     return true;
   };

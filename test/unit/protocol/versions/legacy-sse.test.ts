@@ -70,7 +70,7 @@ describe('a session of a channel', () => {
     expect(check({ ...CHANNEL, version: '2025-11-25' })).toMatchObject({ status: 404 });
     expect(check(undefined)).toMatchObject({ status: 404 });
     const elsewhere = checkSession({ 'mcp-session-id': 'sealed' }, () => CHANNEL, {});
-    expect(elsewhere).toMatchObject({ kind: 'fault', status: 404 });
+    expect(elsewhere).toMatchObject({ kind: 'error', status: 404 });
   });
 
   it.each([

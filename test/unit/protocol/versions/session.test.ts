@@ -89,7 +89,7 @@ describe('sessions', () => {
 
   test('[M-35] a name on a method that has none is refused in a session', () => {
     const headers = { ...named, 'mcp-method': 'ping' };
-    expect(inSession('ping', { name: 't' }, { headers }).kind).toBe('fault');
+    expect(inSession('ping', { name: 't' }, { headers }).kind).toBe('error');
   });
 
   test.each([named, { ...named, 'mcp-name': '=?base64?dA==?=' }])(
@@ -108,8 +108,8 @@ describe('sessions', () => {
     const headers = { 'mcp-method': 'initialize', 'mcp-protocol-version': '2025-11-25' };
     const params = { protocolVersion: '2025-11-25', ...CLIENT };
     expect(initialize(params, headers).kind).toBe('admitted');
-    expect(initialize(params, { ...headers, 'mcp-method': 'ping' }).kind).toBe('fault');
-    expect(initialize(params, { 'mcp-method': 'initialize' }).kind).toBe('fault');
+    expect(initialize(params, { ...headers, 'mcp-method': 'ping' }).kind).toBe('error');
+    expect(initialize(params, { 'mcp-method': 'initialize' }).kind).toBe('error');
   });
 
   test('[M-25] Last-Event-ID is refused on every message', () => {
@@ -351,7 +351,7 @@ describe('methods and params in a session', () => {
       { jsonrpc: '2.0', method, params },
       { headers: { 'mcp-session-id': 's-1' } },
     );
-    expect(outcome.kind).toBe(isAdmitted ? 'admitted' : 'fault');
+    expect(outcome.kind).toBe(isAdmitted ? 'admitted' : 'error');
   });
 
   test('[M-23] our own members of _meta are cut, in any case, and named', () => {

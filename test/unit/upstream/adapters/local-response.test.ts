@@ -42,7 +42,7 @@ describe('a conversation that is told as a stream', () => {
   });
 
   it('[PRF-03] says everything before the fault that ends it', async () => {
-    const failure: OutboundItem = { kind: 'fault', reason: 'upstream-protocol' };
+    const failure: OutboundItem = { kind: 'error', reason: 'upstream-protocol' };
     expect(await readAll([message('1'), message('2'), failure])).toEqual([
       event('1') + event('2'),
       'upstream-protocol',

@@ -103,7 +103,7 @@ describe('a token that is kept', () => {
     const cache = cacheOf();
     await cache.header(BOB);
     nowMs += LIFE_MS - 60_000;
-    answer = async () => ({ kind: 'fault', detail: 'down', isOfCaller: false });
+    answer = async () => ({ kind: 'error', detail: 'down', isOfCaller: false });
     for (let turn = 0; turn < 5; turn += 1) {
       expect(cache.header(BOB)).toEqual(bearer('bob-1'));
       await new Promise((resolve) => setImmediate(resolve));
@@ -166,7 +166,7 @@ describe('a token that is not accepted', () => {
 
 describe('a token that cannot be had', () => {
   beforeEach(() => {
-    answer = async () => ({ kind: 'fault', detail: 'down', isOfCaller: false });
+    answer = async () => ({ kind: 'error', detail: 'down', isOfCaller: false });
   });
 
   it('[CRD-07] is not asked for again at once, and then it is', async () => {
@@ -182,7 +182,7 @@ describe('a token that cannot be had', () => {
 
   it('[CRD-07] is told, and shows in the state unless it is the fault of a caller', async () => {
     const cache = cacheOf();
-    answer = async () => ({ kind: 'fault', detail: 'not this one', isOfCaller: true });
+    answer = async () => ({ kind: 'error', detail: 'not this one', isOfCaller: true });
     await cache.header(BOB);
     expect(errors).toEqual(['not this one']);
     expect(cache.state().state).toBe('armed');

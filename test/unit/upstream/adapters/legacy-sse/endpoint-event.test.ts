@@ -12,7 +12,7 @@ function answerOf(chunks: readonly Uint8Array[], ending: 'end' | 'hold' = 'end',
   let wake: ((error: 'upstream-unavailable') => void) | undefined;
   const state = { aborted: 0, released: 0 };
   const response: UpstreamResponse = {
-    kind: 'answer',
+    kind: 'response',
     status: 200,
     headers: { 'content-type': 'text/event-stream; charset=utf-8' },
     readBody: () => Promise.reject(new Error('read as a whole')),
@@ -67,7 +67,7 @@ describe('the first event of a channel', () => {
   it('[V-07] is awaited no longer than allowed, whatever else comes', async () => {
     const { answer, state } = answerOf([bytes(': alive\n\n')], 'hold');
     expect(await awaitEndpoint(answer, BASE, 5)).toEqual({
-      kind: 'fault',
+      kind: 'error',
       reason: 'upstream-timeout',
     });
     expect(state.aborted).toBe(1);
@@ -81,7 +81,7 @@ describe('the first event of a channel', () => {
     [{ headers: { 'content-type': 'application/json' } }, 'upstream-protocol'],
   ])('[V-07] needs a stream: %j', async (more, reason) => {
     const { answer, state } = answerOf([], 'end', more);
-    expect(await awaitEndpoint(answer, BASE, PATIENCE_MS)).toEqual({ kind: 'fault', reason });
+    expect(await awaitEndpoint(answer, BASE, PATIENCE_MS)).toEqual({ kind: 'error', reason });
     expect(state.released).toBe(1);
   });
 
@@ -90,7 +90,7 @@ describe('the first event of a channel', () => {
     const chunks = Array.from({ length: 20 }, () => comment);
     const { answer, state } = answerOf([...chunks, bytes('event: endpoint\ndata: /post\n\n')]);
     expect(await awaitEndpoint(answer, BASE, PATIENCE_MS)).toEqual({
-      kind: 'fault',
+      kind: 'error',
       reason: 'upstream-protocol',
     });
     expect(state.aborted).toBe(1);
@@ -99,7 +99,7 @@ describe('the first event of a channel', () => {
   it('[V-07] must come before the stream ends', async () => {
     const { answer } = answerOf([bytes('event: endpoint\ndata: /post\n')]);
     expect(await awaitEndpoint(answer, BASE, PATIENCE_MS)).toEqual({
-      kind: 'fault',
+      kind: 'error',
       reason: 'upstream-protocol',
     });
   });

@@ -93,7 +93,7 @@ describe('[LEG-09] a mailbox', () => {
     mailbox.put('one too many');
     expect(mailbox.read(0, { isPrimed: false })).toBeUndefined();
     expect((await reading?.conversation.next())?.value).toEqual({
-      kind: 'fault',
+      kind: 'error',
       reason: 'upstream-protocol',
     });
   });
@@ -131,7 +131,7 @@ describe('[LEG-09] a mailbox', () => {
   it('ends a silence that is too long', async () => {
     const reading = box({ idleMs: 1 }).read(0, { isPrimed: false });
     expect((await reading?.conversation.next())?.value).toEqual({
-      kind: 'fault',
+      kind: 'error',
       reason: 'upstream-timeout',
     });
   });

@@ -28,7 +28,7 @@ async function listen(response: UpstreamResponse) {
     notes,
     new AbortController().signal,
   );
-  if (stream.kind === 'fault') throw new Error(stream.reason);
+  if (stream.kind === 'error') throw new Error(stream.reason);
   return { notes, stream };
 }
 
