@@ -27,8 +27,9 @@ export function createForwarding(
     openStream(upstream, stream) {
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
-      const snapshot = snapshotOf(runtime);
-      return runtime.adapters.forStream(stream.session, snapshot).openStream(stream, snapshot);
+      const currentOffer = (): Snapshot => snapshotOf(runtime);
+      const adapter = runtime.adapters.forStream(stream.session, currentOffer());
+      return adapter.openStream(stream, currentOffer);
     },
     forwardSessionEnd(upstream, session, by) {
       const adapter = findRuntime(upstream)?.adapters.forSession(session);

@@ -25,12 +25,10 @@ const MINUTE_MS = 60_000;
  * Limits for a long-lived stream: its bytes are bounded per minute, because its lifetime is not, and all such streams
  * of an upstream share a rate.
  */
-export function openStreamLimits({
-  snapshot,
-  incoming,
-  outgoing,
-  ports,
-}: RequestContext): StreamLimits {
+export function openStreamLimits(
+  { snapshot, incoming, outgoing, ports }: RequestContext,
+  ended: AbortSignal,
+): StreamLimits {
   const { maxResponseBytes, maxStreamBytesPerMinute } = snapshot.limits;
   const { upstream } = incoming;
   const { loopScheduler } = ports;
@@ -47,7 +45,7 @@ export function openStreamLimits({
       sum += bytes;
       return sum > maxStreamBytesPerMinute ? 'rate-limited' : undefined;
     },
-    pace: (bytes) => loopScheduler.pace(upstream, bytes, () => outgoing.isClosed),
+    pace: (bytes) => loopScheduler.pace(upstream, bytes, () => ended.aborted || outgoing.isClosed),
     upstream,
     loopScheduler,
   };

@@ -191,7 +191,8 @@ async function relaySessionStream(
     return relayResumed(call, responsePlan, response, { leave: ended, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
-  const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
+  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
+    if (ended.aborted) return 'stop';
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended });

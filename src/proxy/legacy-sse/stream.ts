@@ -57,7 +57,7 @@ type Bridged = {
 
 /** Relays until either side leaves. If the upstream loses the session, the client's stream ends too. */
 async function relayBridged(bridged: Bridged, ended: AbortSignal): Promise<void> {
-  const limits = openStreamLimits(bridged.call);
+  const limits = openStreamLimits(bridged.call, ended);
   const at: Position = { lastEventId: undefined, waitMs: REOPEN_DELAY_MS, limits };
   while (!ended.aborted && (await relayNext(bridged, ended, at))) {
     await sleep(at.waitMs, undefined, { signal: ended, ref: false }).catch(() => undefined);
@@ -118,6 +118,7 @@ async function relayOne(
   const checkUnsolicited =
     facts === undefined ? undefined : createUnsolicitedCheck(call, principal, facts);
   const end = await pumpEvents(response, at.limits, async (event) => {
+    if (ended.aborted) return 'stop';
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') return undefined;
@@ -311,7 +312,8 @@ async function relayLegacyStream(
   ended: AbortSignal,
 ): Promise<void> {
   onAbort(ended, () => response.abort());
-  const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
+  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
+    if (ended.aborted) return 'stop';
     // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') await call.outgoing.write(encodeKeepAlive(event));

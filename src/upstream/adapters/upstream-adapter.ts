@@ -44,7 +44,8 @@ export type OwnReply = 'pong' | { readonly code: number; readonly message: strin
 
 export type UpstreamAdapter = {
   forward(request: OutboundRequest, offer: UpstreamOffer): Promise<RoutedOutcome>;
-  openStream(stream: OutboundStream, offer: UpstreamOffer): Promise<ForwardOutcome>;
+  /** The offer is read when the stream is opened, because a session that is not initialized is waited for. */
+  openStream(stream: OutboundStream, currentOffer: () => UpstreamOffer): Promise<ForwardOutcome>;
   endSession(session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   replyToServer(serverRequest: SessionRequest, reply: OwnReply): void;
   /** Notifies the server of a session that the response to this request is no longer awaited. */

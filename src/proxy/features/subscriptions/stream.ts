@@ -165,7 +165,7 @@ async function relayNotifications(
     isLate = subscription.agreed === undefined;
     if (isLate) response.abort();
   }, call.snapshot.limits.requestTimeoutMs);
-  const end = await pumpEvents(response, openStreamLimits(call), async (event) => {
+  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;

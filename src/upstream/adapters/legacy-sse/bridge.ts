@@ -72,11 +72,11 @@ export function createBridgeAdapter({ bridged, inSession, knownAt }: BridgeParts
       if (rule.method === 'notifications/initialized') bridged.begin(session);
       return outcome;
     },
-    async openStream(stream, offer) {
+    async openStream(stream, currentOffer) {
       const inner = await bridged.begun(stream.session, stream.signal);
       return inner === undefined
         ? { kind: 'error', reason: 'upstream-unavailable' }
-        : inSession(inner, offer).openStream({ ...stream, session: inner }, offer);
+        : inSession(inner, currentOffer()).openStream({ ...stream, session: inner }, currentOffer);
     },
     endSession(session, by) {
       const inner = bridged.forget(session);

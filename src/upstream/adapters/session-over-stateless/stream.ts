@@ -45,8 +45,15 @@ export async function listenForSession(
   const stop = new AbortController();
   const end = (): void => stop.abort();
   signal.addEventListener('abort', end, { once: true });
+  // The signal may be that of a client that opens many such streams, one after the other.
+  stop.signal.addEventListener('abort', () => signal.removeEventListener('abort', end), {
+    once: true,
+  });
   const first = await subscribe(dependencies, sessionState, stop.signal);
-  if (first.kind === 'error') return first;
+  if (first.kind === 'error') {
+    end();
+    return first;
+  }
   if (!isEventStream(first.response)) {
     const { status } = first.response;
     first.response.release();

@@ -1,9 +1,13 @@
 // The stream of a session before a stateless upstream: what it leaves behind, however it ends.
 
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../../../../src/policy/principal.js';
-import type { UpstreamResponse } from '../../../../../src/protocol/transport.js';
-import { streamResponse } from '../../../../../src/upstream/adapters/local-response.js';
+import type { ForwardOutcome, UpstreamResponse } from '../../../../../src/protocol/transport.js';
+import {
+  bodyResponse,
+  streamResponse,
+} from '../../../../../src/upstream/adapters/local-response.js';
 import { envelopeOf } from '../../../../../src/upstream/adapters/session-over-stateless/adapter.js';
 import { createSessionStates } from '../../../../../src/upstream/adapters/session-over-stateless/session-state.js';
 import { listenForSession } from '../../../../../src/upstream/adapters/session-over-stateless/stream.js';
@@ -15,7 +19,7 @@ function shortStream(): UpstreamResponse {
   return streamResponse(nothing(), source);
 }
 
-async function listen(response: UpstreamResponse) {
+async function open(response: ForwardOutcome, signal = new AbortController().signal) {
   const notes = createSessionStates().getOrCreate('session', 'ann');
   const stream = await listenForSession(
     {
@@ -26,8 +30,13 @@ async function listen(response: UpstreamResponse) {
       envelope: envelopeOf('1.0.0', { allowedServerRequests: [], apps: false }, undefined),
     },
     notes,
-    new AbortController().signal,
+    signal,
   );
+  return { notes, stream };
+}
+
+async function listen(response: UpstreamResponse) {
+  const { notes, stream } = await open(response);
   if (stream.kind === 'error') throw new Error(stream.reason);
   return { notes, stream };
 }
@@ -45,5 +54,16 @@ describe('[Y-09] a stream', () => {
     const { notes, stream } = await listen(shortStream());
     stream.abort();
     expect(notes.listeners.size).toBe(0);
+  });
+
+  it.each([
+    ['refused', { kind: 'error', reason: 'upstream-unavailable' } as const],
+    ['answered by no stream', bodyResponse(405)],
+    ['ended at once', shortStream()],
+  ])('leaves no listener at its client when it is %s', async (_how, response) => {
+    const { signal } = new AbortController();
+    const { stream } = await open(response, signal);
+    if (stream.kind === 'response') while ((await stream.next()) instanceof Uint8Array);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 });
