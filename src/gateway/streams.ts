@@ -46,10 +46,19 @@ export function createLeaseRegistry(): LeaseRegistry {
           lease.end(refuseWith('unknown-session'));
     },
     checkSessions() {
-      for (const lease of leases.values()) lease.checkSession();
+      checkInBatches([...leases.values()]);
     },
     count: () => changes,
   };
+}
+
+/** Opening a sealed session takes long enough that thousands of them would block the event loop. */
+const LEASES_A_TURN = 100;
+
+function checkInBatches(leases: readonly OpenLease[]): void {
+  for (const lease of leases.slice(0, LEASES_A_TURN)) lease.checkSession();
+  const rest = leases.slice(LEASES_A_TURN);
+  if (rest.length > 0) setImmediate(checkInBatches, rest);
 }
 
 type LeaseHolder = Pick<OpenLease, 'upstream' | 'aggregate' | 'principal'>;

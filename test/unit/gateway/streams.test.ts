@@ -102,4 +102,14 @@ describe('the registry of leases', () => {
     registry.checkSessions();
     expect(log).toEqual(['over?', 'open?', 'backend?']);
   });
+
+  it('asks thousands of sessions without blocking the event loop for all of them', async () => {
+    const registry = createLeaseRegistry();
+    const log: string[] = [];
+    for (let count = 0; count < 250; count += 1) registry.enter(lease(String(count), log));
+    registry.checkSessions();
+    expect(log.length).toBe(100);
+    await expect.poll(() => log.length).toBe(250);
+    expect(new Set(log).size).toBe(250);
+  });
 });
