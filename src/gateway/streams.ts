@@ -1,6 +1,6 @@
-// What callers hold open: the registry of streams, which bounds them per caller and in total and announces list changes
-// on them, and the registry of access leases, which passes on what may end them. Also the check whether a new version
-// leaves a lease its upstream and its caller.
+// What callers hold open: the registry of streams, which bounds them per caller and upstream and in total and announces
+// list changes on them, and the registry of access leases, which passes on what may end them. Also the check whether a
+// new version leaves a lease its upstream and its caller.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
@@ -11,7 +11,10 @@ import { LiveMap } from '../state/live-map.js';
 export type LeaseRegistry = {
   /** Registers a lease until the returned function is called. */
   enter(lease: OpenLease): () => void;
-  /** Passes a change to every lease, which ends for the reason that the change gives or asks further. */
+  /**
+   * Passes a change to every lease, which ends with the refusal that the change returns, or else asks its other
+   * questions. One that verifies its caller anew does that instead of asking the change.
+   */
   emit(change: Change): void;
   /** Ends the leases of a session, or of an aggregate's session, that ended here. */
   endSession(sealed: string): void;
@@ -64,10 +67,10 @@ function checkInBatches(leases: readonly OpenLease[]): void {
 type LeaseHolder = Pick<OpenLease, 'upstream' | 'aggregate' | 'principal'>;
 
 /**
- * Why what was allowed under `before` may not be held under `next`: its upstream is gone, or its caller might not be
- * admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a stream is checked
- * message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone is
- * closed).
+ * The refusal that ends a lease made under `before` once `next` is in force: its upstream is gone, or its caller might
+ * not be admitted as the same principal. Verifies no token and reads no rule, because what may be sent on a stream is
+ * checked message by message. Source: docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone
+ * is closed).
  */
 export function checkSettings(
   holder: LeaseHolder,
@@ -112,7 +115,7 @@ function tokenRulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
   return [rules, introspection !== undefined];
 }
 
-/** Idle streams are cheap but not free, so one caller must not use up the total. */
+/** For each caller and upstream. Idle streams are cheap but not free, so one caller must not use up the total. */
 export const MAX_STREAMS_A_CALLER = 64;
 const MAX_STREAMS = 10_000;
 

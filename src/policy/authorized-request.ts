@@ -61,7 +61,7 @@ function isReply({ message }: AdmittedMessage): boolean {
   return message.kind === 'result' || message.kind === 'error';
 }
 
-// INVARIANT: the only cast to AuthorizedRequest in the program.
+// INVARIANT: casts to AuthorizedRequest are in this file alone.
 function authorize<M extends Message>(
   allow: Allow,
   admitted: AdmittedMessage<M>,

@@ -247,7 +247,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessa
   });
 }
 
-// INVARIANT: the only cast to Admitted in the program.
+// INVARIANT: casts to AdmittedMessage are in this file alone.
 function admit(
   message: { readonly [key in Exclude<keyof AdmittedMessage, symbol>]: AdmittedMessage[key] },
 ) {

@@ -1,7 +1,8 @@
 // The answer to "may this caller still have this?" for everything that outlives a request. A lease asks, in the order of
 // admission, whether the token is valid, the caller may use the gateway, the session is open, the upstream is there, and
 // what was granted still is. It ends once, with the refusal of the first question that fails; an error while asking is
-// such a refusal too. What a caller then sees is decided by whoever holds the lease.
+// such a refusal too. For a held stream, a change of settings asks about upstream and caller first (checkSettings in
+// gateway/streams.ts). What a caller then sees is decided by whoever holds the lease.
 // Source: docs/decisions/0023-access-lease.md; docs/contract.md §3 (streams after a reload).
 
 import type { Principal } from '../policy/principal.js';

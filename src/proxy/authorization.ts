@@ -1,6 +1,8 @@
-// The order in which everything is decided that passes the gateway: a client's message, the streams and the end
-// of a session, a batch, and each request that a server makes of its client. What differs is the subject, not the
-// order, so the order is written here and nowhere else. Source: ARCHITECTURE.md, "The stages of a request".
+// The one order in which whatever passes the gateway is decided: a client's message, the streams and the end of a
+// session, a batch, and each server request. What differs is the subject, not the order, so the order is written here
+// and nowhere else. Input requests in a result (2026-07-28, tasks) do not come here: features/input-required.ts decides
+// and limits them, the result is inspected afterwards, and they have no record of their own.
+// Source: ARCHITECTURE.md, "The stages of a request".
 
 import { decideRequest } from '../policy/decide.js';
 import type { Decision } from '../policy/decision.js';
@@ -79,8 +81,8 @@ async function recordDecision({ ports, record }: Recorded): Promise<Refusal | un
 }
 
 /**
- * The decision of a snapshot about a target of this client, for a request or for what tells of the target. Pure.
- * Without the request's arguments they are `unknown`.
+ * The decision of a snapshot about a target of this client, for a request, or for a message that reveals the target.
+ * Pure. Without the request's arguments they are `unknown`.
  */
 export function decideTarget(
   snapshot: Snapshot,

@@ -1,6 +1,6 @@
 // The response plan: the request that a response answers, its caller, and the obligations on the response. For
 // an ordinary response it is the authorized request itself; for a resumed stream it is read from the sealed
-// event id.
+// event id, and for legacy SSE from the sealed request id.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
 import type { ResponseObligations } from '../policy/authorized-request.js';

@@ -40,7 +40,8 @@ export type Inspection = InspectionOutcome;
 /**
  * The state of one response's checks. `responseObligations` applies to every message that answers a request and
  * is absent on unsolicited streams. `carry` is what the inspection remembers of the previous messages, because a
- * secret may be split across two. `refusedServerRequests` counts those that were recorded one by one.
+ * secret may be split across two. `refusedServerRequests` counts all that were refused, of which the first 64 are
+ * recorded one by one.
  */
 export type CheckContext = {
   readonly call: RequestContext;

@@ -201,7 +201,7 @@ async function relayEvents(
   const writes = gatherWrites(alive);
   try {
     const end = await writeEvents(response, { call, responseCheck, idOf, writes, isGone });
-    // A change may break off the connection too; what it means for the caller comes first.
+    // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
     await isGone();
     writeEnd(call, end, watch.endReason(), writes);
   } catch (error) {

@@ -284,7 +284,7 @@ async function decideAgain(
 ): Promise<DecidedRequest | Refusal> {
   const session = admitted.session && call.incoming.headers['mcp-session-id'];
   const isTokenExpired = decided.principal.token.expiresAt <= Date.now();
-  // Ending a session changes no version, so it is checked first; the session of an expired token opens for nobody.
+  // Ending a session changes no version, so it is checked first; with an expired token, authentication refuses anyway.
   const over = isTokenExpired ? undefined : checkSession(call, session, decided.principal);
   if (over !== undefined) return over;
   if (call.ports.countChanges() === call.changesAtStart && !isTokenExpired) return decided;

@@ -153,7 +153,10 @@ export function watchResponse(
   };
 }
 
-/** A streamed response is allowed by the same decision as its request; what that then requires holds from then on. */
+/**
+ * A streamed response is allowed by the same decision as its request; the obligations of the newest decision apply to
+ * the rest of it.
+ */
 function responseTerms(
   call: RequestContext,
   { admitted, principal }: AuthorizedRequest,

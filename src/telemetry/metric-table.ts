@@ -50,7 +50,7 @@ export const METRICS = {
   },
   sallyport_denials_total: {
     kind: 'counter',
-    help: 'Refusals and withheld results, by the station and the reason.',
+    help: 'Refusals and withheld results, by the stage and the reason.',
     labels: ['upstream', 'stage', 'reason', 'mode'],
   },
   sallyport_auth_failures_total: {

@@ -88,7 +88,7 @@ ${GENERATED}
 
 Every refusal has one of these reasons. The audit event always names it (\`decision.reasons\`), as do the metric \`sallyport_denials_total\` and the process log; a caller learns it only where the thing is listed for that caller. A protocol fault may carry another status or code where the protocol version asks for it.
 
-${table(['Reason', 'Station', 'Log level', 'Text', 'Where the caller may see it', 'Where not'], rows)}
+${table(['Reason', 'Stage', 'Log level', 'Text', 'Where the caller may see it', 'Where not'], rows)}
 `;
 }
 

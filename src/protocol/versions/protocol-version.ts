@@ -1,7 +1,7 @@
 // What differs between the families of revisions once a message was admitted: how it is answered and refused,
 // what a disconnect means, and how tasks, input requests and notifications are carried. Each family has one
 // implementation (legacy-sse.ts, session.ts, stateless.ts); a message carries its own, and nothing outside this
-// folder compares eras or revisions.
+// folder, upstream/adapters and the table of methods compares eras or revisions (the demo in dev/ aside).
 
 import type { Json, JsonObject, RpcError } from '../jsonrpc.js';
 import type { Task, TaskForm } from '../tasks.js';

@@ -209,7 +209,7 @@ async function awaitBackends(
 function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
   const all = outcomes.map(({ response }) => response);
   const failure = all.find(({ status }) => status >= FIRST_SERVER_ERROR) ?? all[0];
-  if (failure === undefined) throw new Error('an endpoint has members');
+  if (failure === undefined) throw new Error('an aggregate has backends');
   return failure;
 }
 

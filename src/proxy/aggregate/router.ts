@@ -242,7 +242,7 @@ async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Prom
     admitted.session === undefined ? [] : backendSessionsIn(context, principal, admitted.session);
   const sealed = sealedIdOf(incoming.body);
   const found = findBackend(backends, (scope) => ports.openServerRequest(sealed, scope), principal);
-  if (found === undefined) throw new Error('an admitted answer has a question');
+  if (found === undefined) throw new Error('an admitted reply has a server request');
   await runBackendRequest(verified, backendRequestIn(found.session), outgoing);
   return undefined;
 }

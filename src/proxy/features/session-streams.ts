@@ -57,7 +57,7 @@ export function noteSession(call: RequestContext, session: SessionFacts, method:
 
 /**
  * Opens a stream of a session, its own or one that is resumed after an event, and keeps it open until either
- * side leaves, the awaited response has passed, or the token expires.
+ * side leaves, the awaited response has passed, or its access lease ends.
  */
 export async function openSessionStream(
   call: RequestContext,
@@ -135,7 +135,10 @@ function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
   return { call, principal, session, responsePlan, lastEventId: resumed?.upstreamId };
 }
 
-/** A resumed response may go on while its caller may see what was requested; its messages are checked under that. */
+/**
+ * A resumed response may go on while its caller may see what was requested; each message is checked under the snapshot
+ * that the lease last accepted.
+ */
 function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): Grant {
   return (snapshot) => {
     call.snapshot = snapshot;

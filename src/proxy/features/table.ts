@@ -1,6 +1,6 @@
-// The one table of features: which of them an admitted message uses. It is read once, when the message is
-// decided. A message that uses none is plain: it is decided, inspected, forwarded and answered, and no other file
-// of this folder runs for it.
+// The one table of features: which of them an admitted message uses. It is read each time the message is
+// decided. A message that uses none is plain: no other file of this folder runs for its request, and for the response
+// of a plain tools/call only where it brings a notification, a server request or an input request.
 
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { isObject } from '../../protocol/jsonrpc.js';

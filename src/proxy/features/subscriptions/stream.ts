@@ -75,7 +75,7 @@ async function relayRefused(
   return sendResponse(call, verdict, response.status, bytes);
 }
 
-/** Serves the stream until either side leaves, the token expires, or nothing in the filter is allowed any more. */
+/** Serves the stream until either side leaves, its access lease ends, or nothing in the filter is allowed any more. */
 async function serve(
   call: RequestContext,
   authorized: AuthorizedRequest,

@@ -79,7 +79,7 @@ export async function openUpstreamSession(
   }
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
     const isLogging = isObject(session.handshake['capabilities']['logging']);
-    // A server that refuses logs at its own level; what the caller did not ask for is not forwarded.
+    // If the server refuses the level, it keeps its own; what the caller did not ask for is not forwarded.
     const level = { protocol: SESSION, version, params: { level: logLevel }, headers };
     if (isLogging) await callUpstream(ports, { ...level, method: 'logging/setLevel' }, budget);
   }
