@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runJob } from '../../src/inspection/jobs.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { createGate } from '../support/changing-rig.js';
+import { type ChangingRig, createGate, startChangingRig } from '../support/changing-rig.js';
 import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
 import { listenOn } from '../support/listening.js';
 import { PATIENT } from '../support/patience.js';
-import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { openRawSession, postStateless, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { ADMINS, type Admins, adminsOf } from '../support/revocations.js';
 import { makeSecret } from '../support/secret.js';
 import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
@@ -162,6 +162,57 @@ describe('a request whose arguments wait for their inspection', () => {
     expect((await done).status).toBe(404);
     expect(rig.upstream.uses()).toEqual([]);
     await expectOutcome(caller.subject, 'refused', ['unknown-session']);
+  });
+});
+
+describe('a request to an aggregate whose body waits to be read', () => {
+  const PADDING = 'x'.repeat(300_000);
+  const TOOL = { name: 'l_read_record', arguments: { id: 'one' } };
+  const LISTEN = { notifications: { toolsListChanged: true } };
+  let changing: ChangingRig;
+  beforeAll(async () => {
+    changing = await startChangingRig();
+  });
+  afterEach(() => changing.applySettings());
+  afterAll(() => changing.close());
+
+  const revokeThere = (subject: string): Promise<void> => changing.revokeSubject(subject);
+  const distrust = (): Promise<void> =>
+    changing.applySettings(['algorithms: [ES256, RS256]', 'algorithms: [RS256]']);
+
+  it.each<[string, string, object, (subject: string) => Promise<void>]>([
+    ['whose caller was revoked', 'tools/call', TOOL, revokeThere],
+    ['whose caller was revoked', 'tools/list', {}, revokeThere],
+    ['whose caller was revoked', 'subscriptions/listen', LISTEN, revokeThere],
+    ['whose token is no longer trusted', 'tools/call', TOOL, distrust],
+  ])('row 12: is refused %s: %s', async (what, method, params, lose) => {
+    const subject = `${what}, ${method}`;
+    const token = await changing.gateway.token('all', { sub: subject });
+    changing.forget();
+    const release = hold();
+    const { done } = await begin(() =>
+      postStateless(changing.access.url, method, { ...params, padding: PADDING }, { token }),
+    );
+    await lose(subject);
+    release();
+    expect((await done).status).toBe(401);
+    expect([...changing.left.seen(), ...changing.right.seen()]).toEqual([]);
+  });
+
+  it('row 12: is passed on where its caller is still good after a change', async () => {
+    const token = await changing.gateway.token('all');
+    const release = hold();
+    const { done } = await begin(() =>
+      postStateless(
+        changing.access.url,
+        'tools/call',
+        { ...TOOL, padding: PADDING },
+        { token },
+      ),
+    );
+    await changing.applyPolicy(`${ALLOW_ALL}# changed\n`);
+    release();
+    expect((await done).messages).toMatchObject([{ result: { content: [{ type: 'text' }] } }]);
   });
 });
 

@@ -38,6 +38,7 @@ export async function handleAggregateRequest(
   record.versions = aggregate.versions;
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
+    changesAtStart: ports.countChanges(),
     admitted: undefined,
     hasBackendRecords: false,
   };

@@ -88,7 +88,10 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
   const { name } = context.aggregate;
   // On DELETE the aggregate's session is ended before those of its backends, so it is not checked here.
   const sealed = asked.httpMethod === 'DELETE' ? undefined : asked.headers['mcp-session-id'];
-  let isVerified = true;
+  let isFirst = true;
+  /** Whether nothing has changed since the caller was verified: a large body is waited for, and revocations must not. */
+  const isStillVerified = (): boolean =>
+    ports.countChanges() === context.changesAtStart && principal.token.expiresAt > Date.now();
   return {
     ...ports,
     snapshot: (upstream) => ports.aggregate(name)?.snapshot(upstream),
@@ -104,10 +107,12 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
       const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);
       // A reload may have removed the backend while one of its streams was open.
       if (isBackend !== true) return { reason: 'upstream-unavailable' };
-      // The first call reuses the principal that was just verified; later calls verify again.
-      if (!isVerified) return ports.authenticate({ ...incoming, upstream: name }, outgoing);
-      isVerified = false;
-      return principal;
+      // The first call reuses the principal that was verified; later calls verify again.
+      const isReused = isFirst && isStillVerified();
+      isFirst = false;
+      if (isReused) return principal;
+      // The proof of possession was used when the request came.
+      return ports.authenticate({ ...incoming, upstream: name, isProofUsed: true }, outgoing);
     },
   };
 }
@@ -124,6 +129,8 @@ export type AggregateContext = {
   readonly aggregate: Aggregate;
   /** Written only if no backend was involved. */
   readonly record: RequestRecord;
+  /** The number of changes before the caller was verified. */
+  readonly changesAtStart: number;
   admitted: AdmittedMessage | undefined;
   /** Backend requests were made, and their records are the ones that count. */
   hasBackendRecords: boolean;
