@@ -81,7 +81,7 @@ const ERA_EXCEPTIONS: Exceptions = {
 /** Asks how an upstream is reached: by its transport, or by the way that a session takes. */
 const WAY_COMPARISONS: readonly RegExp[] = [
   /(['"])(?:http-sse|streamable-http)\1/g,
-  /\b(?:target|opened)\.kind\b\s*[!=]==\s*'(?:upstream|gateway|legacy-sse|bridged)'/g,
+  /\b(?:target|openedSession)\.kind\b\s*[!=]==\s*'(?:upstream|gateway|legacy-sse|bridged)'/g,
   /\.isDirect\b/g,
 ];
 /** The same for the ways to an upstream. */

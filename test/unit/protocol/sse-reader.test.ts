@@ -201,7 +201,7 @@ describe('the events of an upstream', () => {
     const half = 'x'.repeat(100);
     const answer = {
       ...answerOf(`data: ${half}`, half, '\n\ndata: 1\n\n'),
-      hold(bytes: number) {
+      reserveBuffer(bytes: number) {
         held.push(bytes);
         return undefined;
       },
@@ -213,7 +213,7 @@ describe('the events of an upstream', () => {
   it('[PRF-12] end as `overloaded` where there is no room for one', async () => {
     const answer = {
       ...answerOf(events(0, 5)),
-      hold: () => Promise.resolve('overloaded' as const),
+      reserveBuffer: () => Promise.resolve('overloaded' as const),
     };
     const taken = vi.fn();
     expect(await pumpEvents(answer, TERMS, taken)).toBe('overloaded');

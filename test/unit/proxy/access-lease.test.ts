@@ -41,7 +41,7 @@ function createRig(more: Partial<LeaseTerms> = {}) {
     },
   };
   const call = {
-    since: 1,
+    changesAtStart: 1,
     incoming: { id: 'decision', upstream: 'github', headers: {} },
     outgoing: {},
     ports: {

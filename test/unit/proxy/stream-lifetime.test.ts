@@ -10,13 +10,13 @@ import { principal } from '../policy/samples.js';
 function streamOf(signal: DisconnectController) {
   const done: string[] = [];
   const call = {
-    since: 1,
+    changesAtStart: 1,
     incoming: { upstream: 'github', signal },
     record: {},
     outgoing: {
       open: () => undefined,
       write: () => undefined,
-      cut: () => done.push('cut'),
+      disconnect: () => done.push('cut'),
       end: () => done.push('end'),
     },
     ports: {

@@ -18,8 +18,8 @@ const LEGACY: SessionFacts = { version: '2024-11-05', target: { kind: 'bridged' 
 type Upstream = { readonly isDirect?: boolean; readonly tasks?: readonly 'call'[] };
 
 function snapshotOf({ isDirect = false, tasks = [] }: Upstream): Snapshot {
-  const carried = { sessions: ['2025-11-25'], stateless: [], tasks };
-  return { carried, legacySse: { messageUrl: '', isDirect } } as unknown as Snapshot;
+  const supportedVersions = { sessions: ['2025-11-25'], stateless: [], tasks };
+  return { supportedVersions, legacySse: { messageUrl: '', isDirect } } as unknown as Snapshot;
 }
 
 const featuresUsedBy = (message: AdmittedMessage, upstream: Upstream = {}) => [
