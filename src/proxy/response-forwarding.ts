@@ -194,11 +194,11 @@ async function relayEvents(
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  const watch = watchResponse(call, authorized, { response, responseCheck });
-  const { isGone } = watch;
-  const idOf = responseEventIds(call, authorized);
   const alive = keepAlive(outgoing, call.snapshot.limits.keepAliveMs);
   const writes = gatherWrites(alive);
+  const watch = watchResponse(call, authorized, { response, responseCheck, writes });
+  const { isGone } = watch;
+  const idOf = responseEventIds(call, authorized);
   try {
     const end = await writeEvents(response, { call, responseCheck, idOf, writes, isGone });
     // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
@@ -223,8 +223,9 @@ function writeEnd(
   endReason: StreamEndReason | undefined,
   writes: GatheredWrites,
 ): void {
-  // A cancelled request gets no response (MCP 2025-11-25, cancellation).
-  if (endReason === 'cancelled') return;
+  // What ends the stream while a slow client takes the response no longer concerns it. A cancelled request gets no
+  // response (MCP 2025-11-25, cancellation).
+  if (writes.hasResponse || endReason === 'cancelled') return;
   if (endReason !== undefined) {
     // A caller whose token is no longer valid is sent nothing; the next request gets the challenge.
     if (endReason.stage === 'authn') noteRefusal(call, endReason);

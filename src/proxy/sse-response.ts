@@ -88,6 +88,8 @@ function eventIds(
  */
 export type GatheredWrites = {
   add(text: string): void;
+  /** The response was added, or a refusal in its place: no second one may follow, however slowly the client reads. */
+  hasResponse: boolean;
   /** Writes what was gathered; returns a promise if the client is slow. */
   flush(): void | Promise<void>;
 };
@@ -96,6 +98,7 @@ export type GatheredWrites = {
 export function gatherWrites(outgoing: Pick<Outgoing, 'write'>): GatheredWrites {
   let gathered = '';
   return {
+    hasResponse: false,
     add(text) {
       gathered += text;
     },
@@ -227,15 +230,20 @@ export function writeVerdict(
     case 'own': {
       const text = verdict.text ?? data;
       noteResult(call, verdict, 200, text);
+      writes.hasResponse = true;
       writes.add(encodeSseMessage(text, { id }));
       return 'stop';
     }
   }
 }
 
-/** Once a stream has begun, a refusal is its last event (docs/contract.md §6). The caller must flush. */
+/**
+ * Once a stream has begun, a refusal is its last event (docs/contract.md §6), unless the response was that. The
+ * caller must flush.
+ */
 export function writeFailure(call: RequestContext, refusal: Refusal, writes: GatheredWrites): void {
-  if (wasCancelledByDisconnect(call, refusal)) return;
+  if (writes.hasResponse || wasCancelledByDisconnect(call, refusal)) return;
+  writes.hasResponse = true;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   call.record.result.rpcCode = rendered.rpcCode;

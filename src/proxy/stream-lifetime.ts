@@ -20,7 +20,7 @@ import {
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
-import { STREAM_HEADERS } from './sse-response.js';
+import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
@@ -115,7 +115,12 @@ export function watchResponse(
   {
     response,
     responseCheck,
-  }: { readonly response: UpstreamResponse; readonly responseCheck: ResponseCheck },
+    writes,
+  }: {
+    readonly response: UpstreamResponse;
+    readonly responseCheck: ResponseCheck;
+    readonly writes: Pick<GatheredWrites, 'hasResponse'>;
+  },
 ): ResponseWatch {
   let endReason: StreamEndReason | undefined;
   let cutTimer: NodeJS.Timeout | undefined;
@@ -133,7 +138,8 @@ export function watchResponse(
   lease.onEnd(end);
   const stopLate = startTimer(timeLeftMs(call), () => {
     end(refuseWith('upstream-timeout'));
-    notifyCancelled(call, authorized);
+    // A request that has its response cannot be cancelled.
+    if (!writes.hasResponse) notifyCancelled(call, authorized);
   });
 
   function isGone(): boolean | Promise<boolean> {

@@ -212,13 +212,13 @@ async function relayResumed(
   { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
+  const writes = gatherWrites(call.outgoing);
   let isLate = false;
   const stopLate = startTimer(timeLeftMs(call), () => {
     isLate = true;
     response.abort();
-    notifyCancelled(call, responsePlan);
+    if (!writes.hasResponse) notifyCancelled(call, responsePlan);
   });
-  const writes = gatherWrites(call.outgoing);
   const idOf = responseEventIds(call, responsePlan);
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
   const isGone = (): boolean => isLate || leave.aborted || lease.check() !== undefined;

@@ -74,6 +74,8 @@ export type Replaced = {
   readonly ports?: Partial<Ports>;
   readonly snapshot?: Partial<Snapshot>;
   readonly incoming?: Partial<Incoming>;
+  /** Takes what is written to a stream; a promise of it is a client that is slow. */
+  readonly take?: (text: string) => void | Promise<void>;
 };
 
 const STATELESS = '2026-07-28';
@@ -330,7 +332,7 @@ function watchPorts(ports: Ports, note: (step: Step) => void, isForwarded: () =>
 }
 
 /** Takes one request through the pipeline: by default a good call of {@link TOOL} with state of the server. */
-export async function runRequest({ ports, snapshot, incoming }: Replaced = {}): Promise<Run> {
+export async function runRequest({ ports, snapshot, incoming, take }: Replaced = {}): Promise<Run> {
   const steps: Step[] = [];
   const sent: Sent[] = [];
   const records: RequestRecord[] = [];
@@ -360,9 +362,10 @@ export async function runRequest({ ports, snapshot, incoming }: Replaced = {}): 
     write(bytes) {
       const stream = sent.at(-1);
       if (stream !== undefined) stream.body += textOf(bytes);
+      return take?.(textOf(bytes));
     },
     end: () => note('send'),
-    disconnect: refuseUse,
+    disconnect: () => undefined,
   };
   const acquireSlot = (...of: Parameters<Incoming['acquireSlot']>): boolean => {
     note('slot');

@@ -1,7 +1,7 @@
 // The controls of a response, each over ports of literals: a control that refuses or throws puts its refusal in
 // the place of the response, nothing of which leaves, and the request has one record that says so.
 
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { InspectionOutcome, WithholdReason } from '../../../src/inspection/responses.js';
 import type {
   Catalog,
@@ -10,10 +10,11 @@ import type {
 } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Reason } from '../../../src/policy/reasons.js';
+import { refuseWith } from '../../../src/policy/refusal.js';
 import { readJson } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
-import type { Ports } from '../../../src/proxy/ports.js';
+import type { OpenLease, Ports } from '../../../src/proxy/ports.js';
 import { catalog, policiesOf } from '../policy/samples.js';
 import {
   eventResponse,
@@ -25,6 +26,7 @@ import {
   requestOf,
   resultText,
   runRequest,
+  SNAPSHOT,
   type Step,
   TOOL,
 } from './pipeline-rig.js';
@@ -423,5 +425,85 @@ describe('a response that is a stream', () => {
     expect(messagesOf(run)).toMatchObject([{ id: 1, result: { content: [] } }]);
     expect(run.sent[0]?.body).not.toContain(CONTENT);
     expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
+  });
+
+  describe('whose client takes the response slowly', () => {
+    const leases: OpenLease[] = [];
+    const cancelled: unknown[] = [];
+    const watched: Partial<Ports> = {
+      enterLease(lease) {
+        leases.push(lease);
+        return () => undefined;
+      },
+      cancelAtServer: (_upstream, { id }) => void cancelled.push(id),
+    };
+    const endWith = (reason: Reason) => () => leases.at(-1)?.end(refuseWith(reason));
+    const passTime = () => void vi.advanceTimersByTime(SNAPSHOT.limits.exchangeMaxMs + 1);
+    /** Makes it happen while the client takes the response. */
+    const during = (happen: () => void) => async (text: string) => {
+      if (text.includes('"id":1')) happen();
+      await Promise.resolve();
+    };
+
+    beforeEach(() => {
+      leases.length = 0;
+      cancelled.length = 0;
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    });
+    afterEach(() => void vi.useRealTimers());
+
+    it.each<[string, () => void]>([
+      ['a rule denies it', endWith('denied-by-rule')],
+      ['its caller is revoked', endWith('token-revoked')],
+      ['its time is over', passTime],
+    ])('[PIP-03] is complete though %s meanwhile', async (_what, happen) => {
+      const ports = { ...watched, ...sending(eventResponse(resultText(TEXT_RESULT))) };
+      const run = await runRequest({ incoming, ports, take: during(happen) });
+      expect(messagesOf(run)).toMatchObject([{ id: 1, result: TEXT_RESULT }]);
+      expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
+      expect(leases).toHaveLength(1);
+    });
+
+    it('[PIP-03] has one refusal in its place, whatever happens meanwhile', async () => {
+      const run = await runRequest({
+        incoming,
+        ports: {
+          ...watched,
+          ...sending(eventResponse(resultText(TEXT_RESULT))),
+          ...inspecting(() => withheld('result-content')),
+        },
+        take: during(endWith('denied-by-rule')),
+      });
+      expect(messagesOf(run)).toHaveLength(1);
+      expectWithheld(run, 'result-content');
+    });
+
+    it('[PIP-03] is complete where it was resumed and its time is over meanwhile', async () => {
+      const target = { kind: 'tool', name: TOOL } as const;
+      const asked = { ...{ id: 1, method: 'tools/call', target }, maxResultBytes: undefined };
+      const run = await runRequest({
+        incoming: {
+          httpMethod: 'GET',
+          headers: {
+            ...{ accept: 'text/event-stream', 'mcp-protocol-version': '2025-11-25' },
+            ...{ 'mcp-session-id': 'sealed', 'last-event-id': 'event' },
+          },
+        },
+        ports: {
+          ...watched,
+          openSession: () => ({ version: '2025-11-25', target: { kind: 'session' } }) as never,
+          openEvent: () => ({
+            ...{ upstreamId: '1', requestedAt: Date.now() },
+            request: { ...asked, profiles: [] },
+          }),
+          reserveStream: () => ({ open: () => undefined, release: () => undefined }),
+          openStream: async () => eventResponse(resultText({ content: [] })),
+        },
+        take: during(passTime),
+      });
+      expect(messagesOf(run)).toMatchObject([{ id: 1, result: { content: [] } }]);
+      expect(run.records[0]?.decision).toMatchObject({ verdict: 'allow', reasons: [] });
+      expect([cancelled, run.reported]).toEqual([[], []]);
+    });
   });
 });
