@@ -203,12 +203,7 @@ describe('a request to an aggregate whose body waits to be read', () => {
     const token = await changing.gateway.token('all');
     const release = hold();
     const { done } = await begin(() =>
-      postStateless(
-        changing.access.url,
-        'tools/call',
-        { ...TOOL, padding: PADDING },
-        { token },
-      ),
+      postStateless(changing.access.url, 'tools/call', { ...TOOL, padding: PADDING }, { token }),
     );
     await changing.applyPolicy(`${ALLOW_ALL}# changed\n`);
     release();

@@ -104,6 +104,14 @@ async function open(
   return outcome;
 }
 
+/** What is written for an event; an event without data only moves the position on. */
+async function checkedText(
+  data: string,
+  check: ((data: string) => Promise<string | undefined>) | undefined,
+): Promise<string | undefined> {
+  return data === '' ? undefined : check?.(data);
+}
+
 /** Relays one stream until it ends; false if the gateway ended it because it exceeded a limit. */
 async function relayOne(
   { call, principal, session }: Bridged,
@@ -123,7 +131,7 @@ async function relayOne(
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') return undefined;
     at.lastEventId = event.id ?? at.lastEventId;
-    const text = event.data === '' ? undefined : await checkUnsolicited?.(event.data);
+    const text = await checkedText(event.data, checkUnsolicited);
     // If access was revoked during the check, nothing more is written.
     if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
     return call.outgoing.isClosed ? 'stop' : undefined;
