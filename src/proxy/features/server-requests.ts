@@ -242,7 +242,9 @@ function refuseServerRequest(
   const to = { session, id: request.id, by: callerOf(call) };
   call.ports.replyToServer(call.incoming.upstream, to, { code, message });
   checkContext.refusedServerRequests += 1;
-  if (checkContext.refusedServerRequests > MAX_REFUSED_RECORDS) return DROP;
+  // A decision that was written is followed by its outcome.
+  const mustClose = opened?.isDecisionWritten === true;
+  if (checkContext.refusedServerRequests > MAX_REFUSED_RECORDS && !mustClose) return DROP;
   const record = opened ?? openServerRequestRecord(checkContext, session, request, undefined);
   record.decision.verdict = 'deny';
   record.decision.action = 'refused';

@@ -10,6 +10,7 @@ import type {
 } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Reason } from '../../../src/policy/reasons.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
 import { refuseWith } from '../../../src/policy/refusal.js';
 import { readJson } from '../../../src/protocol/json/json.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
@@ -427,6 +428,35 @@ describe('a response that is a stream', () => {
     expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
   });
 
+  /** Runs the rest of a response that is resumed. */
+  function runResumed({ ports, ...more }: Replaced): Promise<Run> {
+    const target = { kind: 'tool', name: TOOL } as const;
+    const asked = { id: 1, method: 'tools/call', target, maxResultBytes: undefined };
+    const version = '2025-11-25';
+    return runRequest({
+      ...more,
+      incoming: {
+        httpMethod: 'GET',
+        headers: {
+          ...{ accept: 'text/event-stream', 'mcp-protocol-version': version },
+          ...{ 'mcp-session-id': 'sealed', 'last-event-id': 'event' },
+        },
+      },
+      ports: {
+        openSession: () => ({
+          ...{ version, target: { kind: 'upstream', id: undefined } },
+          allowedServerRequests: ['roots'],
+        }),
+        openEvent: () => ({
+          ...{ upstreamId: '1', requestedAt: Date.now() },
+          request: { ...asked, profiles: [] },
+        }),
+        reserveStream: () => ({ open: () => undefined, release: () => undefined }),
+        ...ports,
+      },
+    });
+  }
+
   describe('whose client takes the response slowly', () => {
     const leases: OpenLease[] = [];
     const cancelled: unknown[] = [];
@@ -479,24 +509,9 @@ describe('a response that is a stream', () => {
     });
 
     it('[PIP-03] is complete where it was resumed and its time is over meanwhile', async () => {
-      const target = { kind: 'tool', name: TOOL } as const;
-      const asked = { ...{ id: 1, method: 'tools/call', target }, maxResultBytes: undefined };
-      const run = await runRequest({
-        incoming: {
-          httpMethod: 'GET',
-          headers: {
-            ...{ accept: 'text/event-stream', 'mcp-protocol-version': '2025-11-25' },
-            ...{ 'mcp-session-id': 'sealed', 'last-event-id': 'event' },
-          },
-        },
+      const run = await runResumed({
         ports: {
           ...watched,
-          openSession: () => ({ version: '2025-11-25', target: { kind: 'session' } }) as never,
-          openEvent: () => ({
-            ...{ upstreamId: '1', requestedAt: Date.now() },
-            request: { ...asked, profiles: [] },
-          }),
-          reserveStream: () => ({ open: () => undefined, release: () => undefined }),
           openStream: async () => eventResponse(resultText({ content: [] })),
         },
         take: during(passTime),
@@ -505,5 +520,39 @@ describe('a response that is a stream', () => {
       expect(run.records[0]?.decision).toMatchObject({ verdict: 'allow', reasons: [] });
       expect([cancelled, run.reported]).toEqual([[], []]);
     });
+  });
+
+  it('[PIP-03] records the outcome of each server request whose decision was written', async () => {
+    const COUNT = 70;
+    const asked = Array.from({ length: COUNT }, (_, id) =>
+      JSON.stringify({ jsonrpc: '2.0', id: `q${id}`, method: 'roots/list' }),
+    );
+    const written: RequestRecord[] = [];
+    const run = await runResumed({
+      snapshot: {
+        policies: policiesOf([
+          {
+            ...{ id: 'all', effect: 'allow', who: { anyone: true } },
+            what: { upstreams: ['github'], tools: ['*'], roots: true },
+          },
+        ]),
+      },
+      ports: {
+        openStream: async () => eventResponse(...asked, resultText({ content: [] })),
+        newDecisionId: () => 'decision',
+        async recordDecision(record) {
+          record.isDecisionWritten = true;
+          written.push(record);
+          return true;
+        },
+        sealServerRequest() {
+          throw new Error('broken');
+        },
+        replyToServer: () => undefined,
+      },
+    });
+    // That of the stream is one of them.
+    expect(written).toHaveLength(COUNT + 1);
+    expect(written.filter((record) => !run.records.includes(record))).toEqual([]);
   });
 });
