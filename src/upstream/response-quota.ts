@@ -38,8 +38,8 @@ export type BufferQuotaBounds = {
 const MAX_BYTES = 128 * 1024 * 1024;
 const QUOTA_DIVISOR = 4;
 const MAX_WAIT_MS = 5_000;
-/** Eight responses of the default cap: about a fifth of the event loop's time. */
-const BYTES_PER_SECOND = 64 * 1024 * 1024;
+/** Four responses of the default cap: about a tenth of the event loop's time. */
+const BYTES_PER_SECOND = 32 * 1024 * 1024;
 const BURST_BYTES = 8 * 1024 * 1024;
 const UNPACED_BYTES = 256 * 1024;
 /** Interval at which reservations that wait for their upstream's rate are retried. Milliseconds. */
