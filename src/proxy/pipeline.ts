@@ -86,7 +86,7 @@ async function runStages(call: RequestContext): Promise<Refusal | undefined> {
 const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, AuthorizedRequest> = {
   decide: decideMessage,
   inspect: ({ call, admitted }, decided) => inspectArguments(call, admitted, decided),
-  enforce: ({ call }, standing) => enforceObligations(call, standing),
+  enforce: ({ call }, decided) => enforceObligations(call, decided),
 };
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */

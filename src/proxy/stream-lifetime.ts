@@ -5,7 +5,6 @@
 // 2026-07-28, transports (keep-alive by comments).
 
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/authorized-request.js';
-import { decideRequest } from '../policy/decide.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { encodeSseComment } from '../protocol/sse.js';
 import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
@@ -17,6 +16,7 @@ import {
   startTimer,
   timerMs,
 } from './access-lease.js';
+import { decideTarget } from './authorization.js';
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
@@ -168,20 +168,13 @@ function responseTerms(
   { admitted, principal }: AuthorizedRequest,
   responseCheck: ResponseCheck,
 ): LeaseTerms {
-  const { target, task, args = 'unknown' } = admitted;
+  const { task } = admitted;
   return {
     principal,
     session: admitted.session && call.incoming.headers['mcp-session-id'],
     isReverified: true,
     grant(snapshot, by) {
-      const catalog = snapshot.catalogFor(admitted);
-      const decision = decideRequest(snapshot.policies, {
-        principal: by,
-        upstream: catalog.upstream,
-        target,
-        args,
-        catalog,
-      });
+      const decision = decideTarget(snapshot, by, admitted, admitted);
       if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
       call.snapshot = snapshot;
       responseCheck.setObligations(responseObligationsOf(decision, task));
