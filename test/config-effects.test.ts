@@ -9,8 +9,7 @@ import { SCHEMAS } from '../src/cli/schema.js';
 import { gatewayEffects } from './config-effects/gateway.js';
 import { lockEffects } from './config-effects/lock.js';
 import { policyEffects } from './config-effects/policy.js';
-import { keysOf } from './support/schema-keys.js';
-import { listFiles, readImports, stripComments } from './support/source-tree.js';
+import { keysOf, listFiles, readImports, stripComments } from './support/source-tree.js';
 
 const ROOT = import.meta.dirname;
 

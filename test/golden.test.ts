@@ -8,8 +8,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../src/dev/demo-upstream.js';
+import { ALLOW_ALL, type AuditLine, startTestGateway } from './support/gateway.js';
 import { readPaths, readPublicSurface, renderSurface } from './support/public-surface.js';
-import { ALLOW_ALL, type AuditLine, startTestGateway } from './support/start-gateway.js';
 import { isChained, playTour, renderTour } from './support/tour-record.js';
 import { requestStateless } from './support/wire-client.js';
 

@@ -1,12 +1,7 @@
 // Cases 2 and 3: lengths and transfer encodings that two parsers read differently.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type AttackRig,
-  expectNothingForwarded,
-  linesOf,
-  startRig,
-} from '../support/attack-rig.js';
+import { type AttackRig, expectNothingForwarded, linesOf, startRig } from '../support/gateway.js';
 import { hasCompleteResponse, sendRaw, statelessParts } from '../support/wire-client.js';
 
 describe('a request whose length is not one number', () => {

@@ -6,7 +6,7 @@ import {
   expectEdgeLines,
   expectNothingForwarded,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import {
   callStateless,
   hasCompleteResponse,

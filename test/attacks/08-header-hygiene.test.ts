@@ -7,7 +7,7 @@ import {
   expectEdgeLines,
   expectNothingForwarded,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { callStateless, openSession, post, statelessParts } from '../support/wire-client.js';
 
 const CANARY = 'canary-3f9a';

@@ -3,7 +3,7 @@
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { callStateless, hasCompleteResponse, rawPost, sendRaw } from '../support/wire-client.js';
 
 const CONCURRENCY = 4;

@@ -8,7 +8,7 @@ import {
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { post, statelessParts } from '../support/wire-client.js';
 
 describe('a body that is not plain JSON in UTF-8', () => {

@@ -2,7 +2,7 @@
 // is inflated: an encoding that was not asked for is a broken answer.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import {
   body,
   brotliBody,

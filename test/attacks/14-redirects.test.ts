@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import { onMethod, redirectTo } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';

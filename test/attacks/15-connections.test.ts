@@ -2,7 +2,7 @@
 
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, slowBody, textResult } from '../support/hostile-acts.js';
 import {
   bearer,

@@ -10,7 +10,7 @@ import {
   expectWithheldLines,
   linesOf,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { body, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import {
   callStateless,

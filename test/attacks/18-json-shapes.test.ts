@@ -6,7 +6,7 @@ import {
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import {
   callStateless,
   errorOf,

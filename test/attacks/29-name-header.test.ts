@@ -6,7 +6,7 @@ import {
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { errorOf, requestStateless } from '../support/wire-client.js';
 
 describe('Mcp-Name that differs from the body', () => {

@@ -6,7 +6,7 @@ import {
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { requestInSession, requestStateless, toolNames } from '../support/wire-client.js';
 

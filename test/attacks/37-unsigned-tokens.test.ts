@@ -6,7 +6,7 @@ import {
   expectLoginLine,
   expectNothingForwarded,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
 
 describe('a token that nobody signed', () => {

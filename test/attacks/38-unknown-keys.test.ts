@@ -2,8 +2,8 @@
 // them wait, or are told to come again; they take no place from callers who are known.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { makeSigningKey } from '../support/issuer.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
+import { makeSigningKey } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 
 const FLOOD = 100;

@@ -4,14 +4,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AttackRig,
+  expectCallPasses,
   expectLoginLine,
+  expectLoginRefused,
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
-import type { Misbehaviour } from '../support/issuer.js';
-import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
-import { makeSecret } from '../support/secret.js';
+} from '../support/gateway.js';
+import { makeSecret } from '../support/secrets.js';
+import type { Misbehaviour } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 
 const MAX_PER_SECOND = 20;

@@ -10,8 +10,8 @@ import {
   expectNothingForwarded,
   startRig,
   UPSTREAM,
-} from '../support/attack-rig.js';
-import { makeSigningKey } from '../support/issuer.js';
+} from '../support/gateway.js';
+import { makeSigningKey } from '../support/tokens.js';
 import {
   bearer,
   callStateless,

@@ -4,12 +4,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AttackRig,
+  expectCallPasses,
+  expectLoginRefused,
   expectNothingForwarded,
   expectRefusedLines,
   linesOf,
   startRig,
-} from '../support/attack-rig.js';
-import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
+} from '../support/gateway.js';
 import { callStateless } from '../support/wire-client.js';
 
 const POLICY = `version: 1

@@ -6,14 +6,14 @@ import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_STREAMS_A_CALLER } from '../../src/gateway/streams.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
-import { type Listening, listenOn } from '../support/listening.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   type Access,
   bearer,
+  type Listening,
+  listenOn,
   openSession,
   rawPost,
   sessionHeaders,

@@ -2,9 +2,13 @@
 // upstreams, by its own keys, whatever a token says.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { makeSigningKey, startTestIssuer, type TestIssuer } from '../support/issuer.js';
-import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
+import {
+  type AttackRig,
+  expectCallPasses,
+  expectLoginRefused,
+  startRig,
+} from '../support/gateway.js';
+import { makeSigningKey, startTestIssuer, type TestIssuer } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 
 describe('[X-44, TOK-15] a token of one of two issuers', () => {

@@ -2,8 +2,13 @@
 // too large to be read. None is remembered, none is let in, before or after the good one.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
-import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
+import {
+  type AttackRig,
+  expectCallPasses,
+  expectLoginRefused,
+  expectNothingForwarded,
+  startRig,
+} from '../support/gateway.js';
 import {
   callStateless,
   hasCompleteResponse,

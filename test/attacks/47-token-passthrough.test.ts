@@ -7,7 +7,7 @@ import {
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import {
   callStateless,
   post,

@@ -9,8 +9,8 @@ import {
   expectNothingForwarded,
   linesOf,
   startRig,
-} from '../support/attack-rig.js';
-import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/proofs.js';
+} from '../support/gateway.js';
+import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/tokens.js';
 import {
   type HeaderLines,
   hasCompleteResponse,

@@ -6,16 +6,16 @@ import { request as ask, type RequestOptions } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { linesOf } from '../support/attack-rig.js';
-import { type Authority, type CertifiedKey, makeAuthority } from '../support/authority.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
-import { makeProofHolder } from '../support/proofs.js';
 import {
+  linesOf,
   type RunningGateway,
   startTestGateway,
   writeFilesBeside,
-} from '../support/start-gateway.js';
+} from '../support/gateway.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/timing.js';
+import { type Authority, type CertifiedKey, makeAuthority } from '../support/tls.js';
+import { makeProofHolder } from '../support/tokens.js';
 import { type HeaderLines, statelessParts } from '../support/wire-client.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });

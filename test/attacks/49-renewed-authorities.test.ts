@@ -6,15 +6,15 @@ import { once } from 'node:events';
 import { Agent, request as ask } from 'node:https';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { linesOf } from '../support/attack-rig.js';
-import { makeAuthority } from '../support/authority.js';
-import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import {
+  linesOf,
   type RunningGateway,
   startTestGateway,
   writeFilesBeside,
-} from '../support/start-gateway.js';
+} from '../support/gateway.js';
+import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { makeAuthority } from '../support/tls.js';
 import { statelessParts } from '../support/wire-client.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });

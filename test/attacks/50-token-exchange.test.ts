@@ -2,14 +2,9 @@
 // should not. Nothing leaves, nothing is shown in its place, and the caller's token least of all.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { decisionOf, expectNothingForwarded, linesOf } from '../support/attack-rig.js';
-import { type ExchangeRig, expectNoTraceOf, startExchangeRig } from '../support/exchange-rig.js';
-import {
-  honestAnswer,
-  mintJwt,
-  type TokenReply,
-  type TokenRequest,
-} from '../support/token-server.js';
+import { type ExchangeRig, expectNoTraceOf, startExchangeRig } from '../support/deployments.js';
+import { decisionOf, expectNothingForwarded, linesOf } from '../support/gateway.js';
+import { honestAnswer, mintJwt, type TokenReply, type TokenRequest } from '../support/tokens.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
 
 const REASON_CODE = 1507;

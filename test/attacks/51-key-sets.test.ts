@@ -7,8 +7,8 @@ import {
   expectLoginLine,
   expectNothingForwarded,
   startRig,
-} from '../support/attack-rig.js';
-import { type Misbehaviour, startTestIssuer } from '../support/issuer.js';
+} from '../support/gateway.js';
+import { type Misbehaviour, startTestIssuer } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 
 describe.each([

@@ -6,12 +6,13 @@ import { exportJWK, importPKCS8 } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AttackRig,
+  expectCallPasses,
   expectLoginLine,
+  expectLoginRefused,
   expectNothingForwarded,
   startRig,
-} from '../support/attack-rig.js';
-import { makeSigningKey, type SigningKey } from '../support/issuer.js';
-import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
+} from '../support/gateway.js';
+import { makeSigningKey, type SigningKey } from '../support/tokens.js';
 import { callStateless } from '../support/wire-client.js';
 
 const CONTROL = 'sallyport_control_state{control="authn:test",state=';

@@ -5,11 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AttackRig,
   decisionOf,
+  expectCallPasses,
+  expectLoginRefused,
   expectNothingForwarded,
   linesOf,
   startRig,
-} from '../support/attack-rig.js';
-import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
+} from '../support/gateway.js';
 import { callStateless, post, sessionHeaders } from '../support/wire-client.js';
 
 const POLICY = `version: 1

@@ -2,8 +2,12 @@
 // request says; and where tokens carry another audience than the resource, everyone can see it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
+import {
+  type AttackRig,
+  expectCallPasses,
+  expectLoginRefused,
+  startRig,
+} from '../support/gateway.js';
 import { hasCompleteResponse, sendRaw } from '../support/wire-client.js';
 
 const MAPPED = 'api://target';

@@ -2,7 +2,7 @@
 // on a verification that is no older than `pinning.maxAge`, whoever listed last.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callStateless, errorOf, requestStateless, toolNames } from '../support/wire-client.js';
 

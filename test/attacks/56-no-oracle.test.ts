@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/gateway.js';
 import {
   callStateless,
   type OpenSession,

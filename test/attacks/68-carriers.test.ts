@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import {
   jsonBody,
   onMethod,
@@ -13,7 +13,7 @@ import {
   textResult,
 } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { makeAwsKey, makeCard, makeGithubToken, makeSsn } from '../support/sensitive-values.js';
+import { makeAwsKey, makeCard, makeGithubToken, makeSsn } from '../support/secrets.js';
 import { callStateless, errorOf, type Reply, requestStateless } from '../support/wire-client.js';
 
 const SECRETS: readonly (readonly [string, () => string])[] = [

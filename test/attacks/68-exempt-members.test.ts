@@ -3,9 +3,9 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, stream, textResult } from '../support/hostile-acts.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
+import { makeGithubToken } from '../support/secrets.js';
 import { callStateless, type OpenSession, requestStateless } from '../support/wire-client.js';
 
 const PICTURE = '<img src="https://collect.example/?q=1">';

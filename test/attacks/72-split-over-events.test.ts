@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import {
   onMethod,
   progressThenResult,
@@ -13,7 +13,7 @@ import {
   stream,
   textResult,
 } from '../support/hostile-acts.js';
-import { makeAwsKey, makeCard, makeGithubToken } from '../support/sensitive-values.js';
+import { makeAwsKey, makeCard, makeGithubToken } from '../support/secrets.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
 
 describe('a secret in an event stream', () => {

@@ -2,7 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
 import {

@@ -4,16 +4,16 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import {
   callMessage,
   initializeMessage,
   openRawChannel,
   postMessage,
   type RawChannel,
-} from '../support/channel-client.js';
-import { PATIENT } from '../support/patience.js';
+} from '../support/http-sse-clients.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
 
 const PREFIX = '/outer';
 

@@ -7,7 +7,7 @@ import {
   expectRefusedLines,
   expectWithheldLines,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import {
   onMethod,
   progressThenResult,

@@ -1,7 +1,7 @@
 // Case 81, session ids of servers: an id that means something to the gateway elsewhere is an id like any other.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 
 describe('a server that issues a session id of the gateway’s own', () => {
   let rig: AttackRig;

@@ -1,13 +1,13 @@
 // Case 81, sessions: an id that belongs to somebody else is as unknown as one that never was.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTwoUpstreams, type TwoUpstreams } from '../support/deployments.js';
 import {
   type AttackRig,
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
-import { startTwoUpstreams, type TwoUpstreams } from '../support/two-upstreams.js';
+} from '../support/gateway.js';
 import {
   type Access,
   bearer,

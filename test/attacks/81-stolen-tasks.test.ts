@@ -4,6 +4,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TASK_GRACE_MS } from '../../src/gateway/ports.js';
+import { startTwoUpstreams, type TwoUpstreams } from '../support/deployments.js';
 import {
   type AttackRig,
   decisionOf,
@@ -11,7 +12,7 @@ import {
   expectRefusedLines,
   startRig,
   UPSTREAM,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import {
   askStateless,
   beginStateless,
@@ -19,8 +20,7 @@ import {
   declaring,
   initializeWithTasks,
   TASK_TOOLS,
-} from '../support/task-server.js';
-import { startTwoUpstreams, type TwoUpstreams } from '../support/two-upstreams.js';
+} from '../support/mcp-servers.js';
 import {
   type Access,
   errorOf,

@@ -2,7 +2,7 @@
 // differently. What depends on the caller leaves as private, and no caller gets another one's list.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { greedyCache, onMethod } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';

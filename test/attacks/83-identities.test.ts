@@ -1,7 +1,7 @@
 // Case 83: identities that look like others. Subjects, clients and groups are compared exactly.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
 const POLICIES = {

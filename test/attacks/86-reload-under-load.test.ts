@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, startRig } from '../support/attack-rig.js';
+import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
 
 const CALLS = 1000;

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
 import {
   callStateless,
   errorOf,

@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
+import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
 import {
   callStateless,
   errorOf,

@@ -6,9 +6,8 @@
 import { describe, expect, it } from 'vitest';
 import { inspectMessage } from '../../src/inspection/responses.js';
 import { findRemaining } from '../../src/inspection/second-pass.js';
+import { effectsOfText, GLUES, tryDocuments } from '../support/active-content.js';
 import { writeShape } from '../support/active-shapes.js';
-import { GLUES, tryDocuments } from '../support/active-trial.js';
-import { effectsOfText } from '../support/markdown-renderers.js';
 import { profile, textResult } from '../unit/inspection/samples.js';
 
 const IMAGE = '![a](https://e.example/p.png)';

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { body, jsonBody, progressThenResult, resultFor, stream } from '../support/hostile-acts.js';
 import {
   type Act,
@@ -12,11 +13,9 @@ import {
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
 import { openRawSession } from '../support/raw-mcp.js';
-import { makeSecret } from '../support/secret.js';
-import { makeSecretFiles, type SecretFiles } from '../support/secret-files.js';
-import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/server-requests.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
-import { startTokenServer, type TokenServer } from '../support/token-server.js';
+import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { makeSecret, makeSecretFiles, type SecretFiles } from '../support/secrets.js';
+import { startTokenServer, type TokenServer } from '../support/tokens.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
 
 /** Every detector off: what removes these credentials is no matter of the profile. */

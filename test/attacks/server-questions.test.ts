@@ -2,7 +2,7 @@
 // at a time, beside the connections of calls.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig, textOf } from '../support/attack-rig.js';
+import { type AttackRig, startRig, textOf } from '../support/gateway.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
 import { callStateless, resultOf } from '../support/wire-client.js';

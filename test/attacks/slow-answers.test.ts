@@ -2,7 +2,7 @@
 // only a stream may last.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
 import { callStateless } from '../support/wire-client.js';
 

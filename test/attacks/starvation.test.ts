@@ -2,7 +2,7 @@
 // bytes of listings are counted before anything is made of them, and refused where they are too many.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import {
   body,
   jsonBody,
@@ -12,11 +12,11 @@ import {
   textResult,
 } from '../support/hostile-acts.js';
 import { type Act, type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
-import { listenOn } from '../support/listening.js';
 import {
   bearer,
   callStateless,
   errorOf,
+  listenOn,
   type OpenSession,
   type Reply,
   requestStateless,

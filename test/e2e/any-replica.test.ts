@@ -9,30 +9,29 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
-  type Act,
-  type HostileUpstream,
-  startHostileUpstream,
-} from '../support/hostile-upstream.js';
-import { CITIES, startInputRequiredServer } from '../support/input-required-server.js';
-import { writeOpenPolicy } from '../support/open-policy.js';
-import { PATIENT } from '../support/patience.js';
-import { connectSdkV2 } from '../support/sdk-clients.js';
-import type { SdkV2Server } from '../support/sdk-v2-server.js';
-import {
-  ALL_QUESTIONS,
-  askThenAnswer,
-  FORM_QUESTION,
-  grantQuestions,
-} from '../support/server-requests.js';
-import {
   askInStream,
   messagesOf,
   openAt,
   startTwoGateways,
   streamOf,
   type TwoGateways,
-} from '../support/two-gateways.js';
-import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
+} from '../support/deployments.js';
+import { writeOpenPolicy } from '../support/gateway.js';
+import { inTurn, sessionsOnly } from '../support/hostile-acts.js';
+import {
+  type Act,
+  type HostileUpstream,
+  startHostileUpstream,
+} from '../support/hostile-upstream.js';
+import {
+  ALL_QUESTIONS,
+  askThenAnswer,
+  connectSdkV2,
+  FORM_QUESTION,
+  grantQuestions,
+} from '../support/sdk-clients.js';
+import { CITIES, type SdkV2Server, startInputRequiredServer } from '../support/sdk-servers.js';
+import { PATIENT } from '../support/timing.js';
 import {
   type Access,
   callStateless,

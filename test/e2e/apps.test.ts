@@ -10,10 +10,10 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { McpServer as ServerV2 } from '@modelcontextprotocol/server';
 import { fromJsonSchema } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { APP_CONTENTS, APP_TYPE, APP_URI, APPS, HOST } from '../support/apps-server.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { APP_CONTENTS, APP_TYPE, APP_URI, APPS, HOST } from '../support/mcp-servers.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 const SHOWN = {
   title: 'Clock',

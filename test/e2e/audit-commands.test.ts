@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
-import { type AttackRig, decisionOf, startRig } from '../support/attack-rig.js';
-import { PATIENT } from '../support/patience.js';
-import { buildProgram, type Ended, runSallyport, startSallyport } from '../support/program.js';
+import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import { buildProgram, type Ended, runSallyport, startSallyport } from '../support/processes.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, type OpenSession } from '../support/wire-client.js';
 
 /** What a terminal shows as it is. */

@@ -10,14 +10,14 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { calculateJwkThumbprint, decodeJwt, exportJWK } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeAuthority } from '../support/authority.js';
 import {
   CERTIFICATE_HEADER,
   type OidcProvider,
   startOidcProvider,
-} from '../support/oidc-provider.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+} from '../support/authorization-servers.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { makeAuthority } from '../support/tls.js';
 import { statelessParts } from '../support/wire-client.js';
 
 const INSECURE = { [oauth.allowInsecureRequests]: true } as const;

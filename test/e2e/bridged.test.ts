@@ -6,13 +6,16 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Everything, startEverything } from '../support/everything.js';
-import { PATIENT } from '../support/patience.js';
-import { connectSdkV2, createTransportV1 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { grantQuestions } from '../support/server-requests.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { connectSdkV2, createTransportV1, grantQuestions } from '../support/sdk-clients.js';
+import {
+  type Everything,
+  type SdkV2Server,
+  startEverything,
+  startSdkV2Server,
+} from '../support/sdk-servers.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
 
 const PATIENCE_MS = 60_000;
 

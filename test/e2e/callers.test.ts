@@ -3,10 +3,10 @@
 
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 const POLICY = `version: 1
 policy: desks

@@ -9,11 +9,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type DemoFiles, writeDemoFiles } from '../../src/dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { findFreePort } from '../support/free-port.js';
-import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
-import { PATIENT } from '../support/patience.js';
-import { buildProgram, runSallyport, type Served, startSallyport } from '../support/program.js';
+import {
+  buildProgram,
+  findFreePort,
+  runSallyport,
+  type Served,
+  startSallyport,
+} from '../support/processes.js';
 import { openRawSession, postStateless } from '../support/raw-mcp.js';
+import { PATIENT } from '../support/timing.js';
+import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 
 const ENGINEER = { sub: 'engineer', groups: ['engineering'], scope: 'tickets:read' };
 

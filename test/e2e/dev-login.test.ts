@@ -5,15 +5,15 @@ import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DevIssuer, startIssuer } from '../../src/dev/issuer.js';
 import { canary } from '../support/canary.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { createWalkProvider, finishWalk, type WalkProvider } from '../support/oauth-walk.js';
+import { createWalkProvider, finishWalk, type WalkProvider } from '../support/oauth-clients.js';
 import {
   connectSdkV1,
   connectSdkV2,
   createTransportV1,
   createTransportV2,
 } from '../support/sdk-clients.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
 const DOCUMENT = 'https://editor.example/oauth/client.json';
 const REDIRECT = 'http://127.0.0.1:9/callback';

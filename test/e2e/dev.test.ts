@@ -5,11 +5,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Everything, startEverything } from '../support/everything.js';
-import { findFreePort } from '../support/free-port.js';
-import { createWalkProvider, finishWalk } from '../support/oauth-walk.js';
-import { buildProgram, runSallyport, type Served, startSallyport } from '../support/program.js';
+import { createWalkProvider, finishWalk } from '../support/oauth-clients.js';
+import {
+  buildProgram,
+  findFreePort,
+  runSallyport,
+  type Served,
+  startSallyport,
+} from '../support/processes.js';
 import { connectSdkV1, createTransportV1 } from '../support/sdk-clients.js';
+import { type Everything, startEverything } from '../support/sdk-servers.js';
 
 /** The tour and a start with pins take seconds, and several times that on a busy machine. */
 const LONG = 120_000;

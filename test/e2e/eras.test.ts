@@ -3,12 +3,20 @@
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Everything, startEverything } from '../support/everything.js';
-import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
+import {
+  EVERYTHING_TEMPLATES,
+  type RunningGateway,
+  startTestGateway,
+  writeOpenPolicy,
+} from '../support/gateway.js';
 import { postRaw } from '../support/raw-mcp.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import {
+  type Everything,
+  type SdkV2Server,
+  startEverything,
+  startSdkV2Server,
+} from '../support/sdk-servers.js';
 
 let everything: Everything;
 let dual: SdkV2Server;

@@ -2,13 +2,21 @@
 // or written otherwise, though every control is armed. Source: ARCHITECTURE.md, "Bytes".
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Everything, startEverything } from '../support/everything.js';
+import {
+  EVERYTHING_TEMPLATES,
+  type RunningGateway,
+  startTestGateway,
+  writeOpenPolicy,
+} from '../support/gateway.js';
 import { body, onMethod } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
 import { openRawSession, postStateless, type RawSession } from '../support/raw-mcp.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import {
+  type Everything,
+  type SdkV2Server,
+  startEverything,
+  startSdkV2Server,
+} from '../support/sdk-servers.js';
 
 let everything: Everything;
 let modern: SdkV2Server;

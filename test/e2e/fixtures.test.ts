@@ -4,9 +4,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { type Everything, startEverything } from '../support/everything.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
+import {
+  type Everything,
+  type SdkV2Server,
+  startEverything,
+  startSdkV2Server,
+} from '../support/sdk-servers.js';
 
 type Block = { readonly type: string; readonly text?: string };
 

@@ -5,9 +5,9 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PATIENT } from '../support/patience.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
 
 const POLICY = `version: 1
 policy: sse

@@ -3,11 +3,10 @@
 
 import type { ClientOptions } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { registerGreeting } from '../support/input-required-server.js';
-import { PATIENT } from '../support/patience.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type ConnectedV2, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { registerGreeting, type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { PATIENT } from '../support/timing.js';
 
 const POLICY = `version: 1
 policy: open

@@ -3,13 +3,25 @@
 
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Everything, startEverything } from '../support/everything.js';
-import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
-import { PATIENT } from '../support/patience.js';
-import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { connectAsked, grantQuestions } from '../support/server-requests.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import {
+  EVERYTHING_TEMPLATES,
+  type RunningGateway,
+  startTestGateway,
+  writeOpenPolicy,
+} from '../support/gateway.js';
+import {
+  connectAsked,
+  connectSdkV1,
+  connectSdkV2,
+  grantQuestions,
+} from '../support/sdk-clients.js';
+import {
+  type Everything,
+  type SdkV2Server,
+  startEverything,
+  startSdkV2Server,
+} from '../support/sdk-servers.js';
+import { PATIENT } from '../support/timing.js';
 
 let everything: Everything;
 let dual: SdkV2Server;

@@ -3,16 +3,16 @@
 
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
 import { canary } from '../support/canary.js';
-import { createWalkProvider, finishWalk } from '../support/oauth-walk.js';
-import { type OidcProvider, startOidcProvider } from '../support/oidc-provider.js';
+import { createWalkProvider, finishWalk } from '../support/oauth-clients.js';
 import {
   connectSdkV1,
   connectSdkV2,
   createTransportV1,
   createTransportV2,
 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 let issuer: OidcProvider;
 let server: SdkV2Server;

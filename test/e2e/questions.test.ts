@@ -4,13 +4,16 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type Everything, startEverything } from '../support/everything.js';
+import {
+  type AuditLine,
+  EVERYTHING_TEMPLATES,
+  type RunningGateway,
+  startTestGateway,
+  writeOpenPolicy,
+} from '../support/gateway.js';
 import { sseEvent } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
 import {
   ALL_QUESTIONS,
   type AskedClient,
@@ -18,8 +21,10 @@ import {
   askThenAnswer,
   connectAsked,
   grantQuestions,
-} from '../support/server-requests.js';
-import { type AuditLine, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+} from '../support/sdk-clients.js';
+import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { makeGithubToken } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
 
 const SECRET = makeGithubToken();
 const CALL = { name: 'read_record', arguments: { id: 'one' } };

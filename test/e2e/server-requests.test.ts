@@ -12,16 +12,16 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type Everything, startEverything } from '../support/everything.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { resultFor, textResult } from '../support/hostile-acts.js';
 import {
   type HostileRequest,
   type HostileUpstream,
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import { createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { PATIENT } from '../support/timing.js';
 
 const IDENTITY = { name: 'asked', version: '1.0.0' };
 const CAPABILITIES = { sampling: {}, elicitation: {}, roots: { listChanged: true } };

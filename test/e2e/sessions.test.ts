@@ -7,9 +7,12 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { type Everything, startEverything } from '../support/everything.js';
-import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
-import { PATIENT } from '../support/patience.js';
+import {
+  EVERYTHING_TEMPLATES,
+  type RunningGateway,
+  startTestGateway,
+  writeOpenPolicy,
+} from '../support/gateway.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import {
   type ConnectedV1,
@@ -17,7 +20,8 @@ import {
   connectSdkV1,
   connectSdkV2,
 } from '../support/sdk-clients.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { PATIENT } from '../support/timing.js';
 
 let everything: Everything;
 let desk: DemoUpstream;

@@ -2,13 +2,12 @@
 // a server on SDK v2 and to one that can be told to wait. Source: MCP 2026-07-28.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningGateway, startTestGateway, writeOpenPolicy } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { writeOpenPolicy } from '../support/open-policy.js';
-import { PATIENT } from '../support/patience.js';
 import { postRaw, postStateless } from '../support/raw-mcp.js';
 import { type ConnectedV2, connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
+import { PATIENT } from '../support/timing.js';
 
 let server: SdkV2Server;
 let waiting: HostileUpstream;

@@ -5,6 +5,7 @@ import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/typ
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { type AuditLine, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { resultFor, textResult } from '../support/hostile-acts.js';
 import {
   HONEST_TOOLS,
@@ -12,10 +13,9 @@ import {
   type HostileUpstream,
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
 import { connectSdkV1 } from '../support/sdk-clients.js';
-import { type AuditLine, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const PACE_MS = 100;

@@ -4,11 +4,19 @@
 
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Everything, startEverything } from '../support/everything.js';
-import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
-import { connectSdkV2 } from '../support/sdk-clients.js';
-import { type AskedClient, connectAsked, grantQuestions } from '../support/server-requests.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import {
+  EVERYTHING_TEMPLATES,
+  type RunningGateway,
+  startTestGateway,
+  writeOpenPolicy,
+} from '../support/gateway.js';
+import {
+  type AskedClient,
+  connectAsked,
+  connectSdkV2,
+  grantQuestions,
+} from '../support/sdk-clients.js';
+import { type Everything, startEverything } from '../support/sdk-servers.js';
 
 const TOOL = 'simulate-research-query';
 /** The server works in four steps of a second each. */

@@ -4,21 +4,21 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import {
   createWalkProvider,
   finishWalk,
   registerClient,
   type WalkProvider,
-} from '../support/oauth-walk.js';
-import { type OidcProvider, startOidcProvider } from '../support/oidc-provider.js';
+} from '../support/oauth-clients.js';
 import {
   connectSdkV1,
   connectSdkV2,
   createTransportV1,
   createTransportV2,
 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 const LIFETIME_SECONDS = 3;
 

@@ -3,10 +3,10 @@
 
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type ExchangeProvider, startExchangeProvider } from '../support/exchange-provider.js';
+import { type ExchangeProvider, startExchangeProvider } from '../support/authorization-servers.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { makeSecretFiles, type SecretFiles } from '../support/secret-files.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { makeSecretFiles, type SecretFiles } from '../support/secrets.js';
 import { callStateless, openSession, type Reply } from '../support/wire-client.js';
 
 let provider: ExchangeProvider;

@@ -10,17 +10,16 @@ import {
   endSession,
   startChangingRig,
 } from '../support/changing-rig.js';
-import { callMessage, openSessionChannel } from '../support/channel-client.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { outcomesOf } from '../support/held-access.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
-import { listenOn } from '../support/listening.js';
-import { PATIENT } from '../support/patience.js';
+import { callMessage, openSessionChannel } from '../support/http-sse-clients.js';
 import { openRawSession, postRaw, sendRaw } from '../support/raw-mcp.js';
-import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/server-requests.js';
+import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/sdk-clients.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
-import { bearer, statelessParts } from '../support/wire-client.js';
+import { PATIENT } from '../support/timing.js';
+import { bearer, listenOn, statelessParts } from '../support/wire-client.js';
 
 const CAPPED = `${ALLOW_ALL}  - id: small
     effect: require

@@ -6,15 +6,20 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runJob } from '../../src/inspection/jobs.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { type ChangingRig, createGate, startChangingRig } from '../support/changing-rig.js';
+import { ADMINS, type Admins, adminsOf } from '../support/deployments.js';
+import {
+  ALLOW_ALL,
+  type AttackRig,
+  type AuditLine,
+  startRig,
+  UPSTREAM,
+} from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, stream, textResult } from '../support/hostile-acts.js';
-import { listenOn } from '../support/listening.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession, postStateless, type RawSession, sendRaw } from '../support/raw-mcp.js';
-import { ADMINS, type Admins, adminsOf } from '../support/revocations.js';
-import { makeSecret } from '../support/secret.js';
-import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
+import { makeSecret } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
+import { listenOn } from '../support/wire-client.js';
 
 /** Jobs that have begun, and what holds back their outcomes. */
 const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));

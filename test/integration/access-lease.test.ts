@@ -9,6 +9,7 @@ import {
   endSession,
   startChangingRig,
 } from '../support/changing-rig.js';
+import { ALLOW_ALL } from '../support/gateway.js';
 import {
   EVERY_KIND,
   type Held,
@@ -19,8 +20,7 @@ import {
   outcomesOf,
   placeOf,
 } from '../support/held-access.js';
-import { PATIENT } from '../support/patience.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
 import { bearer, sessionHeaders } from '../support/wire-client.js';
 
 let rig: ChangingRig;

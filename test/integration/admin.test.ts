@@ -5,8 +5,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { PATIENT } from '../support/patience.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
+import { PATIENT } from '../support/timing.js';
 import { bearer } from '../support/wire-client.js';
 
 const AUDIENCE = 'https://mcp.example.com/admin';

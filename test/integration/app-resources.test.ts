@@ -11,7 +11,7 @@ import {
   expectWithheldLines,
   startRig,
   UPSTREAM,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { jsonBody, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
 import { errorOf, requestStateless, resultOf } from '../support/wire-client.js';

@@ -10,11 +10,11 @@ import { buildProgram } from '../../src/cli/program.js';
 import { DISK_FILES } from '../../src/config/files.js';
 import { observeOnce, updateFile } from '../../src/gateway/pin-ports.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { APP_CONTENTS, APP_URI, APPS, createAppsServer, HOST } from '../support/apps-server.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { startMergedRig } from '../support/deployments.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { inTurn, onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
-import { startMergedRig } from '../support/merged-rig.js';
-import { inTurn, onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
+import { APP_CONTENTS, APP_URI, APPS, createAppsServer, HOST } from '../support/mcp-servers.js';
 import {
   type Access,
   errorOf,

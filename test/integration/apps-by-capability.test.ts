@@ -5,6 +5,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { startMergedRig } from '../support/deployments.js';
+import { type AttackRig, type RigOptions, startRig, UPSTREAM } from '../support/gateway.js';
+import { inTurn, onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
+import { openChannelCaller } from '../support/http-sse-clients.js';
 import {
   APP_CONTENTS,
   APP_URI,
@@ -12,11 +16,7 @@ import {
   type AppsServer,
   createAppsServer,
   HOST,
-} from '../support/apps-server.js';
-import { type AttackRig, type RigOptions, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { openChannelCaller } from '../support/channel-caller.js';
-import { startMergedRig } from '../support/merged-rig.js';
-import { inTurn, onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
+} from '../support/mcp-servers.js';
 import {
   type Access,
   errorOf,

@@ -3,17 +3,11 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { PATIENT } from '../support/patience.js';
+import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
-import {
-  ALL_QUESTIONS,
-  answersTo,
-  askThenAnswer,
-  grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { makeGithubToken } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
 
 const POLICY = `version: 1
 policy: arrays

@@ -4,9 +4,13 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import { EDGE_REFUSALS_PER_SECOND } from '../../src/gateway/observability.js';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
-import { PATIENT } from '../support/patience.js';
-import type { AuditLine } from '../support/start-gateway.js';
+import {
+  type AttackRig,
+  type AuditLine,
+  expectNothingForwarded,
+  startRig,
+} from '../support/gateway.js';
+import { PATIENT } from '../support/timing.js';
 import {
   callStateless,
   errorOf,

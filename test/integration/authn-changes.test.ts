@@ -4,9 +4,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { makeSecret } from '../support/secret.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import {
+  ALLOW_ALL,
+  type AttackRig,
+  expectLoginLine,
+  startRig,
+  UPSTREAM,
+} from '../support/gateway.js';
+import { makeSecret } from '../support/secrets.js';
 import { bearer, callStateless, sessionHeaders } from '../support/wire-client.js';
 
 const call = (rig: AttackRig, token: string) =>

@@ -2,13 +2,19 @@
 // reloads, and what an upstream may demand. Source: RFC 9449 §7 to §9; RFC 9728 §2; docs/contract.md §6 and §10.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { initializeMessage, openRawChannel, postMessage } from '../support/channel-client.js';
+import {
+  ALLOW_ALL,
+  type AttackRig,
+  expectLoginLine,
+  startRig,
+  startTestGateway,
+  UPSTREAM,
+} from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import { PATIENT } from '../support/patience.js';
-import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/proofs.js';
+import { initializeMessage, openRawChannel, postMessage } from '../support/http-sse-clients.js';
 import { startSseServer } from '../support/sse-server.js';
-import { ALLOW_ALL, startTestGateway } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
+import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/tokens.js';
 import {
   type HeaderLines,
   post,

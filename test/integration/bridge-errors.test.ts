@@ -5,15 +5,18 @@ import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/adapters/legacy-sse/connections.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { openChannelCaller } from '../support/channel-caller.js';
-import { callMessage, initializeMessage, postMessage } from '../support/channel-client.js';
-import { jsonBody, resultFor } from '../support/hostile-acts.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { jsonBody, onlyIn, resultFor, sessionsOnly } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import {
+  callMessage,
+  initializeMessage,
+  openChannelCaller,
+  postMessage,
+} from '../support/http-sse-clients.js';
 import { RESPONSE } from '../support/legacy-sse-front.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
-import { onlyIn, sessionsOnly } from '../support/upstream-eras.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, initialize } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };

@@ -3,26 +3,25 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { type ChannelCaller, openChannelCaller } from '../support/channel-caller.js';
-import { openRawChannel, postMessage } from '../support/channel-client.js';
+import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import {
   jsonBody,
+  onlyIn,
   onMethod,
   progressThenResult,
   resultFor,
   stream,
+  type UpstreamEra,
 } from '../support/hostile-acts.js';
 import type { HostileRequest, Order } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import {
-  ALL_QUESTIONS,
-  answersTo,
-  askThenAnswer,
-  grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
-import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
+  type ChannelCaller,
+  openChannelCaller,
+  openRawChannel,
+  postMessage,
+} from '../support/http-sse-clients.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import { bearer, errorOf, resultOf, sessionHeaders } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };

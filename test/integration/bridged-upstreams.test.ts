@@ -3,19 +3,12 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { onMethod } from '../support/hostile-acts.js';
+import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { onMethod, sessionsOnly } from '../support/hostile-acts.js';
 import type { LegacySseFront } from '../support/legacy-sse-front.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
-import {
-  ALL_QUESTIONS,
-  answersTo,
-  askThenAnswer,
-  grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
-import { sessionsOnly } from '../support/upstream-eras.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import { bearer, post, requestStateless, resultOf } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };

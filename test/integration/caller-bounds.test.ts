@@ -4,13 +4,12 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { MAX_JOINED } from '../../src/auth/authenticator.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { ADMINS, adminsOf, idOf, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
-import { type MergedRig, startMergedRig } from '../support/merged-rig.js';
-import { PATIENT } from '../support/patience.js';
-import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/proofs.js';
-import { ADMINS, adminsOf, idOf } from '../support/revocations.js';
-import { makeSecret } from '../support/secret.js';
+import { makeSecret } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
+import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/tokens.js';
 import {
   type Access,
   callStateless,

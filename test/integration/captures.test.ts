@@ -7,20 +7,30 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { runAuditShow } from '../../src/cli/audit/read.js';
 import { runAuditVerify } from '../../src/cli/audit/verify.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
-import { openChannelCaller } from '../support/channel-caller.js';
-import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
-import { openRawSession, postRaw } from '../support/raw-mcp.js';
-import { makeSecret } from '../support/secret.js';
-import { makeCard, makeGithubToken, makeSsn } from '../support/sensitive-values.js';
-import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
+import {
+  ALLOW_ALL,
+  type AttackRig,
+  type AuditLine,
+  decisionOf,
+  linesOf,
+  startRig,
+} from '../support/gateway.js';
+import {
+  jsonBody,
+  onMethod,
+  resultFor,
+  sessionsOnly,
+  statelessOnly,
+} from '../support/hostile-acts.js';
+import { openChannelCaller } from '../support/http-sse-clients.js';
 import {
   askStateless,
   beginStateless,
   createTaskServer,
   TASK_TOOLS,
-} from '../support/task-server.js';
-import { sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
+} from '../support/mcp-servers.js';
+import { openRawSession, postRaw } from '../support/raw-mcp.js';
+import { makeCard, makeGithubToken, makeSecret, makeSsn } from '../support/secrets.js';
 import { callStateless, openSession, requestStateless } from '../support/wire-client.js';
 
 const MAX_LINE_CHARACTERS = 256 * 1024;

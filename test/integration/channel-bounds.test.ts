@@ -5,15 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { MAX_PENDING_RESPONSES } from '../../src/proxy/legacy-sse/response.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import {
   callMessage,
   type OpenedChannel,
   openSessionChannel,
   type RawChannel,
-} from '../support/channel-client.js';
-import { PATIENT } from '../support/patience.js';
+} from '../support/http-sse-clients.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
 
 const EXCHANGE_MAX_MS = 600;
 /** Long enough for whatever is late to have come. */

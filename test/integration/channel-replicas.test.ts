@@ -6,16 +6,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import {
   callMessage,
   initializeMessage,
   openRawChannel,
   postMessage,
-} from '../support/channel-client.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+} from '../support/http-sse-clients.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 
 const POLICY = `version: 1
 policy: some

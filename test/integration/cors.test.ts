@@ -4,7 +4,7 @@
 
 import { request as ask } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { callStateless, type HeaderLines } from '../support/wire-client.js';
 
 const ALLOWED = 'https://inspector.example.com';

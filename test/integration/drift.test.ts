@@ -4,13 +4,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
+  ALLOW_ALL,
   type AttackRig,
   expectRefusedLines,
   expectWithheldLines,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   bearer,
   callStateless,

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, decisionOf, linesOf, startRig, textOf } from '../support/attack-rig.js';
+import { type AttackRig, decisionOf, linesOf, startRig, textOf } from '../support/gateway.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
 /** What one rule names of its callers, by the tool that it grants. */

@@ -5,13 +5,16 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, decisionOf, startRig } from '../support/attack-rig.js';
-import { startExchangeRig } from '../support/exchange-rig.js';
+import { startExchangeRig } from '../support/deployments.js';
+import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { makeProofHolder, proofHeaders } from '../support/proofs.js';
-import { makeSecret } from '../support/secret.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
-import { startTokenServer, type TokenServer } from '../support/token-server.js';
+import { makeGithubToken, makeSecret } from '../support/secrets.js';
+import {
+  makeProofHolder,
+  proofHeaders,
+  startTokenServer,
+  type TokenServer,
+} from '../support/tokens.js';
 import {
   callStateless,
   initialize,

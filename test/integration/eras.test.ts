@@ -3,10 +3,15 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
-import { jsonBody, onMethod, serverRequestInStream } from '../support/hostile-acts.js';
+import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
+import {
+  jsonBody,
+  onMethod,
+  serverRequestInStream,
+  sessionsOnly,
+  statelessOnly,
+} from '../support/hostile-acts.js';
 import type { HostileUpstream } from '../support/hostile-upstream.js';
-import { sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
 import {
   bearer,
   callStateless,

@@ -3,14 +3,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { MAX_NOTIFICATIONS_PER_SECOND } from '../../src/proxy/features/progress.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { openRawChannel } from '../support/channel-client.js';
+import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
+import { openRawChannel } from '../support/http-sse-clients.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
-import { answersTo, askThenAnswer, grantQuestions } from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import { answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import {
   bearer,
   callStateless,

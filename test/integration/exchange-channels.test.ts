@@ -2,12 +2,12 @@
 // an exchange says of the acting party and of an audience.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openRawChannel } from '../support/channel-client.js';
-import { claimsOf, startExchangeRig } from '../support/exchange-rig.js';
-import { makeSecretFiles, type SecretFiles } from '../support/secret-files.js';
+import { claimsOf, startExchangeRig } from '../support/deployments.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { openRawChannel } from '../support/http-sse-clients.js';
+import { makeSecretFiles, type SecretFiles } from '../support/secrets.js';
 import { type SseRequest, type SseServer, startSseServer } from '../support/sse-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
-import { honestAnswer, startTokenServer, type TokenServer } from '../support/token-server.js';
+import { honestAnswer, startTokenServer, type TokenServer } from '../support/tokens.js';
 import { bearer, callStateless } from '../support/wire-client.js';
 
 const INITIALIZE = {

@@ -2,11 +2,11 @@
 // that the gateway opens for callers of another era.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { claimsOf, type ExchangeRig, startExchangeRig } from '../support/exchange-rig.js';
+import { claimsOf, type ExchangeRig, startExchangeRig } from '../support/deployments.js';
+import { onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
-import { honestAnswer } from '../support/token-server.js';
-import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
+import { PATIENT } from '../support/timing.js';
+import { honestAnswer } from '../support/tokens.js';
 import { type Access, callStateless, openSession } from '../support/wire-client.js';
 
 const CALLERS = ['bob', 'eve'];

@@ -2,8 +2,8 @@
 // caller has, whether the rule lets the caller in or keeps it out.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { PATIENT } from '../support/patience.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
 
 const CROWD = Array.from({ length: 40 }, (_, at) => `crowd-${at}`);

@@ -5,9 +5,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { expectCallPasses } from '../support/login-refusals.js';
-import { makeSecret } from '../support/secret.js';
+import { type AttackRig, expectCallPasses, startRig } from '../support/gateway.js';
+import { makeSecret } from '../support/secrets.js';
 import { callStateless } from '../support/wire-client.js';
 
 const POLICY = `version: 1

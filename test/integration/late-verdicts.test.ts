@@ -7,14 +7,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runJob } from '../../src/inspection/jobs.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { startRig } from '../support/attack-rig.js';
-import { callMessage, type OpenedChannel, openSessionChannel } from '../support/channel-client.js';
+import { ADMINS, adminsOf, idOf, tokenOf } from '../support/deployments.js';
+import { ALLOW_ALL, type RunningGateway, startRig, startTestGateway } from '../support/gateway.js';
 import { textResult } from '../support/hostile-acts.js';
-import { PATIENT } from '../support/patience.js';
-import { ADMINS, adminsOf, idOf, tokenOf } from '../support/revocations.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
+import {
+  callMessage,
+  type OpenedChannel,
+  openSessionChannel,
+} from '../support/http-sse-clients.js';
+import { makeGithubToken } from '../support/secrets.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
 
 /** Jobs that have begun, and what holds back their outcomes. */

@@ -2,12 +2,12 @@
 // at the upstream, and nothing in the gateway's count of open streams.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { openChannelCaller } from '../support/channel-caller.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
+import { openChannelCaller } from '../support/http-sse-clients.js';
 import { sendRaw } from '../support/raw-mcp.js';
+import { PATIENT } from '../support/timing.js';
 import { bearer, sessionHeaders, statelessParts } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };

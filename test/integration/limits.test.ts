@@ -1,9 +1,9 @@
 // Limits of policies and of upstreams, counted by the running gateway.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
-import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
 const POLICIES = {

@@ -7,9 +7,9 @@ import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runHealthcheck } from '../../src/cli/healthcheck.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { type CertifiedKey, makeAuthority } from '../support/authority.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { startHostileUpstream } from '../support/hostile-upstream.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type CertifiedKey, makeAuthority } from '../support/tls.js';
 
 const authority = makeAuthority();
 const [own, client] = [authority.issue(), authority.issue()];

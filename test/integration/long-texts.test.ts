@@ -4,18 +4,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
+  ALLOW_ALL,
   type AttackRig,
   expectRefusedLines,
   expectWithheldLines,
   startRig,
   textOf,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { BUILT_THREAD, DYING_THREAD } from '../support/inspection-threads.js';
-import { buildProgram } from '../support/program.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import { BUILT_THREAD, buildProgram, DYING_THREAD } from '../support/processes.js';
+import { makeGithubToken } from '../support/secrets.js';
 import {
   callStateless,
   errorOf,

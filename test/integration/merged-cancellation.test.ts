@@ -4,9 +4,9 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { type MergedRig, startMergedRig } from '../support/deployments.js';
 import { stream, textResult } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
-import { type MergedRig, startMergedRig } from '../support/merged-rig.js';
 import {
   type OpenSession,
   openSession,

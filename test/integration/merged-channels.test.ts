@@ -3,7 +3,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type MergedRig, startMergedRig } from '../support/merged-rig.js';
+import { type MergedRig, startMergedRig } from '../support/deployments.js';
 import { bearer } from '../support/wire-client.js';
 
 const INSTEAD = /Use Streamable HTTP/;

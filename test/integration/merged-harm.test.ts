@@ -4,16 +4,22 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import {
+  ADMINS,
+  adminsOf,
+  connectTo,
+  LONG_ANSWERS,
+  type MergedRig,
+  startMergedRig,
+} from '../support/deployments.js';
+import { writeOpenPolicy } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
-import { listenOn } from '../support/listening.js';
-import { connectTo, type MergedRig, startMergedRig } from '../support/merged-rig.js';
-import { writeOpenPolicy } from '../support/open-policy.js';
-import { ADMINS, adminsOf, LONG_ANSWERS } from '../support/revocations.js';
 import {
   type Access,
   bearer,
   errorOf,
+  listenOn,
   openSession,
   requestInSession,
   requestStateless,

@@ -5,15 +5,16 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
-import { expectRefusedLines } from '../support/attack-rig.js';
-import { type EventReader, openEvents } from '../support/event-reader.js';
+import { connectTo, firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { expectRefusedLines } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
-import { connectTo, firstTextOf, type MergedRig, startMergedRig } from '../support/merged-rig.js';
-import { PATIENT } from '../support/patience.js';
+import { PATIENT } from '../support/timing.js';
 import {
   type Access,
+  type EventReader,
   errorOf,
+  openEvents,
   requestStateless,
   resultOf,
   toolNames,

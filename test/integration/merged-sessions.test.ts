@@ -4,18 +4,13 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream } from '../support/hostile-upstream.js';
-import { firstTextOf, type MergedRig, startMergedRig } from '../support/merged-rig.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession, postStateless } from '../support/raw-mcp.js';
-import {
-  ALL_QUESTIONS,
-  answersTo,
-  askThenAnswer,
-  grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import {
   type Access,
   errorOf,

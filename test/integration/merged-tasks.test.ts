@@ -3,10 +3,10 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { type MergedRig, startMergedRig } from '../support/deployments.js';
+import { ALLOW_ALL } from '../support/gateway.js';
 import { jsonBody } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
-import { type MergedRig, startMergedRig } from '../support/merged-rig.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   askStateless,
   createTaskServer,
@@ -15,7 +15,7 @@ import {
   SESSION_TASKS,
   TASK_TOOLS,
   type TaskServer,
-} from '../support/task-server.js';
+} from '../support/mcp-servers.js';
 import {
   type Access,
   callStateless,

@@ -3,18 +3,18 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { linesOf } from '../support/attack-rig.js';
-import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {
   connectTo,
   firstTextOf,
   type MergedCaller,
   type MergedRig,
   startMergedRig,
-} from '../support/merged-rig.js';
-import { makeProofHolder, proofHeaders } from '../support/proofs.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
-import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
+} from '../support/deployments.js';
+import { linesOf } from '../support/gateway.js';
+import { onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
+import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { makeGithubToken } from '../support/secrets.js';
+import { makeProofHolder, proofHeaders } from '../support/tokens.js';
 import { errorOf, post, resultOf, statelessParts, toolNames } from '../support/wire-client.js';
 
 const RULES = `version: 1

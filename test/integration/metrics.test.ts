@@ -1,10 +1,10 @@
 // Each metric of docs/contract.md §9, seen to move by what it counts, through the running gateway.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, resultFor, textResult } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
+import { makeGithubToken } from '../support/secrets.js';
 import {
   bearer,
   callStateless,

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { callStateless, type OpenSession, requestStateless } from '../support/wire-client.js';

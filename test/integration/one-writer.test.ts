@@ -10,11 +10,11 @@ import { verifyChain } from '../../src/audit/verify.js';
 import { leasePath } from '../../src/audit/writer-lease.js';
 import { type GatewayStart, startGateway } from '../../src/gateway/gateway.js';
 import { createLog } from '../../src/telemetry/log.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { canary } from '../support/canary.js';
-import { findFreePort } from '../support/free-port.js';
-import { PATIENT } from '../support/patience.js';
-import { ADMINS } from '../support/revocations.js';
+import { ADMINS } from '../support/deployments.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { findFreePort } from '../support/processes.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless } from '../support/wire-client.js';
 
 const HOST = '127.0.0.1';

@@ -4,18 +4,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
+import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import {
+  inTurn,
+  onMethod,
+  resultFor,
+  sessionsOnly,
+  sseEvent,
+  textResult,
+} from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import {
   ALL_QUESTIONS,
   askThenAnswer,
   FORM_QUESTION,
   grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
-import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
+} from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import {
   callStateless,
   errorOf,

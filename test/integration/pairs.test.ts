@@ -3,13 +3,17 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/attack-rig.js';
-import { openChannelCaller } from '../support/channel-caller.js';
-import { postMessage, type RawChannel } from '../support/channel-client.js';
-import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
+import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/gateway.js';
+import {
+  jsonBody,
+  onlyIn,
+  onMethod,
+  resultFor,
+  type UpstreamEra,
+} from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
-import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
+import { openChannelCaller, postMessage, type RawChannel } from '../support/http-sse-clients.js';
+import { makeGithubToken } from '../support/secrets.js';
 import {
   type Access,
   errorOf,

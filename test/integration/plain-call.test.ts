@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
-import { buildProgram } from '../support/program.js';
+import { buildProgram } from '../support/processes.js';
 
 const SCRIPT = join(import.meta.dirname, '../../scripts/warm-call.mjs');
 

@@ -3,17 +3,17 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { PATIENT } from '../support/patience.js';
-import { openRawSession, type RawSession } from '../support/raw-mcp.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
 import {
-  ALL_QUESTIONS,
-  answersTo,
-  askThenAnswer,
-  grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+  ALLOW_ALL,
+  type AttackRig,
+  expectRefusedLines,
+  startRig,
+  UPSTREAM,
+} from '../support/gateway.js';
+import { openRawSession, type RawSession } from '../support/raw-mcp.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { makeGithubToken } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
 import { post, sessionHeaders } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };

@@ -1,12 +1,11 @@
 // The sizes that the audit log and the metrics give are bytes, also of texts with characters beyond ASCII.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { ALLOW_ALL, type AttackRig, type AuditLine, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
-import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/server-requests.js';
-import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
+import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
 
 /** Three bytes a character, and one UTF-16 unit. */

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startGateway } from '../../src/gateway/gateway.js';
 import { createLog } from '../../src/telemetry/log.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { canary } from '../support/canary.js';
-import { findFreePort } from '../support/free-port.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
+import { findFreePort } from '../support/processes.js';
 import {
   bearer,
   callStateless,

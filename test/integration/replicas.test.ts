@@ -6,18 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { sseEvent, textResult } from '../support/hostile-acts.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+import { askStateless, beginStateless, createTaskServer } from '../support/mcp-servers.js';
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
-import {
-  ALL_QUESTIONS,
-  answersTo,
-  askThenAnswer,
-  grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
-import { askStateless, beginStateless, createTaskServer } from '../support/task-server.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
+import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 import { errorOf, resultOf } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };

@@ -3,8 +3,8 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { createGate } from '../support/changing-rig.js';
+import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import {
   type Act,
@@ -12,10 +12,9 @@ import {
   HONEST_TOOLS,
   type HostileRequest,
 } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
-import { makeGithubToken } from '../support/sensitive-values.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import { makeGithubToken } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const PRIMING = 'id: stream-1/0\nretry: 250\ndata: \n\n';

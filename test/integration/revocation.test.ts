@@ -2,9 +2,6 @@
 // on, though it was accepted a moment ago, and what is open ends.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectLoginLine, startRig } from '../support/attack-rig.js';
-import { type Listening, listenOn } from '../support/listening.js';
-import { startMergedRig } from '../support/merged-rig.js';
 import {
   ADMINS,
   type Admins,
@@ -13,11 +10,15 @@ import {
   LONG_ANSWERS,
   openSessionStreams,
   openStatelessStreams,
+  startMergedRig,
   tokenOf,
-} from '../support/revocations.js';
+} from '../support/deployments.js';
+import { type AttackRig, expectLoginLine, startRig } from '../support/gateway.js';
 import {
   bearer,
   callStateless,
+  type Listening,
+  listenOn,
   openSession,
   type Reply,
   requestInSession,

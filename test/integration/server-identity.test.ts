@@ -1,7 +1,7 @@
 // A server that calls itself otherwise under a running gateway: told, recorded and counted, and nothing hidden.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
 const SOON = { timeout: 10_000, interval: 20 };

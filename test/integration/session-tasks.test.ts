@@ -4,19 +4,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
+  ALLOW_ALL,
   type AttackRig,
   expectNothingForwarded,
   expectRefusedLines,
   expectWithheldLines,
   startRig,
   UPSTREAM,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
-import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
-import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   createTaskServer,
   initializeWithTasks,
@@ -25,7 +22,10 @@ import {
   sessionTaskOf,
   TASK_TOOLS,
   type TaskServer,
-} from '../support/task-server.js';
+} from '../support/mcp-servers.js';
+import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
+import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import {
   errorOf,
   type OpenSession,

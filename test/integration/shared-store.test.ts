@@ -3,12 +3,17 @@
 // what a real one does is in test/system.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  ADMINS,
+  adminsOf,
+  idOf,
+  startRotatingGateways,
+  type TwoGateways,
+} from '../support/deployments.js';
+import type { RunningGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
-import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/proofs.js';
-import { ADMINS, adminsOf, idOf } from '../support/revocations.js';
-import type { RunningGateway } from '../support/start-gateway.js';
-import { startRotatingGateways, type TwoGateways } from '../support/two-gateways.js';
+import { PATIENT } from '../support/timing.js';
+import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/tokens.js';
 import {
   callStateless,
   type HeaderLines,
@@ -19,7 +24,7 @@ import {
 
 vi.mock('../../src/state/redis.js', async (load) => {
   const real = await load<typeof import('../../src/state/redis.js')>();
-  const { createFakeStore } = await import('../support/store-link.js');
+  const { createFakeStore } = await import('../support/state.js');
   const store = createFakeStore(Date.now);
   return { ...real, openRedisLink: () => store.link() };
 });

@@ -7,11 +7,16 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { startRig, textOf, UPSTREAM } from '../support/attack-rig.js';
+import {
+  type RunningGateway,
+  startRig,
+  startTestGateway,
+  textOf,
+  UPSTREAM,
+} from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
-import { makeSecret } from '../support/secret.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { makeSecret } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
 import {
   callStateless,
   openSession,

@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { openEvents } from '../support/event-reader.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
-import { PATIENT } from '../support/patience.js';
+import { PATIENT } from '../support/timing.js';
+import { openEvents } from '../support/wire-client.js';
 
 const LISTEN = 'subscriptions/listen';
 const COUNT = 20;

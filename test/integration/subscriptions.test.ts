@@ -3,12 +3,18 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, linesOf, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { type EventReader, openEvents } from '../support/event-reader.js';
+import { type AttackRig, linesOf, startRig, UPSTREAM } from '../support/gateway.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
-import { type Access, callStateless, errorOf, requestStateless } from '../support/wire-client.js';
+import { PATIENT } from '../support/timing.js';
+import {
+  type Access,
+  callStateless,
+  type EventReader,
+  errorOf,
+  openEvents,
+  requestStateless,
+} from '../support/wire-client.js';
 
 const BEHIND_MS = 5_000;
 const ID = 'io.modelcontextprotocol/subscriptionId';

@@ -3,19 +3,22 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
-import { type EventReader, openEvents } from '../support/event-reader.js';
+import { ALLOW_ALL, type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
 import { sseEvent } from '../support/hostile-acts.js';
 import type { Act } from '../support/hostile-upstream.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   beginStateless,
   createTaskServer,
   declaring,
   TASK_TOOLS,
   taskOf,
-} from '../support/task-server.js';
-import { type Access, callStateless } from '../support/wire-client.js';
+} from '../support/mcp-servers.js';
+import {
+  type Access,
+  callStateless,
+  type EventReader,
+  openEvents,
+} from '../support/wire-client.js';
 
 const ID = 'io.modelcontextprotocol/subscriptionId';
 const LISTEN = 'subscriptions/listen';

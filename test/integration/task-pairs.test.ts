@@ -10,18 +10,17 @@ import {
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
-} from '../support/attack-rig.js';
-import { openChannelCaller } from '../support/channel-caller.js';
-import { jsonBody, onMethod } from '../support/hostile-acts.js';
+} from '../support/gateway.js';
+import { jsonBody, onlyIn, onMethod } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
+import { openChannelCaller } from '../support/http-sse-clients.js';
 import {
   askStateless,
   EXTENSION,
   initializeWithTasks,
   TASK_TOOLS,
   taskOf,
-} from '../support/task-server.js';
-import { onlyIn } from '../support/upstream-eras.js';
+} from '../support/mcp-servers.js';
 import { errorOf, openSession, requestStateless, resultOf } from '../support/wire-client.js';
 
 let rig: AttackRig;

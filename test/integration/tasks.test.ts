@@ -4,17 +4,17 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
+  ALLOW_ALL,
   type AttackRig,
+  type AuditLine,
   decisionOf,
   expectNothingForwarded,
   expectRefusedLines,
   expectWithheldLines,
   startRig,
   UPSTREAM,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { jsonBody, onMethod } from '../support/hostile-acts.js';
-import { grantQuestions } from '../support/server-requests.js';
-import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
 import {
   askStateless,
   beginStateless,
@@ -23,7 +23,8 @@ import {
   TASK_TOOLS,
   type TaskServer,
   taskOf,
-} from '../support/task-server.js';
+} from '../support/mcp-servers.js';
+import { grantQuestions } from '../support/sdk-clients.js';
 import {
   type Access,
   callStateless,

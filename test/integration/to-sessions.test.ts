@@ -3,18 +3,16 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
-import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
+import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
+import { inTurn, jsonBody, onMethod, sessionsOnly, stream } from '../support/hostile-acts.js';
 import { type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import {
   ALL_QUESTIONS,
   askThenAnswer,
   FORM_QUESTION as FORM,
   grantQuestions,
-} from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
-import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
+} from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import {
   type Access,
   bearer,

@@ -4,21 +4,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { ALLOW_ALL, type AttackRig, expectWithheldLines, startRig } from '../support/gateway.js';
 import {
+  inTurn,
   jsonBody,
   onMethod,
   resultFor,
+  sessionsOnly,
   sseEvent,
+  statelessOnly,
   stream,
   textResult,
 } from '../support/hostile-acts.js';
 import { type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
-import { connectAsked, FORM_QUESTION as FORM, grantQuestions } from '../support/server-requests.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
-import { inTurn, sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
+import { connectAsked, FORM_QUESTION as FORM, grantQuestions } from '../support/sdk-clients.js';
+import { PATIENT } from '../support/timing.js';
 import {
   bearer,
   errorOf,

@@ -2,7 +2,7 @@
 // (forwarded headers influence no identifier) and §8 (`client.ip`); docs/reference/attacks.md cases 5 and 8.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
+import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
 import { type HeaderLines, post, type Reply, statelessParts } from '../support/wire-client.js';
 
 const CALL = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });

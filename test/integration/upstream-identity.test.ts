@@ -3,9 +3,9 @@
 
 import { createRemoteJWKSet, decodeProtectedHeader, type JWTPayload, jwtVerify } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
+import { type AttackRig, decisionOf, linesOf, startRig } from '../support/gateway.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
+import { PATIENT } from '../support/timing.js';
 import {
   callStateless,
   openSession,

@@ -3,13 +3,17 @@
 
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { decisionOf, linesOf } from '../support/attack-rig.js';
-import { type Authority, type CertifiedKey, makeAuthority } from '../support/authority.js';
+import { decisionOf, linesOf, type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { PATIENT } from '../support/patience.js';
-import { makeSecretFiles, type SecretFiles } from '../support/secret-files.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
-import { startTlsFront, type TlsFront } from '../support/tls-front.js';
+import { makeSecretFiles, type SecretFiles } from '../support/secrets.js';
+import { PATIENT } from '../support/timing.js';
+import {
+  type Authority,
+  type CertifiedKey,
+  makeAuthority,
+  startTlsFront,
+  type TlsFront,
+} from '../support/tls.js';
 import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
 
 let authority: Authority;

@@ -9,7 +9,7 @@ import {
   expectWithheldLines,
   linesOf,
   startRig,
-} from '../support/attack-rig.js';
+} from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import {

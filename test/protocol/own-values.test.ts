@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { REASONS } from '../../src/policy/reasons.js';
-import { startRig } from '../support/attack-rig.js';
+import { startRig } from '../support/gateway.js';
 import { readModules, stripComments } from '../support/source-tree.js';
 import { initialize } from '../support/wire-client.js';
 

@@ -2,7 +2,7 @@
 // 1 to 4, 22, 34, 36 to 38, 41 and 45.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import {
   bearer,

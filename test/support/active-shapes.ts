@@ -2,7 +2,7 @@
 // fences and in code spans, texts that a client joins to one, links in links, and addresses that go on over
 // tags and links. Denser than the documents of the general grammar, and as repeatable.
 
-import type { Random } from './active-documents.js';
+import type { Random } from './active-content.js';
 
 const PAYLOADS = [
   '<iframe>',

@@ -3,10 +3,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type MergedRig, startMergedRig } from './merged-rig.js';
-import { ADMINS, adminsOf } from './revocations.js';
-import { grantQuestions } from './server-requests.js';
-import { ALLOW_ALL, type RunningGateway } from './start-gateway.js';
+import { ADMINS, adminsOf, type MergedRig, startMergedRig } from './deployments.js';
+import { ALLOW_ALL, type RunningGateway } from './gateway.js';
+import { grantQuestions } from './sdk-clients.js';
 
 /** Everybody is denied everything. */
 export const DENY_ALL = ALLOW_ALL.replace('effect: allow', 'effect: deny');

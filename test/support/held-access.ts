@@ -4,14 +4,13 @@
 
 import { expect, vi } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { ENDPOINT, type MergedRig } from './deployments.js';
+import type { AuditLine, RunningGateway } from './gateway.js';
 import { onMethod, stream } from './hostile-acts.js';
 import { type Act, type HostileRequest, type Order, paramsOf } from './hostile-upstream.js';
-import { type Listening, listenOn } from './listening.js';
-import { ENDPOINT, type MergedRig } from './merged-rig.js';
-import { PATIENT } from './patience.js';
 import { openRawSession, sendRaw } from './raw-mcp.js';
-import type { AuditLine, RunningGateway } from './start-gateway.js';
-import { type Access, bearer, statelessParts } from './wire-client.js';
+import { PATIENT } from './timing.js';
+import { type Access, bearer, type Listening, listenOn, statelessParts } from './wire-client.js';
 
 /** What begins is waited for in hooks too, where `expect.poll` is not to be had. */
 const WAITING = { ...PATIENT, interval: 5 } as const;

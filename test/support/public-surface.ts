@@ -13,7 +13,7 @@ import { DECISION_MEMBER } from '../../src/protocol/errors.js';
 import { METHODS, REFUSED_METHODS } from '../../src/protocol/methods.js';
 import { METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/telemetry/metric-table.js';
 import { CONTROL_STATES } from '../../src/telemetry/metrics.js';
-import type { RunningGateway } from './start-gateway.js';
+import type { RunningGateway } from './gateway.js';
 
 /** A section of the record: entries by name. */
 export type Section = { readonly [entry: string]: unknown };

@@ -14,7 +14,7 @@ import { startIssuer } from '../../src/dev/issuer.js';
 import { runTour } from '../../src/dev/tour.js';
 import { startGateway } from '../../src/gateway/gateway.js';
 import { createLog } from '../../src/telemetry/log.js';
-import { fetchPins } from './fetch-pins.js';
+import { fetchPins } from './gateway.js';
 import {
   headerOf,
   type RawHeader,

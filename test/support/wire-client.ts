@@ -3,8 +3,7 @@
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
 import { connect, type Socket } from 'node:net';
-import type { Json } from '../../src/protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
 
 export const SESSION_VERSION = '2025-11-25';
 export const STATELESS_VERSION = '2026-07-28';
@@ -291,4 +290,103 @@ export async function readUntil(response: Response, text: string): Promise<strin
   }
   await reader?.cancel();
   return seen;
+}
+
+// Opens an event stream by a POST and reads its messages one by one, as they come.
+
+export type EventReader = {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The next message; `undefined` once the stream has ended. */
+  next(): Promise<JsonObject | undefined>;
+  /** Leaves, without waiting for the end. */
+  leave(): void;
+};
+
+/** Sends a stateless request and reads its answer as a stream. */
+export async function openEvents(
+  access: Access,
+  method: string,
+  params: JsonObject = {},
+  more: { readonly headers?: HeaderLines; readonly id?: Json } = {},
+): Promise<EventReader> {
+  const parts = statelessParts(method, params, more.id ?? 'listen-1');
+  const gone = new AbortController();
+  const response = await fetch(access.url, {
+    method: 'POST',
+    headers: {
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...bearer(access.token),
+      ...parts.headers,
+      ...more.headers,
+    },
+    body: JSON.stringify(parts.body),
+    signal: gone.signal,
+  });
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let buffered = '';
+
+  async function next(): Promise<JsonObject | undefined> {
+    for (;;) {
+      const end = buffered.indexOf('\n\n');
+      if (end >= 0) {
+        const event = buffered.slice(0, end);
+        buffered = buffered.slice(end + 2);
+        const message = readEvent(event);
+        if (message !== undefined) return message;
+        continue;
+      }
+      const chunk = await reader?.read().catch(() => undefined);
+      if (chunk === undefined || chunk.done) return undefined;
+      buffered += decoder.decode(chunk.value, { stream: true });
+    }
+  }
+
+  return { status: response.status, headers: response.headers, next, leave: () => gone.abort() };
+}
+
+function readEvent(event: string): JsonObject | undefined {
+  const data = event
+    .split('\n')
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice('data:'.length).trimStart())
+    .join('\n');
+  if (data === '') return undefined;
+  const value: unknown = JSON.parse(data);
+  return isObject(value) ? value : undefined;
+}
+
+// Reads an answer that streams, on and on, and shows what has come of it so far.
+
+export type Listening = { text(): string; isOver(): boolean; isCut(): boolean; leave(): void };
+
+/** Begins to read a stream; throws where there is none. */
+export async function listenOn(response: Response): Promise<Listening> {
+  if (response.status !== 200)
+    throw new Error(`no stream: ${response.status} ${await response.text()}`);
+  let text = '';
+  let isOver = false;
+  const reader = response.body?.getReader();
+  async function read(): Promise<void> {
+    const decoder = new TextDecoder();
+    for (let next = await reader?.read(); next?.done === false; next = await reader?.read())
+      text += decoder.decode(next.value);
+  }
+  let isCut = false;
+  void read()
+    .catch(() => {
+      isCut = true;
+    })
+    .finally(() => {
+      isOver = true;
+    });
+  return {
+    text: () => text,
+    isOver: () => isOver,
+    /** Its connection broke off before its end. */
+    isCut: () => isCut,
+    leave: () => void reader?.cancel().catch(() => undefined),
+  };
 }

@@ -7,29 +7,28 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { CITIES, startInputRequiredServer } from '../support/input-required-server.js';
-import { writeOpenPolicy } from '../support/open-policy.js';
-import { PATIENT } from '../support/patience.js';
-import { type RedisServer, startRedisServer } from '../support/redis-server.js';
-import { LONG_ANSWERS } from '../support/revocations.js';
-import type { SdkV2Server } from '../support/sdk-v2-server.js';
-import {
-  ALL_QUESTIONS,
-  askThenAnswer,
-  FORM_QUESTION,
-  grantQuestions,
-} from '../support/server-requests.js';
 import {
   askInStream,
+  LONG_ANSWERS,
   messagesOf,
   openAt,
   startRotatingGateways,
   startTwoGateways,
   streamOf,
   type TwoGateways,
-} from '../support/two-gateways.js';
-import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
+} from '../support/deployments.js';
+import { writeOpenPolicy } from '../support/gateway.js';
+import { inTurn, sessionsOnly } from '../support/hostile-acts.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { type RedisServer, startRedisServer } from '../support/processes.js';
+import {
+  ALL_QUESTIONS,
+  askThenAnswer,
+  FORM_QUESTION,
+  grantQuestions,
+} from '../support/sdk-clients.js';
+import { CITIES, type SdkV2Server, startInputRequiredServer } from '../support/sdk-servers.js';
+import { PATIENT } from '../support/timing.js';
 import {
   type Access,
   bearer,

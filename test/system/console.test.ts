@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 
 const FLAGS = [
   '--no-sandbox',

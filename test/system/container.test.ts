@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { findFreePort } from '../support/free-port.js';
+import { findFreePort } from '../support/processes.js';
 import { must, run } from './programs.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

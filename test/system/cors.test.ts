@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createViteServer } from 'vitest/node';
-import { findFreePort } from '../support/free-port.js';
-import { type OidcProvider, startOidcProvider } from '../support/oidc-provider.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type OidcProvider, startOidcProvider } from '../support/authorization-servers.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { findFreePort } from '../support/processes.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-servers.js';
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
 

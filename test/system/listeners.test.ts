@@ -3,8 +3,8 @@
 
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeSecret } from '../support/secret.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
+import { makeSecret } from '../support/secrets.js';
 
 const HOSTS = { data: '127.0.0.2', ops: '127.0.0.3', admin: '127.0.0.4' };
 

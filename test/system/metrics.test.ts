@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { type RunningGateway, startTestGateway } from '../support/gateway.js';
 import { run } from './programs.js';
 
 let upstream: Awaited<ReturnType<typeof startDemoUpstream>>;

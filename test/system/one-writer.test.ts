@@ -11,8 +11,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { verifyChain } from '../../src/audit/verify.js';
 import { leasePath } from '../../src/audit/writer-lease.js';
 import { writeKeyText } from '../../src/config/keys.js';
-import { findFreePort } from '../support/free-port.js';
-import { buildProgram } from '../support/program.js';
+import { buildProgram, findFreePort } from '../support/processes.js';
 
 const MAIN = join(import.meta.dirname, '../../dist/main.js');
 const STARTED = { timeout: 60_000, interval: 100 };

@@ -10,15 +10,9 @@ import type { GatewayState } from '../../src/state/memory.js';
 import { openRedisLink } from '../../src/state/redis.js';
 import { MAX_MESSAGE_CHARS } from '../../src/state/replica-bus.js';
 import { createSharedState } from '../../src/state/shared-state.js';
-import { PATIENT } from '../support/patience.js';
-import { type RedisServer, startRedisServer } from '../support/redis-server.js';
-import {
-  callerOf,
-  describeState,
-  ofSubject,
-  ofToken,
-  revocationOf,
-} from '../support/state-contract.js';
+import { type RedisServer, startRedisServer } from '../support/processes.js';
+import { callerOf, describeState, ofSubject, ofToken, revocationOf } from '../support/state.js';
+import { PATIENT } from '../support/timing.js';
 
 const MAX_AGE_MS = 2_000;
 const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };

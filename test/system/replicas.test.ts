@@ -8,11 +8,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
-import { UPSTREAM } from '../support/attack-rig.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
-import { PATIENT } from '../support/patience.js';
-import { type RedisServer, startRedisServer } from '../support/redis-server.js';
 import {
   ADMINS,
   type Admins,
@@ -21,8 +16,12 @@ import {
   LONG_ANSWERS,
   openSessionStreams,
   openStatelessStreams,
-} from '../support/revocations.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+} from '../support/deployments.js';
+import { type RunningGateway, startTestGateway, UPSTREAM } from '../support/gateway.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { type RedisServer, startRedisServer } from '../support/processes.js';
+import { PATIENT } from '../support/timing.js';
+import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
 import {
   type Access,
   callStateless,

@@ -1,7 +1,7 @@
 // What a client without the right token sees, to the byte: challenges, and the document they point to.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { type AttackRig, startRig } from '../support/gateway.js';
 import { callStateless, type Reply, requestStateless } from '../support/wire-client.js';
 
 const POLICIES = {

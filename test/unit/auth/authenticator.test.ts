@@ -4,7 +4,7 @@ import {
   makeSigningKey,
   startTestIssuer,
   type TestIssuer,
-} from '../../support/issuer.js';
+} from '../../support/tokens.js';
 import { ACCEPTANCE, makeAuthenticator, RESOURCE } from './fixture.js';
 
 let issuer: TestIssuer;

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { discover as discoverUrl, metadataUrls } from '../../../src/auth/discovery.js';
 import { createGuardedFetch } from '../../../src/upstream/safe-fetch.js';
-import { walkCodeFlow } from '../../support/code-flow.js';
-import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
-import { startOidcProvider } from '../../support/oidc-provider.js';
+import { startOidcProvider } from '../../support/authorization-servers.js';
+import { walkCodeFlow } from '../../support/oauth-clients.js';
+import { startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { makeAuthenticator, RESOURCE } from './fixture.js';
 
 const closers: (() => Promise<void>)[] = [];

@@ -11,7 +11,7 @@ import {
 } from '../../../src/auth/dpop.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
-import { makeProofHolder, type ProofHolder } from '../../support/proofs.js';
+import { makeProofHolder, type ProofHolder } from '../../support/tokens.js';
 
 const URI = 'https://mcp.example.com/notes';
 const TOKEN = 'a.b.c';

@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createIntrospectionBudget } from '../../../src/auth/introspection.js';
 import type { IntrospectionSettings } from '../../../src/config/settings.js';
-import { type Misbehaviour, startTestIssuer, type TestIssuer } from '../../support/issuer.js';
-import { makeSecret } from '../../support/secret.js';
+import { makeSecret } from '../../support/secrets.js';
+import { type Misbehaviour, startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { ACCEPTANCE, makeAuthenticator, makeClock, RESOURCE } from './fixture.js';
 
 const TOKEN = `opaque-${makeSecret()}`;

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type KeySet, readKeySet, selectKey } from '../../../src/auth/jwks.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 
-import { makeSigningKey } from '../../support/issuer.js';
+import { makeSigningKey } from '../../support/tokens.js';
 
 const ALGORITHMS = ['ES256', 'RS256', 'EdDSA'];
 let ec: JWK;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createKeySource } from '../../../src/auth/jwks.js';
-import { type Misbehaviour, startTestIssuer, type TestIssuer } from '../../support/issuer.js';
+import { type Misbehaviour, startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { makeAuthenticator, makeClock, RESOURCE } from './fixture.js';
 
 const MINUTE_MS = 60_000;

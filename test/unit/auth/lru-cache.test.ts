@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_JOINED } from '../../../src/auth/authenticator.js';
 import { createGenerationCache } from '../../../src/auth/lru-cache.js';
-import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
+import { startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { ACCEPTANCE, makeAuthenticator, RESOURCE, verdictOf } from './fixture.js';
 
 const MINUTE_MS = 60_000;

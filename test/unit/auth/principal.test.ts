@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AuthnOutcome, isAuthnError } from '../../../src/auth/authenticator.js';
 import { anonymousPrincipal } from '../../../src/auth/principal.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
+import { startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { ACCEPTANCE, makeAuthenticator, RESOURCE } from './fixture.js';
 
 let issuer: TestIssuer;

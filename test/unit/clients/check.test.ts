@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { checkClient, type Outcome } from '../../../clients/check.mjs';
-import { makeGithubToken } from '../../support/sensitive-values.js';
+import { makeGithubToken } from '../../support/secrets.js';
 
 const secret = makeGithubToken();
 const order = { hidden: 'wipe', unknown: 'no_such_tool' };

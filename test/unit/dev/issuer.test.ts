@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DevIssuer, startIssuer } from '../../../src/dev/issuer.js';
-import { walkCodeFlow } from '../../support/code-flow.js';
-import { startTestIssuer } from '../../support/issuer.js';
+import { walkCodeFlow } from '../../support/oauth-clients.js';
+import { startTestIssuer } from '../../support/tokens.js';
 import { makeAuthenticator, RESOURCE } from '../auth/fixture.js';
 
 const SECRET = randomBytes(16).toString('hex');

@@ -4,7 +4,7 @@ import type { IssuerSettings, Settings } from '../../../src/config/settings.js';
 import { createRevocationService } from '../../../src/gateway/revocations.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryState } from '../../../src/state/memory.js';
-import { callerOf, ISSUER } from '../../support/state-contract.js';
+import { callerOf, ISSUER } from '../../support/state.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

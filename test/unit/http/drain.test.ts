@@ -7,8 +7,8 @@ import { connect } from 'node:net';
 import { connect as secureConnect, type TlsOptions } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { createDataServer, type DataServer } from '../../../src/http/server.js';
-import { makeAuthority } from '../../support/authority.js';
-import { PATIENT } from '../../support/patience.js';
+import { PATIENT } from '../../support/timing.js';
+import { makeAuthority } from '../../support/tls.js';
 
 const GRACE_MS = 600_000;
 const HOST = '127.0.0.1';

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { type InspectionOutcome, inspectMessage } from '../../../src/inspection/responses.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { createRandom } from '../../support/active-documents.js';
+import { createRandom } from '../../support/active-content.js';
 import { githubToken, noise, withRules } from './samples.js';
 
 const TOKEN = githubToken('payload');

@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { SseEvent } from '../../../src/protocol/sse.js';
 import { pumpEvents, type StreamLimits } from '../../../src/protocol/sse-reader.js';
 import type { UpstreamResponse } from '../../../src/protocol/transport.js';
-import { eachInTurn, FREE_TURNS } from '../../support/turns.js';
+import { eachInTurn, FREE_TURNS } from '../../support/timing.js';
 
 const TERMS: StreamLimits = {
   maxEventBytes: 1024,

@@ -15,7 +15,7 @@ import {
 } from '../../../src/protocol/transport.js';
 import { handleRequest } from '../../../src/proxy/pipeline.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
-import { FREE_TURNS } from '../../support/turns.js';
+import { FREE_TURNS } from '../../support/timing.js';
 import { profile } from '../inspection/samples.js';
 import { catalog, policiesOf, principal } from '../policy/samples.js';
 

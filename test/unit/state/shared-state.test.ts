@@ -17,13 +17,14 @@ import { createSharedState } from '../../../src/state/shared-state.js';
 import type { SealedMessage, StoreLink } from '../../../src/state/store.js';
 import {
   callerOf,
+  createFakeStore,
   describeState,
+  type FakeStore,
   ISSUER,
   ofSubject,
   ofToken,
   revocationOf,
-} from '../../support/state-contract.js';
-import { createFakeStore, type FakeStore } from '../../support/store-link.js';
+} from '../../support/state.js';
 
 const KEY = { id: 'first', bytes: randomBytes(32) };
 const NEXT_KEY = { id: 'next', bytes: randomBytes(32) };

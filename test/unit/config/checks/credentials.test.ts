@@ -3,7 +3,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { makeAuthority } from '../../../support/authority.js';
+import { makeAuthority } from '../../../support/tls.js';
 import { diagnosticLines, FOLDER, GOOD, type Surroundings, settingsOf } from '../reading.js';
 
 const authority = makeAuthority();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { restartReason } from '../../../../src/gateway/reload.js';
-import { makeAuthority } from '../../../support/authority.js';
+import { makeAuthority } from '../../../support/tls.js';
 import { diagnosticLines, FOLDER, GOOD, LOCAL, settingsOf } from '../reading.js';
 
 const authority = makeAuthority();

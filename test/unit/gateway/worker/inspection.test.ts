@@ -24,6 +24,7 @@ import type { CompiledSchema } from '../../../../src/policy/definitions.js';
 import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import {
   BUILT_THREAD,
+  buildProgram,
   DYING_THREAD,
   HANGING_THREAD,
   HUNGRY_THREAD,
@@ -31,9 +32,8 @@ import {
   MUTE_THREAD,
   STILLBORN_THREAD,
   THROWING_THREAD,
-} from '../../../support/inspection-threads.js';
-import { buildProgram } from '../../../support/program.js';
-import { FREE_TURNS } from '../../../support/turns.js';
+} from '../../../support/processes.js';
+import { FREE_TURNS } from '../../../support/timing.js';
 import {
   awsKey,
   cardNumber,

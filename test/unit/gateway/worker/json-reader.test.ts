@@ -9,9 +9,8 @@ import {
   type JobOutcome,
 } from '../../../../src/gateway/worker/worker.js';
 import type { InspectionJob } from '../../../../src/inspection/jobs.js';
-import { BUILT_THREAD } from '../../../support/inspection-threads.js';
-import { buildProgram } from '../../../support/program.js';
-import { eachInTurn, FREE_TURNS } from '../../../support/turns.js';
+import { BUILT_THREAD, buildProgram } from '../../../support/processes.js';
+import { eachInTurn, FREE_TURNS } from '../../../support/timing.js';
 
 const TERMS = { upstream: 'one', maxValues: 100_000 };
 const FLOOD = `[${'{},'.repeat(150_000)}{}]`;

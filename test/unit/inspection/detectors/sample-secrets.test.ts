@@ -9,7 +9,7 @@ import {
 import { findAssignments, findFormats } from '../../../../src/inspection/detectors/secrets.js';
 import { findSensitive } from '../../../../src/inspection/detectors/text-sanitizer.js';
 import { inspectMessage } from '../../../../src/inspection/responses.js';
-import { type Pick, randomValues } from '../../../support/random-secrets.js';
+import { type Pick, randomValues } from '../../../support/secrets.js';
 import { awsKey, githubToken, jwt, noise, profile, textResult } from '../samples.js';
 
 const SECRETS = { secrets: true, pii: [] } as const;

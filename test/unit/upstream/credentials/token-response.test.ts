@@ -7,7 +7,7 @@ import {
   type TokenRequestContext,
   type TokenResponse,
 } from '../../../../src/upstream/credentials/token-endpoint.js';
-import { mintJwt } from '../../../support/token-server.js';
+import { mintJwt } from '../../../support/tokens.js';
 
 const NOW_MS = 1_700_000_000_000;
 const RESOURCE = 'https://upstream.example/mcp';

@@ -15,7 +15,7 @@ import {
   requestOver,
   startListingUpstream,
   toolNamed,
-} from '../../../support/listing-upstream.js';
+} from '../../../support/mcp-servers.js';
 
 const MAX_AGE_MS = 60_000;
 

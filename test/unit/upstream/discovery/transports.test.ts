@@ -16,9 +16,8 @@ import {
 import { listOnce, type OneListing } from '../../../../src/upstream/discovery/discovery.js';
 import { createListingRequest } from '../../../../src/upstream/discovery/transports.js';
 import { connectOptionsFor } from '../../../../src/upstream/safe-fetch.js';
-import { startEverything } from '../../../support/everything.js';
-import { startListingUpstream } from '../../../support/listing-upstream.js';
-import { startSdkV2Server } from '../../../support/sdk-v2-server.js';
+import { startListingUpstream } from '../../../support/mcp-servers.js';
+import { startEverything, startSdkV2Server } from '../../../support/sdk-servers.js';
 import { APPROVAL } from '../../pins/samples.js';
 
 const TIMEOUT_MS = 10_000;

@@ -1,13 +1,15 @@
-// A real authorization server for tests: oidc-provider with resource indicators, JWT access tokens,
-// authorization code with PKCE, client credentials and dynamic registration. Every login is the test
-// user, at once and without a page. Loopback only.
+// Real authorization servers: one that clients log in at, one that exchanges tokens.
 
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair } from 'jose';
+import { createRemoteJWKSet, exportJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose';
 import { type Context, Provider } from 'oidc-provider';
 import { canary } from './canary.js';
+
+// A real authorization server for tests: oidc-provider with resource indicators, JWT access tokens,
+// authorization code with PKCE, client credentials and dynamic registration. Every login is the test
+// user, at once and without a page. Loopback only.
 
 export type OidcProvider = {
   readonly issuer: string;
@@ -165,6 +167,164 @@ export async function startOidcProvider(
     machine,
     certified,
     page,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+// A real authorization server for what the gateway presents upstream: oidc-provider with client credentials,
+// resource indicators, secrets and keys of clients, and token exchange as a grant of its own, which trusts
+// the tokens of one issuer. Loopback only.
+
+export type ExchangeProvider = {
+  readonly issuer: string;
+  readonly clients: {
+    readonly basic: { readonly id: string; readonly secret: string };
+    readonly post: { readonly id: string; readonly secret: string };
+    /** PKCS #8 in PEM. */
+    readonly key: { readonly id: string; readonly pem: string };
+  };
+  /** The URL of the key set that upstreams verify tokens by. */
+  readonly jwksUri: string;
+  /** Trusts tokens of this issuer as subjects. */
+  trust(issuer: string, jwksUri: string): void;
+  /** What was asked at the token endpoint: grant types, in order. */
+  readonly grants: string[];
+  close(): Promise<void>;
+};
+
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
+const GRANTS = ['client_credentials', EXCHANGE];
+const SCOPES = 'records:read records:write';
+const PARAMETERS = [
+  'subject_token',
+  'subject_token_type',
+  'requested_token_type',
+  'actor_token',
+  'actor_token_type',
+  'resource',
+  'scope',
+];
+
+type Subject = { readonly issuer: string; readonly keys: ReturnType<typeof createRemoteJWKSet> };
+
+/** Starts it on a free port; `ttlSeconds` is the life of its tokens. */
+export async function startExchangeProvider(ttlSeconds = 600): Promise<ExchangeProvider> {
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true });
+  const client = await generateKeyPair('ES256', { extractable: true });
+  const clients = {
+    basic: { id: 'gateway-basic', secret: randomBytes(16).toString('hex') },
+    post: { id: 'gateway-post', secret: randomBytes(16).toString('hex') },
+    key: { id: 'gateway-key', pem: await exportPKCS8(client.privateKey) },
+  };
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  // What is exchanged is shown to it (RFC 8693 §2.1).
+  canary.watchIssuer(port);
+  const issuer = `http://127.0.0.1:${port}`;
+  const common = {
+    grant_types: GRANTS,
+    redirect_uris: [],
+    response_types: [],
+    id_token_signed_response_alg: 'ES256',
+  };
+  const resourceServer = (audience: string) => ({
+    scope: SCOPES,
+    audience,
+    accessTokenTTL: ttlSeconds,
+    accessTokenFormat: 'jwt',
+    jwt: { sign: { alg: 'ES256' } },
+  });
+  const provider: Provider = new Provider(issuer, {
+    jwks: {
+      keys: [{ ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'exchange' }],
+    },
+    clients: [
+      {
+        ...common,
+        client_id: clients.basic.id,
+        client_secret: clients.basic.secret,
+        token_endpoint_auth_method: 'client_secret_basic',
+      },
+      {
+        ...common,
+        client_id: clients.post.id,
+        client_secret: clients.post.secret,
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+      {
+        ...common,
+        client_id: clients.key.id,
+        token_endpoint_auth_method: 'private_key_jwt',
+        jwks: { keys: [{ ...(await exportJWK(client.publicKey)), alg: 'ES256', use: 'sig' }] },
+      },
+    ],
+    cookies: { keys: [randomBytes(16).toString('hex')] },
+    scopes: SCOPES.split(' '),
+    ttl: { AccessToken: ttlSeconds, ClientCredentials: ttlSeconds },
+    findAccount: (_context: Context, accountId: string) => ({
+      accountId,
+      claims: () => ({ sub: accountId }),
+    }),
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => undefined,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_context: Context, resource: string) => resourceServer(resource),
+      },
+    },
+  });
+
+  let trusted: Subject | undefined;
+  provider.registerGrantType(
+    EXCHANGE,
+    async (context) => {
+      const { subject_token: subject = '', resource = '', scope } = context.oidc.params;
+      if (trusted === undefined) throw new Error('nobody is trusted');
+      const verified = await jwtVerify(subject, trusted.keys, { issuer: trusted.issuer }).catch(
+        () => undefined,
+      );
+      if (verified === undefined) {
+        context.status = 400;
+        context.body = { error: 'invalid_grant' };
+        return;
+      }
+      const accountId = verified.payload.sub ?? '';
+      const target = String(resource);
+      const token = new provider.AccessToken({ accountId, client: context.oidc.client, scope });
+      token.resourceServer = new provider.ResourceServer(target, resourceServer(target));
+      context.body = {
+        access_token: await token.save(),
+        issued_token_type: ACCESS_TOKEN,
+        token_type: 'Bearer',
+        expires_in: ttlSeconds,
+        ...(scope === undefined ? {} : { scope }),
+      };
+    },
+    PARAMETERS,
+  );
+
+  const grants: string[] = [];
+  provider.use(async (context, next) => {
+    await next();
+    if (context.path === '/token') grants.push(String(context.oidc?.params?.grant_type));
+  });
+  server.on('request', provider.callback());
+  return {
+    issuer,
+    clients,
+    jwksUri: `${issuer}/jwks`,
+    grants,
+    trust(subjectIssuer, jwksUri) {
+      trusted = { issuer: subjectIssuer, keys: createRemoteJWKSet(new URL(jwksUri)) };
+    },
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

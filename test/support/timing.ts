@@ -1,6 +1,13 @@
-// Turns on the event loop for tests: such as nobody ever waits for, and such as are given by the test.
+// How long tests wait, and turns on the event loop.
 
 import type { LoopScheduler } from '../../src/protocol/json/incremental.js';
+
+// How long a test waits for what must come: far longer than it takes, since a busy machine proves nothing.
+
+/** For `expect.poll`. */
+export const PATIENT = { timeout: 20_000 } as const;
+
+// Turns on the event loop for tests: such as nobody ever waits for, and such as are given by the test.
 
 export const FREE_TURNS: LoopScheduler = {
   recordTime: (sinceMs) => sinceMs,

@@ -1,7 +1,40 @@
+// Secrets and personal data that are made at run time: none stands in the tree.
+
+import { randomBytes, randomInt } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+// A secret that looks real and is made anew in every run: none stands in the tree.
+
+/** 43 characters of base64url. */
+export function makeSecret(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+// A folder for what a gateway file refers to: secrets, keys, certificates. Everything in it is made at run
+// time and goes with it.
+
+export type SecretFiles = {
+  /** Writes a file and returns its path, quoted as YAML takes it. */
+  write(name: string, text: string): Promise<string>;
+  close(): Promise<void>;
+};
+
+export async function makeSecretFiles(): Promise<SecretFiles> {
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-secrets-'));
+  return {
+    async write(name, text) {
+      const path = join(folder, name);
+      await writeFile(path, text);
+      return JSON.stringify(path);
+    },
+    close: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
 // Values made at random from the pattern of a secret's format: of every repeat as many as it asks for at least,
 // or some more.
-
-import { randomInt } from 'node:crypto';
 
 type Part = () => string;
 
@@ -80,4 +113,44 @@ export function randomValues(pattern: RegExp, pick: Pick = (bound) => randomInt(
   }
 
   return alternatives();
+}
+
+// Secrets and personal data that look real and are made anew in every run: none stands in the tree.
+
+const LETTERS_AND_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+
+function pick(alphabet: string, length: number): string {
+  return Array.from(randomBytes(length), (byte) => alphabet[byte % alphabet.length]).join('');
+}
+
+/** A personal access token of GitHub's form. */
+export function makeGithubToken(): string {
+  return `ghp_${pick(LETTERS_AND_DIGITS, 36)}`;
+}
+
+/** An access key id of AWS's form. */
+export function makeAwsKey(): string {
+  return `AKIA${pick(BASE32, 16)}`;
+}
+
+function luhnDigit(digits: string): number {
+  let sum = 0;
+  for (let i = 0; i < digits.length; i += 1) {
+    const digit = Number(digits[digits.length - 1 - i]);
+    const doubled = i % 2 === 0 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return (10 - (sum % 10)) % 10;
+}
+
+/** The number of a payment card, in groups of four. */
+export function makeCard(separator = ' '): string {
+  const digits = `4${Array.from({ length: 14 }, () => randomInt(1, 10)).join('')}`;
+  return (`${digits}${luhnDigit(digits)}`.match(/.{4}/g) ?? []).join(separator);
+}
+
+/** A US social security number in its usual spelling. */
+export function makeSsn(): string {
+  return `${randomInt(201, 299)}-${randomInt(10, 99)}-${randomInt(1000, 9998)}`;
 }

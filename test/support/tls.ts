@@ -1,6 +1,4 @@
-// A certificate authority of a test's own: writes X.509 certificates in DER from nothing but node:crypto, so
-// that TLS is tested with real handshakes and no fixture ever expires. P-256 and SHA-256 alone.
-// RFC 5280 §4; ITU-T X.690.
+// Certificates, and a TLS proxy in front of a plain server.
 
 import {
   generateKeyPairSync,
@@ -9,7 +7,12 @@ import {
   sign,
   X509Certificate,
 } from 'node:crypto';
-import { isIPv4 } from 'node:net';
+import { type AddressInfo, connect, isIPv4 } from 'node:net';
+import { createServer, type TLSSocket } from 'node:tls';
+
+// A certificate authority of a test's own: writes X.509 certificates in DER from nothing but node:crypto, so
+// that TLS is tested with real handshakes and no fixture ever expires. P-256 and SHA-256 alone.
+// RFC 5280 §4; ITU-T X.690.
 
 /** PEM texts. */
 export type CertifiedKey = {
@@ -173,6 +176,57 @@ export function makeAuthority(name = 'Test Authority'): Authority {
         ],
       });
       return certify(issued, pair.privateKey);
+    },
+  };
+}
+
+// TLS before a plain server: ends real handshakes and passes the bytes on. It tells which certificates its
+// clients showed.
+
+export type TlsFront = {
+  readonly port: number;
+  /** Common names of the clients whose handshake succeeded; empty where none was shown. */
+  readonly clients: string[];
+  /** Shows another certificate from the next handshake on, and ends the connections that there are. */
+  show(next: CertifiedKey): void;
+  close(): Promise<void>;
+};
+
+/** `clientCa`: clients must show a certificate of this authority (PEM). */
+export async function startTlsFront(
+  target: string,
+  own: CertifiedKey,
+  clientCa?: string,
+): Promise<TlsFront> {
+  const clients: string[] = [];
+  const sockets = new Set<TLSSocket>();
+  const behind = Number(new URL(target).port);
+  const asks = clientCa === undefined ? {} : { ca: clientCa, requestCert: true };
+  const server = createServer({ cert: own.cert, key: own.key, ...asks }, (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    const { subject } = socket.getPeerCertificate();
+    clients.push(String(subject?.CN ?? ''));
+    const plain = connect(behind, '127.0.0.1');
+    socket.pipe(plain).pipe(socket);
+    for (const one of [socket, plain]) {
+      one.on('error', () => {
+        socket.destroy();
+        plain.destroy();
+      });
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    clients,
+    show({ cert, key }) {
+      server.setSecureContext({ cert, key });
+      for (const socket of sockets) socket.destroy();
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
     },
   };
 }
