@@ -54,7 +54,7 @@ export type CheckContext = {
   readonly requestMethod: string | undefined;
   carry: PreviousTail;
   refusedServerRequests: number;
-  readonly gate: NotificationGate;
+  gate(): NotificationGate;
 };
 
 export const DROP: MessageOutcome = { kind: 'drop' };

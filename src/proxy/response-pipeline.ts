@@ -88,8 +88,9 @@ export function createResponseCheck(
     requestMethod: admitted.rule.method,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    // Most responses come without notifications.
-    get gate() {
+    // Most responses come without notifications. INVARIANT: no accessor, which would give the object of each request
+    // a hidden class of its own and keep it alive into the old generation.
+    gate() {
       gate ??= createGateFor(call, admitted);
       return gate;
     },

@@ -57,7 +57,7 @@ export function createUnsolicitedCheck(
     requestMethod: undefined,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    gate,
+    gate: () => gate,
   };
   return async (data) => {
     const reading = await readMessage(call, data);
@@ -107,7 +107,7 @@ function checkNotification(
     drop(call, 'unasked-notice');
     return DROP;
   }
-  const notificationError = context.gate.find(message.method, message.params);
+  const notificationError = context.gate().find(message.method, message.params);
   if (notificationError !== undefined) {
     drop(call, notificationError);
     return DROP;

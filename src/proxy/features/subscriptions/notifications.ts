@@ -197,7 +197,7 @@ async function checkTaskStatus(
     requestMethod: undefined,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    gate: createResponseGate(admitted.message),
+    gate: () => createResponseGate(admitted.message),
   };
   const text = await checkTaskNotification(
     checkContext,
