@@ -9,8 +9,9 @@ import { mediaType } from '../protocol/headers.js';
 import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { acceptsEventStream } from './accept.js';
+import type { LeasePorts } from './access-lease.js';
 import { noteRefusal, type RequestContext } from './request-context.js';
-import type { MessageOutcome } from './response-context.js';
+import type { CheckPorts, MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
 import {
   type GatheredWrites,
@@ -31,12 +32,15 @@ const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
+/** The ports that relaying a response may use. */
+type RelayPorts = CheckPorts | LeasePorts | 'streams';
+
 /**
  * Relays a response, or returns the refusal to send instead. Once a stream is open it returns `undefined`:
  * failures are then written as the last event.
  */
 export async function relayResponse(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -64,7 +68,10 @@ export async function relayResponse(
 }
 
 /** A message without a response body (a notification, a reply) is acknowledged with 202, or refused. */
-export function acknowledge(call: RequestContext, response: UpstreamResponse): Refusal | undefined {
+export function acknowledge(
+  call: RequestContext<'sessions' | 'streams'>,
+  response: UpstreamResponse,
+): Refusal | undefined {
   response.release();
   if (!ACCEPTED.has(response.status))
     return refuseStatus(call, response, call.admitted?.session) ?? refuseWith('upstream-protocol');
@@ -76,16 +83,16 @@ export function acknowledge(call: RequestContext, response: UpstreamResponse): R
 }
 
 /** The upstream has received the cancellation; whatever it still streams for that request is discarded. */
-function passCancellation({ admitted, incoming, ports }: RequestContext): void {
+function passCancellation({ admitted, incoming, ports }: RequestContext<'streams'>): void {
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
   const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
-  if (typeof id === 'string' || typeof id === 'number') ports.cancelResponse(session, id);
+  if (typeof id === 'string' || typeof id === 'number') ports.streams.cancelResponse(session, id);
 }
 
 /** Refusals that follow from the status alone, whatever the body says. */
 export function refuseStatus(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   response: UpstreamResponse,
   session: SessionFacts | undefined,
 ): Refusal | undefined {
@@ -93,7 +100,7 @@ export function refuseStatus(
   if (reason !== undefined) return refuseWith(reason);
   if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
-    if (sealed !== undefined) call.ports.endSession(sealed);
+    if (sealed !== undefined) call.ports.sessions.end(sealed);
     return refuseWith('unknown-session');
   }
   return isResponseStatus(response.status) ? undefined : refuseWith('upstream-protocol');
@@ -105,7 +112,7 @@ function isResponseStatus(status: number): boolean {
 }
 
 async function relayBody(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'inspection'>,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
@@ -114,7 +121,7 @@ async function relayBody(
   const bytes = await response.readBody(maxResponseBytes, withinMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const { loopScheduler } = call.ports;
+  const { loopScheduler } = call.ports.inspection;
   try {
     const turn = loopScheduler.waitForTurn(call.incoming.upstream);
     if (turn !== undefined) await turn;
@@ -144,7 +151,7 @@ function mustSendResponseAlone(
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
 async function relayResponseAlone(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'inspection'>,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
@@ -171,7 +178,7 @@ async function relayResponseAlone(
 
 /** Sends a complete response that was checked, or returns the refusal to send instead. */
 export function sendResponse(
-  call: RequestContext,
+  call: RequestContext<'audit'>,
   verdict: MessageOutcome,
   status: number,
   unchanged: Body,
@@ -186,7 +193,7 @@ export function sendResponse(
 }
 
 async function relayEvents(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
@@ -206,7 +213,7 @@ async function relayEvents(
     writeEnd(call, end, watch.endReason(), writes);
   } catch (error) {
     // The headers have been sent, so the refusal can only be written as the last event.
-    call.ports.report(error, call.incoming.id);
+    call.ports.audit.report(error, call.incoming.id);
     writeFailure(call, refuseWith('internal'), writes);
   }
   await writes.flush();

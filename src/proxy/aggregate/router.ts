@@ -75,7 +75,7 @@ function findBackendOfUri(
   if (only === undefined) return 'nobody';
   if (others.length === 0) return only;
   if (target.kind !== 'resource') return 'several';
-  const listing = context.ports.recallResource(
+  const listing = context.ports.aggregates.recallResource(
     { aggregate: context.aggregate.name, principal, uri: target.uri },
     seen.map(({ upstream }) => upstream),
   );
@@ -241,7 +241,11 @@ async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Prom
   const backends =
     admitted.session === undefined ? [] : backendSessionsIn(context, principal, admitted.session);
   const sealed = sealedIdOf(incoming.body);
-  const found = findBackend(backends, (scope) => ports.openServerRequest(sealed, scope), principal);
+  const found = findBackend(
+    backends,
+    (scope) => ports.sessions.openServerRequest(sealed, scope),
+    principal,
+  );
   if (found === undefined) throw new Error('an admitted reply has a server request');
   await runBackendRequest(verified, backendRequestIn(found.session), outgoing);
   return undefined;
@@ -283,7 +287,9 @@ function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<u
   const { requestId: id, ...rest } = params;
   const session = incoming.headers['mcp-session-id'];
   const working =
-    session !== undefined && isRequestId(id) ? ports.findRunningBackends(session, id) : NO_BACKENDS;
+    session !== undefined && isRequestId(id)
+      ? ports.aggregates.findRunningBackends(session, id)
+      : NO_BACKENDS;
   const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
   if (known.length > 0) return notifyBackends(verified, known);
   const bare = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
