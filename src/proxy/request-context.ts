@@ -126,7 +126,7 @@ export function presentedToken(incoming: Incoming): string | undefined {
   return header === undefined || space === -1 ? undefined : header.slice(space + 1).trim();
 }
 
-/** The principal as the caller on whose behalf this request's messages are sent: always the same object. */
+/** The caller on whose behalf this request's messages are sent: for one principal always the same object. */
 export function callerOf(
   call: Pick<RequestContext, 'incoming' | 'caller'>,
   principal: Principal,

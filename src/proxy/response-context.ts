@@ -16,6 +16,7 @@ import type { Pieces } from '../protocol/transport.js';
 import type { ProtocolVersion } from '../protocol/versions/protocol-version.js';
 import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/tasks/request.js';
+import type { AnyPort } from './ports.js';
 import type { RequestContext } from './request-context.js';
 import { profileOf } from './request-context.js';
 
@@ -37,15 +38,10 @@ export type MessageOutcome =
 export type Inspection = InspectionOutcome;
 
 /** The ports that the check of a message may use. */
-export type CheckPorts =
-  | 'audit'
-  | 'inspection'
-  | 'limits'
-  | 'progress'
-  | 'requestState'
-  | 'sessions'
-  | 'tasks'
-  | 'upstreams';
+export type CheckPorts = Exclude<
+  AnyPort,
+  'aggregates' | 'identity' | 'leases' | 'legacySse' | 'streams'
+>;
 
 /**
  * The state of one response's checks. `responseObligations` applies to every message that answers a request and

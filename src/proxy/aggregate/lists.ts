@@ -155,13 +155,8 @@ function noteResources(
     nextCursor: undefined,
   }));
   for (const { upstream, uris, nextCursor } of [...pages, ...empty]) {
-    const cursor = cursors?.get(upstream);
-    ports.aggregates.noteResources(aggregate.name, principal, {
-      upstream,
-      uris,
-      cursor,
-      nextCursor,
-    });
+    const page = { upstream, uris, cursor: cursors?.get(upstream), nextCursor };
+    ports.aggregates.noteResources(aggregate.name, principal, page);
   }
 }
 

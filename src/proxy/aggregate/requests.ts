@@ -10,7 +10,14 @@ import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
-import type { Aggregate, HandleRequest, Ports } from '../ports.js';
+import type {
+  Aggregate,
+  HandleRequest,
+  IdentityPort,
+  LeasePort,
+  Ports,
+  SessionPort,
+} from '../ports.js';
 import { noteAdmitted, presentedScheme } from '../request-context.js';
 import type { Backend } from './merge.js';
 
@@ -93,42 +100,38 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
   const isStillVerified = (): boolean =>
     ports.leases.countChanges() === context.changesAtStart &&
     principal.token.expiresAt > Date.now();
+  const sessions: SessionPort = {
+    ...ports.sessions,
+    open(own, upstream, by) {
+      // A backend's session is valid only as long as the aggregate's, which may be revoked while a stream is
+      // open.
+      const isOver = sealed !== undefined && ports.sessions.open(sealed, name, by) === undefined;
+      return isOver ? undefined : ports.sessions.open(own, upstream, by);
+    },
+  };
+  const identity: IdentityPort = {
+    authenticate(incoming, outgoing) {
+      const aggregate = ports.aggregates.get(name);
+      const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);
+      // A reload may have removed the backend while one of its streams was open.
+      if (isBackend !== true) return { reason: 'upstream-unavailable' };
+      // The first call reuses the principal that was verified; later calls verify again.
+      const isReused = isFirst && isStillVerified();
+      isFirst = false;
+      if (isReused) return principal;
+      // The proof of possession was used when the request came.
+      const again = { ...incoming, upstream: name, isProofUsed: true };
+      return ports.identity.authenticate(again, outgoing);
+    },
+  };
+  const snapshot = (upstream: string) => ports.aggregates.get(name)?.snapshot(upstream);
+  const enter: LeasePort['enter'] = (lease) =>
+    ports.leases.enter({ ...lease, aggregateSession: sealed });
   return {
     ...ports,
-    upstreams: {
-      ...ports.upstreams,
-      snapshot: (upstream) => ports.aggregates.get(name)?.snapshot(upstream),
-    },
-    sessions: {
-      ...ports.sessions,
-      open(own, upstream, by) {
-        // A backend's session is valid only as long as the aggregate's, which may be revoked while a stream is
-        // open.
-        const isOver = sealed !== undefined && ports.sessions.open(sealed, name, by) === undefined;
-        return isOver ? undefined : ports.sessions.open(own, upstream, by);
-      },
-    },
-    leases: {
-      ...ports.leases,
-      enter: (lease) => ports.leases.enter({ ...lease, aggregateSession: sealed }),
-    },
-    identity: {
-      authenticate(incoming, outgoing) {
-        const aggregate = ports.aggregates.get(name);
-        const isBackend = aggregate?.backends.some(
-          ({ upstream }) => upstream === incoming.upstream,
-        );
-        // A reload may have removed the backend while one of its streams was open.
-        if (isBackend !== true) return { reason: 'upstream-unavailable' };
-        // The first call reuses the principal that was verified; later calls verify again.
-        const isReused = isFirst && isStillVerified();
-        isFirst = false;
-        if (isReused) return principal;
-        // The proof of possession was used when the request came.
-        const again = { ...incoming, upstream: name, isProofUsed: true };
-        return ports.identity.authenticate(again, outgoing);
-      },
-    },
+    ...{ identity, sessions },
+    upstreams: { ...ports.upstreams, snapshot },
+    leases: { ...ports.leases, enter },
   };
 }
 

@@ -9,6 +9,7 @@ import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protoco
 import { changeMembers } from '../../protocol/json/json.js';
 import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
 import type { Client } from '../../protocol/listings.js';
+import type { SessionScope } from '../ports.js';
 import { findFatal, requestBackends } from './fan-out.js';
 import { joinHandshakes, joinLists } from './lists.js';
 import { type Backend, backendOfName, isList, resultOf, withText } from './merge.js';
@@ -241,11 +242,8 @@ async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Prom
   const backends =
     admitted.session === undefined ? [] : backendSessionsIn(context, principal, admitted.session);
   const sealed = sealedIdOf(incoming.body);
-  const found = findBackend(
-    backends,
-    (scope) => ports.sessions.openServerRequest(sealed, scope),
-    principal,
-  );
+  const open = (scope: SessionScope) => ports.sessions.openServerRequest(sealed, scope);
+  const found = findBackend(backends, open, principal);
   if (found === undefined) throw new Error('an admitted reply has a server request');
   await runBackendRequest(verified, backendRequestIn(found.session), outgoing);
   return undefined;

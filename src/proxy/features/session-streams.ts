@@ -258,11 +258,8 @@ export async function endSession(
   if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.sessions.end(sealed);
-  const outcome = await ports.upstreams.endSession(
-    incoming.upstream,
-    session,
-    callerOf(call, principal),
-  );
+  const by = callerOf(call, principal);
+  const outcome = await ports.upstreams.endSession(incoming.upstream, session, by);
   if (outcome.kind === 'error') return refuseWith(outcome.reason);
   outcome.release();
   // The session has ended here, whatever state the upstream keeps (a server may answer 405).

@@ -71,7 +71,7 @@ export type Run = {
 };
 
 export type Replaced = {
-  readonly ports?: PortParts;
+  readonly ports?: PartialPorts;
   readonly snapshot?: Partial<Snapshot>;
   readonly incoming?: Partial<Incoming>;
   /** Takes what is written to a stream; a promise of it is a client that is slow. */
@@ -201,27 +201,27 @@ export const CALLER = principal({
   },
 });
 
-/** Members of some ports. */
-export type PortParts = { readonly [name in AnyPort]?: Partial<Ports[name]> };
+/** Ports as far as a test needs them. */
+export type PartialPorts = { readonly [name in AnyPort]?: Partial<Ports[name]> };
 
-/** The members of all parts; of two members with the same name, the last. */
-export function joinParts(...parts: readonly PortParts[]): PortParts {
+/** All of these together; where two have the same function, the last counts. */
+export function joinPorts(...all: readonly PartialPorts[]): PartialPorts {
   const joined: { [name: string]: object } = {};
-  for (const [name, members] of parts.flatMap((part) => Object.entries(part)))
-    joined[name] = { ...joined[name], ...members };
+  for (const [name, port] of all.flatMap((ports) => Object.entries(ports)))
+    joined[name] = { ...joined[name], ...port };
   return joined;
 }
 
-/** Ports with the members of all parts. Every other member throws when it is used. */
-function portsOf(...parts: readonly PortParts[]): Ports {
-  const joined = joinParts(...parts);
-  const getMember = (port: object, name: string) => Reflect.get(port, name) ?? refuseUse;
+/** Ports with these functions. Every other one throws when it is called. */
+function portsOf(...all: readonly PartialPorts[]): Ports {
+  const joined = joinPorts(...all);
+  const getFunction = (port: object, name: string) => Reflect.get(port, name) ?? refuseUse;
   const getPort = (ports: object, name: string) =>
-    new Proxy(Reflect.get(ports, name) ?? {}, { get: getMember });
+    new Proxy(Reflect.get(ports, name) ?? {}, { get: getFunction });
   return new Proxy(joined, { get: getPort }) as Ports;
 }
 
-const PORTS: PortParts = {
+const PORTS: PartialPorts = {
   identity: { authenticate: () => CALLER },
   leases: { enter: () => () => undefined, countChanges: () => 0 },
   upstreams: {
@@ -252,7 +252,7 @@ function watchPorts(
   ports: Ports,
   note: (step: Step) => void,
   isForwarded: () => boolean,
-): PortParts {
+): PartialPorts {
   const { identity, upstreams, inspection, limits, audit, requestState } = ports;
   const noting =
     <Given extends unknown[], Returned>(step: Step, run: (...given: Given) => Returned) =>
@@ -305,14 +305,14 @@ export async function runRequest({ ports, snapshot, incoming, take }: Replaced =
     if (steps.at(-1) !== step) steps.push(step);
   };
   const current: Snapshot = { ...SNAPSHOT, ...snapshot };
-  const own: PortParts = {
+  const own: PartialPorts = {
     upstreams: { snapshot: () => current },
     audit: {
       closeRecord: (record) => void records.push(record),
       report: (error) => void reported.push(error),
     },
   };
-  const parts = [PORTS, own, ports ?? {}];
+  const all = [PORTS, own, ports ?? {}];
   const given: Incoming = { ...INCOMING, ...incoming };
   const outgoing: Outgoing = {
     isClosed: false,
@@ -336,7 +336,7 @@ export async function runRequest({ ports, snapshot, incoming, take }: Replaced =
     note('slot');
     return given.acquireSlot(...of);
   };
-  const watched = watchPorts(portsOf(...parts), note, () => steps.includes('forward'));
-  await handleRequest({ ...given, acquireSlot }, outgoing, portsOf(...parts, watched));
+  const watched = watchPorts(portsOf(...all), note, () => steps.includes('forward'));
+  await handleRequest({ ...given, acquireSlot }, outgoing, portsOf(...all, watched));
   return { steps, sent, records, reported };
 }

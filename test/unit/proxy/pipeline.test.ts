@@ -4,12 +4,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Reason } from '../../../src/policy/reasons.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
-import { catalog } from '../policy/samples.js';
+import { catalog, principal } from '../policy/samples.js';
 import {
   CALLER,
   encode,
   GOOD_STEPS,
-  type PortParts,
+  type PartialPorts,
   type Replaced,
   type Run,
   requestOf,
@@ -59,6 +59,27 @@ describe('a request that every stage lets pass', () => {
     expect(sent).toMatchObject([{ status: 200 }]);
   });
 
+  it('[PIP-01] is sent on behalf of the caller who was authorized, whatever its record says', async () => {
+    const callers: unknown[] = [];
+    await runRequest({
+      ports: {
+        audit: {
+          async recordDecision(record) {
+            record.principal = principal({ subject: 'eve' });
+            return true;
+          },
+        },
+        upstreams: {
+          async forward(_upstream, { by }) {
+            callers.push(by.principal);
+            return { kind: 'error', reason: 'upstream-unavailable' };
+          },
+        },
+      },
+    });
+    expect(callers).toEqual([CALLER]);
+  });
+
   it('[PIP-01] is for an upstream that there is: any other is unknown, and nothing runs', async () => {
     const { steps, sent } = await runRequest({
       ports: { upstreams: { snapshot: () => undefined } },
@@ -84,24 +105,24 @@ const REFUSALS: readonly (readonly [Step, Reason, number, Replaced])[] = [
   ['forward', 'upstream-unavailable', 502, { ports: unreachable() }],
 ];
 
-function unverified(reason: Reason): PortParts {
+function unverified(reason: Reason): PartialPorts {
   return { identity: { authenticate: () => ({ reason }) } };
 }
 
-function unread(error: 'overloaded'): PortParts {
+function unread(error: 'overloaded'): PartialPorts {
   return { inspection: { readJson: () => ({ ok: false, error }) } };
 }
 
-function refusingArguments(): PortParts {
+function refusingArguments(): PartialPorts {
   const refused = { kind: 'refuse', reason: 'arguments-content', findings: [] } as const;
   return { inspection: { request: () => refused } };
 }
 
-function limited(outcome: ReturnType<Ports['limits']['take']>): PortParts {
+function limited(outcome: ReturnType<Ports['limits']['take']>): PartialPorts {
   return { limits: { take: () => outcome } };
 }
 
-function unreachable(): PortParts {
+function unreachable(): PartialPorts {
   return {
     upstreams: { forward: async () => ({ kind: 'error', reason: 'upstream-unavailable' }) },
   };

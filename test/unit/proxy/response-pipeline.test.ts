@@ -20,9 +20,9 @@ import { catalog, policiesOf } from '../policy/samples.js';
 import {
   eventResponse,
   GOOD_STEPS,
-  joinParts,
+  joinPorts,
   jsonResponse,
-  type PortParts,
+  type PartialPorts,
   type Replaced,
   type Run,
   refuseUse,
@@ -38,14 +38,14 @@ import {
 const CONTENT = 'content-of-the-upstream';
 const TEXT_RESULT = { content: [{ type: 'text', text: CONTENT }] };
 
-function sending(response: UpstreamResponse): PortParts {
+function sending(response: UpstreamResponse): PartialPorts {
   return { upstreams: { forward: () => Promise.resolve(response) } };
 }
 
 /** The result of a good call, under further ports and tables. */
 function runResult(result: JsonObject, { ports = {}, ...more }: Replaced = {}): Promise<Run> {
   const sent = sending(jsonResponse(resultText(result)));
-  return runRequest({ ...more, ports: joinParts(sent, ports) });
+  return runRequest({ ...more, ports: joinPorts(sent, ports) });
 }
 
 /** That the response was replaced by a refusal with this reason. */
@@ -65,7 +65,7 @@ function stepsTo(last: Step): readonly Step[] {
   return [...GOOD_STEPS.slice(0, GOOD_STEPS.indexOf(last) + 1), 'send', 'close'];
 }
 
-function inspecting(message: Ports['inspection']['message']): PortParts {
+function inspecting(message: Ports['inspection']['message']): PartialPorts {
   return { inspection: { message, request: () => ({ kind: 'clear', findings: [] }) } };
 }
 
@@ -453,7 +453,7 @@ describe('a response that is a stream', () => {
           ...{ 'mcp-session-id': 'sealed', 'last-event-id': 'event' },
         },
       },
-      ports: joinParts(ports, {
+      ports: joinPorts(ports, {
         sessions: {
           open: () => ({
             ...{ version, target: { kind: 'upstream', id: undefined } },
@@ -472,7 +472,7 @@ describe('a response that is a stream', () => {
   describe('whose client takes the response slowly', () => {
     const leases: OpenLease[] = [];
     const cancelled: unknown[] = [];
-    const watched: PortParts = {
+    const watched: PartialPorts = {
       leases: {
         enter(lease) {
           leases.push(lease);
@@ -501,7 +501,7 @@ describe('a response that is a stream', () => {
       ['its caller is revoked', endWith('token-revoked')],
       ['its time is over', passTime],
     ])('[PIP-03] is complete though %s meanwhile', async (_what, happen) => {
-      const ports = joinParts(watched, sending(eventResponse(resultText(TEXT_RESULT))));
+      const ports = joinPorts(watched, sending(eventResponse(resultText(TEXT_RESULT))));
       const run = await runRequest({ incoming, ports, take: during(happen) });
       expect(messagesOf(run)).toMatchObject([{ id: 1, result: TEXT_RESULT }]);
       expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
@@ -511,7 +511,7 @@ describe('a response that is a stream', () => {
     it('[PIP-03] has one refusal in its place, whatever happens meanwhile', async () => {
       const run = await runRequest({
         incoming,
-        ports: joinParts(
+        ports: joinPorts(
           watched,
           sending(eventResponse(resultText(TEXT_RESULT))),
           inspecting(() => withheld('result-content')),
@@ -524,7 +524,7 @@ describe('a response that is a stream', () => {
 
     it('[PIP-03] is complete where it was resumed and its time is over meanwhile', async () => {
       const run = await runResumed({
-        ports: joinParts(watched, {
+        ports: joinPorts(watched, {
           upstreams: { openStream: async () => eventResponse(resultText({ content: [] })) },
         }),
         take: during(passTime),
