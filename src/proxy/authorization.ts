@@ -118,6 +118,9 @@ export function reserveStream(
 }
 
 /** The limit of every stream that a client opens: how many of them it may hold, and all callers together. */
-export function enforceStreamQuota<T>({ call, principal }: VerifiedCall, opening: T): T | Refusal {
+export function enforceStreamQuota<T>(
+  { call, principal }: VerifiedCall<'streams'>,
+  opening: T,
+): T | Refusal {
   return reserveStream(call, principal) ?? opening;
 }

@@ -106,8 +106,8 @@ export type RequestContext<Used extends AnyPort = never> = {
 };
 
 /** A request whose caller is verified. */
-export type VerifiedCall = {
-  readonly call: RequestContext<AnyPort>;
+export type VerifiedCall<Used extends AnyPort = never> = {
+  readonly call: RequestContext<Used>;
   readonly principal: Principal;
 };
 

@@ -9,9 +9,8 @@ import { mediaType } from '../protocol/headers.js';
 import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { acceptsEventStream } from './accept.js';
-import type { LeasePorts } from './access-lease.js';
 import { noteRefusal, type RequestContext } from './request-context.js';
-import type { CheckPorts, MessageOutcome } from './response-context.js';
+import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
 import {
   type GatheredWrites,
@@ -24,16 +23,19 @@ import {
   writeEvents,
   writeFailure,
 } from './sse-response.js';
-import { keepAlive, type StreamEndReason, timeLeftMs, watchResponse } from './stream-lifetime.js';
+import {
+  keepAlive,
+  type RelayPorts,
+  type StreamEndReason,
+  timeLeftMs,
+  watchResponse,
+} from './stream-lifetime.js';
 import { responseStreamLimits } from './stream-limits.js';
 
 /** Upstream statuses that accept a message which has no response body. */
 const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
-
-/** The ports that relaying a response may use. */
-type RelayPorts = CheckPorts | LeasePorts | 'streams';
 
 /**
  * Relays a response, or returns the refusal to send instead. Once a stream is open it returns `undefined`:

@@ -187,7 +187,7 @@ function checkFeatures(
 }
 
 /** A client's message that is decided on. */
-export type ClientMessage = VerifiedCall & { readonly admitted: AdmittedMessage };
+export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: AdmittedMessage };
 
 /** Decides, and opens what the client carries for the gateway in the message. */
 export function decideMessage(

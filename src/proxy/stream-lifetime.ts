@@ -20,6 +20,7 @@ import {
 import { decideTarget } from './authorization.js';
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
+import type { CheckPorts } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
 
@@ -28,6 +29,9 @@ const CUT_AFTER_MS = 1_000;
 
 /** On what terms a stream is open, and how it receives list changes. */
 export type StreamTerms = LeaseTerms & { announce(method: string): void };
+
+/** The ports that relaying what an upstream sends may use. */
+export type RelayPorts = CheckPorts | LeasePorts | 'streams';
 
 /**
  * Opens a stream and keeps it alive and registered while `run` lasts, or returns why its access ended while the upstream

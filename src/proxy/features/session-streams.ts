@@ -17,7 +17,6 @@ import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
-import type { AnyPort } from '../ports.js';
 import {
   callerOf,
   nameOf,
@@ -40,6 +39,7 @@ import {
   aborted,
   keepStreamOpen,
   notifyCancelled,
+  type RelayPorts,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
@@ -68,7 +68,7 @@ export function noteSession(call: RequestContext, session: SessionFacts, method:
  * side leaves, the awaited response has passed, or its access lease ends.
  */
 export async function openSessionStream(
-  call: RequestContext<AnyPort>,
+  call: RequestContext<RelayPorts>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
@@ -108,14 +108,14 @@ async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal |
 }
 
 /** Content is inspected message by message once the stream is open. */
-const SESSION_STREAM: Stages<VerifiedCall, Stream> = {
+const SESSION_STREAM: Stages<VerifiedCall<RelayPorts>, Stream> = {
   decide: admitStream,
   inspect: passThrough,
   enforce: enforceStreamQuota,
 };
 
 /** A stream belongs to a session of this caller; one that is resumed, to a response that it may still see. */
-function admitStream({ call, principal }: VerifiedCall): Stream | Refusal {
+function admitStream({ call, principal }: VerifiedCall<RelayPorts>): Stream | Refusal {
   const { incoming, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
@@ -151,7 +151,7 @@ function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): G
   };
 }
 
-type Stream = VerifiedCall & {
+type Stream = VerifiedCall<RelayPorts> & {
   readonly session: SessionFacts;
   /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
   readonly responsePlan: ResponsePlan | undefined;
@@ -233,13 +233,13 @@ async function relayResumed(
   await writes.flush();
 }
 
-const SESSION_END: Stages<VerifiedCall, SessionFacts> = {
+const SESSION_END: Stages<VerifiedCall<'sessions'>, SessionFacts> = {
   decide: admitEnd,
   inspect: passThrough,
   enforce: passThrough,
 };
 
-function admitEnd({ call, principal }: VerifiedCall): SessionFacts | Refusal {
+function admitEnd({ call, principal }: VerifiedCall<'sessions'>): SessionFacts | Refusal {
   const { headers, repeated } = call.incoming;
   const openSession = sessionOpener(call, principal);
   const admitted = admitSessionEnd({ headers, repeated, openSession });
@@ -250,7 +250,7 @@ function admitEnd({ call, principal }: VerifiedCall): SessionFacts | Refusal {
 
 /** Ends a session for its owner. For any other caller the id is unknown. */
 export async function endSession(
-  call: RequestContext<AnyPort>,
+  call: RequestContext<'audit' | 'sessions' | 'upstreams'>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;

@@ -32,7 +32,6 @@ import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { noteSession, openSessionStream } from '../features/session-streams.js';
-import type { AnyPort } from '../ports.js';
 import {
   callerOf,
   noteRefusal,
@@ -40,7 +39,7 @@ import {
   type VerifiedCall,
 } from '../request-context.js';
 import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
-import { aborted, keepStreamOpen } from '../stream-lifetime.js';
+import { aborted, keepStreamOpen, type RelayPorts } from '../stream-lifetime.js';
 import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
@@ -54,7 +53,7 @@ const NO_STREAM: ReadonlySet<number> = new Set([405]);
 const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
 
 /** What a bridged stream needs. */
-type Bridged = VerifiedCall & {
+type Bridged = VerifiedCall<RelayPorts> & {
   /** The session in its current form: the allowed server requests are known only after `initialize`. */
   readonly session: () => SessionFacts | undefined;
 };
@@ -146,9 +145,12 @@ async function relayOne(
   return false;
 }
 
+/** The ports that a stream of this transport may use. */
+type LegacyPorts = RelayPorts | 'legacySse';
+
 /** Opens the stream that a GET requests: a legacy SSE stream, or one of a session. */
 export function openGetStream(
-  call: RequestContext<AnyPort>,
+  call: RequestContext<LegacyPorts>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   return opensLegacyStream(call)
@@ -174,14 +176,14 @@ type StartedRelay = {
   relay(leave: AbortSignal): Promise<void>;
 };
 
-type OpenedLegacyStream = VerifiedCall & {
+type OpenedLegacyStream = VerifiedCall<LegacyPorts> & {
   readonly sealed: string;
   readonly session: SessionFacts;
 };
 
 /** Opens the stream on both sides and keeps it until one of them leaves. */
 async function openLegacyStream(
-  call: RequestContext<AnyPort>,
+  call: RequestContext<LegacyPorts>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
@@ -203,7 +205,7 @@ async function openLegacyStream(
 }
 
 /** The session begins with its stream, so there is nothing to decide but whether the client can read one. */
-const LEGACY_STREAM: Stages<VerifiedCall> = {
+const LEGACY_STREAM: Stages<VerifiedCall<LegacyPorts>> = {
   decide(opening) {
     const { call } = opening;
     noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
@@ -213,7 +215,10 @@ const LEGACY_STREAM: Stages<VerifiedCall> = {
   enforce: enforceStreamQuota,
 };
 
-async function openDirect({ call, principal }: VerifiedCall): Promise<LegacySseUpstream | Refusal> {
+async function openDirect({
+  call,
+  principal,
+}: VerifiedCall<LegacyPorts>): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
   const by = callerOf(call, principal);
   const outcome = await ports.upstreams.openLegacyStream(incoming.upstream, by, incoming.signal);

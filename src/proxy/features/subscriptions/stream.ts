@@ -24,14 +24,18 @@ import {
 } from '../../../protocol/subscriptions.js';
 import type { UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
-import type { LeasePorts } from '../../access-lease.js';
 import type { Snapshot } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
 import type { CheckPorts } from '../../response-context.js';
 import { refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
 import { gatherWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
-import { aborted, keepStreamOpen, type StreamTerms } from '../../stream-lifetime.js';
+import {
+  aborted,
+  keepStreamOpen,
+  type RelayPorts,
+  type StreamTerms,
+} from '../../stream-lifetime.js';
 import { openStreamLimits } from '../../stream-limits.js';
 import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
@@ -40,12 +44,9 @@ const METHOD_NOT_FOUND = -32601;
 /** Statuses of a server without the method, whatever its body says. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
 
-/** The ports that a subscription may use. */
-type SubscriptionPorts = CheckPorts | LeasePorts;
-
 /** Relays the stream of a subscription, or returns the refusal to send instead. */
 export async function relaySubscription(
-  call: RequestContext<SubscriptionPorts>,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -64,7 +65,7 @@ export async function relaySubscription(
 
 /** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
 async function relayRefused(
-  call: RequestContext<SubscriptionPorts>,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -82,7 +83,7 @@ async function relayRefused(
 
 /** Serves the stream until either side leaves, its access lease ends, or nothing in the filter is allowed any more. */
 async function serve(
-  call: RequestContext<SubscriptionPorts>,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse | undefined,
 ): Promise<Refusal | undefined> {
