@@ -330,7 +330,7 @@ export type AggregatePort = {
   findRunningBackends(session: string, id: RequestId): readonly string[];
 };
 
-/** All ports. From `progress` on, each is used by the one feature that is named so. */
+/** All ports; from `progress` on, those of single features. */
 export type Ports = {
   readonly identity: IdentityPort;
   readonly leases: LeasePort;
