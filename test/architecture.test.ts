@@ -324,14 +324,14 @@ describe('each module', () => {
   });
 
   it('[D-10] leaves to the access lease to verify a caller again, and to hold what was allowed', () => {
-    const verify = offenders((module) => /\bports\.authenticate\(/.test(module.code));
+    const verify = offenders((module) => /\bidentity\.authenticate\(/.test(module.code));
     expect(verify).toEqual([
       'proxy/access-lease.ts',
       'proxy/aggregate/pipeline.ts',
       'proxy/aggregate/requests.ts',
       'proxy/stages.ts',
     ]);
-    const enter = offenders((module) => /\bports\.enterLease\(/.test(module.code));
+    const enter = offenders((module) => /\bleases\.enter\(/.test(module.code));
     expect(enter).toEqual(['proxy/access-lease.ts', 'proxy/aggregate/requests.ts']);
   });
 

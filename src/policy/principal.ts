@@ -54,8 +54,8 @@ export type Confirmation = {
 /** The error of a failed proof of possession, as its challenge names it (RFC 9449 §7.1 and §9). */
 export type ProofError = 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce';
 
-/** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
-export type Principal = PrincipalBrand & {
+/** What a verified token says of its caller, for records: nothing can be decided or sent in the name of facts alone. */
+export type PrincipalFacts = {
   /** The name of the issuer in the configuration, which is what policies name. */
   readonly issuer: string;
   /** The `iss` claim, exactly. */
@@ -87,3 +87,6 @@ export type Principal = PrincipalBrand & {
     readonly boundTo?: Confirmation;
   };
 };
+
+/** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
+export type Principal = PrincipalBrand & PrincipalFacts;

@@ -182,6 +182,9 @@ export function progressTokenOf(message: Message): RequestId | undefined {
   return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }
 
+/** The newest progress of a request. It only increases. */
+export type ProgressCount = { last: number };
+
 /** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
 export function isInputRetry(admitted: { readonly message: Message }): boolean {
   const params = paramsOf(admitted);

@@ -13,7 +13,7 @@ import { runBatch } from './features/batch.js';
 import { endSession } from './features/session-streams.js';
 import { featuresOf, requestsStream } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
-import type { Ports } from './ports.js';
+import type { AnyPort, Ports } from './ports.js';
 import { callerOf, type RequestContext, refuse } from './request-context.js';
 import { relayResponse } from './response-forwarding.js';
 import {
@@ -33,14 +33,14 @@ export async function handleRequest(
   outgoing: Outgoing,
   ports: Ports,
 ): Promise<void> {
-  const snapshot = ports.snapshot(incoming.upstream);
+  const snapshot = ports.upstreams.snapshot(incoming.upstream);
   if (snapshot === undefined) return outgoing.send(404, {}, '');
-  const call: RequestContext = {
+  const call: RequestContext<AnyPort> = {
     incoming,
     outgoing,
     ports,
     record: openRecord(incoming),
-    changesAtStart: ports.countChanges(),
+    changesAtStart: ports.leases.countChanges(),
     snapshot,
     admitted: undefined,
     featuresOf,
@@ -52,17 +52,17 @@ export async function handleRequest(
     const refusal = await runStages(call);
     if (refusal !== undefined) refuse(call, refusal);
   } catch (error) {
-    ports.report(error, incoming.id);
+    ports.audit.report(error, incoming.id);
     refuse(call, refuseWith('internal'));
   } finally {
     call.progress?.end();
     call.stream?.release();
-    ports.closeRecord(call.record);
+    ports.audit.closeRecord(call.record);
   }
 }
 
 /** Runs the controls in order. INVARIANT: the order of the stages must not change. */
-async function runStages(call: RequestContext): Promise<Refusal | undefined> {
+async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
@@ -99,7 +99,7 @@ function acquireSlot(incoming: Incoming): boolean {
  * with legacy SSE the end of its stream does.
  */
 async function forward(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   authorized: AuthorizedRequest,
 ): Promise<UpstreamResponse | Refusal> {
   const { admitted } = authorized;
@@ -107,14 +107,15 @@ async function forward(
   const { upstream } = call.incoming;
   let signal = admitted.protocol.disconnectCancels ? call.incoming.signal : undefined;
   for (const { begin } of call.features) signal = begin?.(call, admitted) ?? signal;
-  const outcome = await call.ports.forward(upstream, authorized, callerOf(call), signal);
+  const by = callerOf(call, authorized.principal);
+  const outcome = await call.ports.upstreams.forward(upstream, { authorized, by, signal });
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'error' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */
 function relay(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Refusal | undefined | Promise<Refusal | undefined> {

@@ -12,6 +12,7 @@ import { onAbort } from '../protocol/transport.js';
 import {
   type AccessLease,
   createLease,
+  type LeasePorts,
   type LeaseTerms,
   startTimer,
   timerMs,
@@ -19,6 +20,7 @@ import {
 import { decideTarget } from './authorization.js';
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
+import type { CheckPorts } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
 
@@ -28,12 +30,15 @@ const CUT_AFTER_MS = 1_000;
 /** On what terms a stream is open, and how it receives list changes. */
 export type StreamTerms = LeaseTerms & { announce(method: string): void };
 
+/** The ports that relaying what an upstream sends may use. */
+export type RelayPorts = CheckPorts | LeasePorts | 'streams';
+
 /**
  * Opens a stream and keeps it alive and registered while `run` lasts, or returns why its access ended while the upstream
  * was being waited for. The signal is aborted when the client disconnects, or the lease or the gateway ends.
  */
 export async function keepStreamOpen(
-  call: RequestContext,
+  call: RequestContext<LeasePorts>,
   { announce, ...terms }: StreamTerms,
   run: (ended: AbortSignal, lease: AccessLease) => Promise<void>,
 ): Promise<Refusal | undefined> {
@@ -110,7 +115,7 @@ type ResponseWatch = {
 
 /** Watches the stream of a response until `close`, and aborts it when it may no longer continue. */
 export function watchResponse(
-  call: RequestContext,
+  call: RequestContext<LeasePorts | 'streams'>,
   authorized: AuthorizedRequest,
   {
     response,
@@ -191,18 +196,22 @@ export function timeLeftMs({ incoming, snapshot, requestedAt }: RequestContext):
 }
 
 /** Sends a cancellation: closing a connection cancels nothing in a session (MCP 2025-11-25, cancellation). */
-export function notifyCancelled(call: RequestContext, { admitted }: ResponsePlan): void {
+export function notifyCancelled(
+  call: RequestContext<'upstreams'>,
+  { admitted, principal }: ResponsePlan,
+): void {
   const { incoming, ports } = call;
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return;
-  ports.cancelAtServer(incoming.upstream, { session, id: message.id, by: callerOf(call) });
+  const by = callerOf(call, principal);
+  ports.upstreams.cancelAtServer(incoming.upstream, { session, id: message.id, by });
 }
 
 function registerOpenResponse(
-  { admitted, incoming, ports }: RequestContext,
+  { admitted, incoming, ports }: RequestContext<'streams'>,
   end: () => void,
 ): () => void {
   const session = incoming.headers['mcp-session-id'];
   if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.registerResponse(session, admitted.message.id, end);
+  return ports.streams.registerResponse(session, admitted.message.id, end);
 }

@@ -6,6 +6,8 @@
 import type { Principal } from '../policy/principal.js';
 import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
+import type { ProgressCount } from '../protocol/params.js';
+import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import { LiveMap } from './live-map.js';
 
 /** Beyond this number the oldest are forgotten first. */
@@ -54,10 +56,7 @@ type GivenTasks = {
   add(caller: string, task: OpenedTask): void;
   find(caller: string, id: string): OpenedTask | undefined;
   /** The input requests of a task that were sent before; those of an unknown task are not remembered. */
-  inputRequestsOf(
-    caller: string,
-    id: string,
-  ): { has(requestHash: string): boolean; add(requestHash: string): void };
+  inputRequestsOf(caller: string, id: string): RememberedInputRequests;
 };
 
 /**
@@ -107,18 +106,15 @@ export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
   };
 }
 
-/** The newest progress of a request; it may only increase. */
-type LiveCount = { last: number };
-
 /** Answered requests whose task goes on, beyond which the oldest are forgotten first. */
 export const MAX_KEPT = 1024;
 
 type LiveProgress = {
   /** `session` is the keyed hash of the sealed id. The returned function removes the request. */
-  enter(session: string, token: RequestId, count: LiveCount): () => void;
+  enter(session: string, token: RequestId, count: ProgressCount): () => void;
   /** Keeps a request that was entered although it was answered, because its task goes on. */
   keep(session: string, token: RequestId): void;
-  find(session: string, token: RequestId): LiveCount | undefined;
+  find(session: string, token: RequestId): ProgressCount | undefined;
   readonly size: number;
 };
 
@@ -128,7 +124,7 @@ type LiveProgress = {
  * ones displace it.
  */
 export function createLiveProgress(): LiveProgress {
-  const live = new LiveMap<string, LiveCount>();
+  const live = new LiveMap<string, ProgressCount>();
   const kept = new Set<string>();
   return {
     enter(session, token, count) {

@@ -22,6 +22,7 @@ import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.
 import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import {
   applyEdits,
+  type ParsedJson,
   readJsonText,
   removalEdits,
   setMember,
@@ -34,12 +35,13 @@ import {
   type InputRequest,
   type InputRequiredResult,
   isOwnKey,
+  type RememberedInputRequests,
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
 import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
-import type { RememberedInputRequests, RequestStateScope } from '../ports.js';
+import type { RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type RequestContext } from '../request-context.js';
-import type { MessageOutcome, ParsedMessage } from '../response-context.js';
+import type { MessageOutcome } from '../response-context.js';
 import { decideForCaller } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
@@ -76,7 +78,7 @@ function stateScope(upstream: string, admitted: PlannedMessage): RequestStateSco
  * under the gateway's reserved keys.
  */
 function prepareInputRetry(
-  call: RequestContext,
+  call: RequestContext<'requestState'>,
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage | Refusal {
@@ -84,7 +86,7 @@ function prepareInputRetry(
   const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
   if (typeof sealed === 'string') {
     const scope = stateScope(call.incoming.upstream, admitted);
-    const state = call.ports.openState(sealed, scope, principal);
+    const state = call.ports.requestState.open(sealed, scope, principal);
     const span = spanOf(admitted.text, ['params', 'requestState']);
     if (state === undefined || span === undefined) return refuseState(admitted);
     edits.push({ ...span, text: JSON.stringify(state) });
@@ -116,7 +118,7 @@ function refuseState({ message }: AdmittedMessage): Refusal {
 }
 
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */
-type Inspect = (reading: ParsedMessage) => MessageOutcome | Promise<MessageOutcome>;
+type Inspect = (reading: ParsedJson) => MessageOutcome | Promise<MessageOutcome>;
 
 /** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const UNINSPECTED_MEMBERS: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
@@ -130,7 +132,7 @@ const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
 
 /** Checks a result of type `input_required`. */
 export async function checkInputRequired(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'limits' | 'requestState'>,
   responsePlan: ResponsePlan,
   { text, result }: { readonly text: string; readonly result: JsonObject },
   inspect: Inspect,
@@ -155,7 +157,7 @@ export async function checkInputRequired(
   if (inspected === undefined) return withhold('elicitation-url');
   if (inputRequired.state === undefined) return { ...verdict, text: inspected };
   const scope = stateScope(call.incoming.upstream, responsePlan.admitted);
-  const sealed = call.ports.sealState(inputRequired.state, scope, responsePlan.principal);
+  const sealed = call.ports.requestState.seal(inputRequired.state, scope, responsePlan.principal);
   if (sealed === undefined) return withhold('result-too-large');
   return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
 }
@@ -163,15 +165,17 @@ export async function checkInputRequired(
 const NO_INPUT_REQUESTS_SEEN: RememberedInputRequests = { has: () => false, add: () => undefined };
 
 /** Identifies an input request by its whole content, because a server may reuse a key for a different one. */
-function hashOf({ ports }: RequestContext, inputRequest: InputRequest): string {
-  return ports.keyedHash('arguments', JSON.stringify(inputRequest));
+function hashOf({ ports }: RequestContext<'audit'>, inputRequest: InputRequest): string {
+  return ports.audit.keyedHash('arguments', JSON.stringify(inputRequest));
 }
 
 type InputRequestError = { readonly reason: Reason; readonly inputRequest: InputRequest };
 
 /** The caller, and the server requests that it declared and was granted. */
 type ServerRequestTarget = Pick<ResponsePlan, 'principal'> &
-  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & { readonly call: RequestContext };
+  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & {
+    readonly call: RequestContext<'audit' | 'limits'>;
+  };
 
 function findInputRequestError(
   { inputRequests }: InputRequiredResult,
@@ -203,7 +207,7 @@ export async function enforceServerRequests(
   if (inputRequestError !== undefined) return inputRequestError;
   for (const inputRequest of inputRequired.inputRequests) {
     const { name } = inputRequest;
-    const decision = decideForCaller({ call, principal }, name);
+    const decision = decideForCaller(call.snapshot, principal, name);
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
     const requestHash =
       rememberedRequests === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);

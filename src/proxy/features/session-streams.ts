@@ -17,7 +17,14 @@ import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
-import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
+import {
+  callerOf,
+  nameOf,
+  noteRefusal,
+  type RequestContext,
+  type VerifiedCall,
+} from '../request-context.js';
+import type { CheckPorts } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import {
   gatherWrites,
@@ -32,6 +39,7 @@ import {
   aborted,
   keepStreamOpen,
   notifyCancelled,
+  type RelayPorts,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
@@ -39,10 +47,10 @@ import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   principal: Principal,
 ): (sealed: string) => SessionFacts | undefined {
-  return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
+  return (sealed) => call.ports.sessions.open(sealed, call.incoming.upstream, principal);
 }
 
 /** Notes a stream, or the end of a session. */
@@ -60,16 +68,16 @@ export function noteSession(call: RequestContext, session: SessionFacts, method:
  * side leaves, the awaited response has passed, or its access lease ends.
  */
 export async function openSessionStream(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const stream = await authorize(call, SESSION_STREAM, { call, principal });
   if ('kind' in stream) return stream;
   const { session, responsePlan, lastEventId } = stream;
-  const outcome = await ports.openStream(incoming.upstream, {
+  const outcome = await ports.upstreams.openStream(incoming.upstream, {
     session,
-    by: callerOf(call),
+    by: callerOf(call, principal),
     signal: incoming.signal,
     lastEventId,
   });
@@ -99,25 +107,22 @@ async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal |
   return ended;
 }
 
-/** A stream, or the end of a session, that a caller requests. */
-type SessionRequest = { readonly call: RequestContext; readonly principal: Principal };
-
 /** Content is inspected message by message once the stream is open. */
-const SESSION_STREAM: Stages<SessionRequest, Stream> = {
+const SESSION_STREAM: Stages<VerifiedCall<RelayPorts>, Stream> = {
   decide: admitStream,
   inspect: passThrough,
   enforce: enforceStreamQuota,
 };
 
 /** A stream belongs to a session of this caller; one that is resumed, to a response that it may still see. */
-function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
+function admitStream({ call, principal }: VerifiedCall<RelayPorts>): Stream | Refusal {
   const { incoming, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,
     openSession: sessionOpener(call, principal),
     openEvent: (id, session) =>
-      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
+      ports.sessions.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
@@ -146,9 +151,7 @@ function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): G
   };
 }
 
-type Stream = {
-  readonly call: RequestContext;
-  readonly principal: Principal;
+type Stream = VerifiedCall<RelayPorts> & {
   readonly session: SessionFacts;
   /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
   readonly responsePlan: ResponsePlan | undefined;
@@ -197,7 +200,7 @@ async function relaySessionStream(
   const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
     if (ended.aborted) return 'stop';
     // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
     await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended });
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
@@ -206,7 +209,7 @@ async function relaySessionStream(
 
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
 async function relayResumed(
-  call: RequestContext,
+  call: RequestContext<CheckPorts>,
   responsePlan: ResponsePlan,
   response: UpstreamResponse,
   { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
@@ -230,13 +233,13 @@ async function relayResumed(
   await writes.flush();
 }
 
-const SESSION_END: Stages<SessionRequest, SessionFacts> = {
+const SESSION_END: Stages<VerifiedCall<'sessions'>, SessionFacts> = {
   decide: admitEnd,
   inspect: passThrough,
   enforce: passThrough,
 };
 
-function admitEnd({ call, principal }: SessionRequest): SessionFacts | Refusal {
+function admitEnd({ call, principal }: VerifiedCall<'sessions'>): SessionFacts | Refusal {
   const { headers, repeated } = call.incoming;
   const openSession = sessionOpener(call, principal);
   const admitted = admitSessionEnd({ headers, repeated, openSession });
@@ -247,15 +250,16 @@ function admitEnd({ call, principal }: SessionRequest): SessionFacts | Refusal {
 
 /** Ends a session for its owner. For any other caller the id is unknown. */
 export async function endSession(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'sessions' | 'upstreams'>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
   const session = await authorize(call, SESSION_END, { call, principal });
   if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.endSession(sealed);
-  const outcome = await ports.forwardSessionEnd(incoming.upstream, session, callerOf(call));
+  if (sealed !== undefined) ports.sessions.end(sealed);
+  const by = callerOf(call, principal);
+  const outcome = await ports.upstreams.endSession(incoming.upstream, session, by);
   if (outcome.kind === 'error') return refuseWith(outcome.reason);
   outcome.release();
   // The session has ended here, whatever state the upstream keeps (a server may answer 405).

@@ -20,7 +20,9 @@ import { catalog, policiesOf } from '../policy/samples.js';
 import {
   eventResponse,
   GOOD_STEPS,
+  joinPorts,
   jsonResponse,
+  type PartialPorts,
   type Replaced,
   type Run,
   refuseUse,
@@ -36,13 +38,14 @@ import {
 const CONTENT = 'content-of-the-upstream';
 const TEXT_RESULT = { content: [{ type: 'text', text: CONTENT }] };
 
-function sending(response: UpstreamResponse): Pick<Ports, 'forward'> {
-  return { forward: () => Promise.resolve(response) };
+function sending(response: UpstreamResponse): PartialPorts {
+  return { upstreams: { forward: () => Promise.resolve(response) } };
 }
 
 /** The result of a good call, under further ports and tables. */
-function runResult(result: JsonObject, { ports, ...more }: Replaced = {}): Promise<Run> {
-  return runRequest({ ...more, ports: { ...sending(jsonResponse(resultText(result))), ...ports } });
+function runResult(result: JsonObject, { ports = {}, ...more }: Replaced = {}): Promise<Run> {
+  const sent = sending(jsonResponse(resultText(result)));
+  return runRequest({ ...more, ports: joinPorts(sent, ports) });
 }
 
 /** That the response was replaced by a refusal with this reason. */
@@ -62,7 +65,7 @@ function stepsTo(last: Step): readonly Step[] {
   return [...GOOD_STEPS.slice(0, GOOD_STEPS.indexOf(last) + 1), 'send', 'close'];
 }
 
-function inspecting(message: Ports['inspection']['message']): Partial<Ports> {
+function inspecting(message: Ports['inspection']['message']): PartialPorts {
   return { inspection: { message, request: () => ({ kind: 'clear', findings: [] }) } };
 }
 
@@ -191,9 +194,11 @@ describe('the approved output schema', () => {
     let isForwarded = false;
     const run = await runRequest({
       ports: {
-        async forward() {
-          isForwarded = true;
-          return jsonResponse(resultText(TEXT_RESULT));
+        upstreams: {
+          async forward() {
+            isForwarded = true;
+            return jsonResponse(resultText(TEXT_RESULT));
+          },
         },
       },
       snapshot: {
@@ -227,7 +232,9 @@ describe('the filter of lists', () => {
   });
 
   it('[PIP-03] hides a definition that is not, byte for byte, the one that was last listed', async () => {
-    const run = await list([toolOf(TOOL)], { ports: { digest: () => 'another digest' } });
+    const run = await list([toolOf(TOOL)], {
+      ports: { inspection: { digest: () => 'another digest' } },
+    });
     expect(shown(run)).toEqual([]);
   });
 
@@ -247,7 +254,7 @@ describe('the filter of lists', () => {
     const broken = (): never => {
       throw new Error('broken');
     };
-    for (const ports of [{ notePage: broken }, { digest: broken }]) {
+    for (const ports of [{ upstreams: { notePage: broken } }, { inspection: { digest: broken } }]) {
       const run = await list([toolOf(CONTENT), toolOf(TOOL)], { ports });
       expectWithheld(run, 'internal');
       expect(run.reported).toMatchObject([{ message: 'broken' }]);
@@ -269,7 +276,7 @@ describe('the pins of resources that a host runs', () => {
       {
         incoming: requestOf('resources/read', { uri }),
         snapshot: { catalogFor: () => catalogWith({ digest: 'approved' }) },
-        ports: { digest: () => digest },
+        ports: { inspection: { digest: () => digest } },
       },
     );
 
@@ -303,12 +310,16 @@ describe('the reader of messages', () => {
     let isForwarded = false;
     const run = await runRequest({
       ports: {
-        async forward() {
-          isForwarded = true;
-          return jsonResponse(CONTENT);
+        upstreams: {
+          async forward() {
+            isForwarded = true;
+            return jsonResponse(CONTENT);
+          },
         },
-        readJson: (source) =>
-          isForwarded || typeof source === 'string' ? { ok: false, error } : readJson(source),
+        inspection: {
+          readJson: (source) =>
+            isForwarded || typeof source === 'string' ? { ok: false, error } : readJson(source),
+        },
       },
     });
     expectWithheld(run, reason);
@@ -429,7 +440,7 @@ describe('a response that is a stream', () => {
   });
 
   /** Runs the rest of a response that is resumed. */
-  function runResumed({ ports, ...more }: Replaced): Promise<Run> {
+  function runResumed({ ports = {}, ...more }: Replaced): Promise<Run> {
     const target = { kind: 'tool', name: TOOL } as const;
     const asked = { id: 1, method: 'tools/call', target, maxResultBytes: undefined };
     const version = '2025-11-25';
@@ -442,30 +453,33 @@ describe('a response that is a stream', () => {
           ...{ 'mcp-session-id': 'sealed', 'last-event-id': 'event' },
         },
       },
-      ports: {
-        openSession: () => ({
-          ...{ version, target: { kind: 'upstream', id: undefined } },
-          allowedServerRequests: ['roots'],
-        }),
-        openEvent: () => ({
-          ...{ upstreamId: '1', requestedAt: Date.now() },
-          request: { ...asked, profiles: [] },
-        }),
-        reserveStream: () => ({ open: () => undefined, release: () => undefined }),
-        ...ports,
-      },
+      ports: joinPorts(ports, {
+        sessions: {
+          open: () => ({
+            ...{ version, target: { kind: 'upstream', id: undefined } },
+            allowedServerRequests: ['roots'],
+          }),
+          openEvent: () => ({
+            ...{ upstreamId: '1', requestedAt: Date.now() },
+            request: { ...asked, profiles: [] },
+          }),
+        },
+        streams: { reserve: () => ({ open: () => undefined, release: () => undefined }) },
+      }),
     });
   }
 
   describe('whose client takes the response slowly', () => {
     const leases: OpenLease[] = [];
     const cancelled: unknown[] = [];
-    const watched: Partial<Ports> = {
-      enterLease(lease) {
-        leases.push(lease);
-        return () => undefined;
+    const watched: PartialPorts = {
+      leases: {
+        enter(lease) {
+          leases.push(lease);
+          return () => undefined;
+        },
       },
-      cancelAtServer: (_upstream, { id }) => void cancelled.push(id),
+      upstreams: { cancelAtServer: (_upstream, { id }) => void cancelled.push(id) },
     };
     const endWith = (reason: Reason) => () => leases.at(-1)?.end(refuseWith(reason));
     const passTime = () => void vi.advanceTimersByTime(SNAPSHOT.limits.exchangeMaxMs + 1);
@@ -487,7 +501,7 @@ describe('a response that is a stream', () => {
       ['its caller is revoked', endWith('token-revoked')],
       ['its time is over', passTime],
     ])('[PIP-03] is complete though %s meanwhile', async (_what, happen) => {
-      const ports = { ...watched, ...sending(eventResponse(resultText(TEXT_RESULT))) };
+      const ports = joinPorts(watched, sending(eventResponse(resultText(TEXT_RESULT))));
       const run = await runRequest({ incoming, ports, take: during(happen) });
       expect(messagesOf(run)).toMatchObject([{ id: 1, result: TEXT_RESULT }]);
       expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
@@ -497,11 +511,11 @@ describe('a response that is a stream', () => {
     it('[PIP-03] has one refusal in its place, whatever happens meanwhile', async () => {
       const run = await runRequest({
         incoming,
-        ports: {
-          ...watched,
-          ...sending(eventResponse(resultText(TEXT_RESULT))),
-          ...inspecting(() => withheld('result-content')),
-        },
+        ports: joinPorts(
+          watched,
+          sending(eventResponse(resultText(TEXT_RESULT))),
+          inspecting(() => withheld('result-content')),
+        ),
         take: during(endWith('denied-by-rule')),
       });
       expect(messagesOf(run)).toHaveLength(1);
@@ -510,10 +524,9 @@ describe('a response that is a stream', () => {
 
     it('[PIP-03] is complete where it was resumed and its time is over meanwhile', async () => {
       const run = await runResumed({
-        ports: {
-          ...watched,
-          openStream: async () => eventResponse(resultText({ content: [] })),
-        },
+        ports: joinPorts(watched, {
+          upstreams: { openStream: async () => eventResponse(resultText({ content: [] })) },
+        }),
         take: during(passTime),
       });
       expect(messagesOf(run)).toMatchObject([{ id: 1, result: { content: [] } }]);
@@ -538,17 +551,23 @@ describe('a response that is a stream', () => {
         ]),
       },
       ports: {
-        openStream: async () => eventResponse(...asked, resultText({ content: [] })),
-        newDecisionId: () => 'decision',
-        async recordDecision(record) {
-          record.isDecisionWritten = true;
-          written.push(record);
-          return true;
+        upstreams: {
+          openStream: async () => eventResponse(...asked, resultText({ content: [] })),
+          replyToServer: () => undefined,
         },
-        sealServerRequest() {
-          throw new Error('broken');
+        audit: {
+          newDecisionId: () => 'decision',
+          async recordDecision(record) {
+            record.isDecisionWritten = true;
+            written.push(record);
+            return true;
+          },
         },
-        replyToServer: () => undefined,
+        sessions: {
+          sealServerRequest() {
+            throw new Error('broken');
+          },
+        },
       },
     });
     // That of the stream is one of them.

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { DisconnectController } from '../../../src/protocol/transport.js';
+import type { LeasePorts } from '../../../src/proxy/access-lease.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
 import { keepStreamOpen } from '../../../src/proxy/stream-lifetime.js';
 import { principal } from '../policy/samples.js';
@@ -19,14 +20,11 @@ function streamOf(signal: DisconnectController) {
       disconnect: () => done.push('cut'),
       end: () => done.push('end'),
     },
-    ports: {
-      countChanges: () => 1,
-      enterLease: () => () => undefined,
-    },
+    ports: { leases: { countChanges: () => 1, enter: () => () => undefined } },
     stream: { open: () => undefined, release: () => done.push('released') },
     snapshot: { limits: { keepAliveMs: 60_000 } },
   };
-  return { call: call as unknown as RequestContext, done };
+  return { call: call as unknown as RequestContext<LeasePorts>, done };
 }
 
 const TERMS = { principal: principal(), session: undefined, announce: () => undefined };

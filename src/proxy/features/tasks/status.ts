@@ -7,15 +7,23 @@
 import { responseObligationsOf } from '../../../policy/authorized-request.js';
 import type { Allow } from '../../../policy/decision.js';
 import { type CompiledSchema, definitionOf } from '../../../policy/definitions.js';
+import type { Principal } from '../../../policy/principal.js';
 import type { Reason } from '../../../policy/reasons.js';
 import type { OpenedTask } from '../../../protocol/admitted-request.js';
-import { applyEdits, readJsonText, setMember, spanOf } from '../../../protocol/json/json.js';
+import {
+  applyEdits,
+  type ParsedJson,
+  readJsonText,
+  setMember,
+  spanOf,
+} from '../../../protocol/json/json.js';
 import {
   isObject,
   type JsonObject,
   readEnvelope,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
+import type { Client } from '../../../protocol/listings.js';
 import {
   type InputRequiredResult,
   readInputRequiredResult,
@@ -23,13 +31,13 @@ import {
 import { isTaskId, type Task, type TaskState } from '../../../protocol/tasks.js';
 import { hasTask } from '../../../protocol/versions/detection.js';
 import { decideTarget } from '../../authorization.js';
+import type { Snapshot } from '../../ports.js';
 import {
   type CheckContext,
   DROP,
   drop,
   inspect,
   type MessageOutcome,
-  type ParsedMessage,
 } from '../../response-context.js';
 import { enforceServerRequests, normalizeUrls, noteWithheld } from '../input-required.js';
 
@@ -54,7 +62,7 @@ const BROKEN = { reason: 'upstream-protocol' } as const;
 /** Checks a task in the result of a response, or in the params of a notification. */
 export async function checkTaskState(
   context: TaskStateContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   holder: EnvelopeMember,
 ): Promise<TaskStateVerdict> {
   const { checkContext, task } = context;
@@ -106,7 +114,7 @@ async function checkServerRequests(
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
 async function inspectOuter(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   holder: EnvelopeMember,
   { state }: Task,
 ): Promise<{ readonly text: string } | { readonly reason: Reason }> {
@@ -171,23 +179,25 @@ function withPrivateCacheScope(text: string, holder: EnvelopeMember, held: JsonO
 
 /** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
 export function mayKnowTask(
-  checkContext: Pick<CheckContext, 'call' | 'principal' | 'protocol' | 'apps'>,
+  snapshot: Snapshot,
+  principal: Principal,
+  client: Client,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
-  const { call, principal } = checkContext;
   const target = { kind: 'task', tool } as const;
-  const decision = decideTarget(call.snapshot, principal, checkContext, { target });
+  const decision = decideTarget(snapshot, principal, client, { target });
   return decision.verdict === 'allow' ? decision : undefined;
 }
 
 /** Checks a status notification like the response to a poll. Returns the text for the client, or `undefined`. */
 export async function checkTaskNotification(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   task: OpenedTask,
   allowedServerRequests: readonly ServerRequestName[],
 ): Promise<string | undefined> {
-  const allow = mayKnowTask(checkContext, task);
+  const { call, principal } = checkContext;
+  const allow = mayKnowTask(call.snapshot, principal, checkContext, task);
   if (allow === undefined) return undefined;
   const subjectWithObligations = {
     ...checkContext,
@@ -204,7 +214,7 @@ export async function checkTaskNotification(
 /** Checks a status notification in a session, which names its task by the server's own id. */
 export async function checkSessionTaskNotification(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   params: JsonObject | undefined,
 ): Promise<MessageOutcome> {
   const { call, principal } = checkContext;
