@@ -32,6 +32,7 @@ import {
   aborted,
   keepStreamOpen,
   notifyCancelled,
+  registerOpenResponse,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
@@ -213,20 +214,29 @@ async function relayResumed(
 ): Promise<void> {
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   const writes = gatherWrites(call.outgoing);
-  let isLate = false;
+  let ended: 'late' | 'cancelled' | undefined;
+  const unregister = registerOpenResponse(call, () => {
+    ended ??= 'cancelled';
+    response.abort();
+  });
   const stopLate = startTimer(timeLeftMs(call), () => {
-    isLate = true;
+    ended ??= 'late';
     response.abort();
     if (!writes.hasResponse) notifyCancelled(call, responsePlan);
   });
   const idOf = responseEventIds(call, responsePlan);
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
-  const isGone = (): boolean => isLate || leave.aborted || lease.check() !== undefined;
+  const isGone = (): boolean => ended !== undefined || leave.aborted || lease.check() !== undefined;
   const writing = { call, responseCheck, idOf, writes, isGone };
-  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(stopLate);
-  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
-  if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
+  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(() => {
+    stopLate();
+    unregister();
+  });
+  // A cancelled request gets no response (MCP 2025-11-25, cancellation).
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || ended === 'cancelled';
+  if (ended === 'late') writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
+  if (end === 'upstream-timeout' && ended === undefined) notifyCancelled(call, responsePlan);
   await writes.flush();
 }
 

@@ -451,6 +451,7 @@ describe('a response that is a stream', () => {
           ...{ upstreamId: '1', requestedAt: Date.now() },
           request: { ...asked, profiles: [] },
         }),
+        registerResponse: () => () => undefined,
         reserveStream: () => ({ open: () => undefined, release: () => undefined }),
         ...ports,
       },

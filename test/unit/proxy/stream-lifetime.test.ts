@@ -2,8 +2,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { DisconnectController } from '../../../src/protocol/transport.js';
+import type { ResponsePlan } from '../../../src/proxy/originating-request.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
-import { keepStreamOpen } from '../../../src/proxy/stream-lifetime.js';
+import { keepStreamOpen, notifyCancelled } from '../../../src/proxy/stream-lifetime.js';
 import { principal } from '../policy/samples.js';
 
 /** A stream of a client whose disconnect is told by the signal, and what was done with it. */
@@ -53,5 +54,33 @@ describe('a stream that is held', () => {
       expect(leave.aborted).toBe(true);
     });
     expect(done).toEqual(['released', 'end']);
+  });
+});
+
+describe('a request that is given up', () => {
+  const REQUEST = { kind: 'request', id: 7, method: 'tools/call', params: {} };
+  const PLAN = {
+    message: REQUEST,
+    session: { version: '2025-11-25', target: { kind: 'upstream', id: 's' } },
+    rule: { method: 'tools/call' },
+    mayDefer: false,
+  };
+
+  it.each<[string, object, readonly unknown[]]>([
+    ['is cancelled at the server of its session', {}, [7]],
+    ['has nothing to cancel without a session', { session: undefined }, []],
+    ['is none where it was a notification', { message: { ...REQUEST, kind: 'notification' } }, []],
+    ['is not cancelled where it opens a session', { rule: { method: 'initialize' } }, []],
+    ['is not cancelled so where it runs as a task', { mayDefer: true }, []],
+  ])('[LEG-10] %s', (_what, changed, expected) => {
+    const cancelled: unknown[] = [];
+    const call = {
+      caller: {},
+      incoming: { upstream: 'github' },
+      ports: { cancelAtServer: (_at: string, { id }: { id: unknown }) => cancelled.push(id) },
+    };
+    const plan = { admitted: { ...PLAN, ...changed } };
+    notifyCancelled(call as unknown as RequestContext, plan as unknown as ResponsePlan);
+    expect(cancelled).toEqual(expected);
   });
 });

@@ -117,7 +117,7 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
 }
 
 /** A call in progress in a session. */
-type SessionCall = {
+export type SessionCall = {
   readonly dependencies: StatelessDependencies;
   readonly by: Caller;
   readonly session: PooledSession;
@@ -198,7 +198,10 @@ function stepOf(
   rest: AsyncIterator<InboundItem, unknown>,
   inbound: InboundItem,
 ): Step {
-  if (inbound.kind !== 'message') return { outbound: inbound, isLast: false, isSuspended: false };
+  if (inbound.kind !== 'message') {
+    if (inbound.kind === 'error' && inbound.reason === 'upstream-timeout') call.cancel();
+    return { outbound: inbound, isLast: false, isSuspended: false };
+  }
   const { text, value } = inbound;
   const asked = readServerRequest(value);
   if (asked !== undefined) {
