@@ -260,6 +260,27 @@ describe('a stateless client before an upstream of sessions', () => {
       .toContainEqual(expect.objectContaining({ detector: 'server-request', action: 'drop' }));
   });
 
+  it('[Y-05] has its server’s pings answered, and none recorded as dropped', async () => {
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('tools/call', (request) =>
+          askThenAnswer(request, [{ id: 'ping-1', method: 'ping' }], 5),
+        ),
+      ),
+    );
+    const access: Access = rig.as(await rig.gateway.token('target', { sub: 'pinged' }));
+    expect(resultOf(await callStateless(access, 'read_record', { id: 'one' }))).toBeDefined();
+    const pong = () =>
+      rig.upstream.seen().find(({ message }) => message?.['id'] === 'ping-1')?.message;
+    await expect.poll(pong, PATIENT).toMatchObject({ result: {} });
+    const outcome = async () =>
+      (await rig.gateway.audit()).find(
+        (line) => line['type'] === 'mcp.outcome' && line['actor']?.sub === 'pinged',
+      );
+    await expect.poll(outcome, PATIENT).toMatchObject({ findings: [] });
+  });
+
   it('[Y-05] gets a demand for a visit as a question', async () => {
     const data = {
       elicitations: [

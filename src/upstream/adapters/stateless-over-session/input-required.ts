@@ -206,6 +206,7 @@ function stepOf(
   const asked = readServerRequest(value);
   if (asked !== undefined) {
     const inputRequired = suspend(call, rest, asked);
+    if (asked.method === 'ping') return { outbound: undefined, isLast: false, isSuspended: false };
     // A disallowed server request is relayed unchanged; the check of this response drops and records it.
     const outbound = { kind: 'message', text: inputRequired ?? text } as const;
     return {
