@@ -266,9 +266,8 @@ export async function endSession(
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.endSession(sealed);
   const outcome = await ports.forwardSessionEnd(incoming.upstream, session, callerOf(call));
-  if (outcome.kind === 'error') return refuseWith(outcome.reason);
-  outcome.release();
-  // The session has ended here, whatever state the upstream keeps (a server may answer 405).
+  if (outcome.kind === 'response') outcome.release();
+  // The session has ended here, whatever the upstream does: it may answer 405, or not at all.
   record.result = { ...record.result, status: 'ok', http: 204 };
   outgoing.send(204, {}, '');
   return undefined;
