@@ -359,10 +359,12 @@ export function createPorts(dependencies: PortDependencies): Ports {
   }
 }
 
-/** A refusal before authentication succeeded: counted and written separately, so that a flood leaves the log usable. */
+/**
+ * A refusal before authentication succeeded, also because revocations or used proofs could not be looked up: counted and
+ * written separately, so that a flood leaves the log usable.
+ */
 function isAuthnFailure(record: RequestRecord): boolean {
   const [reason] = record.decision.reasons;
-  return (
-    record.principal === undefined && reason !== undefined && REASONS[reason].stage === 'authn'
-  );
+  if (record.principal !== undefined || reason === undefined) return false;
+  return reason === 'store-unavailable' || REASONS[reason].stage === 'authn';
 }
