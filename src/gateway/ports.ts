@@ -339,7 +339,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     enterLease: leases.enter,
     countChanges: leases.count,
     report(error, decisionId) {
-      dependencies.log.write('error', 'exchange failed', {
+      dependencies.log.write('error', 'request failed', {
         decision: decisionId,
         code: errorCode(error),
       });

@@ -302,7 +302,7 @@ export async function claimReply(call: RequestContext): Promise<ReplayOutcome> {
   return call.replyClaim;
 }
 
-const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
+const WITHHELD = { code: -32603, message: 'The response was withheld.' };
 
 /**
  * True if the request was broken off because its client disconnected, which is how a stateless request is

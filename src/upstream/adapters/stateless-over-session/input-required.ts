@@ -132,7 +132,7 @@ export type SessionCall = {
 
 const INPUT_REQUEST_KEY = 'question';
 const NO_SUCH_METHOD = { code: -32601, message: 'Method not found' };
-const DECLINED = { code: -32603, message: 'The client gave no answer.' };
+const DECLINED = { code: -32603, message: 'The client did not answer.' };
 
 /** The response to a call, as it arrives. */
 export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
