@@ -272,17 +272,19 @@ export function createAuditPort(
       logRefusal(log, record);
     },
     report(error, decision) {
-      log.write('error', 'exchange failed', { decision, code: errorCode(error) });
+      log.write('error', 'request failed', { decision, code: errorCode(error) });
     },
   };
 }
 
-/** A refusal before authentication succeeded: counted and written separately, so that a flood leaves the log usable. */
+/**
+ * A refusal before authentication succeeded, also because revocations or used proofs could not be looked up: counted and
+ * written separately, so that a flood leaves the log usable.
+ */
 function isAuthnFailure(record: RequestRecord): boolean {
   const [reason] = record.decision.reasons;
-  return (
-    record.principal === undefined && reason !== undefined && REASONS[reason].stage === 'authn'
-  );
+  if (record.principal !== undefined || reason === undefined) return false;
+  return reason === 'store-unavailable' || REASONS[reason].stage === 'authn';
 }
 
 /** The path is checked before every group of lines: confirmed lines must be in the file that is at the path now. */

@@ -25,6 +25,7 @@ import {
   enforceObligations,
   inspectArguments,
 } from './stages.js';
+import { notifyCancelled } from './stream-lifetime.js';
 import { countWaits } from './upstream-wait-time.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
@@ -77,9 +78,17 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
   if ('kind' in authorized) return authorized;
 
   const response = await forward(call, authorized);
-  if (response.kind === 'refused') return response;
+  const refusal = response.kind === 'refused' ? response : await relay(call, authorized, response);
+  if (refusal?.deny.reason === 'upstream-timeout') cancel(call, authorized);
+  return refusal;
+}
 
-  return relay(call, authorized, response);
+/**
+ * Whoever stops waiting for a response has to say so (MCP 2025-11-25, lifecycle, timeouts). A feature that relays the
+ * response itself waits for it elsewhere, or under another id.
+ */
+function cancel(call: RequestContext<'upstreams'>, authorized: AuthorizedRequest): void {
+  if (call.features.every(({ relay }) => relay === undefined)) notifyCancelled(call, authorized);
 }
 
 /** How a client's message is decided: decision, request inspection, limits. */

@@ -320,7 +320,7 @@ export async function claimReply(call: RequestContext<'sessions'>): Promise<Repl
   return call.replyClaim;
 }
 
-const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
+const WITHHELD = { code: -32603, message: 'The response was withheld.' };
 
 /**
  * True if the request was broken off because its client disconnected, which is how a stateless request is

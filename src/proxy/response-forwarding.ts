@@ -25,7 +25,9 @@ import {
 } from './sse-response.js';
 import {
   keepAlive,
+  notifyCancelled,
   type RelayPorts,
+  registerOpenResponse,
   type StreamEndReason,
   timeLeftMs,
   watchResponse,
@@ -153,16 +155,18 @@ function mustSendResponseAlone(
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
 async function relayResponseAlone(
-  call: RequestContext<'audit' | 'inspection'>,
+  call: RequestContext<'audit' | 'inspection' | 'streams'>,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
   let responseOutcome: MessageOutcome | undefined;
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
+  let ended: 'late' | 'cancelled' | undefined;
+  const endAs = (why: 'late' | 'cancelled') => (): void => {
+    ended ??= why;
     response.abort();
-  }, timeLeftMs(call));
+  };
+  const unregister = registerOpenResponse(call, endAs('cancelled'));
+  const timer = setTimeout(endAs('late'), timeLeftMs(call));
   const end = await pumpEvents(response, responseStreamLimits(call), async (event) => {
     if (event.kind !== 'message' || event.data === '') return undefined;
     const verdict = await responseCheck.checkText(event.data);
@@ -172,10 +176,19 @@ async function relayResponseAlone(
         ? { ...verdict, text: event.data }
         : verdict;
     return 'stop';
+  }).finally(() => {
+    clearTimeout(timer);
+    unregister();
   });
-  clearTimeout(timer);
   if (responseOutcome !== undefined) return sendResponse(call, responseOutcome, 200, '');
-  return refuseWith(isLate ? 'upstream-timeout' : reasonOfEnd(end));
+  if (ended === 'cancelled') return sendNothing(call);
+  return refuseWith(ended === 'late' ? 'upstream-timeout' : reasonOfEnd(end));
+}
+
+/** A cancelled request gets no response, but its POST has to end (MCP 2025-11-25, cancellation). */
+function sendNothing(call: RequestContext): undefined {
+  call.record.result.http = 202;
+  call.outgoing.send(202, {}, '');
 }
 
 /** Sends a complete response that was checked, or returns the refusal to send instead. */
@@ -213,6 +226,8 @@ async function relayEvents(
     // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
     await isGone();
     writeEnd(call, end, watch.endReason(), writes);
+    if (end === 'upstream-timeout' && watch.endReason() === undefined)
+      notifyCancelled(call, authorized);
   } catch (error) {
     // The headers have been sent, so the refusal can only be written as the last event.
     call.ports.audit.report(error, call.incoming.id);

@@ -298,7 +298,8 @@ async function decideAgain(
   if (call.caller !== undefined) callerOf(call, principal);
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
-  const restored = restoreRevalidated(call, admitted, { ...decided, principal, allow });
+  // What is sealed or narrowed by the decision is so by the new one: ids on legacy SSE, the filter of a subscription.
+  const restored = openSealedValues(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
   const revalidated = { principal, allow, restored };
   // A different profile may refuse the arguments, so they are inspected again, and again only if it changes
@@ -306,20 +307,6 @@ async function decideAgain(
   return call.snapshot.profile.request.secrets === secrets
     ? revalidated
     : inspectArguments(call, admitted, revalidated);
-}
-
-/**
- * A response on a legacy SSE stream is checked by the plan sealed into the request id, so the id must be sealed
- * again with the obligations now in force.
- */
-function restoreRevalidated(
-  call: RequestContext<AnyPort>,
-  admitted: AdmittedMessage,
-  { principal, allow, restored }: DecidedRequest,
-): AdmittedMessage | Refusal {
-  return admitted.protocol.answersOnStream
-    ? openSealedValues(call, principal, admitted, allow)
-    : restored;
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */

@@ -56,6 +56,7 @@ export async function keepStreamOpen(
   };
   outgoing.open(200, STREAM_HEADERS);
   record.result = { ...record.result, status: 'ok', http: 200 };
+  // Its writers are many and none writes through this, so a busy stream gets the comments too.
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
   stream.open({ announce, end });
   lease.onEnd(end);
@@ -195,19 +196,24 @@ export function timeLeftMs({ incoming, snapshot, requestedAt }: RequestContext):
   return timerMs(snapshot.limits.exchangeMaxMs - spentMs);
 }
 
-/** Sends a cancellation: closing a connection cancels nothing in a session (MCP 2025-11-25, cancellation). */
+/**
+ * Sends a cancellation for a request whose response did not come in time: closing a connection cancels nothing in a
+ * session (MCP 2025-11-25, cancellation). Neither a handshake nor a call that runs as a task is cancelled so.
+ */
 export function notifyCancelled(
   call: RequestContext<'upstreams'>,
   { admitted, principal }: ResponsePlan,
 ): void {
   const { incoming, ports } = call;
-  const { message, session } = admitted;
+  const { message, session, rule, mayDefer } = admitted;
   if (session === undefined || message.kind !== 'request') return;
+  if (rule.method === 'initialize' || mayDefer) return;
   const by = callerOf(call, principal);
   ports.upstreams.cancelAtServer(incoming.upstream, { session, id: message.id, by });
 }
 
-function registerOpenResponse(
+/** Calls `end` when the client cancels the request, until the returned function is called. */
+export function registerOpenResponse(
   { admitted, incoming, ports }: RequestContext<'streams'>,
   end: () => void,
 ): () => void {

@@ -16,7 +16,7 @@ import { createSessionGate, type NotificationGate } from './features/progress.js
 import { checkServerRequest } from './features/server-requests.js';
 import { checkSessionTaskNotification } from './features/tasks/status.js';
 import type { RequestContext } from './request-context.js';
-import { readMessage } from './request-context.js';
+import { isRead, readMessage } from './request-context.js';
 import {
   type CheckContext,
   type CheckPorts,
@@ -61,7 +61,10 @@ export function createUnsolicitedCheck(
   };
   return async (data) => {
     const reading = await readMessage(call, data);
-    if (!reading.ok) return undefined;
+    if (!reading.ok) {
+      drop(call, isRead(reading) ? 'malformed-message' : 'unread-message');
+      return undefined;
+    }
     const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
     if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
@@ -113,11 +116,16 @@ function checkNotification(
     return DROP;
   }
   const outcome = inspect(context, reading);
-  return outcome instanceof Promise ? outcome.then(passInspected) : passInspected(outcome);
+  return outcome instanceof Promise
+    ? outcome.then((resolved) => passInspected(call, resolved))
+    : passInspected(call, outcome);
 }
 
-function passInspected(outcome: Inspection): MessageOutcome {
-  if (outcome.kind === 'withhold') return DROP;
+function passInspected(call: RequestContext, outcome: Inspection): MessageOutcome {
+  if (outcome.kind === 'withhold') {
+    drop(call, 'withheld-notice');
+    return DROP;
+  }
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
 }
 
@@ -163,7 +171,7 @@ async function checkCancellation(
       : undefined;
   const outcome = sealed === undefined ? undefined : await inspect(context, reading);
   if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
-    drop(call, 'foreign-message');
+    drop(call, sealed === undefined ? 'foreign-message' : 'withheld-notice');
     return DROP;
   }
   const text = outcome.kind === 'changed' ? outcome.text : reading.text;

@@ -12,6 +12,7 @@ import {
   readLink,
 } from '../../inspection/elicitation/forms-and-links.js';
 import { canonicalForm } from '../../pins/digest.js';
+import type { Allow } from '../../policy/decision.js';
 import { enforceLimits } from '../../policy/limits.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
@@ -141,25 +142,32 @@ export async function checkInputRequired(
   if (inputRequired === undefined) return withhold('upstream-protocol');
   const { principal } = responsePlan;
   const { allowedServerRequests } = responsePlan.admitted;
-  const inputRequestError = await enforceServerRequests(
-    { call, principal, allowedServerRequests },
-    inputRequired,
-  );
-  if (inputRequestError !== undefined) {
-    noteWithheld(call, inputRequestError.inputRequest);
-    return withhold(inputRequestError.reason);
-  }
+  const target = { call, principal, allowedServerRequests };
+  const decided = decideInputRequests(target, inputRequired);
+  if ('reason' in decided) return withholdFor(call, decided);
   const reading = readJsonText(cutMembers(text));
   if (!reading.ok) return withhold('upstream-protocol');
   const verdict = await inspect(reading);
   if (verdict.kind !== 'own') return verdict;
   const inspected = normalizeUrls(verdict.text ?? reading.text, inputRequired, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
-  if (inputRequired.state === undefined) return { ...verdict, text: inspected };
-  const scope = stateScope(call.incoming.upstream, responsePlan.admitted);
-  const sealed = call.ports.requestState.seal(inputRequired.state, scope, responsePlan.principal);
-  if (sealed === undefined) return withhold('result-too-large');
-  return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
+  const withState = sealStateIn(call, responsePlan, inspected, inputRequired.state);
+  if (withState === undefined) return withhold('result-too-large');
+  const limited = await limitInputRequests(target, decided);
+  return limited === undefined ? { ...verdict, text: withState } : withholdFor(call, limited);
+}
+
+/** The result with the server's state sealed; `undefined` if that is too long to carry. */
+function sealStateIn(
+  call: RequestContext<'requestState'>,
+  { admitted, principal }: ResponsePlan,
+  text: string,
+  state: string | undefined,
+): string | undefined {
+  if (state === undefined) return text;
+  const scope = stateScope(call.incoming.upstream, admitted);
+  const sealed = call.ports.requestState.seal(state, scope, principal);
+  return sealed && setMember(text, ['result'], 'requestState', sealed);
 }
 
 const NO_INPUT_REQUESTS_SEEN: RememberedInputRequests = { has: () => false, add: () => undefined };
@@ -194,25 +202,43 @@ function findInputRequestError(
   return undefined;
 }
 
+/** Input requests that may pass, each with the decision that allows it. */
+type DecidedInputRequest = { readonly inputRequest: InputRequest; readonly allow: Allow };
+
 /**
- * Returns the first input request that may not pass, with the reason. Each is decided by the rules now in force
- * and counted against their limits; an input request that was made before is not counted again.
+ * Decides each input request by the rules now in force, or returns the first that may not pass, with the reason. Like a
+ * server request, they are counted only after their content was inspected: `limitInputRequests`.
  */
-export async function enforceServerRequests(
+export function decideInputRequests(
   { call, principal, allowedServerRequests }: ServerRequestTarget,
   inputRequired: InputRequiredResult,
-  rememberedRequests: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
-): Promise<InputRequestError | undefined> {
+): readonly DecidedInputRequest[] | InputRequestError {
   const inputRequestError = findInputRequestError(inputRequired, allowedServerRequests);
   if (inputRequestError !== undefined) return inputRequestError;
+  const decided: DecidedInputRequest[] = [];
   for (const inputRequest of inputRequired.inputRequests) {
     const { name } = inputRequest;
     const decision = decideForCaller(call.snapshot, principal, name);
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
+    decided.push({ inputRequest, allow: decision });
+  }
+  return decided;
+}
+
+/**
+ * Counts the input requests against their limits and returns the first that exceeds one. One that was made before is not
+ * counted again.
+ */
+export async function limitInputRequests(
+  { call, principal }: Pick<ServerRequestTarget, 'call' | 'principal'>,
+  decided: readonly DecidedInputRequest[],
+  rememberedRequests: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
+): Promise<InputRequestError | undefined> {
+  for (const { inputRequest, allow } of decided) {
     const requestHash =
       rememberedRequests === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
     if (rememberedRequests.has(requestHash)) continue;
-    const limited = await enforceLimits(decision, principal, call.ports.limits);
+    const limited = await enforceLimits(allow, principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, inputRequest };
     rememberedRequests.add(requestHash);
   }
@@ -273,6 +299,14 @@ export function noteWithheld(call: RequestContext, { name }: InputRequest): void
     count: 1,
     action: 'withhold',
   });
+}
+
+function withholdFor(
+  call: RequestContext,
+  { reason, inputRequest }: InputRequestError,
+): MessageOutcome {
+  noteWithheld(call, inputRequest);
+  return withhold(reason);
 }
 
 function withhold(reason: Reason): MessageOutcome {

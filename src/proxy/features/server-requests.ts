@@ -78,7 +78,7 @@ export async function checkServerRequest(
   const { call, session } = checkContext;
   const name = serverRequestNameOf(request.method, request.params);
   if (session === undefined || name === undefined) {
-    drop(call, 'server-request');
+    if (session === undefined || request.method !== 'ping') drop(call, 'server-request');
     if (session !== undefined) replyUnsupported(checkContext, session, request);
     return DROP;
   }

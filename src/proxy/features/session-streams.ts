@@ -24,7 +24,6 @@ import {
   type RequestContext,
   type VerifiedCall,
 } from '../request-context.js';
-import type { CheckPorts } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import {
   gatherWrites,
@@ -40,6 +39,7 @@ import {
   keepStreamOpen,
   notifyCancelled,
   type RelayPorts,
+  registerOpenResponse,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
@@ -209,27 +209,36 @@ async function relaySessionStream(
 
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
 async function relayResumed(
-  call: RequestContext<CheckPorts>,
+  call: RequestContext<RelayPorts>,
   responsePlan: ResponsePlan,
   response: UpstreamResponse,
   { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   const writes = gatherWrites(call.outgoing);
-  let isLate = false;
+  let ended: 'late' | 'cancelled' | undefined;
+  const unregister = registerOpenResponse(call, () => {
+    ended ??= 'cancelled';
+    response.abort();
+  });
   const stopLate = startTimer(timeLeftMs(call), () => {
-    isLate = true;
+    ended ??= 'late';
     response.abort();
     if (!writes.hasResponse) notifyCancelled(call, responsePlan);
   });
   const idOf = responseEventIds(call, responsePlan);
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
-  const isGone = (): boolean => isLate || leave.aborted || lease.check() !== undefined;
+  const isGone = (): boolean => ended !== undefined || leave.aborted || lease.check() !== undefined;
   const writing = { call, responseCheck, idOf, writes, isGone };
-  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(stopLate);
-  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
-  if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
+  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(() => {
+    stopLate();
+    unregister();
+  });
+  // A cancelled request gets no response (MCP 2025-11-25, cancellation).
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || ended === 'cancelled';
+  if (ended === 'late') writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
+  if (end === 'upstream-timeout' && ended === undefined) notifyCancelled(call, responsePlan);
   await writes.flush();
 }
 
@@ -258,11 +267,13 @@ export async function endSession(
   if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.sessions.end(sealed);
-  const by = callerOf(call, principal);
-  const outcome = await ports.upstreams.endSession(incoming.upstream, session, by);
-  if (outcome.kind === 'error') return refuseWith(outcome.reason);
-  outcome.release();
-  // The session has ended here, whatever state the upstream keeps (a server may answer 405).
+  const outcome = await ports.upstreams.endSession(
+    incoming.upstream,
+    session,
+    callerOf(call, principal),
+  );
+  if (outcome.kind === 'response') outcome.release();
+  // The session has ended here, whatever the upstream does: it may answer 405, or not at all.
   record.result = { ...record.result, status: 'ok', http: 204 };
   outgoing.send(204, {}, '');
   return undefined;

@@ -149,7 +149,7 @@ function sealRequestId(
   });
   if (sealed !== undefined) return withSealedId(admitted, sealed);
   return refuseProtocolError(
-    invalidParams({ id: message.id }, 'The id and the name of what it asks for are too long.'),
+    invalidParams({ id: message.id }, 'The id and the name of the target are too long.'),
   );
 }
 

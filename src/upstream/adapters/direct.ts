@@ -43,7 +43,7 @@ export function createDirectAdapter(
       send({ session, by }, { jsonrpc: '2.0', id, ...membersOf(reply) });
     },
     cancelAtServer({ session, id, by }) {
-      const params = { requestId: id, reason: 'The exchange took too long.' };
+      const params = { requestId: id, reason: 'The response took too long.' };
       send({ session, by }, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
     },
   };

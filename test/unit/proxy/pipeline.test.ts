@@ -3,8 +3,9 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Reason } from '../../../src/policy/reasons.js';
+import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
-import { catalog, principal } from '../policy/samples.js';
+import { catalog, policiesOf, principal } from '../policy/samples.js';
 import {
   CALLER,
   encode,
@@ -16,6 +17,7 @@ import {
   runRequest,
   SNAPSHOT,
   type Step,
+  TOOL,
 } from './pipeline-rig.js';
 
 /** The steps up to one that ends the request, and how it ends. */
@@ -259,5 +261,101 @@ describe('a request whose caller took time to verify', () => {
     });
     expectEnd(run, 'forward', 'upstream-unavailable', 502);
     expect(run.records[0]?.versions?.pins).toBe('pins-2');
+  });
+});
+
+describe('a subscription whose inspection took time', () => {
+  it('[T-01] leaves as the rules that hold afterwards narrow it, in the one place it has', async () => {
+    const readable = (resources: readonly string[]): Snapshot => ({
+      ...SNAPSHOT,
+      policies: policiesOf([
+        {
+          ...{ id: 'all', effect: 'allow', who: { anyone: true } },
+          what: { upstreams: ['github'], resources },
+        },
+      ]),
+    });
+    let current = readable(['memo://open/*']);
+    let changes = 0;
+    let reserved = 0;
+    const forwarded: string[] = [];
+    await runRequest({
+      incoming: requestOf('subscriptions/listen', {
+        notifications: { resourceSubscriptions: ['memo://open/one', 'memo://open/two'] },
+      }),
+      ports: {
+        leases: { countChanges: () => changes },
+        streams: {
+          reserve() {
+            reserved += 1;
+            return { open: () => undefined, release: () => undefined };
+          },
+        },
+        inspection: {
+          async request() {
+            current = readable(['memo://open/one']);
+            changes += 1;
+            return { kind: 'clear', findings: [] };
+          },
+        },
+        upstreams: {
+          snapshot: () => current,
+          async forward(_upstream, { authorized: { admitted } }) {
+            forwarded.push(applyEdits(admitted.text, admitted.edits));
+            return { kind: 'error', reason: 'upstream-unavailable' };
+          },
+        },
+      },
+    });
+    const sent = forwarded.map((text) => JSON.parse(text).params.notifications);
+    expect(sent).toEqual([{ resourceSubscriptions: ['memo://open/one'] }]);
+    expect(reserved).toBe(1);
+  });
+});
+
+describe('a request to a server of HTTP+SSE that does not accept it in time', () => {
+  it('[LEG-10] is not cancelled under the id of its client, which the server does not know', async () => {
+    const version = '2024-11-05';
+    const params = { name: TOOL, arguments: {} };
+    const run = await runRequest({
+      incoming: {
+        headers: { 'mcp-session-id': 'sealed' },
+        legacySsePath: 'message',
+        body: encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })),
+      },
+      snapshot: {
+        legacySse: { messageUrl: '', isDirect: true },
+        supportedVersions: { sessions: [version], stateless: [] },
+      },
+      ports: {
+        sessions: {
+          open: () => ({ version, target: { kind: 'legacy-sse', messageEndpoint: '/' } }),
+        },
+        legacySse: { findClientEnd: () => undefined, sealRequest: () => 'sealed-id' },
+        upstreams: { forward: async () => ({ kind: 'error', reason: 'upstream-timeout' }) },
+      },
+    });
+    expect(run.sent).toMatchObject([{ status: 504 }]);
+    expect(run.reported).toEqual([]);
+  });
+});
+
+describe('the end of a session', () => {
+  it('[PIP-01] is 204 though the upstream cannot be told', async () => {
+    const ended: string[] = [];
+    const run = await runRequest({
+      incoming: { httpMethod: 'DELETE', headers: { 'mcp-session-id': 'sealed' }, body: encode('') },
+      ports: {
+        sessions: {
+          open: () => ({ version: '2025-11-25', target: { kind: 'upstream', id: 's' } }),
+          end: (sealed) => void ended.push(sealed),
+        },
+        upstreams: { endSession: async () => ({ kind: 'error', reason: 'upstream-unavailable' }) },
+      },
+    });
+    expect(ended).toEqual(['sealed']);
+    expect(run.sent).toMatchObject([{ status: 204 }]);
+    expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
+    expect(run.records[0]?.result).toMatchObject({ status: 'ok', http: 204 });
   });
 });

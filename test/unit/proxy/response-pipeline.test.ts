@@ -18,6 +18,7 @@ import type { UpstreamResponse } from '../../../src/protocol/transport.js';
 import type { OpenLease, Ports } from '../../../src/proxy/ports.js';
 import { catalog, policiesOf } from '../policy/samples.js';
 import {
+  encode,
   eventResponse,
   GOOD_STEPS,
   joinPorts,
@@ -464,7 +465,10 @@ describe('a response that is a stream', () => {
             request: { ...asked, profiles: [] },
           }),
         },
-        streams: { reserve: () => ({ open: () => undefined, release: () => undefined }) },
+        streams: {
+          registerResponse: () => () => undefined,
+          reserve: () => ({ open: () => undefined, release: () => undefined }),
+        },
       }),
     });
   }
@@ -574,4 +578,97 @@ describe('a response that is a stream', () => {
     expect(written).toHaveLength(COUNT + 1);
     expect(written.filter((record) => !run.records.includes(record))).toEqual([]);
   });
+
+  const ping = JSON.stringify({ jsonrpc: '2.0', id: 'p', method: 'ping' });
+
+  it('[PIP-03] answers a ping, which is recorded as nothing that was dropped', async () => {
+    const replies: unknown[] = [];
+    const run = await runResumed({
+      ports: {
+        upstreams: {
+          openStream: async () => eventResponse(ping, resultText({ content: [] })),
+          replyToServer: (_upstream, { id }, reply) => void replies.push([id, reply]),
+        },
+      },
+    });
+    expect(replies).toEqual([['p', 'pong']]);
+    expect(messagesOf(run)).toMatchObject([{ id: 1 }]);
+    expect(run.records[0]?.findings).toEqual([]);
+  });
+
+  it('[LEG-10] that falls silent where it was resumed is cancelled at the server', async () => {
+    const cancelled: unknown[] = [];
+    const run = await runResumed({
+      ports: {
+        upstreams: {
+          openStream: async () => ({ ...eventResponse(), next: () => 'upstream-timeout' }),
+          cancelAtServer: (_upstream, { id }) => void cancelled.push(id),
+        },
+      },
+    });
+    expect(messagesOf(run)).toMatchObject([{ id: 1, error: { code: 1505 } }]);
+    expect(cancelled).toEqual([1]);
+  });
+
+  it('[LEG-10] that falls silent in a session is cancelled at the server', async () => {
+    const version = '2025-11-25';
+    const cancelled: unknown[] = [];
+    const params = { name: TOOL, arguments: {} };
+    const run = await runRequest({
+      incoming: {
+        headers: { 'mcp-protocol-version': version, 'mcp-session-id': 'sealed' },
+        body: encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })),
+      },
+      snapshot: { supportedVersions: { sessions: [version], stateless: [] } },
+      ports: joinPorts(sending({ ...eventResponse(), next: () => 'upstream-timeout' }), {
+        sessions: { open: () => ({ version, target: { kind: 'upstream', id: 's' } }) },
+        streams: { registerResponse: () => () => undefined },
+        upstreams: { cancelAtServer: (_upstream, { id }) => void cancelled.push(id) },
+      }),
+    });
+    expect(messagesOf(run)).toMatchObject([{ id: 1, error: { code: 1505 } }]);
+    expect(cancelled).toEqual([1]);
+  });
+
+  /** Runs the stream of a session, on which the upstream sends this. */
+  function runSessionStream(sent: readonly string[], ports: PartialPorts = {}): Promise<Run> {
+    const version = '2025-11-25';
+    return runRequest({
+      incoming: {
+        httpMethod: 'GET',
+        headers: {
+          ...{ accept: 'text/event-stream', 'mcp-protocol-version': version },
+          'mcp-session-id': 'sealed',
+        },
+      },
+      ports: joinPorts(ports, {
+        sessions: { open: () => ({ version, target: { kind: 'upstream', id: undefined } }) },
+        streams: { reserve: () => ({ open: () => undefined, release: () => undefined }) },
+        upstreams: { openStream: async () => eventResponse(...sent) },
+      }),
+    });
+  }
+
+  it.each<[string, string, string, PartialPorts]>([
+    ['is no JSON', '{', 'malformed-message', {}],
+    [
+      'is not read for want of room',
+      ping,
+      'unread-message',
+      { inspection: { readJson: () => ({ ok: false, error: 'overloaded' }) } },
+    ],
+    [
+      'is withheld',
+      JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: {} }),
+      'withheld-notice',
+      inspecting(() => ({ kind: 'withhold', reason: 'overloaded', findings: [] })),
+    ],
+  ])(
+    '[PIP-03] that no request opened: what %s is dropped on record',
+    async (_what, text, detector, ports) => {
+      const run = await runSessionStream([text], ports);
+      expect(messagesOf(run)).toEqual([]);
+      expect(run.records[0]?.findings).toMatchObject([{ detector, action: 'drop', count: 1 }]);
+    },
+  );
 });

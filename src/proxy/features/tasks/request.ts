@@ -100,10 +100,10 @@ function relatedEdits(
 }
 
 const NOT_TRANSLATED =
-  'Tasks are not carried between revisions, and this server speaks another one.';
+  'Tasks are not translated between revisions, and this server speaks another one.';
 const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
 const TASK_ONLY_TOOL =
-  'This tool can be called as a task only. Tasks are not carried between revisions, and this server speaks another one.';
+  'This tool can be called as a task only. Tasks are not translated between revisions, and this server speaks another one.';
 /** Where a 2026-07-28 client declares support for tasks. */
 const EXTENSION_PATH =
   '/params/_meta/io.modelcontextprotocol~1clientCapabilities/extensions/io.modelcontextprotocol~1tasks';

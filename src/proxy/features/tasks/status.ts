@@ -39,7 +39,12 @@ import {
   inspect,
   type MessageOutcome,
 } from '../../response-context.js';
-import { enforceServerRequests, normalizeUrls, noteWithheld } from '../input-required.js';
+import {
+  decideInputRequests,
+  limitInputRequests,
+  normalizeUrls,
+  noteWithheld,
+} from '../input-required.js';
 
 /** A message about one task. `allowedServerRequests` is what its server may ask of the recipient. */
 type TaskStateContext = {
@@ -69,8 +74,8 @@ export async function checkTaskState(
   const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
   const read = checkContext.protocol.tasks?.readStatus(taskObject);
   if (read === undefined || !isObject(taskObject) || read.id !== task.id) return BROKEN;
-  const inputRequired = await checkServerRequests(context, taskObject, read.state);
-  if ('reason' in inputRequired) return inputRequired;
+  const asked = decideServerRequests(context, taskObject, read.state);
+  if ('reason' in asked) return asked;
   const outer = await inspectOuter(checkContext, reading, holder, read);
   if ('reason' in outer) return outer;
   const payload = await inspectPayload(context, reading.text, holder, read);
@@ -78,37 +83,55 @@ export async function checkTaskState(
   const named = setMember(outer.text, [holder], 'taskId', task.sealed);
   const completed =
     payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
-  const text = completed && normalizeUrls(completed, inputRequired, [holder]);
+  const text = completed && normalizeUrls(completed, asked.inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
+  const limited = await limitServerRequests(context, asked.decided);
+  if (limited !== undefined) return limited;
   return {
     text: withPrivateCacheScope(text, holder, taskObject),
     isError: payload?.isError === true,
   };
 }
 
-const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
+type AskedInput = {
+  readonly inputRequired: InputRequiredResult;
+  readonly decided: Parameters<typeof limitInputRequests>[1];
+};
 
-/** Checks input requests. They are repeated at every poll and counted once; all may have been answered by now. */
-async function checkServerRequests(
-  { checkContext, task, allowedServerRequests }: TaskStateContext,
+const NO_INPUT_REQUESTS: AskedInput = {
+  inputRequired: { inputRequests: [], state: undefined },
+  decided: [],
+};
+
+/** Decides the input requests of a task, all of which may have been answered by now. */
+function decideServerRequests(
+  { checkContext, allowedServerRequests }: TaskStateContext,
   held: JsonObject,
   state: TaskState,
-): Promise<InputRequiredResult | { readonly reason: Reason }> {
+): AskedInput | { readonly reason: Reason } {
   if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0)
     return NO_INPUT_REQUESTS;
   const inputRequired = readInputRequiredResult(held);
   if (inputRequired === undefined) return BROKEN;
   const { call, principal } = checkContext;
+  const decided = decideInputRequests({ call, principal, allowedServerRequests }, inputRequired);
+  if (!('reason' in decided)) return { inputRequired, decided };
+  noteWithheld(call, decided.inputRequest);
+  return { reason: decided.reason };
+}
+
+/** Counts the input requests of a task, which are repeated at every poll and counted once. */
+async function limitServerRequests(
+  { checkContext: { call, principal }, task }: TaskStateContext,
+  decided: AskedInput['decided'],
+): Promise<{ readonly reason: Reason } | undefined> {
+  if (decided.length === 0) return undefined;
   const scope = { upstream: call.incoming.upstream, principal };
   const rememberedRequests = call.ports.tasks.inputRequestsOf(task.id, scope);
-  const inputRequestError = await enforceServerRequests(
-    { call, principal, allowedServerRequests },
-    inputRequired,
-    rememberedRequests,
-  );
-  if (inputRequestError === undefined) return inputRequired;
-  noteWithheld(call, inputRequestError.inputRequest);
-  return { reason: inputRequestError.reason };
+  const limited = await limitInputRequests({ call, principal }, decided, rememberedRequests);
+  if (limited === undefined) return undefined;
+  noteWithheld(call, limited.inputRequest);
+  return { reason: limited.reason };
 }
 
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */

@@ -19,8 +19,8 @@ import { errorResponseText } from '../message-translation.js';
 import type { UpstreamAdapter, UpstreamOffer } from '../upstream-adapter.js';
 import type { LegacySseClientSessions } from './client-sessions.js';
 
-const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
-const INITIALIZED = 'This session has begun. It is initialized once.';
+const NOT_INITIALIZED = 'This session is not initialized. Initialize first.';
+const INITIALIZED = 'This session is already initialized.';
 
 /** `inSession`: how the session of the upstream is reached; `knownAt`: the same for a session that may be lost. */
 type BridgeParts = {
