@@ -9,13 +9,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server as SecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import type {
-  FastifyError,
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  FastifyServerOptions,
-} from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import { discardCertificate } from './peer.js';
@@ -159,12 +153,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   app.addHook('onRequest', check);
   // Returns no promise: Fastify would send an empty 200 where one resolves and nothing was sent.
   app.all('/*', handle);
-  app.setNotFoundHandler((request, reply) => refuse(request, reply, UNKNOWN_PATH));
-  app.setErrorHandler<FastifyError>(({ code }, request, reply) => {
-    const { route } = request.facts ?? {};
-    const failure = { status: 500, reason: 'internal', upstream: route?.upstream } as const;
-    // A target that is no path (`OPTIONS *`) does not even reach the not-found handler.
-    refuse(request, reply, code === 'FST_ERR_NOT_FOUND' ? UNKNOWN_PATH : failure);
+  app.setNotFoundHandler(handle);
+  app.setErrorHandler((_error, request, reply) => {
+    const upstream = request.facts?.route.upstream;
+    refuse(request, reply, { status: 500, reason: 'internal', upstream });
   });
 
   const sockets = new Set<Socket>();
