@@ -3,7 +3,7 @@
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { type AttackRig, expectEdgeLines, linesOf, startRig } from '../support/gateway.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, hasCompleteResponse, rawPost, sendRaw } from '../support/wire-client.js';
 
@@ -88,4 +88,18 @@ describe('bodies that are on their way for ever', () => {
       expect(reply.text).toMatch(/\r\nsallyport-decision: /i);
     },
   );
+
+  it('[H-03] with headers past 16 KiB get it as well', async () => {
+    const lines = head([`x-more: ${'x'.repeat(17 * 1024)}`]);
+    const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '')], hasCompleteResponse);
+    expect(reply.status).toBe(431);
+    const decision = /\r\nsallyport-decision: (\S+)/.exec(reply.text)?.[1] ?? '';
+    const headers = new Headers({ 'sallyport-decision': decision });
+    await expectEdgeLines(rig, { headers }, 'headers-too-large');
+    const [line] = await linesOf(rig.gateway, decision, 2);
+    expect(line?.['target'].upstream).toBe('');
+    expect(await rig.gateway.metrics()).toContain(
+      'sallyport_denials_total{upstream="_OTHER",stage="edge",reason="headers-too-large",mode="enforce"} 1',
+    );
+  });
 });
