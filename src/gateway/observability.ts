@@ -138,7 +138,7 @@ const MS_PER_SECOND = 1000;
 /**
  * Creates the recorder of requests that the edge refused before authentication: a decision and an outcome, like every
  * refusal. Anyone can cause them, so they are always counted but written at a bounded rate. A path or method that does
- * not exist names neither upstream nor reason and is not recorded.
+ * not exist has no reason and is not recorded. What was refused before its path was known has an empty upstream.
  */
 export function createEdgeRecorder(
   ports: RefusalPorts,
@@ -157,10 +157,10 @@ export function createEdgeRecorder(
   }
 
   return ({ upstream, reason, status }, { id, address }) => {
-    if (upstream === undefined || reason === undefined) return;
+    if (reason === undefined) return;
     const record = openRecord({
       id,
-      upstream,
+      upstream: upstream ?? '',
       httpMethod: 'POST',
       remoteAddress: address,
       receivedAt: ports.now(),

@@ -73,6 +73,20 @@ export type EdgeRefusal = {
   readonly instead?: string;
 };
 
+/** The refusal of a path that does not exist. */
+export const UNKNOWN_PATH: EdgeRefusal = { status: 404, reason: undefined, upstream: undefined };
+
+/** The refusal for an error of node:http; `undefined` if the error says nothing about a request. */
+export function refusalOfClientError(code: string | undefined): EdgeRefusal | undefined {
+  const upstream = undefined;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return { status: 408, reason: 'request-timeout', upstream };
+  if (code === 'HPE_HEADER_OVERFLOW') return { status: 431, reason: 'headers-too-large', upstream };
+  // The parser's own errors: those of TLS and of the socket come here, too.
+  if (code?.startsWith('HPE_')) return { status: 400, reason: 'malformed-request', upstream };
+  return undefined;
+}
+
 type EdgeCheck =
   | {
       readonly kind: 'route';
@@ -104,10 +118,9 @@ function refused(
 }
 
 function notFound(instead: string | undefined): EdgeCheck {
-  if (instead === undefined) return refused(404, undefined, undefined);
   return {
     kind: 'refused',
-    refusal: { status: 404, reason: undefined, upstream: undefined, instead },
+    refusal: instead === undefined ? UNKNOWN_PATH : { ...UNKNOWN_PATH, instead },
   };
 }
 
@@ -146,7 +159,8 @@ function checkHost(
 ): EdgeCheck | undefined {
   const host = (headers.host ?? '').toLowerCase();
   if (!repeated.has('host') && tables.hosts.has(host)) return undefined;
-  return refused(421, 'host-forbidden', upstream);
+  // RFC 9112 §3.2 asks for 400 where there is no Host.
+  return refused(headers.host === undefined ? 400 : 421, 'host-forbidden', upstream);
 }
 
 /**

@@ -105,7 +105,8 @@ export type EdgeFacts = {
   readonly route: EdgeRoute;
   readonly query: string;
   readonly repeated: ReadonlySet<string>;
-  readonly body: Uint8Array;
+  /** Set once it was read. */
+  body: Uint8Array;
   readonly remoteAddress: string;
 };
 

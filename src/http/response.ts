@@ -1,13 +1,15 @@
 // Writes a response to the client's socket, and renders refusals that precede authentication. Decides nothing; a
 // client that has disconnected is not an error here.
 
-import type { ServerResponse } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { FastifyReply } from 'fastify';
 import { REASONS } from '../policy/reasons.js';
 import { refuseWith, renderRefusal } from '../policy/refusal.js';
 import {
   type Body,
   isInPieces,
   type Outgoing,
+  type Pieces,
   type ResponseHeaders,
   sizeOfBytes,
 } from '../protocol/transport.js';
@@ -15,17 +17,36 @@ import type { EdgeRefusal } from './request-checks.js';
 
 const NO_CONTENT = 204;
 
-/** An `Outgoing` on top of a node:http response. */
-export function createOutgoing(response: ServerResponse): Outgoing {
-  return new ResponseWriter(response);
+/**
+ * Sends a complete response. INVARIANT: Fastify gets bytes, which it leaves alone: to a text it would add a charset, and
+ * to an empty one a content type.
+ */
+export function sendBuffered(
+  reply: FastifyReply,
+  status: number,
+  headers: ResponseHeaders,
+  body: Uint8Array | string,
+): void {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  reply.code(status).headers(headers);
+  // A response that cannot have a body has no Content-Length either (RFC 9110 §8.6).
+  if (status !== NO_CONTENT) reply.header('content-length', bytes.byteLength);
+  reply.send(bytes.byteLength === 0 ? undefined : bytes);
+}
+
+/** An `Outgoing` on top of a Fastify reply, which is hijacked where the response is written in several pieces. */
+export function createOutgoing(reply: FastifyReply): Outgoing {
+  return new ResponseWriter(reply);
 }
 
 class ResponseWriter implements Outgoing {
+  readonly #reply: FastifyReply;
   readonly #response: ServerResponse;
   #hasBody = false;
 
-  constructor(response: ServerResponse) {
-    this.#response = response;
+  constructor(reply: FastifyReply) {
+    this.#reply = reply;
+    this.#response = reply.raw;
   }
 
   get isClosed(): boolean {
@@ -37,25 +58,35 @@ class ResponseWriter implements Outgoing {
   }
 
   send(status: number, headers: ResponseHeaders, body: Body): void {
+    if (this.#response.headersSent || this.#response.destroyed) return;
+    if (isInPieces(body)) this.#sendPieces(status, headers, body);
+    else this.#sendBuffered(status, headers, body);
+  }
+
+  #sendPieces(status: number, headers: ResponseHeaders, pieces: Pieces): void {
     const response = this.#response;
-    if (response.headersSent || response.destroyed) return;
-    const length = typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
-    const list: (string | number)[] = [];
-    for (const name in headers) list.push(name, headers[name] ?? '');
-    // A response that cannot have a body has no Content-Length either (RFC 9110 §8.6).
-    if (status !== NO_CONTENT) list.push('content-length', length);
-    // Node accepts names and values in one list, which its types do not declare.
-    response.writeHead(status, list as string[]);
-    if (!isInPieces(body)) return void response.end(body);
+    response.writeHead(status, { ...headers, 'content-length': sizeOfBytes(pieces) });
+    this.#reply.hijack();
     // Everything written in one turn of the event loop leaves as one socket write.
-    for (const piece of body) response.write(piece);
+    for (const piece of pieces) response.write(piece);
     response.end();
+  }
+
+  #sendBuffered(status: number, headers: ResponseHeaders, body: Uint8Array | string): void {
+    try {
+      sendBuffered(this.#reply, status, headers, body);
+    } catch (error) {
+      // Fastify keeps the headers, also those that cannot be sent; they would prevent the refusal, too.
+      for (const name in headers) this.#reply.removeHeader(name);
+      throw error;
+    }
   }
 
   open(status: number, headers: ResponseHeaders): void {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
     response.writeHead(status, headers);
+    this.#reply.hijack();
     // A stream may stay silent for long, so its headers are flushed in this turn, with whatever else it writes
     // in it.
     setImmediate(() => {
@@ -121,4 +152,14 @@ export function edgeBody(
     challenge: () => '',
   });
   return { headers, text: body };
+}
+
+/** The bytes of a refusal for which there is no response object. */
+export function encodeRefusal(refusal: EdgeRefusal, decisionId: string): string {
+  const { headers, text } = edgeBody(refusal, decisionId);
+  const length = Buffer.byteLength(text);
+  const all = { ...headers, 'content-length': length, date: new Date().toUTCString() };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  const status = `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n`;
+  return `${status}${lines.join('')}connection: close\r\n\r\n${text}`;
 }

@@ -1,5 +1,7 @@
-// The data listener: Fastify for sockets and their limits, plain values behind it. Checks only what HTTP itself
-// defines (path, Host, Origin, size and type); everything else is up to proxy/pipeline.ts.
+// The data listener: Fastify for sockets, bodies and what it finds wrong with them, plain values behind it. One hook
+// checks what HTTP itself defines (path, Host, Origin, size and type) before Fastify reads anything of a request; the
+// rest is up to proxy/pipeline.ts. The router decides nothing: it decodes paths, and takes no routes once it listens
+// (docs/decisions/0025-fastify.md).
 
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
@@ -7,14 +9,27 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server as SecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import type { FastifyInstance, FastifyServerOptions } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import { discardCertificate } from './peer.js';
 import { createBodyReader, type EdgeFacts, toIncoming, type UnreadBody } from './request.js';
-import { type CorsHeaders, checkRequest, corsHeaders, type EdgeRefusal } from './request-checks.js';
-import { createOutgoing, edgeBody } from './response.js';
+import {
+  checkRequest,
+  corsHeaders,
+  type EdgeRefusal,
+  refusalOfClientError,
+  UNKNOWN_PATH,
+} from './request-checks.js';
+import { createOutgoing, edgeBody, encodeRefusal, sendBuffered } from './response.js';
 import type { EdgeRoute, EdgeTables } from './routes.js';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set where the checks before authentication let the request pass. */
+    facts: EdgeFacts | null;
+  }
+}
 
 /** The concurrency slots that one request holds: at most one of each upstream it involves, all released together. */
 type ConcurrencySlots = {
@@ -76,35 +91,41 @@ const DRAIN_SWEEP_MS = 50;
 /** The limit for all unfinished request bodies together. */
 const MAX_BODIES_BYTES = 64 * 1024 * 1024;
 const NO_BODY = new Uint8Array(0);
-/** The response while the gateway is starting: its ports open before it can serve. */
-const STARTING: EdgeRefusal = {
+/** The response while the gateway is starting, since its ports open before it can serve, and while it is closing. */
+const NOT_SERVING: EdgeRefusal = {
   status: 503,
   reason: 'overloaded',
   upstream: undefined,
   headers: { 'retry-after': '5', connection: 'close' },
 };
-const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
-const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
+/** The refusals of a body that was not read. */
+const UNREAD = {
+  'too-large': { status: 413, reason: 'body-too-large' },
+  'crowded-out': { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } },
+} as const;
+
+type ErrorHandlers = Pick<FastifyServerOptions, 'frameworkErrors' | 'clientErrorHandler'>;
 
 /** Creates the Fastify instance, with or without TLS. */
-function createApp(secure: TlsOptions | undefined): FastifyInstance {
+function createApp(secure: TlsOptions | undefined, handlers: ErrorHandlers): FastifyInstance {
   const options = {
     logger: false,
+    genReqId: () => randomUUID(),
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     trustProxy: false,
     exposeHeadRoutes: false,
+    // The hook refuses what comes while the listener is closing.
+    return503OnClosing: false,
     forceCloseConnections: 'idle',
-    // A request target that cannot be parsed is treated as an unknown path.
-    frameworkErrors: (_error, _request, reply) => {
-      reply.hijack();
-      sendNothing(reply.raw);
-    },
+    ...handlers,
   } satisfies FastifyServerOptions;
   const http = {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     connectionsCheckingInterval: 5_000,
+    // A request without Host is refused by the checks, so that it is recorded.
+    requireHostHeader: false,
   };
   if (secure === undefined) return fastify({ ...options, http });
   // The two types of server do not differ in anything that is used here.
@@ -115,15 +136,27 @@ function createApp(secure: TlsOptions | undefined): FastifyInstance {
 export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
   const concurrencyLimits = createConcurrencyLimits();
   const bodies = createBodyReader(MAX_BODIES_BYTES);
-  const app = createApp(secure);
-  // Runs before Fastify reads any header. Its own refusals would have its own text, would not be recorded, and
-  // would precede the checks here.
-  app.addHook('onRequest', (request, reply) => {
-    reply.hijack();
-    const tables = ports.tables();
-    return tables === undefined
-      ? refuseEarly(request.raw, reply.raw)
-      : serve(request.raw, reply.raw, tables);
+  let isClosing = false;
+  const app = createApp(secure, {
+    // A request target that cannot be decoded is an unknown path.
+    frameworkErrors: (_error, request, reply) => refuse(request, reply, UNKNOWN_PATH),
+    clientErrorHandler: refuseUnreadable,
+  });
+  app.decorateRequest('facts', null);
+  // Of the methods that the checks let pass, only POST has a body.
+  app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
+  app.removeAllContentTypeParsers();
+  // Without `parseAs`, under which Fastify would collect the body itself, under a limit that no reload changes.
+  app.addContentTypeParser('application/json', ({ facts }: FastifyRequest, raw: IncomingMessage) =>
+    bodies.read(raw, facts?.route.maxRequestBytes ?? 0),
+  );
+  app.addHook('onRequest', check);
+  // Returns no promise: Fastify would send an empty 200 where one resolves and nothing was sent.
+  app.all('/*', handle);
+  app.setNotFoundHandler(handle);
+  app.setErrorHandler((_error, request, reply) => {
+    const upstream = request.facts?.route.upstream;
+    refuse(request, reply, { status: 500, reason: 'internal', upstream });
   });
 
   const sockets = new Set<Socket>();
@@ -142,89 +175,95 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     }
   }
 
-  async function refuseEarly(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const remoteAddress = request.socket.remoteAddress ?? '';
-    refuse(request, response, STARTING, { id: randomUUID(), remoteAddress });
-  }
-
-  async function serve(
-    request: IncomingMessage,
-    response: ServerResponse,
-    tables: EdgeTables,
-  ): Promise<void> {
+  /** The checks before authentication. Runs before Fastify reads any header. */
+  function check(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
     const receivedAt = Date.now();
     const startedMs = performance.now();
-    const id = randomUUID();
-    allowOrigin(request, response, tables);
-    const remoteAddress = addressOf(request, tables);
-    const check = checkRequest(request, tables);
-    if (check.kind === 'document') return sendDocument(response, check.body);
-    if (check.kind === 'preflight') return sendPreflight(response, check.headers);
-    if (check.kind === 'refused') {
-      return refuse(request, response, check.refusal, { id, remoteAddress });
+    const tables = ports.tables();
+    if (tables === undefined || isClosing) {
+      refuse(request, reply, NOT_SERVING);
+      return;
     }
-    const { route, query, repeated } = check;
-    const body =
-      request.method === 'POST' ? await bodies.read(request, route.maxRequestBytes) : NO_BODY;
-    if (typeof body === 'string')
-      return refuseBody(request, response, body, { id, route, remoteAddress });
-    const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
-    await runPipeline(request, response, facts);
+    const { id, raw } = request;
+    allowOrigin(raw, reply.raw, tables);
+    const found = checkRequest(raw, tables);
+    switch (found.kind) {
+      case 'refused':
+        refuse(request, reply, found.refusal);
+        break;
+      case 'document':
+        sendDocument(reply, found.body);
+        break;
+      case 'preflight':
+        sendBuffered(reply, 204, found.headers, NO_BODY);
+        break;
+      case 'route': {
+        const { route, query, repeated } = found;
+        const remoteAddress = addressOf(raw, tables);
+        const body = NO_BODY;
+        request.facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
+        next();
+      }
+    }
+  }
+
+  function handle(request: FastifyRequest, reply: FastifyReply): void {
+    const { facts } = request;
+    const body = request.body as Uint8Array | UnreadBody | undefined;
+    if (facts === null) refuse(request, reply, UNKNOWN_PATH);
+    else if (body === 'aborted') reply.raw.destroy();
+    else if (typeof body === 'string') {
+      refuse(request, reply, { ...UNREAD[body], upstream: facts.route.upstream });
+    } else {
+      if (body !== undefined) facts.body = body;
+      void runPipeline(request.raw, reply, facts);
+    }
   }
 
   async function runPipeline(
     request: IncomingMessage,
-    response: ServerResponse,
+    reply: FastifyReply,
     facts: EdgeFacts,
   ): Promise<void> {
-    if (outdated.has(request.socket)) response.shouldKeepAlive = false;
+    if (outdated.has(request.socket)) reply.raw.shouldKeepAlive = false;
     const slots = concurrencyLimits.forOne(facts.route);
     try {
-      const incoming = toIncoming(request, response, facts, slots.acquire);
-      await ports.handle(incoming, createOutgoing(response));
+      const incoming = toIncoming(request, reply.raw, facts, slots.acquire);
+      await ports.handle(incoming, createOutgoing(reply));
+    } catch (error) {
+      if (reply.raw.headersSent) reply.raw.destroy();
+      else reply.send(error);
     } finally {
       slots.release();
     }
   }
 
-  function refuseBody(
-    request: IncomingMessage,
-    response: ServerResponse,
-    why: UnreadBody,
-    facts: Pick<EdgeFacts, 'id' | 'route' | 'remoteAddress'>,
-  ): void {
-    const { upstream } = facts.route;
-    switch (why) {
-      case 'aborted':
-        response.destroy();
-        return;
-      case 'too-large':
-        refuse(request, response, { ...TOO_LARGE, upstream }, facts);
-        return;
-      case 'crowded-out':
-        refuse(request, response, { ...OVERLOADED, upstream }, facts);
-        return;
-    }
+  function report(refusal: EdgeRefusal, id: string, remoteAddress: string): void {
+    // The audit log is not open before the gateway serves.
+    if (ports.tables() !== undefined) ports.reportRefusal(refusal, id, remoteAddress);
   }
 
-  function refuse(
-    request: IncomingMessage,
-    response: ServerResponse,
-    refusal: EdgeRefusal,
-    { id, remoteAddress }: Pick<EdgeFacts, 'id' | 'remoteAddress'>,
-  ): void {
-    ports.reportRefusal(refusal, id, remoteAddress);
+  function refuse(request: FastifyRequest, reply: FastifyReply, refusal: EdgeRefusal): void {
+    const { id, raw, facts } = request;
+    report(refusal, id, facts?.remoteAddress ?? addressOf(raw, ports.tables()));
     const { headers, text } = edgeBody(refusal, id);
+    const all = { ...headers, ...refusal.headers };
+    // The unread rest of an oversized body would otherwise be parsed as the next request.
     const closes = refusal.status === 413 || refusal.status === 400;
-    response.writeHead(refusal.status, {
-      ...headers,
-      ...refusal.headers,
-      'content-length': Buffer.byteLength(text),
-      // The unread rest of an oversized body would otherwise be parsed as the next request.
-      ...(closes ? { connection: 'close' } : {}),
-    });
-    response.end(text);
-    if (!closes) request.resume();
+    sendBuffered(reply, refusal.status, closes ? { ...all, connection: 'close' } : all, text);
+    if (!closes) raw.resume();
+  }
+
+  /** Refuses what never became a request: what node:http cannot parse, or had to wait for too long. */
+  function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
+    const refusal = refusalOfClientError(code);
+    if (refusal !== undefined) {
+      const id = randomUUID();
+      // On a connection that stayed silent nothing was asked.
+      if (socket.bytesRead > 0) report(refusal, id, socket.remoteAddress ?? '');
+      if (socket.writable && !isResponding(socket)) socket.write(encodeRefusal(refusal, id));
+    }
+    socket.destroy();
   }
 
   return {
@@ -236,6 +275,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
       return typeof address === 'object' && address !== null ? address.port : port;
     },
     async close(graceMs) {
+      isClosing = true;
       const timer = setTimeout(() => app.server.closeAllConnections(), graceMs);
       // Node closes idle connections when draining begins, but not those that become idle later, nor those on
       // which no request was ever sent.
@@ -266,29 +306,24 @@ function allowOrigin(
   for (const [name, value] of Object.entries(corsHeaders(origin))) response.setHeader(name, value);
 }
 
-function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables): string {
+function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables | undefined): string {
+  const peer = socket.remoteAddress ?? '';
   const forwardedFor = headers['x-forwarded-for'];
   const written = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
-  return tables.addressOf(socket.remoteAddress ?? '', written);
+  return tables?.addressOf(peer, written) ?? peer;
 }
 
-function sendPreflight(response: ServerResponse, headers: CorsHeaders): void {
-  response.writeHead(204, headers);
-  response.end();
+/** True while a response is being written to the socket: a refusal in its midst would be read as a part of it. */
+function isResponding(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
+  return socket._httpMessage?.headersSent === true;
 }
 
-function sendNothing(response: ServerResponse): void {
-  response.writeHead(404, { 'content-length': 0 });
-  response.end();
-}
-
-function sendDocument(response: ServerResponse, body: string): void {
-  response.writeHead(200, {
+function sendDocument(reply: FastifyReply, body: string): void {
+  const headers = {
     'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
     'cache-control': 'public, max-age=300',
     // The document contains no secrets, and browser clients read it before they can log in.
     'access-control-allow-origin': '*',
-  });
-  response.end(body);
+  };
+  sendBuffered(reply, 200, headers, body);
 }

@@ -264,6 +264,10 @@ export const REASONS = {
     'The shared store cannot be reached, so this may not pass. Try again later.',
   ),
   internal: unavailable('decide', -32603, 'Internal error. Nothing was let through.', 500),
+
+  'malformed-request': http('info', 400, 'The request is not valid HTTP.'),
+  'request-timeout': http('info', 408, 'The request was not complete in time.'),
+  'headers-too-large': http('info', 431, 'The headers are larger than allowed.'),
 } as const satisfies { readonly [reason: string]: Row };
 
 /** A reason for a refusal: one key of the closed table. */

@@ -1,7 +1,12 @@
 // Case 1: one request with both Content-Length and Transfer-Encoding, which two parsers would cut in two.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectNothingForwarded, startRig } from '../support/gateway.js';
+import {
+  type AttackRig,
+  expectEdgeLines,
+  expectNothingForwarded,
+  startRig,
+} from '../support/gateway.js';
 import { rawPost, sendRaw, statelessParts } from '../support/wire-client.js';
 
 describe('a request with two lengths', () => {
@@ -46,9 +51,12 @@ describe('a request with two lengths', () => {
       expect(reply.text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
       expectNothingForwarded(rig);
       expect(rig.upstream.connections()).toBe(connections);
-      // It never became a message: nothing of it was decided.
+      // It never became a message: all that is recorded is this refusal.
+      const decision = /sallyport-decision: (\S+)/.exec(reply.text)?.[1] ?? '';
+      const headers = new Headers({ 'sallyport-decision': decision });
+      await expectEdgeLines(rig, { headers }, 'malformed-request');
       const lines = (await rig.gateway.audit()).slice(before);
-      expect(lines.filter((line) => line['type'].startsWith('mcp.'))).toEqual([]);
+      expect(lines.filter((line) => line['type'].startsWith('mcp.'))).toHaveLength(2);
     },
   );
 });

@@ -3,7 +3,8 @@
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/gateway.js';
+import { type AttackRig, expectEdgeLines, linesOf, startRig } from '../support/gateway.js';
+import { PATIENT } from '../support/timing.js';
 import { callStateless, hasCompleteResponse, rawPost, sendRaw } from '../support/wire-client.js';
 
 const CONCURRENCY = 4;
@@ -44,6 +45,34 @@ describe('bodies that are on their way for ever', () => {
     expect(reply.status).toBe(200);
   });
 
+  it('[H-02] are given up, the first begun first, where together they are too much', async () => {
+    const [count, size, shared] = [500, 256 * 1024, 64 * 1024 * 1024];
+    const begun = rawPost(
+      rig.path,
+      head(['content-type: application/json', `content-length: ${2 * size}`]),
+      'x'.repeat(size),
+    );
+    const refusals: string[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const socket = connect(rig.port, '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      socket.on('data', (chunk: Buffer) => refusals.push(chunk.toString('latin1')));
+      socket.write(begun);
+    }
+    // What is left fits, and nothing was given up that would have fitted as well.
+    const left = shared / size;
+    await expect.poll(() => refusals.length, PATIENT).toBeGreaterThanOrEqual(count - left);
+    expect(refusals.length).toBeLessThanOrEqual(count - left + 2);
+    for (const text of refusals) {
+      expect(text).toMatch(/^HTTP\/1\.1 503 /);
+      expect(text).toMatch(/\r\nretry-after: 1\r\n/);
+      expect(text).toContain('"reason":"overloaded"');
+    }
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.status).toBe(200);
+  });
+
   it.each([
     ['', 415],
     [';', 415],
@@ -59,4 +88,18 @@ describe('bodies that are on their way for ever', () => {
       expect(reply.text).toMatch(/\r\nsallyport-decision: /i);
     },
   );
+
+  it('[H-03] with headers past 16 KiB get it as well', async () => {
+    const lines = head([`x-more: ${'x'.repeat(17 * 1024)}`]);
+    const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '')], hasCompleteResponse);
+    expect(reply.status).toBe(431);
+    const decision = /\r\nsallyport-decision: (\S+)/.exec(reply.text)?.[1] ?? '';
+    const headers = new Headers({ 'sallyport-decision': decision });
+    await expectEdgeLines(rig, { headers }, 'headers-too-large');
+    const [line] = await linesOf(rig.gateway, decision, 2);
+    expect(line?.['target'].upstream).toBe('');
+    expect(await rig.gateway.metrics()).toContain(
+      'sallyport_denials_total{upstream="_OTHER",stage="edge",reason="headers-too-large",mode="enforce"} 1',
+    );
+  });
 });

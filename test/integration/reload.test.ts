@@ -11,6 +11,7 @@ import { findFreePort } from '../support/processes.js';
 import {
   bearer,
   callStateless,
+  post,
   requestStateless,
   sessionHeaders,
   toolNames,
@@ -123,6 +124,22 @@ describe('a change of files', () => {
     expect(rig.gateway.log()).toContain('needs a restart');
     await writeFile(file, good);
     await expect.poll(scopes, APPLIED_WITHIN).toBeUndefined();
+  });
+
+  it('[G-04] adds and removes paths, and changes how large a body may be', async () => {
+    const file = join(rig.gateway.folder, 'gateway.yaml');
+    const good = await readFile(file, 'utf8');
+    const status = async (path: string): Promise<number> =>
+      (await post({ url: rig.gateway.publicUrl + path, token: undefined }, '{"a":"b"}')).status;
+    const both = async () => [await status('/target'), await status('/elsewhere')];
+    expect(await both()).toEqual([401, 404]);
+    const added = good.replace('  target:\n', '  target:\n    path: /elsewhere\n');
+    await writeFile(file, added);
+    await expect.poll(both, APPLIED_WITHIN).toEqual([404, 401]);
+    await writeFile(file, added.replace('path:', 'limits: {maxRequestBytes: 8B}\n    path:'));
+    await expect.poll(both, APPLIED_WITHIN).toEqual([404, 413]);
+    await writeFile(file, good);
+    await expect.poll(both, APPLIED_WITHIN).toEqual([401, 404]);
   });
 
   it('[G-04] ends the streams of an upstream that is gone, within two seconds', async () => {

@@ -51,6 +51,13 @@ describe('what the edge refuses', () => {
     expect(decisions).toHaveLength(EDGE_REFUSALS_PER_SECOND + 1);
   });
 
+  it('[G-81] is recorded without an upstream where the path was not known yet', () => {
+    const { record, decisions, counted } = rig();
+    record({ status: 431, reason: 'headers-too-large', upstream: undefined }, facts);
+    expect(decisions).toMatchObject([{ upstream: '', result: { http: 431 } }]);
+    expect(counted).toHaveLength(1);
+  });
+
   it("[G-81] is nobody's exchange where no path was met", () => {
     const { record, counted } = rig();
     record({ status: 404, reason: undefined, upstream: undefined }, facts);
