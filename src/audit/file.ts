@@ -1,5 +1,5 @@
-// The writer of audit files: appends groups of lines, each synced (O_DSYNC), to a file that only its owner can
-// read, and only while this process holds its lease. Before a group it checks that the path still names the
+// The writer of audit files: appends groups of lines, each synced where that is configured, to a file that only
+// its owner can read, and only while this process holds its lease. Before a group it checks that the path still names the
 // open file and that the size is unchanged. If the file was removed, rotated or truncated, it reopens the
 // path; if the file does not end in the last line of this process, another process has written to it and
 // nothing more is written. Groups within a few milliseconds share one check. After a crash it finds the
@@ -15,8 +15,10 @@ import { AuditLease, isOnThisMachine, type LeaseOptions } from './writer-lease.j
 
 const FILE_MODE = 0o600;
 
-/** Each write returns when its bytes are durable, as after fdatasync, in one system call instead of two. */
-const SYNCED_APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR | constants.O_DSYNC;
+/** A write that has returned is with the operating system, and so survives the death of this process. */
+const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR;
+/** Each write returns when its bytes are on the disk, as after fdatasync, in one system call instead of two. */
+const SYNCED_APPEND = APPEND | constants.O_DSYNC;
 
 /** How long a check is valid: about as long as a write takes, so a shorter time would gain nothing. */
 const CHECK_INTERVAL_MS = 5;
@@ -34,7 +36,7 @@ type OpenFile = {
   readonly isRegular: boolean;
   readonly device: number;
   readonly inode: number;
-  /** Bytes that are durable. */
+  /** Bytes of completed writes. */
   size: number;
 };
 
@@ -62,8 +64,8 @@ async function checkFile(path: string, opened: OpenFile): Promise<PathState> {
   }
 }
 
-async function openPath(path: string): Promise<OpenFile> {
-  const handle = await open(path, SYNCED_APPEND, FILE_MODE);
+async function openPath(path: string, isSynced: boolean): Promise<OpenFile> {
+  const handle = await open(path, isSynced ? SYNCED_APPEND : APPEND, FILE_MODE);
   try {
     const found = await handle.stat();
     return {
@@ -167,6 +169,8 @@ function continueOwnFile(
 }
 
 export type AuditFileOptions = {
+  /** Each write is synced, so that it survives power loss too. */
+  readonly isSynced?: boolean;
   /**
    * How long a check is valid: a file that is removed within this time after a check is noticed by the first
    * group after it.
@@ -177,7 +181,7 @@ export type AuditFileOptions = {
 
 /** Creates a writer for one path. Opens nothing before `acquire` or the first `prepare`. */
 export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
-  const { checkIntervalMs = CHECK_INTERVAL_MS } = options;
+  const { checkIntervalMs = CHECK_INTERVAL_MS, isSynced = false } = options;
   const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
   let opened: OpenFile | undefined;
   let failedWrite: FailedWrite | undefined;
@@ -193,7 +197,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
 
   async function openForWriting(known: ChainHead | undefined, why: string): Promise<Preparation> {
     await lease.holdAnew();
-    const file = await openPath(path);
+    const file = await openPath(path, isSynced);
     opened = file;
     if (file.size > 0) {
       const text = await readEnd(file, failedWrite?.bytes.length);
@@ -201,7 +205,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
         ? continueExistingFile(text)
         : continueOwnFile(text, file, known, failedWrite);
     }
-    if (file.isRegular) await syncFolder(path);
+    if (file.isRegular && isSynced) await syncFolder(path);
     const lifecycleEvents = known === undefined ? [] : [continuation(known, why)];
     return { head: known, lifecycleEvents, needsLineEnd: false };
   }

@@ -37,6 +37,7 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
   const audit = createAudit({
     settings: {
       sinks: [{ type: 'file', path }],
+      durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 3_600_000,
       ...settings,

@@ -20,6 +20,7 @@ beforeEach(async () => {
   audit = createAudit({
     settings: {
       sinks: [{ type: 'file', path: join(folder, 'audit.jsonl') }],
+      durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 3_600_000,
     },

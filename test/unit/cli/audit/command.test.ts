@@ -23,7 +23,12 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-cli-audit-'));
   path = join(folder, 'audit.jsonl');
   const audit = createAudit({
-    settings: { sinks: [{ type: 'file', path }], onFailure: 'block', checkpointEveryMs: 3_600_000 },
+    settings: {
+      sinks: [{ type: 'file', path }],
+      durability: 'written',
+      onFailure: 'block',
+      checkpointEveryMs: 3_600_000,
+    },
     instance: 'run-1',
     version: '0.1.0',
     versions,
@@ -139,6 +144,7 @@ describe('audit verify', () => {
     const audit = createAudit({
       settings: {
         sinks: [{ type: 'file', path }],
+        durability: 'written',
         onFailure: 'block',
         checkpointEveryMs: 3_600_000,
       },
