@@ -2,8 +2,8 @@
 // its owner can read, and only while this process holds its lease. Before a group it checks that the path still names the
 // open file and that the size is unchanged. If the file was removed, rotated or truncated, it reopens the
 // path; if the file does not end in the last line of this process, another process has written to it and
-// nothing more is written. Groups within a few milliseconds share one check. After a crash it finds the
-// last complete line and reports what was torn. It never continues a file that is not an audit file.
+// nothing more is written. After a crash it finds the last complete line and reports what was torn. It never
+// continues a file that is not an audit file.
 
 import { randomUUID } from 'node:crypto';
 import { constants, type Stats, statSync } from 'node:fs';
@@ -19,9 +19,6 @@ const FILE_MODE = 0o600;
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR;
 /** Each write returns when its bytes are on the disk, as after fdatasync, in one system call instead of two. */
 const SYNCED_APPEND = APPEND | constants.O_DSYNC;
-
-/** How long a check is valid: about as long as a write takes, so a shorter time would gain nothing. */
-const CHECK_INTERVAL_MS = 5;
 
 /** The last complete line must be within this end of the file; far more than the longest line. */
 const MAX_TAIL_BYTES = 1024 * 1024;
@@ -116,11 +113,6 @@ function continuation(head: ChainHead, why: string): LifecycleEvent {
   return { event: 'continued', detail: { why, after_seq: head.seq, after_hash: head.hash } };
 }
 
-/** Another process wrote to the file, or truncated it. */
-export class ForeignWriteError extends Error {
-  override readonly name = 'ForeignWriteError';
-}
-
 /** How a process that has written nothing yet continues a file with content. */
 function continueExistingFile(text: string): Preparation {
   const tail = readTail(text);
@@ -163,31 +155,25 @@ function continueOwnFile(
   const failedText = isSame ? failedWrite?.bytes.toString('latin1') : undefined;
   if (trailingText !== undefined && failedText?.startsWith(trailingText))
     return continueExistingFile(text);
-  throw new ForeignWriteError(
+  throw new Error(
     'the file does not end where this gateway left it: another process wrote into it, or cut it',
   );
 }
 
-export type AuditFileOptions = {
+type AuditFileOptions = {
   /** Each write is synced, so that it survives power loss too. */
   readonly isSynced?: boolean;
-  /**
-   * How long a check is valid: a file that is removed within this time after a check is noticed by the first
-   * group after it.
-   */
-  readonly checkIntervalMs?: number;
   readonly lease?: LeaseOptions;
 };
 
 /** Creates a writer for one path. Opens nothing before `acquire` or the first `prepare`. */
 export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
-  const { checkIntervalMs = CHECK_INTERVAL_MS, isSynced = false } = options;
+  const { isSynced = false } = options;
   const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
   let opened: OpenFile | undefined;
   let failedWrite: FailedWrite | undefined;
   /** The bytes being written, until they are known to be durable. */
   let writing: Buffer | undefined;
-  let checkedAtMs = Number.NEGATIVE_INFINITY;
 
   async function release(): Promise<void> {
     const { handle } = opened ?? {};
@@ -230,14 +216,9 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
     async prepare(known) {
       if (opened === undefined) return openForWriting(known, 'reopened');
       if (!lease.isFresh) await lease.hold();
-      const nowMs = performance.now();
-      if (nowMs - checkedAtMs < checkIntervalMs)
-        return { head: known, lifecycleEvents: [], needsLineEnd: false };
+      // Lines that are confirmed must be in the file that is at the path now.
       const found = opened.isLocal ? checkFileSync(path, opened) : await checkFile(path, opened);
-      if (found === 'same') {
-        checkedAtMs = nowMs;
-        return { head: known, lifecycleEvents: [], needsLineEnd: false };
-      }
+      if (found === 'same') return { head: known, lifecycleEvents: [], needsLineEnd: false };
       await release();
       return openForWriting(known, found);
     },

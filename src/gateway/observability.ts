@@ -189,9 +189,6 @@ type ObservabilityPorts = {
   readonly now: () => number;
 };
 
-/** The path is checked before every group of lines: confirmed lines must be in the file that is at the path now. */
-const CHECK_INTERVAL_MS = 0;
-
 /** Creates metrics, controls and audit log for the first version. The audit log is not opened before its `start`. */
 export function createObservability(
   { settings, hashes }: Version,
@@ -215,7 +212,6 @@ export function createObservability(
         ? createAuditStream(ports.writeStdout)
         : createAuditFile(sink.path, {
             isSynced: settings.audit.durability === 'synced',
-            checkIntervalMs: CHECK_INTERVAL_MS,
             lease: { instance },
           });
     },

@@ -9,15 +9,28 @@ import {
   MAX_LINES_BETWEEN_CHECKPOINTS,
 } from '../../../src/audit/chain.js';
 import { buildEvent, type EventText } from '../../../src/audit/event.js';
+import { createGroupBytes } from '../../../src/audit/group-commit.js';
 import type { ChainWriter } from '../../../src/audit/sink.js';
 import { AuditSink } from '../../../src/audit/sink.js';
-import { type ChainVerdict, verifyChain } from '../../../src/audit/verify.js';
+import type { ChainVerdict } from '../../../src/audit/verify.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';
 
 export function lifecycle(event: string, detail: Record<string, string | number> = {}): EventText {
   const key = ring.publicKeys()[0]?.publicKey ?? '';
   const all = event === 'started' ? { ...detail, public_key: key } : detail;
   return buildEvent({ type: 'lifecycle', event, detail: all }, context);
+}
+
+/** The next line of a chain, without its line feed, and the head that it makes. */
+export function linkLine(
+  head: ChainHead,
+  event: EventText,
+): { readonly line: string; readonly head: ChainHead } {
+  const group = createGroupBytes(head);
+  group.begin(head, false);
+  group.add(event);
+  return { line: group.bytes().toString('latin1').trimEnd(), head: group.head() };
 }
 
 export type Rig = {
