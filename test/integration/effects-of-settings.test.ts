@@ -345,6 +345,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
         expect(status).toBe(200);
         const lines = printed.trim().split('\n');
         expect(lines.map((line) => JSON.parse(line)['type'])).toContain('mcp.decision');
+        expect(rig.gateway.log()).toContain('handed-over: a decision counts');
       },
     );
   });

@@ -15,7 +15,7 @@ import type { ChainErrorKind } from '../../../src/audit/verify.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';
-import { linkLine } from './sink-rig.js';
+import { linkLine, makeFirstForm } from './sink-rig.js';
 
 type Kind = 'call' | 'checkpoint';
 
@@ -48,22 +48,6 @@ function makeChain(kinds: readonly Kind[], epoch = 'epoch-1') {
     add(kind === 'call' ? lifecycle(`event-${index}`) : checkpointOf(head));
   }
   return { lines, heads, head };
-}
-
-/** Lines as earlier versions wrote them. */
-function makeFirstForm(events: readonly string[]) {
-  const lines: string[] = [];
-  let head = startChain('epoch-1');
-  for (const event of events) {
-    const { before, after } = lifecycle(event);
-    const first = before.replace('sallyport.audit/2', 'sallyport.audit/1');
-    const seq = head.seq + 1;
-    const open = `${first}${head.epoch}${after},"chain":{"seq":${seq},"prev":"${head.hash}"`;
-    const hash = createHash('sha256').update(`${head.hash}\n${open}`).digest('hex');
-    lines.push(`${open},"hash":"${hash}"}}`);
-    head = { ...head, seq, hash };
-  }
-  return { lines, head };
 }
 
 const calls = (count: number): Kind[] => Array.from({ length: count }, () => 'call');

@@ -1,5 +1,6 @@
 // Makes a sink over a place for the tests of observe/, and reads what it wrote.
 
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ChainHead } from '../../../src/audit/chain.js';
 import {
@@ -7,6 +8,7 @@ import {
   checkpointBytes,
   checkpointDetail,
   MAX_LINES_BETWEEN_CHECKPOINTS,
+  startChain,
 } from '../../../src/audit/chain.js';
 import { buildEvent, type EventText } from '../../../src/audit/event.js';
 import { createGroupBytes } from '../../../src/audit/group-commit.js';
@@ -31,6 +33,25 @@ export function linkLine(
   group.begin(head, false);
   group.add(event);
   return { line: group.bytes().toString('latin1').trimEnd(), head: group.head() };
+}
+
+/** Lines as earlier versions wrote them: of sallyport.audit/1, with hashes in hex. */
+export function makeFirstForm(events: readonly string[]): {
+  readonly lines: readonly string[];
+  readonly head: ChainHead;
+} {
+  const lines: string[] = [];
+  let head = startChain('epoch-1');
+  for (const event of events) {
+    const { before, after } = lifecycle(event);
+    const first = before.replace('sallyport.audit/2', 'sallyport.audit/1');
+    const seq = head.seq + 1;
+    const open = `${first}${head.epoch}${after},"chain":{"seq":${seq},"prev":"${head.hash}"`;
+    const hash = createHash('sha256').update(`${head.hash}\n${open}`).digest('hex');
+    lines.push(`${open},"hash":"${hash}"}}`);
+    head = { ...head, seq, hash };
+  }
+  return { lines, head };
 }
 
 export type Rig = {

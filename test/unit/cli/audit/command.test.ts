@@ -11,6 +11,7 @@ import { buildProgram } from '../../../../src/cli/program.js';
 import type { Settings } from '../../../../src/config/settings.js';
 import { createKeyRing } from '../../../../src/state/keys.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from '../../audit/samples.js';
+import { makeFirstForm } from '../../audit/sink-rig.js';
 
 const key = { id: 'sample', bytes: createHash('sha256').update('sample').digest() };
 const publicKey = ring.publicKeys()[0]?.publicKey ?? '';
@@ -132,6 +133,16 @@ describe('audit verify', () => {
         'unsigned: 3 lines, from sequence number 0 on, could have been rewritten or cut off\naudit.jsonl:3 truncated: cut off: the checkpoint knows line 4, the last line here is 2\n',
       ]);
     }
+  });
+
+  it('[O-15] verifies a file of sallyport.audit/1, and takes its head in hex', async () => {
+    const { lines: first, head } = makeFirstForm(['started', 'one', 'two']);
+    await writeFile(path, `${first.join('\n')}\n`);
+    const known = `${head.epoch}:${head.seq}:${head.hash}`;
+    expect(head.hash).toMatch(/^[0-9a-f]{64}$/);
+    expect((await run(['verify', path, '--head', known])).code).toBe(0);
+    await writeFile(path, `${first.slice(0, 2).join('\n')}\n`);
+    expect((await run(['verify', path, '--head', known])).stdout).toContain('truncated');
   });
 
   it('[O-19] says first what is unsigned, and exits 2 for what it could not check', async () => {
@@ -302,6 +313,27 @@ describe('audit tail, query and show', () => {
     }
     const { stdout } = await run(['query', path, '--type', 'mcp.outcome']);
     expect(stdout).toContain('forwarded engineers-read');
+  });
+
+  it('[O-16] joins an outcome with a decision in the file before, and prints it alone without that', async () => {
+    const all = await lines();
+    await writeFile(`${path}.1`, `${all.slice(0, 2).join('\n')}\n`);
+    await writeFile(path, `${all.slice(2).join('\n')}\n`);
+    const rulesOf = async (...files: string[]): Promise<unknown[]> => {
+      const asked = ['query', ...files, '--json', '--type', 'mcp.outcome', '--subject', 'alice'];
+      const { stdout } = await run(asked);
+      const [outcome = ''] = stdout.split('\n');
+      const { decision, args } = JSON.parse(outcome);
+      return [decision.id, decision.action, decision.rule, args];
+    };
+    const args = expect.objectContaining({ digest: 'args-digest' });
+    expect(await rulesOf(`${path}.1`, path)).toEqual([
+      DECISION,
+      'forwarded',
+      'engineers-read',
+      args,
+    ]);
+    expect(await rulesOf(path)).toEqual([DECISION, 'forwarded', null, null]);
   });
 
   it('[O-16] reads lines of sallyport.audit/1 as they are, and without their decision what an outcome says itself', async () => {
