@@ -39,23 +39,14 @@ type OpenFile = {
 
 type PathState = 'same' | 'vanished' | 'replaced' | 'resized';
 
-function compare(found: Stats | undefined, opened: OpenFile): PathState {
-  if (found === undefined) return 'vanished';
+function compare(found: Stats, opened: OpenFile): PathState {
   if (found.ino !== opened.inode || found.dev !== opened.device) return 'replaced';
   return opened.isRegular && found.size !== opened.size ? 'resized' : 'same';
 }
 
-function checkFileSync(path: string, opened: OpenFile): PathState {
-  try {
-    return compare(statSync(path, { throwIfNoEntry: false }), opened);
-  } catch {
-    return 'vanished';
-  }
-}
-
 async function checkFile(path: string, opened: OpenFile): Promise<PathState> {
   try {
-    return compare(await stat(path), opened);
+    return compare(opened.isLocal ? statSync(path) : await stat(path), opened);
   } catch {
     return 'vanished';
   }
@@ -217,7 +208,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
       if (opened === undefined) return openForWriting(known, 'reopened');
       if (!lease.isFresh) await lease.hold();
       // Lines that are confirmed must be in the file that is at the path now.
-      const found = opened.isLocal ? checkFileSync(path, opened) : await checkFile(path, opened);
+      const found = await checkFile(path, opened);
       if (found === 'same') return { head: known, lifecycleEvents: [], needsLineEnd: false };
       await release();
       return openForWriting(known, found);
