@@ -56,7 +56,11 @@ admin: {breakGlass: {token: {env: ADMIN_TOKEN}}}`,
     const metrics = await gateway.metrics();
     for (const type of ['admin.action', 'config.reload', 'mcp.outcome'])
       await expect.poll(async () => typesOf(await gateway.audit())).toContain(type);
-    const audit = await gateway.audit();
+    const written = await readFile(join(gateway.folder, 'audit.jsonl'), 'utf8');
+    const audit = written
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as AuditLine);
     await gateway.close();
     await desk.close();
     const controls = [...metrics.matchAll(/^sallyport_control_state\{control="([^"]+)"/gm)];

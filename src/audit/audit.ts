@@ -164,8 +164,7 @@ function createEventBuilder(ports: AuditPorts): EventBuilder {
     version: ports.version,
     ...ports.versions,
   };
-  const context = (): EventContext =>
-    mask === undefined ? { gateway, nowMs: now() } : { gateway, nowMs: now(), mask };
+  const context = (): EventContext => ({ gateway, nowMs: now(), mask });
   return {
     context,
     setVersions(versions) {

@@ -1,7 +1,7 @@
 // The hash chain over audit lines, and the signed checkpoints about it. A line ends in
-// `,"chain":{"seq":n,"prev":"…","hash":"…"}}`, and hash = SHA-256(prev as 64 hex digits + "\n" + the bytes of
-// the line up to and excluding `,"hash":"…"}}`). `prev` is the hash of the previous line. Line 0 of a chain has
-// 64 zeros and is a `lifecycle` event with the instance, the epoch (the name of the chain) and the public
+// `,"chain":{"seq":n,"prev":"…","hash":"…"}}`, and hash = SHA-256(prev as it stands there + "\n" + the bytes of
+// the line up to and excluding `,"hash":"…"}}`), in base64url; lines of `sallyport.audit/1` have it in hex.
+// `prev` is the hash of the previous line. Line 0 of a chain has 64 zeros and is a `lifecycle` event with the instance, the epoch (the name of the chain) and the public
 // key, so that its hash, the genesis, binds all later lines to them. Pure: it performs no I/O.
 
 import { createPublicKey, hash, verify } from 'node:crypto';
@@ -30,18 +30,15 @@ export type ChainLine = {
   readonly type: string;
   /** The time stated in the line, in milliseconds since the epoch; NaN if it is not a time. */
   readonly timeMs: number;
-  readonly detail: { readonly [name: string]: unknown };
+  readonly detail: AuditRecord;
 };
 
 const CHAIN_MEMBER = ',"chain":{"seq":';
 const CHAIN_TAIL =
-  /^,"chain":\{"seq":(0|[1-9]\d{0,15}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"\}\}$/;
-
-/** Length of `,"hash":"` + 64 digits + `"}}`. */
-export const HASH_TAIL_LENGTH = 9 + 64 + 3;
-
-/** Length of the previous hash and the line feed that precede the line's bytes in the hashed input. */
-export const PREFIX_LENGTH = 64 + 1;
+  /^,"chain":\{"seq":(0|[1-9]\d{0,15}),"prev":"([0-9a-f]{64}|[\w-]{43})"(,"hash":"([0-9a-f]{64}|[\w-]{43})"\}\})$/;
+const HASH = /^(?:[0-9a-f]{64}|[\w-]{43})$/;
+/** Length of a hash in hex, as lines of `sallyport.audit/1` state it. */
+const HEX_LENGTH = 64;
 
 /** The head of a new, empty chain. */
 export function startChain(epoch: string): ChainHead {
@@ -50,11 +47,7 @@ export function startChain(epoch: string): ChainHead {
 
 /** The hash over `prev`, a line feed, and the bytes of a line up to its hash. */
 export function hashBytes(bytes: Uint8Array): string {
-  return hash('sha256', bytes, 'hex');
-}
-
-function hashOf(prev: string, bytes: string): string {
-  return hashBytes(Buffer.from(`${prev}\n${bytes}`, 'latin1'));
+  return hash('sha256', bytes, 'base64url');
 }
 
 /** The next line of the chain, up to its hash. */
@@ -62,31 +55,31 @@ export function lineUpToHash(head: ChainHead, event: EventText): string {
   return `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${head.seq + 1},"prev":"${head.hash}"`;
 }
 
-/** The next line of the chain, without its line feed, and the resulting head. */
-export function linkLine(
-  head: ChainHead,
-  event: EventText,
-): { readonly line: string; readonly head: ChainHead } {
-  const open = lineUpToHash(head, event);
-  const linked = hashOf(head.hash, open);
-  return {
-    line: `${open},"hash":"${linked}"}}`,
-    head: { epoch: head.epoch, seq: head.seq + 1, hash: linked },
-  };
+/** A JSON object as read from a file: members may be missing or of any type. */
+export type AuditRecord = { readonly [name: string]: unknown };
+
+export function isRecord(value: unknown): value is AuditRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function member(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null
-    ? Object.getOwnPropertyDescriptor(value, name)?.value
-    : undefined;
-}
-
-function parse(line: string): unknown {
+/** The JSON object that a text is; `undefined` if it is not one. */
+export function readRecord(text: string): AuditRecord | undefined {
   try {
-    return JSON.parse(line);
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** The value at a path of own members, or `undefined`. */
+export function valueAt(record: AuditRecord, ...path: readonly string[]): unknown {
+  let value: unknown = record;
+  for (const name of path) {
+    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
 }
 
 /**
@@ -96,25 +89,21 @@ function parse(line: string): unknown {
 export function readChainLine(line: string): ChainLine | undefined {
   const at = line.lastIndexOf(CHAIN_MEMBER);
   const tail = at < 0 ? null : CHAIN_TAIL.exec(line.slice(at));
-  const value = tail === null ? undefined : parse(line);
-  if (tail === null || value === undefined) return undefined;
-  const [, seq = '', prev = '', stated = ''] = tail;
-  const epoch = member(member(value, 'gateway'), 'epoch');
-  const type = member(value, 'type');
-  const time = member(value, 'time');
-  const detail = member(value, 'detail');
+  const record = tail === null ? undefined : readRecord(line);
+  if (tail === null || record === undefined) return undefined;
+  const [, seq = '', prev = '', end = '', stated = ''] = tail;
+  const hashed = Buffer.from(`${prev}\n${line.slice(0, -end.length)}`, 'latin1');
+  const epoch = valueAt(record, 'gateway', 'epoch');
+  const [type, time, detail] = ['type', 'time', 'detail'].map((name) => valueAt(record, name));
   return {
     epoch: typeof epoch === 'string' ? epoch : '',
     seq: Number(seq),
     prev,
     hash: stated,
-    computed: hashOf(prev, line.slice(0, line.length - HASH_TAIL_LENGTH)),
+    computed: stated.length === HEX_LENGTH ? hash('sha256', hashed, 'hex') : hashBytes(hashed),
     type: typeof type === 'string' ? type : '',
     timeMs: typeof time === 'string' ? Date.parse(time) : Number.NaN,
-    detail:
-      typeof detail === 'object' && detail !== null
-        ? Object.fromEntries(Object.entries(detail))
-        : {},
+    detail: isRecord(detail) ? detail : {},
   };
 }
 
@@ -238,8 +227,6 @@ export type Checkpoint = CheckpointStatement & {
   readonly signature: string;
 };
 
-const HASH = /^[0-9a-f]{64}$/;
-
 /**
  * The bytes that are signed (RFC 8032), one part per line: `sallyport.checkpoint/2`, epoch, seq, hash, time,
  * the bound in milliseconds and the bound in lines. `sallyport.checkpoint/1`, of earlier versions, has no
@@ -267,9 +254,7 @@ function isCount(value: unknown): value is number {
 }
 
 /** Reads the `detail` of a checkpoint event; `undefined` if it is not a checkpoint. */
-export function readCheckpoint(detail: {
-  readonly [name: string]: unknown;
-}): Checkpoint | undefined {
+export function readCheckpoint(detail: AuditRecord): Checkpoint | undefined {
   const { epoch, seq, hash, at, key_id: keyId, signature } = detail;
   const { every_ms: everyMs, every_lines: everyLines } = detail;
   if (typeof epoch !== 'string' || typeof hash !== 'string' || !HASH.test(hash)) return undefined;

@@ -1,6 +1,7 @@
-// Builds the line of an audit event (`sallyport.audit/1`, docs/contract.md §8) as text, with members in a fixed
+// Builds the line of an audit event (`sallyport.audit/2`, docs/contract.md §8) as text, with members in a fixed
 // order. It decides what is recorded and never records a payload, a token or a secret: it reads named members
-// of the record only. The sink adds the epoch and the chain when it writes the line, see chain.ts.
+// of the record only. The sink adds the epoch and the chain when it writes the line, see chain.ts. A line of a
+// request leaves out what is null or empty, and an outcome what its decision says; query.ts completes them.
 // Texts that many events share are cached: each equals what building it again would give, the caches are
 // bounded, and they hold nothing chosen by a client.
 
@@ -39,9 +40,16 @@ function foreignDetail(
     .join('');
 }
 
+/** `,"name":"text"` of verified text, or nothing. */
+function member(name: string, text: string | undefined): string {
+  return text === undefined ? '' : `,"${name}":${quoteVerified(text)}`;
+}
+
 /** Longer lists are truncated in an event, so that a line stays small. */
 const MAX_LISTED = 64;
-const MAX_TARGETS = 1024;
+
+/** A request names the files that it was decided under by as many digits of their hashes. */
+const SHORT_HASH_DIGITS = 16;
 
 type FileVersions = Pick<GatewayInfo, 'config' | 'policy' | 'pins'>;
 
@@ -50,125 +58,53 @@ function flattenString(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1');
 }
 
-let lastInstance = { name: '', text: '""' };
+/** Versions change only on reload, so the last text serves nearly every request. */
+const versionTexts = new WeakMap<FileVersions, string>();
 
-/** The name of this run of the gateway. */
-function instanceText({ instance }: GatewayInfo): string {
-  if (lastInstance.name !== instance)
-    lastInstance = { name: instance, text: quoteVerified(instance) };
-  return lastInstance.text;
-}
-
-/** Versions change only on reload, so the last text serves nearly every event. */
-const versionTexts = new WeakMap<
-  FileVersions,
-  { readonly program: string; readonly text: string }
->();
-
-/** From the end of the epoch to the end of `gateway`, with the given versions or the gateway's own. */
-function versionsText(gateway: GatewayInfo, decided: FileVersions = gateway): string {
+/** From the end of the epoch to the end of `gateway`. */
+function versionsText(decided: FileVersions): string {
   const cached = versionTexts.get(decided);
-  if (cached?.program === gateway.version) return cached.text;
+  if (cached !== undefined) return cached;
+  const short = (hash: string): string => quoteVerified(hash.slice(0, SHORT_HASH_DIGITS));
   const text = flattenString(
-    `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`,
+    `","config":${short(decided.config)},"policy":${short(decided.policy)},"pins":${short(decided.pins)}}`,
   );
-  versionTexts.set(decided, { program: gateway.version, text });
+  versionTexts.set(decided, text);
   return text;
 }
 
-/** A verified token is presented many times: its text is built once. */
-const actorTexts = new WeakMap<PrincipalFacts, string>();
+/** A text of an outcome, and that of its decision, which goes on from there. */
+type SharedText = { readonly outcome: string; readonly decision: string };
 
-/** The actor, up to the groups that were used. */
-function principalText(principal: PrincipalFacts): string {
+/** A verified token is presented many times: its texts are built once. */
+const actorTexts = new WeakMap<PrincipalFacts, SharedText>();
+
+/** The actor without its end: of a decision, up to the groups that were used. */
+function principalText(principal: PrincipalFacts): SharedText {
   const cached = actorTexts.get(principal);
   if (cached !== undefined) return cached;
-  const { token } = principal;
-  const act = principal.actors
+  const { token, actors } = principal;
+  const scopes = principal.statedScopes ?? principal.scopes;
+  const act = actors
     .slice(0, MAX_LISTED)
     .map((actor) => `{"iss":${quoteOptional(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
-  const text = flattenString(
-    `{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)},"act":[${act.join()}],` +
-      `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.statedScopes ?? principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},"groups_used":`,
-  );
-  actorTexts.set(principal, text);
-  return text;
+  const outcome = `,"actor":{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)}`;
+  const decision =
+    (act.length === 0 ? '' : `,"act":[${act.join()}]`) +
+    `,"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)}` +
+    (scopes.length === 0 ? '' : `,"scopes":${quoteList(scopes, MAX_LISTED)}`) +
+    `,"exp":${quoteNumber(token.expiresAt / 1000)}` +
+    (token.binding === 'none' ? '}' : `,"binding":"${token.binding}"}`);
+  const texts = { outcome: flattenString(outcome), decision: flattenString(outcome + decision) };
+  actorTexts.set(principal, texts);
+  return texts;
 }
 
-type CachedTarget = {
-  readonly upstream: string;
-  readonly aggregate: string | undefined;
-  readonly method: string | undefined;
-  readonly kind: string | undefined;
-  readonly name: string | undefined;
-  readonly definition: string | undefined;
-  readonly text: string;
-};
-
-function describesTarget(
-  cached: CachedTarget,
-  { upstream, aggregate, target }: RequestRecord,
-): boolean {
-  return (
-    cached.method === target.method &&
-    cached.name === target.name &&
-    cached.upstream === upstream &&
-    cached.aggregate === aggregate &&
-    cached.kind === target.kind &&
-    cached.definition === target.definition
-  );
+function foreignMember(name: string, text: string | undefined, mask: MaskText | undefined): string {
+  return text === undefined ? '' : `,"${name}":${quoteForeign(text, mask)}`;
 }
 
-/** By digest of the pin. */
-const targetTexts = new Map<string, CachedTarget>();
-
-/** The target of a request for a pinned definition, up to the request id. */
-function pinnedTargetText(record: RequestRecord): string {
-  const { upstream, aggregate, target } = record;
-  const { method, kind, name, definition, pin = '' } = target;
-  const cached = targetTexts.get(pin);
-  if (cached !== undefined && describesTarget(cached, record)) return cached.text;
-  const aggregateText = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
-  const text = flattenString(
-    `{"upstream":${quoteVerified(upstream)}${aggregateText},"method":${quoteOptional(method)},"kind":${quoteOptional(kind)},"name":${quoteOptional(name)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)},"request_id":`,
-  );
-  if (targetTexts.size >= MAX_TARGETS) targetTexts.clear();
-  targetTexts.set(pin, { upstream, aggregate, method, kind, name, definition, text });
-  return text;
-}
-
-type CachedDecision = Pick<
-  RequestRecord['decision'],
-  'verdict' | 'action' | 'stage' | 'policy' | 'rule'
-> & {
-  readonly text: string;
-};
-
-let lastDecision: CachedDecision | undefined;
-
-function describesDecision(cached: CachedDecision, decision: RequestRecord['decision']): boolean {
-  return (
-    cached.verdict === decision.verdict &&
-    cached.action === decision.action &&
-    cached.stage === decision.stage &&
-    cached.policy === decision.policy &&
-    cached.rule === decision.rule
-  );
-}
-
-/** The decision, from after its id to the reasons; the last text serves most events. */
-function verdictText(decision: RequestRecord['decision']): string {
-  const { verdict, action, stage, policy, rule } = decision;
-  const cached = lastDecision;
-  if (cached !== undefined && describesDecision(cached, decision)) return cached.text;
-  const text = flattenString(
-    `,"verdict":"${verdict}","action":"${action}","mode":"enforce","stage":"${stage}","policy":${quoteOptional(policy)},"rule":${quoteOptional(rule)},"reasons":`,
-  );
-  lastDecision = { verdict, action, stage, policy, rule, text };
-  return text;
-}
-
-const AUDIT_SCHEMA = 'sallyport.audit/1';
+const AUDIT_SCHEMA = 'sallyport.audit/2';
 
 /** An event without its epoch and chain. The line is `before + epoch + after + chain`. */
 export type EventText = {
@@ -245,7 +181,7 @@ export type EventContext = {
   readonly gateway: GatewayInfo;
   readonly nowMs: number;
   /** An additional mask for text from clients and upstreams. */
-  readonly mask?: MaskText;
+  readonly mask?: MaskText | undefined;
 };
 
 /** Many events occur in one millisecond: its text is built once. */
@@ -260,118 +196,139 @@ function timeText(nowMs: number): string {
   return lastTime;
 }
 
-function eventHead(type: string, { gateway, nowMs }: EventContext): string {
-  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${instanceText(gateway)},"epoch":"`;
+function eventHead(type: string, { nowMs }: EventContext): string {
+  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{`;
 }
 
-function actorText(principal: PrincipalFacts | undefined, groups: readonly string[]): string {
-  return principal === undefined
-    ? 'null'
-    : `${principalText(principal)}${quoteList(groups, MAX_LISTED)}}`;
+function requestHead(type: 'mcp.decision' | 'mcp.outcome', context: EventContext): string {
+  return `${eventHead(type, context)}"epoch":"`;
+}
+
+function actorText({ principal, groupsUsed = [] }: RequestRecord): string {
+  if (principal === undefined) return '';
+  const groups =
+    groupsUsed.length === 0 ? '' : `,"groups_used":${quoteList(groupsUsed, MAX_LISTED)}`;
+  return `${principalText(principal).decision}${groups}}`;
 }
 
 function clientText({ client }: RequestRecord, mask: MaskText | undefined): string {
   const self = client.selfReported;
   const selfReported =
     self === undefined
-      ? 'null'
-      : `{"name":${quoteForeign(self.name, mask)},"version":${quoteForeign(self.version, mask)}}`;
-  return `{"ip":${quoteForeign(client.ip)},"self_reported":${selfReported},"era":${quoteOptional(client.era)},"session":${quoteOptional(client.session)}}`;
+      ? ''
+      : `,"self_reported":{"name":${quoteForeign(self.name, mask)},"version":${quoteForeign(self.version, mask)}}`;
+  return `,"client":{"ip":${quoteForeign(client.ip)}${selfReported}${member('era', client.era)}${member('session', client.session)}}`;
 }
 
-function requestId(id: string | number | undefined, mask: MaskText | undefined): string {
-  return typeof id === 'string' ? quoteForeign(id, mask) : quoteNumber(id);
-}
-
-function foreign(text: string | undefined, mask: MaskText | undefined): string {
-  return text === undefined ? 'null' : quoteForeign(text, mask);
+/** The target without its end, as both events of a request have it. */
+function targetStart(record: RequestRecord, mask: MaskText | undefined): string {
+  const { upstream, aggregate, target } = record;
+  const { method, receivedMethod, name, pin } = target;
+  const methodText =
+    method === undefined ? foreignMember('method', receivedMethod, mask) : member('method', method);
+  // The name of a pinned definition was reviewed; any other name is text from the client.
+  const nameText = pin === undefined ? foreignMember('name', name, mask) : member('name', name);
+  return `,"target":{"upstream":${quoteVerified(upstream)}${member('endpoint', aggregate)}${methodText}${nameText}`;
 }
 
 function targetText(record: RequestRecord, mask: MaskText | undefined): string {
-  const { upstream, aggregate, target } = record;
-  const id = requestId(target.requestId, mask);
-  // The name of a pinned definition was reviewed; any other name is text from the client.
-  if (target.pin !== undefined && target.method !== undefined)
-    return `${pinnedTargetText(record)}${id}}`;
-  const name = target.pin === undefined ? foreign(target.name, mask) : quoteOptional(target.name);
-  const method =
-    target.method === undefined
-      ? foreign(target.receivedMethod, mask)
-      : quoteVerified(target.method);
-  const aggregateText = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
-  return `{"upstream":${quoteVerified(upstream)}${aggregateText},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
+  const { kind, definition, pin, requestId } = record.target;
+  // Without this member, the definition was seen as it is pinned.
+  const seen = definition === pin ? '' : `,"definition":${quoteOptional(definition)}`;
+  const id =
+    typeof requestId === 'number'
+      ? `,"request_id":${quoteNumber(requestId)}`
+      : foreignMember('request_id', requestId, mask);
+  return `${targetStart(record, mask)}${member('kind', kind)}${seen}${member('pin', pin)}${id}}`;
 }
 
 function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
-  if (args === undefined) return 'null';
+  if (args === undefined) return '';
+  const keys =
+    args.keys.length === 0 ? '' : `,"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)}`;
   const captured = Object.entries(args.captured)
     .slice(0, MAX_LISTED)
     .map(([pointer, value]) => `${quoteVerified(pointer)}:${quoteForeign(value, mask)}`);
-  return `{"digest":${quoteUnescaped(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
+  const capturedText = captured.length === 0 ? '' : `,"captured":{${captured.join()}}`;
+  return `,"args":{"digest":${quoteUnescaped(args.digest)},"bytes":${quoteNumber(args.bytes)}${keys}${capturedText}}`;
 }
 
-/** Target and arguments, known at the decision: the outcome repeats the same text. */
-function targetAndArgsText(record: RequestRecord, mask: MaskText | undefined): string {
-  record.requestText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
-  return record.requestText;
-}
-
-function decisionText(record: RequestRecord): string {
-  const { id, decision } = record;
-  return `{"id":${quoteUnescaped(id)}${verdictText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
+/** The decision; its policy and rule stand in one line alone. What was forwarded says neither action nor stage. */
+function decisionText({ id, decision }: RequestRecord, rule: string): string {
+  const { verdict, action, stage, reasons } = decision;
+  const end = action === 'forwarded' ? '' : `,"action":"${action}","stage":"${stage}"`;
+  const why = reasons.length === 0 ? '' : `,"reasons":${quoteList(reasons, MAX_LISTED)}`;
+  return `,"decision":{"id":${quoteUnescaped(id)},"verdict":"${verdict}"${end}${rule}${why}}`;
 }
 
 function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): string {
-  if (findings.length === 0) return '[]';
+  if (findings.length === 0) return '';
   const texts = findings
     .slice(0, MAX_LISTED)
     .map(
       (found) =>
         `{"detector":${quoteVerified(found.detector)},"direction":"${found.direction}","path":${quoteForeign(found.path, mask)},"count":${quoteNumber(found.count)},"action":"${found.action}"}`,
     );
-  return `[${texts.join()}]`;
+  return `,"findings":[${texts.join()}]`;
 }
 
 function resultText({ result }: RequestRecord): string {
-  const list =
-    result.list === undefined
-      ? 'null'
-      : `{"advertised":${quoteNumber(result.list.advertised)},"visible":${quoteNumber(result.list.visible)}}`;
-  return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${result.digest === undefined ? 'null' : quoteUnescaped(result.digest)},"list":${list}}`;
+  const { status, http, rpcCode, bytes, digest, list } = result;
+  return (
+    `,"result":{"status":"${status}","http":${quoteNumber(http)}` +
+    (rpcCode === undefined ? '' : `,"rpc_code":${quoteNumber(rpcCode)}`) +
+    `,"bytes":${quoteNumber(bytes)}` +
+    (digest === undefined ? '' : `,"digest":${quoteUnescaped(digest)}`) +
+    (list === undefined
+      ? '}'
+      : `,"list":{"advertised":${quoteNumber(list.advertised)},"visible":${quoteNumber(list.visible)}}}`)
+  );
 }
 
-function latencyText({ latency }: RequestRecord, totalMs: number | undefined): string {
-  const upstream = totalMs === undefined ? undefined : latency.upstream;
-  return `{"total":${quoteNumber(totalMs)},"auth":${quoteNumber(latency.auth)},"policy":${quoteNumber(latency.policy)},"inspect":${quoteNumber(latency.inspect)},"upstream":${quoteNumber(upstream)}}`;
+function latencyText({ latency }: RequestRecord, totalMs: number): string {
+  const { auth, policy, inspect, upstream } = latency;
+  return `,"latency_ms":{"total":${quoteNumber(totalMs)},"auth":${quoteNumber(auth)},"policy":${quoteNumber(policy)},"inspect":${quoteNumber(inspect)},"upstream":${quoteNumber(upstream)}}`;
 }
 
 function traceText({ trace }: RequestRecord): string {
-  if (trace === undefined) return 'null';
-  return `{"trace_id":${quoteVerified(trace.traceId)},"span_id":${quoteVerified(trace.spanId)}}`;
+  if (trace === undefined) return '';
+  return `,"trace":{"trace_id":${quoteVerified(trace.traceId)},"span_id":${quoteVerified(trace.spanId)}}`;
 }
 
-function requestText(
-  type: 'mcp.decision' | 'mcp.outcome',
-  record: RequestRecord,
-  context: EventContext,
-  totalMs: number | undefined,
-): EventText {
-  const { mask } = context;
-  const result = type === 'mcp.decision' ? 'null' : resultText(record);
+/** Everything that is known of a request when it is decided. */
+function decidedText(record: RequestRecord, { gateway, mask }: EventContext): string {
+  const { policy, rule } = record.decision;
+  return (
+    `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
+    `${targetText(record, mask)}${argsText(record, mask)}` +
+    `${decisionText(record, member('policy', policy) + member('rule', rule))}` +
+    `${findingsText(record, mask)}${traceText(record)}`
+  );
+}
+
+/** What an outcome says besides its result; everything else stands in the line of its decision. */
+function endedText(record: RequestRecord, { mask }: EventContext): string {
+  const { principal, client, decidedSession } = record;
+  const actor = principal === undefined ? '' : `${principalText(principal).outcome}}`;
+  // A session that the request itself has opened.
+  const session =
+    client.session === undefined || client.session === decidedSession
+      ? ''
+      : `,"client":{"session":${quoteVerified(client.session)}}`;
+  return (
+    `"}${actor}${session}${targetStart(record, mask)}}` +
+    `${decisionText(record, '')}${findingsText(record, mask)}`
+  );
+}
+
+/** The event written before anything is forwarded. */
+export function decisionEvent(record: RequestRecord, context: EventContext): EventText {
+  record.decidedSession = record.client.session;
   return {
-    before: eventHead(type, context),
-    after:
-      `${versionsText(context.gateway, record.versions)},"actor":${actorText(record.principal, record.groupsUsed ?? [])}` +
-      `,"client":${clientText(record, mask)}${targetAndArgsText(record, mask)}` +
-      `,"decision":${decisionText(record)},"findings":${findingsText(record, mask)},"result":${result}` +
-      `,"latency_ms":${latencyText(record, totalMs)},"trace":${traceText(record)}`,
+    before: requestHead('mcp.decision', context),
+    after: decidedText(record, context),
     timeMs: context.nowMs,
   };
-}
-
-/** The event written before anything is forwarded. Its result and upstream latency are `null`. */
-export function decisionEvent(record: RequestRecord, context: EventContext): EventText {
-  return requestText('mcp.decision', record, context, undefined);
 }
 
 /** The event written once at the end of a request, however it ended. `totalMs` is in milliseconds. */
@@ -380,7 +337,14 @@ export function outcomeEvent(
   context: EventContext,
   totalMs: number,
 ): EventText {
-  return requestText('mcp.outcome', record, context, totalMs);
+  // A decision that could not be written is in no other line.
+  const isAlone = record.decision.reasons.includes('audit-unavailable');
+  const request = isAlone ? decidedText(record, context) : endedText(record, context);
+  return {
+    before: requestHead('mcp.outcome', context),
+    after: `${request}${resultText(record)}${latencyText(record, totalMs)}`,
+    timeMs: context.nowMs,
+  };
 }
 
 function pinTarget(
@@ -400,7 +364,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
       return `${pinTarget(event, event.after, event.before, mask)},"detail":${detailText({ change: event.change })}`;
     case 'pin.approval':
     case 'pin.block':
-      return `"actor":{"sub":${quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${foreign(event.note, mask)}}`;
+      return `"actor":{"sub":${quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${event.note === undefined ? 'null' : quoteForeign(event.note, mask)}}`;
     case 'config.reload':
       return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
     case 'admin.action':
@@ -414,9 +378,10 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
 
 /** An event other than those of a request. Members that do not apply are left out. */
 export function buildEvent(event: AuditEvent, context: EventContext): EventText {
+  const { instance, version, config, policy, pins } = context.gateway;
   return {
-    before: eventHead(event.type, context),
-    after: `${versionsText(context.gateway)},${eventMembers(event, context.mask)}`,
+    before: `${eventHead(event.type, context)}"instance":${quoteVerified(instance)},"epoch":"`,
+    after: `","version":${quoteVerified(version)},"config":${quoteVerified(config)},"policy":${quoteVerified(policy)},"pins":${quoteVerified(pins)}},${eventMembers(event, context.mask)}`,
     timeMs: context.nowMs,
   };
 }

@@ -1,9 +1,9 @@
-// The writer of audit files: appends groups of lines, each synced (O_DSYNC), to a file that only its owner can
-// read, and only while this process holds its lease. Before a group it checks that the path still names the
+// The writer of audit files: appends groups of lines, each synced where that is configured, to a file that only
+// its owner can read, and only while this process holds its lease. Before a group it checks that the path still names the
 // open file and that the size is unchanged. If the file was removed, rotated or truncated, it reopens the
 // path; if the file does not end in the last line of this process, another process has written to it and
-// nothing more is written. Groups within a few milliseconds share one check. After a crash it finds the
-// last complete line and reports what was torn. It never continues a file that is not an audit file.
+// nothing more is written. After a crash it finds the last complete line and reports what was torn. It never
+// continues a file that is not an audit file.
 
 import { randomUUID } from 'node:crypto';
 import { constants, type Stats, statSync } from 'node:fs';
@@ -15,11 +15,10 @@ import { AuditLease, isOnThisMachine, type LeaseOptions } from './writer-lease.j
 
 const FILE_MODE = 0o600;
 
-/** Each write returns when its bytes are durable, as after fdatasync, in one system call instead of two. */
-const SYNCED_APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR | constants.O_DSYNC;
-
-/** How long a check is valid: about as long as a write takes, so a shorter time would gain nothing. */
-const CHECK_INTERVAL_MS = 5;
+/** A write that has returned is with the operating system, and so survives the death of this process. */
+const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR;
+/** Each write returns when its bytes are on the disk, as after fdatasync, in one system call instead of two. */
+const SYNCED_APPEND = APPEND | constants.O_DSYNC;
 
 /** The last complete line must be within this end of the file; far more than the longest line. */
 const MAX_TAIL_BYTES = 1024 * 1024;
@@ -34,36 +33,27 @@ type OpenFile = {
   readonly isRegular: boolean;
   readonly device: number;
   readonly inode: number;
-  /** Bytes that are durable. */
+  /** Bytes of completed writes. */
   size: number;
 };
 
 type PathState = 'same' | 'vanished' | 'replaced' | 'resized';
 
-function compare(found: Stats | undefined, opened: OpenFile): PathState {
-  if (found === undefined) return 'vanished';
+function compare(found: Stats, opened: OpenFile): PathState {
   if (found.ino !== opened.inode || found.dev !== opened.device) return 'replaced';
   return opened.isRegular && found.size !== opened.size ? 'resized' : 'same';
 }
 
-function checkFileSync(path: string, opened: OpenFile): PathState {
-  try {
-    return compare(statSync(path, { throwIfNoEntry: false }), opened);
-  } catch {
-    return 'vanished';
-  }
-}
-
 async function checkFile(path: string, opened: OpenFile): Promise<PathState> {
   try {
-    return compare(await stat(path), opened);
+    return compare(opened.isLocal ? statSync(path) : await stat(path), opened);
   } catch {
     return 'vanished';
   }
 }
 
-async function openPath(path: string): Promise<OpenFile> {
-  const handle = await open(path, SYNCED_APPEND, FILE_MODE);
+async function openPath(path: string, isSynced: boolean): Promise<OpenFile> {
+  const handle = await open(path, isSynced ? SYNCED_APPEND : APPEND, FILE_MODE);
   try {
     const found = await handle.stat();
     return {
@@ -114,11 +104,6 @@ function continuation(head: ChainHead, why: string): LifecycleEvent {
   return { event: 'continued', detail: { why, after_seq: head.seq, after_hash: head.hash } };
 }
 
-/** Another process wrote to the file, or truncated it. */
-export class ForeignWriteError extends Error {
-  override readonly name = 'ForeignWriteError';
-}
-
 /** How a process that has written nothing yet continues a file with content. */
 function continueExistingFile(text: string): Preparation {
   const tail = readTail(text);
@@ -161,29 +146,25 @@ function continueOwnFile(
   const failedText = isSame ? failedWrite?.bytes.toString('latin1') : undefined;
   if (trailingText !== undefined && failedText?.startsWith(trailingText))
     return continueExistingFile(text);
-  throw new ForeignWriteError(
+  throw new Error(
     'the file does not end where this gateway left it: another process wrote into it, or cut it',
   );
 }
 
-export type AuditFileOptions = {
-  /**
-   * How long a check is valid: a file that is removed within this time after a check is noticed by the first
-   * group after it.
-   */
-  readonly checkIntervalMs?: number;
+type AuditFileOptions = {
+  /** Each write is synced, so that it survives power loss too. */
+  readonly isSynced?: boolean;
   readonly lease?: LeaseOptions;
 };
 
 /** Creates a writer for one path. Opens nothing before `acquire` or the first `prepare`. */
 export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
-  const { checkIntervalMs = CHECK_INTERVAL_MS } = options;
+  const { isSynced = false } = options;
   const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
   let opened: OpenFile | undefined;
   let failedWrite: FailedWrite | undefined;
   /** The bytes being written, until they are known to be durable. */
   let writing: Buffer | undefined;
-  let checkedAtMs = Number.NEGATIVE_INFINITY;
 
   async function release(): Promise<void> {
     const { handle } = opened ?? {};
@@ -193,7 +174,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
 
   async function openForWriting(known: ChainHead | undefined, why: string): Promise<Preparation> {
     await lease.holdAnew();
-    const file = await openPath(path);
+    const file = await openPath(path, isSynced);
     opened = file;
     if (file.size > 0) {
       const text = await readEnd(file, failedWrite?.bytes.length);
@@ -201,7 +182,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
         ? continueExistingFile(text)
         : continueOwnFile(text, file, known, failedWrite);
     }
-    if (file.isRegular) await syncFolder(path);
+    if (file.isRegular && isSynced) await syncFolder(path);
     const lifecycleEvents = known === undefined ? [] : [continuation(known, why)];
     return { head: known, lifecycleEvents, needsLineEnd: false };
   }
@@ -226,14 +207,9 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
     async prepare(known) {
       if (opened === undefined) return openForWriting(known, 'reopened');
       if (!lease.isFresh) await lease.hold();
-      const nowMs = performance.now();
-      if (nowMs - checkedAtMs < checkIntervalMs)
-        return { head: known, lifecycleEvents: [], needsLineEnd: false };
-      const found = opened.isLocal ? checkFileSync(path, opened) : await checkFile(path, opened);
-      if (found === 'same') {
-        checkedAtMs = nowMs;
-        return { head: known, lifecycleEvents: [], needsLineEnd: false };
-      }
+      // Lines that are confirmed must be in the file that is at the path now.
+      const found = await checkFile(path, opened);
+      if (found === 'same') return { head: known, lifecycleEvents: [], needsLineEnd: false };
       await release();
       return openForWriting(known, found);
     },

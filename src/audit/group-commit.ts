@@ -2,13 +2,7 @@
 // of a group are linked, and the pace at which groups start. The buffer is reused, so that a line is built
 // once and copied once. See chain.ts for the format.
 
-import {
-  type ChainHead,
-  HASH_TAIL_LENGTH,
-  hashBytes,
-  lineUpToHash,
-  PREFIX_LENGTH,
-} from './chain.js';
+import { type ChainHead, hashBytes, lineUpToHash } from './chain.js';
 import type { EventText } from './event.js';
 
 /** The sink cannot be written. */
@@ -40,6 +34,8 @@ const FIRST_CAPACITY = 64 * 1024;
 /** A larger buffer is released after its group. */
 const MAX_KEPT_CAPACITY = 1024 * 1024;
 const LINE_END = 0x0a;
+/** Length of `,"hash":"…"}}` and a line feed. */
+const HASH_END_LENGTH = 9 + 43 + 4;
 
 export type GroupBytes = {
   /** Starts a group after this head, with a line feed first if the file ends in an unfinished line. */
@@ -75,13 +71,14 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
     add(event) {
       // Lines are printable ASCII (text/escaping.ts), so characters and bytes are equal in number.
       const open = lineUpToHash(head, event);
-      makeCapacity(PREFIX_LENGTH + open.length + HASH_TAIL_LENGTH + 1);
+      const prefixLength = head.hash.length + 1;
+      makeCapacity(prefixLength + open.length + HASH_END_LENGTH);
       buffer.write(`${head.hash}\n`, length, 'latin1');
-      buffer.write(open, length + PREFIX_LENGTH, 'latin1');
-      const end = length + PREFIX_LENGTH + open.length;
+      buffer.write(open, length + prefixLength, 'latin1');
+      const end = length + prefixLength + open.length;
       const hash = hashBytes(buffer.subarray(length, end));
       // The hashed bytes start with the previous hash; the written ones do not.
-      buffer.copyWithin(length, length + PREFIX_LENGTH, end);
+      buffer.copyWithin(length, length + prefixLength, end);
       length += open.length;
       length += buffer.write(`,"hash":"${hash}"}}\n`, length, 'latin1');
       head = { epoch: head.epoch, seq: head.seq + 1, hash };

@@ -1,65 +1,101 @@
-// Reads audit lines back: selects the matching ones and renders them for people. Verifies no chain and
-// trusts nothing in a line: control characters are escaped before anything is printed.
+// Reads audit lines back: completes the events of requests, selects the matching ones and renders them for
+// people. Verifies no chain and trusts nothing in a line: control characters are escaped before anything is
+// printed.
 
 import { makeVisible } from '../text/escaping.js';
-
-/** An event as read; members may be missing or of any type. */
-export type AuditRecord = { readonly [name: string]: unknown };
+import { type AuditRecord, isRecord, valueAt } from './chain.js';
 
 /** All given filters must match. Values are compared exactly. */
 export type AuditFilter = {
-  readonly type?: string;
-  readonly subject?: string;
-  readonly upstream?: string;
-  readonly reason?: string;
+  readonly type?: string | undefined;
+  readonly subject?: string | undefined;
+  readonly upstream?: string | undefined;
+  readonly reason?: string | undefined;
   /** Milliseconds since the epoch: events at or after it. */
-  readonly sinceMs?: number;
+  readonly sinceMs?: number | undefined;
 };
 
-/** A line as an event; `undefined` if it is not one. */
-export function readAuditLine(line: string): AuditRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+/** What a line of a request leaves out where it is so, by member and in the order of the contract. */
+const LEFT_OUT = {
+  actor: { iss: null, sub: null, client_id: null, act: [], token: null, groups_used: [] },
+  token: { id: null, aud: null, scopes: [], exp: null, binding: 'none' },
+  client: { ip: null, self_reported: null, era: null, session: null },
+  target: { upstream: null, method: null, kind: null, name: null },
+  args: { digest: null, bytes: null, keys: [], captured: {} },
+  decision: {
+    ...{ id: null, verdict: null, action: 'forwarded', mode: 'enforce', stage: null },
+    ...{ policy: null, rule: null, reasons: [], shadow: [] },
+  },
+  result: { status: null, http: null, rpc_code: null, bytes: null, digest: null, list: null },
+  latency: { total: null, auth: null, policy: null, inspect: null, upstream: null },
+};
+
+/** The event of a request with all its members; an outcome has what its decision says, too. */
+function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
+  const members = (name: string): AuditRecord | undefined => {
+    const [own, other] = [record[name], decided[name]];
+    if (!isRecord(own)) return isRecord(other) ? other : undefined;
+    return isRecord(other) ? { ...other, ...own } : own;
+  };
+  const actor = members('actor');
+  const token = actor?.['token'];
+  const target = members('target');
+  const pin = target?.['pin'] ?? null;
+  const args = members('args');
+  const result = record['result'];
+  const { schema, id, time, type, chain } = record;
+  const complete = {
+    ...{ schema, id, time, type, gateway: members('gateway') ?? null },
+    actor: actor === undefined ? null : { ...LEFT_OUT.actor, ...actor, ...completeToken(token) },
+    client: { ...LEFT_OUT.client, ...members('client') },
+    target: { ...LEFT_OUT.target, definition: pin, pin, request_id: null, ...target },
+    args: args === undefined ? null : { ...LEFT_OUT.args, ...args },
+    decision: { ...LEFT_OUT.decision, ...members('decision') },
+    findings: record['findings'] ?? [],
+    result: isRecord(result) ? { ...LEFT_OUT.result, ...result } : null,
+    latency_ms: { ...LEFT_OUT.latency, ...members('latency_ms') },
+    ...{ trace: members('trace') ?? null, chain },
+  };
+  // Later versions may have further members.
+  const further = Object.entries(record).filter(([name]) => !Object.hasOwn(complete, name));
+  return { ...complete, ...Object.fromEntries(further) };
 }
 
-function isRecord(value: unknown): value is AuditRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function completeToken(token: unknown): { readonly token?: AuditRecord } {
+  return isRecord(token) ? { token: { ...LEFT_OUT.token, ...token } } : {};
 }
 
-/** The value at a path of own members, or `undefined`. */
-export function valueAt(record: AuditRecord, ...path: readonly string[]): unknown {
-  let value: unknown = record;
-  for (const name of path) {
-    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
-    value = value[name];
-  }
-  return value;
-}
+/** Decisions without an outcome so far that are kept; the oldest is dropped first. */
+const MAX_UNDER_WAY = 10_000;
 
-function matchesIfGiven<T>(expected: T | undefined, check: (value: T) => boolean): boolean {
-  return expected === undefined || check(expected);
-}
-
-function hasReason(record: AuditRecord, reason: string): boolean {
-  const reasons = valueAt(record, 'decision', 'reasons');
-  return Array.isArray(reasons) && reasons.includes(reason);
+/**
+ * Completes the events of a log, which are given in its order: an outcome with what its decision says, if that
+ * came before.
+ */
+export function createEventJoiner(): (record: AuditRecord) => AuditRecord {
+  const underWay = new Map<unknown, AuditRecord>();
+  return (record) => {
+    const { type } = record;
+    if (type !== 'mcp.decision' && type !== 'mcp.outcome') return record;
+    const id = valueAt(record, 'decision', 'id');
+    const decided = type === 'mcp.outcome' ? underWay.get(id) : undefined;
+    underWay.delete(id);
+    if (type === 'mcp.decision') underWay.set(id, record);
+    if (underWay.size > MAX_UNDER_WAY) underWay.delete(underWay.keys().next().value);
+    return completeEvent(record, decided ?? {});
+  };
 }
 
 /** True if the event matches the filter. */
 export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
+  const { type, subject, upstream, reason, sinceMs } = filter;
+  const reasons = valueAt(record, 'decision', 'reasons');
   return (
-    matchesIfGiven(filter.type, (type) => record['type'] === type) &&
-    matchesIfGiven(filter.subject, (subject) => valueAt(record, 'actor', 'sub') === subject) &&
-    matchesIfGiven(
-      filter.upstream,
-      (upstream) => valueAt(record, 'target', 'upstream') === upstream,
-    ) &&
-    matchesIfGiven(filter.reason, (reason) => hasReason(record, reason)) &&
-    matchesIfGiven(filter.sinceMs, (since) => Date.parse(String(record['time'])) >= since)
+    (type === undefined || record['type'] === type) &&
+    (subject === undefined || valueAt(record, 'actor', 'sub') === subject) &&
+    (upstream === undefined || valueAt(record, 'target', 'upstream') === upstream) &&
+    (reason === undefined || (Array.isArray(reasons) && reasons.includes(reason))) &&
+    (sinceMs === undefined || Date.parse(String(record['time'])) >= sinceMs)
   );
 }
 
@@ -114,10 +150,9 @@ export function renderAuditRow(record: AuditRecord): string {
 
 /** Renders the complete event: indented JSON without terminal control characters. */
 export function renderAuditRecord(record: AuditRecord): string {
-  const text = JSON.stringify(
+  return JSON.stringify(
     record,
     (_, value: unknown) => (typeof value === 'string' ? makeVisible(value) : value),
     2,
   );
-  return text;
 }

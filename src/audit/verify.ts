@@ -482,18 +482,3 @@ export class ChainVerifier {
     this.#addError(this.#last, 'truncated', message);
   }
 }
-
-/** Verifies the lines of one file (Latin-1 text, without line feeds). */
-export function verifyChain(
-  lines: Iterable<string>,
-  options: VerifyOptions = {},
-  file = 'audit',
-): ChainVerdict {
-  const verifier = new ChainVerifier(options);
-  let number = 0;
-  for (const line of lines) {
-    number += 1;
-    verifier.push(line, file, number);
-  }
-  return verifier.end();
-}

@@ -24,6 +24,7 @@ import {
 } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { isRecord, readRecord } from './chain.js';
 import { hasProcessEnded, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
 
 /** Types of local file systems (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
@@ -65,11 +66,6 @@ export type LeaseOptions = {
   /** The identity of this process; `undefined` if it cannot be known. */
   readonly identity?: () => Promise<ProcessIdentity | undefined>;
 };
-
-/** Another process holds the lease. */
-class LeaseTaken extends Error {
-  override readonly name = 'LeaseTaken';
-}
 
 const LEASE_SCHEMA = 'sallyport.lease/1';
 const FILE_MODE = 0o600;
@@ -155,20 +151,9 @@ function keyOf({ device, inode, changedWallMs, text }: LeaseFile): string {
   return `${device}:${inode}:${changedWallMs}:${text}`;
 }
 
-function parse(text: string): { readonly [name: string]: unknown } {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null
-      ? Object.fromEntries(Object.entries(value))
-      : {};
-  } catch {
-    return {};
-  }
-}
-
 function identityOf(value: unknown): ProcessIdentity | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { boot, namespace, pid, started }: { [Name in keyof ProcessIdentity]?: unknown } = value;
+  if (!isRecord(value)) return undefined;
+  const { boot, namespace, pid, started } = value;
   if (typeof boot !== 'string' || typeof namespace !== 'string') return undefined;
   if (typeof started !== 'string' || !Number.isSafeInteger(pid)) return undefined;
   return { boot, namespace, pid: Number(pid), started };
@@ -176,7 +161,7 @@ function identityOf(value: unknown): ProcessIdentity | undefined {
 
 /** Describes the holder of a lease. Anyone could have written the file, so its values are checked. */
 function describeHolder({ text }: LeaseFile): string {
-  const { instance, host, process, renewed } = parse(text);
+  const { instance, host, process, renewed } = readRecord(text) ?? {};
   const printable = (value: unknown): string =>
     typeof value === 'string' && /^[\w.:-]{1,128}$/.test(value) ? value : 'unknown';
   const pid = identityOf(process)?.pid;
@@ -243,17 +228,17 @@ export class AuditLease {
     }
   }
 
-  /** Resolves when this process may write. Rejects with LeaseTaken if another process may. */
+  /** Resolves when this process may write. Rejects if another process may. */
   async hold(): Promise<void> {
-    if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
+    if (this.#lost !== undefined) throw new Error(this.#lost);
     if (this.#held === undefined) {
       const holder = await this.#take();
-      if (holder !== undefined) throw new LeaseTaken(this.#describe(holder));
+      if (holder !== undefined) throw new Error(this.#describe(holder));
       return;
     }
     if (this.isFresh) return;
     await this.#renew();
-    if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
+    if (this.#lost !== undefined) throw new Error(this.#lost);
   }
 
   /** As `hold`, if the path may name another file than before because a symbolic link was changed. */
@@ -417,7 +402,7 @@ export class AuditLease {
 
   /** Only on a local file system: processes of two machines could state the same identity. */
   async #hasEnded(path: string, { text }: LeaseFile): Promise<boolean> {
-    const { host, process } = parse(text);
+    const { host, process } = readRecord(text) ?? {};
     const other = identityOf(process);
     const own = await this.#own();
     if (other === undefined || own === undefined || host !== hostname()) return false;

@@ -178,6 +178,7 @@ export type GatewayFile = {
   readonly state: StateFile;
   readonly audit: {
     readonly sinks: readonly SinkFile[];
+    readonly durability: 'written' | 'synced';
     readonly onFailure: 'block' | 'continue';
     readonly checkpoint: { readonly every: string };
   };

@@ -326,6 +326,7 @@ export function compileSettings(input: CompileInput): Settings {
           ? { type: 'file', path: resolve(folder, sink.path) }
           : { type: 'stdout' },
       ),
+      durability: root.audit.durability,
       onFailure: root.audit.onFailure,
       checkpointEveryMs: requireDurationMs(root.audit.checkpoint.every),
     },

@@ -219,6 +219,8 @@ export type AuditSettings = {
     | { readonly type: 'file'; readonly path: string }
     | { readonly type: 'stdout' }
   )[];
+  /** What a decision in a file survives: the death of the process, or power loss too. */
+  readonly durability: 'written' | 'synced';
   readonly onFailure: 'block' | 'continue';
   readonly checkpointEveryMs: number;
 };

@@ -116,7 +116,10 @@ function rowsOf(lines: readonly string[]): Row[] {
     const event = parseLine(line);
     const type = text(event, 'type');
     if (type === 'mcp.decision' || type === 'mcp.outcome') {
-      rows.set(text(event, 'decision', 'id') || String(index), decisionRow(event));
+      const id = text(event, 'decision', 'id') || String(index);
+      const row = decisionRow(event);
+      // The rule stands in the line of the decision alone.
+      rows.set(id, { ...row, why: row.why || (rows.get(id)?.why ?? '') });
     } else if (SHOWN.has(type)) rows.set(`event ${index}`, otherRow(event, type));
   }
   return [...rows.values()];

@@ -79,8 +79,17 @@ function setBinding(
 
 function setAudit(controls: Controls, { audit }: Settings, error: string | undefined): void {
   if (error !== undefined) controls.set('audit', 'degraded', error);
-  else if (audit.onFailure === 'block') controls.set('audit', 'armed');
+  else if (audit.onFailure === 'block') controls.set('audit', 'armed', durabilityOf(audit));
   else controls.set('audit', 'degraded', 'onFailure is continue: calls pass when it fails');
+}
+
+/** What a decision survives before anything leaves, which an armed control promises. */
+function durabilityOf({ sinks, durability }: Settings['audit']): string {
+  if (sinks.every(({ type }) => type === 'stdout'))
+    return 'handed-over: a decision counts once standard output has taken it';
+  return durability === 'synced'
+    ? 'synced: a decision survives power loss'
+    : 'written: a decision survives the death of the process, not power loss';
 }
 
 function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): void {

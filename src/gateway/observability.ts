@@ -5,7 +5,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit, type RecordResult } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
-import type { AuditSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
@@ -209,7 +208,14 @@ export function createObservability(
     now,
     meters: metrics,
     mask: redactForRecord,
-    newWriter: (sink) => newWriter(sink, instance, ports.writeStdout),
+    newWriter(sink) {
+      return sink.type === 'stdout'
+        ? createAuditStream(ports.writeStdout)
+        : createAuditFile(sink.path, {
+            isSynced: settings.audit.durability === 'synced',
+            lease: { instance },
+          });
+    },
     onState(found) {
       auditFailure = found;
     },
@@ -285,25 +291,4 @@ function isAuthnFailure(record: RequestRecord): boolean {
   const [reason] = record.decision.reasons;
   if (record.principal !== undefined || reason === undefined) return false;
   return reason === 'store-unavailable' || REASONS[reason].stage === 'authn';
-}
-
-/** The path is checked before every group of lines: confirmed lines must be in the file that is at the path now. */
-const CHECK_INTERVAL_MS = 0;
-
-type Sink = AuditSettings['sinks'][number];
-
-function newWriter(
-  sink: Sink,
-  instance: string,
-  writeStdout: ObservabilityPorts['writeStdout'],
-): ReturnType<typeof createAuditFile> {
-  switch (sink.type) {
-    case 'file':
-      return createAuditFile(sink.path, {
-        checkIntervalMs: CHECK_INTERVAL_MS,
-        lease: { instance },
-      });
-    case 'stdout':
-      return createAuditStream(writeStdout);
-  }
 }

@@ -26,6 +26,7 @@ export function openRecord(
     aggregate: incoming.aggregate,
     httpMethod: incoming.httpMethod,
     versions: undefined,
+    decidedSession: undefined,
     isDecisionWritten: false,
     principal: undefined,
     groupsUsed: NO_GROUPS,
@@ -109,8 +110,8 @@ export type RequestRecord = {
   versions?:
     | { readonly config: string; readonly policy: string; readonly pins: string }
     | undefined;
-  /** Target and arguments as the audit wrote them first, so that both events of a request agree. */
-  requestText?: string;
+  /** The session that the audit line of the decision names; a request may open another one. */
+  decidedSession?: string | undefined;
   /** The decision was handed to the audit. */
   isDecisionWritten?: boolean;
   /** For the record alone: whoever acts for the caller has the principal from the request. */

@@ -28,7 +28,7 @@ export type ControlName =
 export type ControlRow = {
   readonly control: string;
   readonly state: ControlState;
-  /** Why it is not armed, a fixed text; empty when it is. */
+  /** Why it is not armed, or what it promises while it is; a fixed text, mostly empty when it is armed. */
   readonly reason: string;
   /** RFC 3339: since when it is in this state. */
   readonly since: string;

@@ -93,17 +93,17 @@ ${table(['Reason', 'Stage', 'Log level', 'Text', 'Where the caller may see it', 
 }
 
 const MEMBERS: readonly (readonly [string, string])[] = [
-  ['schema', '`sallyport.audit/1`.'],
+  ['schema', '`sallyport.audit/2`; `sallyport.audit/1` in lines of earlier versions.'],
   ['id', 'Id of this event, a UUID.'],
   ['time', 'RFC 3339, UTC, milliseconds.'],
   ['type', 'See below.'],
   [
     'gateway',
-    '`instance` (this run), `epoch` (this chain), `version` of the program, hashes of `config`, `policy` and `pins` that the exchange was decided under.',
+    '`instance` (this run), `epoch` (this chain), `version` of the program, hashes of `config`, `policy` and `pins`. Events of an exchange have the epoch, and `mcp.decision` the first 16 digits of the hashes that it was decided under.',
   ],
   [
     'actor',
-    'What the token proved: `iss sub client_id act[] token{id,aud,scopes,exp,binding} groups_used`. `token.id` is a keyed hash; `exp` is in seconds since the epoch. `groups_used`: groups of the caller that the deciding rule names under `who`, allow or deny, at most 32; empty where it names none, or no rule decided. `null` without a verified caller.',
+    'What the token proved: `iss sub client_id act[] token{id,aud,scopes,exp,binding} groups_used`. `token.id` is a keyed hash; `exp` is in seconds since the epoch. `groups_used`: groups of the caller that the deciding rule names under `who`, allow or deny, at most 32; empty where it names none, or no rule decided. Left out without a verified caller.',
   ],
   [
     'client',
@@ -111,7 +111,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'target',
-    '`upstream method kind name definition pin request_id`: what was asked for, the digest of its definition as last seen, and of the one pinned. `endpoint` too, where the message came through an endpoint of several upstreams; what is refused there before it is known whose it is has the endpoint as `upstream`.',
+    '`upstream method name kind definition pin request_id`: what was asked for, the digest of its definition as last seen (left out where it is the pinned one), and of the one pinned. `endpoint` too, where the message came through an endpoint of several upstreams; what is refused there before it is known whose it is has the endpoint as `upstream`.',
   ],
   [
     'args',
@@ -119,24 +119,21 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'decision',
-    '`id verdict action mode stage policy rule reasons shadow`. Both events of an exchange carry the same id, and so does the refusal on the wire.',
+    '`id verdict action mode stage policy rule reasons shadow`. Both events of an exchange carry the same id, and so does the refusal on the wire. Without `action`, it was forwarded; without `mode`, it is `enforce`.',
   ],
   ['findings', 'What detectors saw: `detector direction path count action`. Never what was found.'],
-  [
-    'result',
-    '`status http rpc_code bytes digest list{advertised,visible}`. `null` in `mcp.decision`.',
-  ],
-  [
-    'latency_ms',
-    '`total auth policy inspect upstream`. `total` and `upstream` are `null` in `mcp.decision`.',
-  ],
-  ['trace', '`trace_id span_id`, or `null`.'],
+  ['result', '`status http rpc_code bytes digest list{advertised,visible}`, in `mcp.outcome`.'],
+  ['latency_ms', '`total auth policy inspect upstream`, in `mcp.outcome`.'],
+  ['trace', '`trace_id span_id`.'],
   ['detail', 'Only in events that are not of an exchange: what has no member of its own.'],
   ['chain', '`seq prev hash`, always last.'],
 ];
 
 const TYPES: readonly (readonly [string, string])[] = [
-  ['mcp.decision', 'Before anything leaves. An allowed exchange waits until this line is durable.'],
+  [
+    'mcp.decision',
+    'Before anything leaves. An allowed exchange waits until this line is durable, as `audit.durability` says.',
+  ],
   ['mcp.outcome', 'Once, at the end of every exchange, refusals included.'],
   [
     'auth.failure',
@@ -171,6 +168,8 @@ One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` pr
 
 ${table(['Member', 'Content'], named(MEMBERS))}
 
+Events of an exchange leave out what is null or empty. Of actor, target and decision, \`mcp.outcome\` has what says who called what and how that ended (\`iss sub client_id\`, \`upstream endpoint method name\`, \`id verdict action stage reasons\`), then its findings, result and latency; the rest stands in the line of its decision. \`sallyport audit query\` and \`show\` join the two: what they print, with \`--json\` too, has every member, as lines of \`sallyport.audit/1\` have.
+
 What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. Of a captured value behind a name that says "secret" (\`password\`, \`token\`), nothing is kept. What a token proved is kept exactly.
 
 ## Types
@@ -181,7 +180,7 @@ At most ${AUTH_FAILURES_PER_SECOND} failed logins a second are written. A sink h
 
 ## The chain
 
-A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in lower-case hex, of \`prev\`, a line feed, and the bytes of the line up to and without \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the line before. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event that carries the instance, the epoch and the public key. Each sink has a chain of its own.
+A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in base64url (in lines of \`sallyport.audit/1\` in lower-case hex), of \`prev\` as it stands there, a line feed, and the bytes of the line up to and without \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the line before. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event that carries the instance, the epoch and the public key. Each sink has a chain of its own.
 
 A restart goes on with the chain that it finds. When a write was interrupted, the next line is a \`lifecycle\` event \`recovered\` with the length and the SHA-256 of the bytes that are no record. When the file was rotated, the new one begins with \`continued\`, and \`audit verify\` takes the files in their order.
 
@@ -202,6 +201,8 @@ Lines missing at the end show only against a checkpoint kept elsewhere: \`--head
 ## One writer for each file
 
 Next to an audit file stands its lease, \`audit.jsonl.lease\`: a small file that names the instance, host and process that write. It is renewed every ${LEASE_TIMES.renewEveryMs / MS_PER_SECOND} s and removed at a clean end; the gateway must be allowed to create files in the folder, or it does not start. Where the path is a link, the lease stands next to the file that it names. A start that finds the lease of another gateway waits for it, at most ${LEASE_TIMES.waitMs / MS_PER_SECOND} s, and then ends with exit code 1 and a sentence that says who holds it. A lease that was not renewed for ${LEASE_TIMES.staleMs / MS_PER_SECOND} s may be taken over; one whose process has certainly ended, on this machine and in this namespace of process ids, at once. Clocks are not trusted alone: unless its process has ended, a lease is watched for as long as its holder would rely on it without renewing it (${(2 * LEASE_TIMES.renewEveryMs) / MS_PER_SECOND} s), however old it looks. While it is replaced, \`audit.jsonl.lease.next\` stands there too. A gateway whose lease was taken over writes nothing more until it is started anew. Reading commands never touch a lease.
+
+With \`audit.durability: written\`, the default, a line is durable when a completed write has handed it to the operating system: it survives the death of the process. With \`synced\` it is on the disk, and survives the loss of power too. After a loss of power under \`written\`, lines of the last half minute or so may be missing, and where the disk wrote out of order, \`audit verify\` says what is missing in the middle.
 
 Before each write the file must end where this gateway left it. A file that was moved away, removed or emptied (\`mv\`, \`copytruncate\`) is gone on with, without a signal. Where another process wrote into it, or cut it, nothing is written: the control \`audit\` is degraded, \`audit.onFailure\` applies, and moving the file away is what ends it. Prefer \`mv\`: what is written between the copy and the cut of \`copytruncate\` is lost, and the chain says so. A process that is held up for longer than ${LEASE_TIMES.staleMs / MS_PER_SECOND} s in the middle of a write can still end that one write; both gateways find it before their next.
 `;

@@ -35,8 +35,9 @@ function escapeUnit(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-function toAsciiJson(text: string): string {
-  const json = JSON.stringify(text);
+/** JSON on one line of printable ASCII: anything else stands in strings alone, and is escaped there. */
+export function toAsciiJson(value: string | object): string {
+  const json = JSON.stringify(value);
   return json.replace(NOT_PRINTABLE_ASCII, escapeUnit);
 }
 

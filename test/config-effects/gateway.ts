@@ -153,6 +153,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'audit.sinks[].{type,durability}':
     'integration/effects-of-settings.test.ts > a sink of type stdout gets every line',
   'audit.sinks[].path': 'attacks/89-audit-full.test.ts > goes on in a new file',
+  'audit.durability': 'integration/effects-of-settings.test.ts > says whether each write is synced',
   'audit.onFailure':
     'integration/effects-of-settings.test.ts > onFailure: continue lets calls go on',
   'audit.checkpoint.every': 'integration/wire.test.ts > verifies a checkpoint',

@@ -1,8 +1,11 @@
 // What keys of the gateway file do, each from the file to its effect on the running gateway, where no other
 // test shows it. config-effects/gateway.ts names these tests.
 
+import { constants } from 'node:fs';
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startExchangeRig } from '../support/deployments.js';
@@ -36,6 +39,17 @@ async function withRig(
   } finally {
     await rig.close();
   }
+}
+
+/** The flags with which this process has opened a file (proc(5), fdinfo). */
+async function openFlagsOf(path: string): Promise<number> {
+  const real = await realpath(path);
+  for (const name of await readdir('/proc/self/fd')) {
+    if ((await readlink(`/proc/self/fd/${name}`).catch(() => '')) !== real) continue;
+    const text = await readFile(`/proc/self/fdinfo/${name}`, 'utf8');
+    return Number.parseInt(/^flags:\s+(\d+)$/m.exec(text)?.[1] ?? '', 8);
+  }
+  throw new Error(`${path} is not open`);
 }
 
 describe('[C-24] keys of an issuer', () => {
@@ -299,6 +313,24 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
       },
     ));
 
+  it.each([
+    ['written', false],
+    ['synced', true],
+  ])(
+    'durability: %s says whether each write is synced, and the control says which holds',
+    (durability, isSynced) =>
+      withRig(
+        {
+          audit: `audit: {sinks: [{type: file, path: ./audit.jsonl}], durability: ${durability}}`,
+        },
+        async (rig) => {
+          const flags = await openFlagsOf(join(rig.gateway.folder, 'audit.jsonl'));
+          expect((flags & constants.O_DSYNC) !== 0).toBe(isSynced);
+          expect(rig.gateway.log()).toContain(`${durability}: a decision survives`);
+        },
+      ),
+  );
+
   it('a sink of type stdout gets every line, where that is said to be durable', async () => {
     let printed = '';
     await withRig(
@@ -313,6 +345,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
         expect(status).toBe(200);
         const lines = printed.trim().split('\n');
         expect(lines.map((line) => JSON.parse(line)['type'])).toContain('mcp.decision');
+        expect(rig.gateway.log()).toContain('handed-over: a decision counts');
       },
     );
   });

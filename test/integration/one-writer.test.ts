@@ -6,10 +6,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verifyChain } from '../../src/audit/verify.js';
 import { leasePath } from '../../src/audit/writer-lease.js';
 import { type GatewayStart, startGateway } from '../../src/gateway/gateway.js';
 import { createLog } from '../../src/telemetry/log.js';
+import { verifyChain } from '../support/audit-chain.js';
 import { canary } from '../support/canary.js';
 import { ADMINS } from '../support/deployments.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/gateway.js';
@@ -77,7 +77,7 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 async function instances(): Promise<ReadonlySet<unknown>> {
-  return new Set((await rig.gateway.audit()).map((line) => line['gateway'].instance));
+  return new Set((await rig.gateway.audit()).flatMap((line) => line['gateway'].instance ?? []));
 }
 
 const lease = () => readFile(leasePath(join(rig.gateway.folder, 'audit.jsonl')), 'utf8');

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
+import { createEventJoiner } from '../../src/audit/query.js';
 import { runPinFetch } from '../../src/cli/pin/fetch.js';
 import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import type { Diagnostic } from '../../src/config/diagnostics.js';
@@ -124,7 +125,7 @@ export type RunningGateway = {
   url(upstream: string): string;
   /** A good token for an upstream. */
   token(upstream: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
-  /** Every line of the audit file so far, parsed. */
+  /** Every event of the audit file so far, an outcome together with what its decision says. */
   audit(): Promise<readonly AuditLine[]>;
   /** The process log so far. */
   log(): string;
@@ -257,7 +258,8 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
       return text
         .split('\n')
         .slice(0, -1)
-        .map((line) => JSON.parse(line) as AuditLine);
+        .map((line) => JSON.parse(line) as AuditLine)
+        .map(createEventJoiner());
     },
     log: () => logged,
     metrics: async () => (await fetch(`http://127.0.0.1:${ops}/metrics`)).text(),

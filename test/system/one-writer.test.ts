@@ -8,9 +8,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { verifyChain } from '../../src/audit/verify.js';
 import { leasePath } from '../../src/audit/writer-lease.js';
 import { writeKeyText } from '../../src/config/keys.js';
+import { verifyChain } from '../support/audit-chain.js';
 import { buildProgram, findFreePort } from '../support/processes.js';
 
 const MAIN = join(import.meta.dirname, '../../dist/main.js');

@@ -93,7 +93,7 @@ function configureReadCommands(
     .option('--upstream <name>', 'name of the upstream')
     .option('--reason <reason>', 'reason of a refusal')
     .option('--since <time>', 'RFC 3339, or how long ago, such as 30m')
-    .option('--json', 'print the lines as they are')
+    .option('--json', 'print JSON, each event with all its members')
     .action(async (files: string[], options: Parsed) => {
       const named = ['config', 'type', 'subject', 'upstream', 'reason', 'since'];
       const given = Object.assign({}, ...named.map((name) => text(options, name)));
@@ -102,7 +102,7 @@ function configureReadCommands(
   withFileOptions(command.command('show').description('print all of one event or decision'))
     .argument('<id>', 'id of a decision or an event')
     .argument('[files...]', 'audit files')
-    .option('--json', 'print the lines as they are')
+    .option('--json', 'print JSON, each event with all its members')
     .action(async (id: string, files: string[], options: Parsed) =>
       finish(
         await runAuditShow(

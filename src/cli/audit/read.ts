@@ -1,21 +1,20 @@
 // `sallyport audit tail`, `query` and `show`: print events of audit files, oldest first. They open files for
-// reading only, line by line, and verify nothing. Text output contains no terminal control characters;
-// `--json` prints the lines as they are (docs/contract.md §1, §8).
+// reading only, line by line, and verify nothing. Text output contains no terminal control characters. `--json`
+// of `tail` prints the lines as they are, of the others events with all their members (docs/contract.md §1, §8).
 
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { type AuditRecord, readRecord } from '../../audit/chain.js';
 import {
-  type AuditFilter,
-  type AuditRecord,
+  createEventJoiner,
   hasId,
   isMatch,
-  readAuditLine,
   renderAuditRecord,
   renderAuditRow,
 } from '../../audit/query.js';
 import type { Settings } from '../../config/settings.js';
-import { makeVisible } from '../../text/escaping.js';
+import { makeVisible, toAsciiJson } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 
 /** A longer line is not an audit line; it is passed on in pieces. */
@@ -132,9 +131,10 @@ function readSince(text: string, nowMs: number): number | undefined {
   return Number.isNaN(at) ? undefined : at;
 }
 
+/** A line, and its event with all its members. */
 type FoundEvent = { readonly line: string; readonly record: AuditRecord };
 
-function print({ line, record }: FoundEvent, io: CliIo, isJson: boolean | undefined): void {
+function printLine({ line, record }: FoundEvent, io: CliIo, isJson: boolean | undefined): void {
   // The gateway writes printable ASCII; a modified line may contain anything.
   io.stdout(`${isJson ? makeVisible(line) : renderAuditRow(record)}\n`);
 }
@@ -162,19 +162,24 @@ async function withFiles(
   }
 }
 
-/** Every event of the files, oldest first, with its line. Lines that are not events are skipped. */
-async function* readRecords(files: readonly string[]): AsyncGenerator<FoundEvent> {
-  for (const file of files) {
-    for await (const line of readLines(file)) {
-      const record = readAuditLine(line);
-      if (record !== undefined) yield { line, record };
-    }
+async function* linesOf(files: readonly string[]): AsyncGenerator<string> {
+  for (const file of files) yield* readLines(file);
+}
+
+/** Every event of the lines, with its line. Lines that are not events are skipped. */
+async function* readRecords(
+  lines: AsyncIterable<string>,
+  join = createEventJoiner(),
+): AsyncGenerator<FoundEvent> {
+  for await (const line of lines) {
+    const record = readRecord(line);
+    if (record !== undefined) yield { line, record: join(record) };
   }
 }
 
-async function lastRecords(files: readonly string[]): Promise<readonly FoundEvent[]> {
+async function lastRecords(records: AsyncIterable<FoundEvent>): Promise<readonly FoundEvent[]> {
   let last: FoundEvent[] = [];
-  for await (const found of readRecords(files)) {
+  for await (const found of records) {
     last.push(found);
     if (last.length > TAIL_LINES * 2) last = last.slice(-TAIL_LINES);
   }
@@ -188,26 +193,15 @@ export function runAuditTail(
   ports: AuditFilePorts,
 ): Promise<number> {
   return withFiles(options, io, ports, async (files) => {
-    for (const found of await lastRecords(files)) print(found, io, options.json);
+    const join = createEventJoiner();
+    const last = await lastRecords(readRecords(linesOf(files), join));
+    for (const found of last) printLine(found, io, options.json);
     const newest = files.at(-1);
     if (!options.follow || newest === undefined) return EXIT_FINE;
-    for await (const line of followLines(newest, ports.wait)) {
-      const record = readAuditLine(line);
-      if (record !== undefined) print({ line, record }, io, options.json);
-    }
+    for await (const found of readRecords(followLines(newest, ports.wait), join))
+      printLine(found, io, options.json);
     return EXIT_FINE;
   });
-}
-
-function filterOf(options: AuditQueryOptions, sinceMs: number | undefined): AuditFilter {
-  const { type, subject, upstream, reason } = options;
-  return {
-    ...(type === undefined ? {} : { type }),
-    ...(subject === undefined ? {} : { subject }),
-    ...(upstream === undefined ? {} : { upstream }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(sinceMs === undefined ? {} : { sinceMs }),
-  };
 }
 
 /** Prints the events that match all filters. Exit 0, also if there are none. */
@@ -221,10 +215,11 @@ export function runAuditQuery(
     io.stderr('error: --since takes a time (RFC 3339) or a duration such as 30m\n');
     return Promise.resolve(EXIT_UNCHECKED);
   }
-  const filter = filterOf(options, sinceMs);
+  const filter = { ...options, sinceMs };
   return withFiles(options, io, ports, async (files) => {
-    for await (const found of readRecords(files)) {
-      if (isMatch(found.record, filter)) print(found, io, options.json);
+    for await (const { record } of readRecords(linesOf(files))) {
+      if (!isMatch(record, filter)) continue;
+      io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRow(record)}\n`);
     }
     return EXIT_FINE;
   });
@@ -238,11 +233,10 @@ export function runAuditShow(
 ): Promise<number> {
   return withFiles(options, io, ports, async (files) => {
     let count = 0;
-    for await (const { line, record } of readRecords(files)) {
+    for await (const { record } of readRecords(linesOf(files))) {
       if (!hasId(record, options.id)) continue;
       count += 1;
-      io.stdout(`${options.json ? makeVisible(line) : renderAuditRecord(record)}
-`);
+      io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRecord(record)}\n`);
     }
     if (count > 0) return EXIT_FINE;
     io.stderr('error: no event and no decision has this id\n');

@@ -20,7 +20,7 @@ export type AuditVerifyOptions = {
   readonly json?: boolean;
 };
 
-const INLINE_HEAD = /^([\w-]{1,64}):(\d{1,15}):([0-9a-f]{64})$/;
+const INLINE_HEAD = /^([\w-]{1,64}):(\d{1,15}):([0-9a-f]{64}|[\w-]{43})$/;
 const PUBLIC_TEXT = /^(?:sallyport-public-1:)?([A-Za-z0-9_-]{43})$/;
 
 /** The head stated by a line: for a checkpoint, the position that it signs. */

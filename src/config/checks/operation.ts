@@ -18,7 +18,7 @@ export function checkKeys(root: unknown, report: ReportDiagnostic): void {
   });
 }
 
-/** Standard output as the only sink counts as durable only with `durability: handed-over`. */
+/** Standard output as the only sink counts as durable only with `durability: handed-over`, and is never synced. */
 export function checkAudit(root: unknown, report: ReportDiagnostic): void {
   const sinks = valueAt(root, ['audit', 'sinks']);
   if (!Array.isArray(sinks) || sinks.length === 0) return;
@@ -32,6 +32,10 @@ export function checkAudit(root: unknown, report: ReportDiagnostic): void {
     }
     files.add(path);
   });
+  const hasFile = sinks.some((sink: unknown) => textAt(sink, ['type']) === 'file');
+  if (!hasFile && textAt(root, ['audit', 'durability']) === 'synced') {
+    report(['audit', 'durability'], '"synced" needs a sink of type file', { rule: 'conflict' });
+  }
   const isDurable = sinks.some(
     (sink: unknown) =>
       textAt(sink, ['type']) !== 'stdout' || textAt(sink, ['durability']) === 'handed-over',

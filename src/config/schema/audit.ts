@@ -1,4 +1,4 @@
-// The JSON Schema of one line of the audit log, `sallyport.audit/1`, for programs that read the log.
+// The JSON Schema of one line of the audit log, `sallyport.audit/2` or `/1`, for programs that read the log.
 // Data only; the gateway does not validate what it writes against it. docs/contract.md §8.
 
 import { DIALECT, type Schema } from './definitions.js';
@@ -13,7 +13,7 @@ function group(description: string, properties: Readonly<Record<string, Schema>>
   return { type: ['object', 'null'], description, properties };
 }
 
-const GATEWAY = group('Which gateway, under which files.', {
+const GATEWAY = group('Which gateway, under which files; of a request, by short hashes.', {
   instance: TEXT,
   epoch: TEXT,
   version: TEXT,
@@ -98,7 +98,11 @@ const RESULT = group('What came back.', {
 });
 
 const PROPERTIES: Readonly<Record<string, Schema>> = {
-  schema: { const: 'sallyport.audit/1' },
+  schema: {
+    enum: ['sallyport.audit/2', 'sallyport.audit/1'],
+    description:
+      'In form 2 a line of a request leaves out what is null or empty, and an outcome what its decision says.',
+  },
   id: { type: 'string', description: 'Id of the event.' },
   time: {
     type: 'string',
@@ -149,7 +153,7 @@ const PROPERTIES: Readonly<Record<string, Schema>> = {
 /** JSON Schema of an audit event. Events of later versions may have additional members. */
 export const AUDIT_SCHEMA: Schema = {
   $schema: DIALECT,
-  $id: 'urn:sallyport:schema:audit:1',
+  $id: 'urn:sallyport:schema:audit:2',
   type: 'object',
   description: 'One line of the audit log.',
   properties: PROPERTIES,

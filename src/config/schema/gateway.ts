@@ -283,7 +283,7 @@ const AUDIT = record(
       default: [{ type: 'file', path: './audit.jsonl' }],
       items: union('type', 'One destination.', [
         record(
-          'A file, synced before a call leaves.',
+          'A file; `audit.durability` says when a line in it counts.',
           { type: { const: 'file' }, path: text('Path, relative to this file.') },
           { title: 'a sink of type file', required: ['type', 'path'] },
         ),
@@ -300,6 +300,11 @@ const AUDIT = record(
         ),
       ]),
     },
+    durability: oneOfStrings(
+      'What a decision in a file survives before anything leaves: `written` (handed to the operating system) the death of the process, `synced` power loss too.',
+      ['written', 'synced'],
+      { default: 'written' },
+    ),
     onFailure: oneOfStrings(
       'What happens to calls while nothing durable can be written.',
       ['block', 'continue'],

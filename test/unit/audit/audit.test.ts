@@ -10,9 +10,9 @@ import {
   createAudit,
 } from '../../../src/audit/audit.js';
 import { createAuditFile, createAuditStream } from '../../../src/audit/file.js';
-import { verifyChain } from '../../../src/audit/verify.js';
 import { AUDIT_SCHEMA } from '../../../src/config/schema/audit.js';
 import type { AuditSettings } from '../../../src/config/settings.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from './samples.js';
 
 let folder = '';
@@ -37,6 +37,7 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
   const audit = createAudit({
     settings: {
       sinks: [{ type: 'file', path }],
+      durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 3_600_000,
       ...settings,

@@ -1,19 +1,21 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type ChainHead,
   checkpointBytes,
   checkpointDetail,
-  linkLine,
   readChainLine,
   readTail,
   startChain,
   tornDigest,
 } from '../../../src/audit/chain.js';
 import { buildEvent } from '../../../src/audit/event.js';
-import { type ChainErrorKind, verifyChain } from '../../../src/audit/verify.js';
+import type { ChainErrorKind } from '../../../src/audit/verify.js';
 import { createKeyRing } from '../../../src/state/keys.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';
+import { linkLine, makeFirstForm } from './sink-rig.js';
 
 type Kind = 'call' | 'checkpoint';
 
@@ -65,12 +67,26 @@ describe('the chain', () => {
     expect(known.notes.join()).not.toContain('cannot be known');
   });
 
-  it('[O-10] hashes the bytes written: prev, a line feed, and the line without its hash', async () => {
-    const { createHash } = await import('node:crypto');
+  it('[O-10] hashes the bytes written: prev, a line feed, and the line without its hash', () => {
     const line = makeChain(calls(1)).lines[1] ?? '';
-    const [, open = '', hash] = /^(.*),"hash":"([0-9a-f]{64})"\}\}$/.exec(line) ?? [];
-    const prev = /"prev":"([0-9a-f]{64})"$/.exec(open)?.[1];
-    expect(hash).toBe(createHash('sha256').update(`${prev}\n${open}`).digest('hex'));
+    const [, open = '', hash] = /^(.*),"hash":"([\w-]{43})"\}\}$/.exec(line) ?? [];
+    const prev = /"prev":"([\w-]{43})"$/.exec(open)?.[1];
+    expect(hash).toBe(createHash('sha256').update(`${prev}\n${open}`).digest('base64url'));
+  });
+
+  it('[O-10] goes on with a chain of sallyport.audit/1, whose hashes are in hex', () => {
+    const { lines, head } = makeFirstForm(['started', 'x']);
+    const next = linkLine(head, lifecycle('started', { public_key: publicKey }));
+    const later = linkLine(next.head, checkpointOf(next.head));
+    expect(next.line).toContain(`"prev":"${head.hash}"`);
+    const all = [...lines, next.line, later.line];
+    expect(verifyChain(all, { head, publicKeys: [publicKey] })).toMatchObject({
+      isWhole: true,
+      lines: 4,
+      unsigned: { lines: 0 },
+    });
+    expect(kindsOf(all.with(1, (all[1] ?? '').replace('"x"', '"y"')))).toEqual(['edited']);
+    expect(readTail(`${lines.join('\n')}\n`).head).toEqual(head);
   });
 
   it('[O-11] any change of one character of any line is found', () => {

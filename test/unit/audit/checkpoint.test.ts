@@ -4,15 +4,14 @@ import {
   type CheckpointBounds,
   checkpointBytes,
   checkpointDetail,
-  linkLine,
   readCheckpoint,
   startChain,
 } from '../../../src/audit/chain.js';
 import { buildEvent, type EventText } from '../../../src/audit/event.js';
-import { verifyChain } from '../../../src/audit/verify.js';
 import { createKeyRing } from '../../../src/state/keys.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';
-import { makeSink } from './sink-rig.js';
+import { linkLine, makeSink } from './sink-rig.js';
 
 const BOUNDS: CheckpointBounds = { everyMs: 30_000, everyLines: 10 };
 const publicKey = ring.publicKeys()[0]?.publicKey ?? '';

@@ -12,7 +12,7 @@ const lease = {
   instance: `writer-${process.pid}`,
   ...(times === undefined ? {} : { times: JSON.parse(times) as LeaseTimes }),
 };
-const { sink } = makeSink(createAuditFile(path, { checkIntervalMs: 0, lease }));
+const { sink } = makeSink(createAuditFile(path, { lease }));
 const refused = await sink.acquire(() => undefined);
 if (refused !== undefined) {
   process.stdout.write(`refused: ${refused}\n`);

@@ -8,6 +8,7 @@ import {
   outcomeEvent,
 } from '../../../src/audit/event.js';
 import type { Principal } from '../../../src/policy/principal.js';
+import type { Finding, RequestRecord } from '../../../src/policy/record.js';
 import { cleanForeign, MAX_FOREIGN_CHARACTERS } from '../../../src/text/escaping.js';
 import { context, NOW, principal, sampleRecord } from './samples.js';
 
@@ -23,10 +24,10 @@ function parsed(event: EventText): Parsed {
   return JSON.parse(lineOf(event)) as Parsed;
 }
 
-const MEMBERS =
-  'schema id time type gateway actor client target args decision findings result latency_ms trace chain'.split(
-    ' ',
-  );
+/** The members of a line that leaves nothing out. */
+const DECIDED =
+  'schema id time type gateway actor client target args decision findings trace chain';
+const ENDED = 'schema id time type gateway actor target decision findings result latency_ms chain';
 
 /** Strings that break lines, terminals, JSON, or what a reader believes to see. */
 const HOSTILE = [
@@ -42,25 +43,40 @@ const HOSTILE = [
 ];
 
 describe('decisionEvent and outcomeEvent', () => {
-  it('[O-01] has the members of sallyport.audit/1 in their order', () => {
-    expect(Object.keys(parsed(decisionEvent(sampleRecord(), context)))).toEqual(MEMBERS);
-    expect(Object.keys(parsed(outcomeEvent(sampleRecord(), context, 20)))).toEqual(MEMBERS);
+  const finding: Finding = {
+    detector: 'x',
+    direction: 'to-client',
+    path: '/a',
+    count: 1,
+    action: 'flag',
+  };
+  const full = () =>
+    sampleRecord({
+      findings: [finding],
+      trace: { traceId: '1'.repeat(32), spanId: '2'.repeat(16) },
+    });
+  const namesOf = (event: EventText): string => Object.keys(parsed(event)).join(' ');
+  /** A record whose decision has been written. */
+  const decided = (change: Partial<RequestRecord> = {}): RequestRecord => {
+    const record = sampleRecord(change);
+    decisionEvent(record, context);
+    return record;
+  };
+
+  it('[O-01] have the members of sallyport.audit/2 in their order', () => {
+    const record = full();
+    expect(namesOf(decisionEvent(record, context))).toBe(DECIDED);
+    expect(namesOf(outcomeEvent(record, context, 20))).toBe(ENDED);
   });
 
-  it('[O-01] says who, what, why and how it ended', () => {
-    const event = parsed(outcomeEvent(sampleRecord(), context, 20.12345));
-    expect(event).toMatchObject({
-      schema: 'sallyport.audit/1',
+  it('[O-01] a decision says who, what, why and under which files', () => {
+    const event = parsed(decisionEvent(sampleRecord(), context));
+    expect(event).toEqual({
+      schema: 'sallyport.audit/2',
+      id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
       time: '2026-11-20T09:30:00.123Z',
-      type: 'mcp.outcome',
-      gateway: {
-        instance: 'run-1',
-        epoch: EPOCH,
-        version: '0.1.0',
-        config: 'c0',
-        policy: 'p0',
-        pins: 'l0',
-      },
+      type: 'mcp.decision',
+      gateway: { epoch: EPOCH, config: 'c0', policy: 'p0', pins: 'l0' },
       actor: {
         iss: 'https://idp.example.com',
         sub: 'alice',
@@ -71,9 +87,7 @@ describe('decisionEvent and outcomeEvent', () => {
           aud: 'https://mcp.example.com/github',
           scopes: ['github:read'],
           exp: (NOW + 60_000) / 1000,
-          binding: 'none',
         },
-        groups_used: [],
       },
       client: {
         ip: '192.0.2.7',
@@ -84,45 +98,109 @@ describe('decisionEvent and outcomeEvent', () => {
       target: {
         upstream: 'github',
         method: 'tools/call',
-        kind: 'tool',
         name: 'get_issue',
-        definition: 'd'.repeat(64),
+        kind: 'tool',
         pin: 'd'.repeat(64),
         request_id: 7,
       },
-      args: { digest: 'args-digest', bytes: 21, keys: ['owner'], captured: {} },
+      args: { digest: 'args-digest', bytes: 21, keys: ['owner'] },
       decision: {
         id: '0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11',
         verdict: 'allow',
-        action: 'forwarded',
-        mode: 'enforce',
-        stage: 'forward',
         policy: 'github',
         rule: 'engineers-read',
-        reasons: [],
-        shadow: [],
       },
-      findings: [],
-      result: {
-        status: 'ok',
-        http: 200,
-        rpc_code: null,
-        bytes: 512,
-        digest: 'result-digest',
-        list: null,
-      },
-      latency_ms: { total: 20.123, auth: 0.1, policy: 0.2, inspect: 0.3, upstream: 12 },
-      trace: null,
+      chain: expect.anything(),
     });
-    expect(event['id']).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  });
+
+  it('[O-01] an outcome says who called what and how it ended, and leaves the rest to its decision', () => {
+    expect(parsed(outcomeEvent(decided(), context, 20.12345))).toEqual({
+      schema: 'sallyport.audit/2',
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      time: '2026-11-20T09:30:00.123Z',
+      type: 'mcp.outcome',
+      gateway: { epoch: EPOCH },
+      actor: { iss: 'https://idp.example.com', sub: 'alice', client_id: 'cli' },
+      target: { upstream: 'github', method: 'tools/call', name: 'get_issue' },
+      decision: { id: '0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11', verdict: 'allow' },
+      result: { status: 'ok', http: 200, bytes: 512, digest: 'result-digest' },
+      latency_ms: { total: 20.123, auth: 0.1, policy: 0.2, inspect: 0.3, upstream: 12 },
+      chain: expect.anything(),
+    });
+  });
+
+  it('[O-01] says at which stage and why what was not forwarded ended', () => {
+    const { decision } = sampleRecord();
+    const reasons = ['result-content' as const];
+    const withheld = { ...decision, action: 'withheld', stage: 'inspect', reasons } as const;
+    const end = { action: 'withheld', stage: 'inspect', reasons };
+    const record = decided({ decision: { ...withheld, reasons: [...reasons] } });
+    expect(parsed(outcomeEvent(record, context, 1))['decision']).toMatchObject(end);
+    expect(parsed(decisionEvent(record, context))['decision']).toMatchObject(end);
+  });
+
+  it('[O-01] a definition that is not as pinned is named, also where none was seen', () => {
+    const { target } = sampleRecord();
+    for (const definition of ['e'.repeat(64), undefined]) {
+      const record = sampleRecord({ target: { ...target, definition } });
+      expect(parsed(decisionEvent(record, context))['target']).toMatchObject({
+        definition: definition ?? null,
+        pin: target.pin,
+      });
+    }
   });
 
   it('[O-02] both events of an exchange carry one decision id, and ids of their own', () => {
-    const decided = parsed(decisionEvent(sampleRecord(), context));
-    const ended = parsed(outcomeEvent(sampleRecord(), context, 1));
-    expect(decided['decision']).toEqual(ended['decision']);
-    expect(decided['id']).not.toBe(ended['id']);
-    expect(decided['result']).toBeNull();
+    const record = sampleRecord();
+    const before = parsed(decisionEvent(record, context));
+    const after = parsed(outcomeEvent(record, context, 1));
+    expect(after['decision']).toMatchObject({ id: record.id });
+    expect(before['decision']).toMatchObject({ id: record.id });
+    expect(before['id']).not.toBe(after['id']);
+  });
+
+  it('[O-02] an outcome names the session that its request opened', () => {
+    const { client } = sampleRecord();
+    const record = decided({ client: { ...client, session: undefined } });
+    expect(parsed(outcomeEvent(record, context, 1))).not.toHaveProperty('client');
+    record.client.session = 'opened';
+    expect(parsed(outcomeEvent(record, context, 1))['client']).toEqual({ session: 'opened' });
+  });
+
+  it('[O-02] an outcome whose decision could not be written has all of it itself', () => {
+    const { decision } = sampleRecord();
+    const record = decided({
+      decision: { ...decision, action: 'refused', reasons: ['audit-unavailable'] },
+    });
+    const { id: _, type: __, ...members } = parsed(decisionEvent(record, context));
+    expect(parsed(outcomeEvent(record, context, 1))).toMatchObject(members);
+  });
+
+  it('[O-06] a call leaves at most 1.8 KB, with hashes and names of the usual length', () => {
+    const hash = 'a'.repeat(64);
+    const hmac = 'b'.repeat(43);
+    const base = sampleRecord();
+    const { actors: _, ...own } = principal;
+    const record = sampleRecord({
+      principal: {
+        ...own,
+        actors: [],
+        scopes: [],
+        token: { ...principal.token, id: hmac },
+      } as unknown as Principal,
+      versions: { config: hash, policy: hash, pins: hash },
+      client: { ...base.client, session: undefined, selfReported: undefined },
+      args: { digest: hmac, bytes: 1024, keys: ['text'], captured: {} },
+      result: { ...base.result, digest: hmac, bytes: 1024 },
+      latency: { auth: 0.041, policy: 0.015, inspect: 0.142, upstream: 12.345 },
+    });
+    const chain = `,"chain":{"seq":100000,"prev":"${hmac}","hash":"${hmac}"}}\n`;
+    const lengthOf = ({ before, after }: EventText): number =>
+      before.length + 36 + after.length + chain.length;
+    const length =
+      lengthOf(decisionEvent(record, context)) + lengthOf(outcomeEvent(record, context, 20.123));
+    expect(length).toBeLessThan(1800);
   });
 
   it('[O-03] carries the versions that the exchange was decided under', () => {
@@ -160,7 +238,7 @@ describe('decisionEvent and outcomeEvent', () => {
         const line = lineOf(decisionEvent(record, context));
         expect(line).toMatch(/^[\x20-\x7e]+$/);
         const event = JSON.parse(line) as Parsed;
-        expect(Object.keys(event)).toEqual(MEMBERS);
+        expect(Object.keys(event).join(' ')).toBe(DECIDED.replace(' trace', ''));
         expect(event).toMatchObject({ decision: { verdict: 'allow', rule: 'engineers-read' } });
         // What was verified is kept exactly.
         expect(event).toMatchObject({ actor: { sub: text, client_id: text } });
@@ -225,13 +303,13 @@ describe('decisionEvent and outcomeEvent', () => {
       principal: { ...principal, token } as unknown as Principal,
       latency: { ...base.latency, auth: Number.NaN },
     });
-    expect(parsed(outcomeEvent(record, context, 1))).toMatchObject({
+    expect(parsed(decisionEvent(record, context))).toMatchObject({
       actor: { token: { exp: null } },
-      latency_ms: { auth: null },
     });
-    expect(parsed(decisionEvent(sampleRecord({ principal: undefined }), context))).toMatchObject({
-      actor: null,
-    });
+    expect(parsed(outcomeEvent(record, context, 1))).toMatchObject({ latency_ms: { auth: null } });
+    expect(
+      parsed(decisionEvent(sampleRecord({ principal: undefined }), context)),
+    ).not.toHaveProperty('actor');
   });
 });
 

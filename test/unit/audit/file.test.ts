@@ -16,12 +16,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAuditFile, createAuditStream } from '../../../src/audit/file.js';
-import { verifyChain } from '../../../src/audit/verify.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { until } from './samples.js';
 import { eventsOf, lifecycle, linesOf, makeSink, verified } from './sink-rig.js';
-
-/** So that a test need not wait until a look is no longer good. */
-const LOOK_EACH_TIME = { checkIntervalMs: 0 };
 
 let folder = '';
 let path = '';
@@ -63,7 +60,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] opens a removed file again, and says so', async () => {
-    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
+    const { sink } = makeSink(createAuditFile(path));
     await sink.start();
     await rm(path);
     await sink.append(lifecycle('after'));
@@ -73,7 +70,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] follows a rotation, and both files together are one chain', async () => {
-    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
+    const { sink } = makeSink(createAuditFile(path));
     await sink.start();
     await sink.append(lifecycle('before'));
     await rename(path, `${path}.1`);
@@ -85,7 +82,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-37] nothing is written behind a cut, until the file was taken away', async () => {
-    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
+    const { sink } = makeSink(createAuditFile(path));
     await sink.start();
     await sink.append(lifecycle('hidden'));
     await sink.append(lifecycle('kept'));
@@ -103,7 +100,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] follows copytruncate, and both files together are one chain', async () => {
-    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
+    const { sink } = makeSink(createAuditFile(path));
     await sink.start();
     await sink.append(lifecycle('before'));
     await copyFile(path, `${path}.1`);
@@ -115,7 +112,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] follows copytruncate between its look and its write', async () => {
-    const file = createAuditFile(path, LOOK_EACH_TIME);
+    const file = createAuditFile(path);
     let isDue = false;
     const { sink } = makeSink({
       ...file,
@@ -138,7 +135,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] goes on in a copy of its file, and in no other file', async () => {
-    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
+    const { sink } = makeSink(createAuditFile(path));
     await sink.start();
     await copyFile(path, `${path}.old`);
     await sink.append(lifecycle('before'));
@@ -152,7 +149,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-33] what a failed write left behind, and could not be taken back, is recorded', async () => {
-    const file = createAuditFile(path, LOOK_EACH_TIME);
+    const file = createAuditFile(path);
     const any = await open(join(folder, 'any'), 'w');
     const prototype = Object.getPrototypeOf(any) as FileHandle;
     await any.close();
@@ -281,7 +278,7 @@ describe('createAuditFile', () => {
   ])(
     '[O-37] nothing is written behind %s of another process, nor is it cut off',
     async (_, more) => {
-      const { sink, states } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
+      const { sink, states } = makeSink(createAuditFile(path));
       await sink.start();
       const before = await readFile(path, 'utf8');
       await appendFile(path, more);

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { linkLine, startChain } from '../../../src/audit/chain.js';
+import { startChain } from '../../../src/audit/chain.js';
 import { createGroupBytes } from '../../../src/audit/group-commit.js';
-import { verifyChain } from '../../../src/audit/verify.js';
 import { quoteNumber } from '../../../src/text/escaping.js';
-import { lifecycle } from './sink-rig.js';
+import { verifyChain } from '../../support/audit-chain.js';
+import { lifecycle, linkLine } from './sink-rig.js';
 
 describe('createGroupBytes', () => {
   it('[O-20] lays out the very lines that linking one by one makes, however large the group', () => {

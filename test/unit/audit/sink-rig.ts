@@ -1,5 +1,6 @@
 // Makes a sink over a place for the tests of observe/, and reads what it wrote.
 
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { ChainHead } from '../../../src/audit/chain.js';
 import {
@@ -7,17 +8,50 @@ import {
   checkpointBytes,
   checkpointDetail,
   MAX_LINES_BETWEEN_CHECKPOINTS,
+  startChain,
 } from '../../../src/audit/chain.js';
 import { buildEvent, type EventText } from '../../../src/audit/event.js';
+import { createGroupBytes } from '../../../src/audit/group-commit.js';
 import type { ChainWriter } from '../../../src/audit/sink.js';
 import { AuditSink } from '../../../src/audit/sink.js';
-import { type ChainVerdict, verifyChain } from '../../../src/audit/verify.js';
+import type { ChainVerdict } from '../../../src/audit/verify.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { context, NOW, ring } from './samples.js';
 
 export function lifecycle(event: string, detail: Record<string, string | number> = {}): EventText {
   const key = ring.publicKeys()[0]?.publicKey ?? '';
   const all = event === 'started' ? { ...detail, public_key: key } : detail;
   return buildEvent({ type: 'lifecycle', event, detail: all }, context);
+}
+
+/** The next line of a chain, without its line feed, and the head that it makes. */
+export function linkLine(
+  head: ChainHead,
+  event: EventText,
+): { readonly line: string; readonly head: ChainHead } {
+  const group = createGroupBytes(head);
+  group.begin(head, false);
+  group.add(event);
+  return { line: group.bytes().toString('latin1').trimEnd(), head: group.head() };
+}
+
+/** Lines as earlier versions wrote them: of sallyport.audit/1, with hashes in hex. */
+export function makeFirstForm(events: readonly string[]): {
+  readonly lines: readonly string[];
+  readonly head: ChainHead;
+} {
+  const lines: string[] = [];
+  let head = startChain('epoch-1');
+  for (const event of events) {
+    const { before, after } = lifecycle(event);
+    const first = before.replace('sallyport.audit/2', 'sallyport.audit/1');
+    const seq = head.seq + 1;
+    const open = `${first}${head.epoch}${after},"chain":{"seq":${seq},"prev":"${head.hash}"`;
+    const hash = createHash('sha256').update(`${head.hash}\n${open}`).digest('hex');
+    lines.push(`${open},"hash":"${hash}"}}`);
+    head = { ...head, seq, hash };
+  }
+  return { lines, head };
 }
 
 export type Rig = {

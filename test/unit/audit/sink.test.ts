@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SinkUnavailable } from '../../../src/audit/group-commit.js';
 import type { ChainWriter } from '../../../src/audit/sink.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../../src/audit/sink.js';
-import { verifyChain } from '../../../src/audit/verify.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { until } from './samples.js';
 import { lifecycle, makeSink } from './sink-rig.js';
 

@@ -226,7 +226,7 @@ describe('the lease of an audit file', () => {
 
 describe('an audit file behind a link', () => {
   const writer = (instance: string) =>
-    makeSink(createAuditFile(path, { checkIntervalMs: 0, lease: optionsOf(instance) }));
+    makeSink(createAuditFile(path, { lease: optionsOf(instance) }));
 
   it('[O-38] has its lease beside the file itself, also where that is not there yet', async () => {
     await mkdir(join(folder, 'day'));
@@ -271,9 +271,9 @@ describe('an audit file behind a link', () => {
 
 describe('a writer whose lease was taken over', () => {
   it('[O-38] says so, writes nothing more, and the file of the other stays whole', async () => {
-    const one = makeSink(createAuditFile(path, { checkIntervalMs: 0, lease: optionsOf('one') }));
+    const one = makeSink(createAuditFile(path, { lease: optionsOf('one') }));
     await one.sink.start();
-    const two = makeSink(createAuditFile(path, { checkIntervalMs: 0, lease: optionsOf('two') }));
+    const two = makeSink(createAuditFile(path, { lease: optionsOf('two') }));
     await expect(two.sink.start()).rejects.toThrow('another gateway writes the audit file');
     expect(await eventsOf(path)).toEqual(['started']);
     clock.ms += MINUTE;

@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createAuditFile } from '../../../src/audit/file.js';
-import { verifyChain } from '../../../src/audit/verify.js';
+import { verifyChain } from '../../support/audit-chain.js';
 import { until } from './samples.js';
 import { linesOf, makeSink, verified } from './sink-rig.js';
 

@@ -51,7 +51,7 @@ inspection:
       request: {secrets: block}
       result: {secrets: redact, pii: {action: block, kinds: [iban]}, activeContent: neutralize, invisible: strip, injection: flag}
 state: {type: memory}
-audit: {sinks: [{type: file, path: ./audit.jsonl}, {type: stdout, durability: handed-over}], onFailure: block, checkpoint: {every: 30s}}
+audit: {sinks: [{type: file, path: ./audit.jsonl}, {type: stdout, durability: handed-over}], durability: written, onFailure: block, checkpoint: {every: 30s}}
 metrics: {toolLabel: false, maxSeries: 5000}
 admin: {issuers: {corp: {audience: https://mcp.example.com/admin, roles: {viewer: [sec], reviewer: [leads], admin: [platform]}}}, breakGlass: {token: {file: /run/secrets/break-glass}}}
 `;
@@ -131,6 +131,7 @@ describe('[C-01] a gateway file becomes settings', () => {
     });
     expect(settings.audit).toEqual({
       sinks: [{ type: 'file', path: '/srv/config/audit.jsonl' }],
+      durability: 'written',
       onFailure: 'block',
       checkpointEveryMs: 30_000,
     });

@@ -11,6 +11,7 @@ import { buildProgram } from '../../../../src/cli/program.js';
 import type { Settings } from '../../../../src/config/settings.js';
 import { createKeyRing } from '../../../../src/state/keys.js';
 import { countingMeters, NOW, ring, sampleRecord, versions } from '../../audit/samples.js';
+import { makeFirstForm } from '../../audit/sink-rig.js';
 
 const key = { id: 'sample', bytes: createHash('sha256').update('sample').digest() };
 const publicKey = ring.publicKeys()[0]?.publicKey ?? '';
@@ -23,7 +24,12 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-cli-audit-'));
   path = join(folder, 'audit.jsonl');
   const audit = createAudit({
-    settings: { sinks: [{ type: 'file', path }], onFailure: 'block', checkpointEveryMs: 3_600_000 },
+    settings: {
+      sinks: [{ type: 'file', path }],
+      durability: 'written',
+      onFailure: 'block',
+      checkpointEveryMs: 3_600_000,
+    },
     instance: 'run-1',
     version: '0.1.0',
     versions,
@@ -90,7 +96,7 @@ describe('audit verify', () => {
     const { code, stdout, stderr } = await run(['verify', 'audit.jsonl']);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^unsigned: 0 lines; without --key, all 6 could .*\nwhole: 6 lines, 1 signed checkpoints, head [\w-]+:5:[0-9a-f]{64}\n$/,
+      /^unsigned: 0 lines; without --key, all 6 could .*\nwhole: 6 lines, 1 signed checkpoints, head [\w-]+:5:[\w-]{43}\n$/,
     );
     expect(stderr).toContain('cannot be known without --head');
   });
@@ -129,6 +135,16 @@ describe('audit verify', () => {
     }
   });
 
+  it('[O-15] verifies a file of sallyport.audit/1, and takes its head in hex', async () => {
+    const { lines: first, head } = makeFirstForm(['started', 'one', 'two']);
+    await writeFile(path, `${first.join('\n')}\n`);
+    const known = `${head.epoch}:${head.seq}:${head.hash}`;
+    expect(head.hash).toMatch(/^[0-9a-f]{64}$/);
+    expect((await run(['verify', path, '--head', known])).code).toBe(0);
+    await writeFile(path, `${first.slice(0, 2).join('\n')}\n`);
+    expect((await run(['verify', path, '--head', known])).stdout).toContain('truncated');
+  });
+
   it('[O-19] says first what is unsigned, and exits 2 for what it could not check', async () => {
     const all = await lines();
     await writeFile(path, `${all.slice(0, 4).join('\n')}\n`);
@@ -139,6 +155,7 @@ describe('audit verify', () => {
     const audit = createAudit({
       settings: {
         sinks: [{ type: 'file', path }],
+        durability: 'written',
         onFailure: 'block',
         checkpointEveryMs: 3_600_000,
       },
@@ -148,7 +165,7 @@ describe('audit verify', () => {
       signer: ring,
       now: () => NOW,
       meters: countingMeters(),
-      newWriter: () => createAuditFile(path, { checkIntervalMs: 0 }),
+      newWriter: () => createAuditFile(path),
     });
     await audit.start();
     await rename(path, `${path}.1`);
@@ -264,6 +281,84 @@ describe('audit tail, query and show', () => {
     expect(code).toBe(0);
     expect(stdout.match(/"type":"mcp\.(decision|outcome)"/g)).toHaveLength(2);
     expect((await run(['show', 'nothing', path])).code).toBe(1);
+  });
+
+  it('[O-16] query and show print every event with all its members, an outcome with those of its decision', async () => {
+    const joined = {
+      gateway: { config: 'c0', policy: 'p0', pins: 'l0' },
+      actor: {
+        sub: 'alice',
+        act: [{ sub: 'agent-7' }],
+        token: { id: 'token-digest', binding: 'none' },
+        groups_used: [],
+      },
+      client: { ip: '192.0.2.7', era: '2025', session: 'session-digest' },
+      target: { kind: 'tool', definition: 'd'.repeat(64), pin: 'd'.repeat(64), request_id: 7 },
+      args: { digest: 'args-digest', bytes: 21, keys: ['owner'], captured: {} },
+      decision: { action: 'forwarded', mode: 'enforce', rule: 'engineers-read', reasons: [] },
+      findings: [],
+      result: { status: 'ok', http: 200, rpc_code: null, list: null },
+      latency_ms: { total: 20, upstream: 12 },
+      trace: null,
+    };
+    const [, own = ''] = (await lines()).filter((line) => line.includes(DECISION));
+    expect(own).not.toMatch(/engineers-read|args-digest|token-digest/);
+    for (const args of [
+      ['show', DECISION, path],
+      ['query', path, '--json', '--type', 'mcp.outcome', '--subject', 'alice'],
+    ]) {
+      const { stdout } = await run([...args, ...(args[0] === 'show' ? ['--json'] : [])]);
+      const events = stdout.split('\n').filter((line) => line.includes('"mcp.outcome"'));
+      expect(JSON.parse(events[0] ?? '')).toMatchObject(joined);
+    }
+    const { stdout } = await run(['query', path, '--type', 'mcp.outcome']);
+    expect(stdout).toContain('forwarded engineers-read');
+  });
+
+  it('[O-16] joins an outcome with a decision in the file before, and prints it alone without that', async () => {
+    const all = await lines();
+    await writeFile(`${path}.1`, `${all.slice(0, 2).join('\n')}\n`);
+    await writeFile(path, `${all.slice(2).join('\n')}\n`);
+    const rulesOf = async (...files: string[]): Promise<unknown[]> => {
+      const asked = ['query', ...files, '--json', '--type', 'mcp.outcome', '--subject', 'alice'];
+      const { stdout } = await run(asked);
+      const [outcome = ''] = stdout.split('\n');
+      const { decision, args } = JSON.parse(outcome);
+      return [decision.id, decision.action, decision.rule, args];
+    };
+    const args = expect.objectContaining({ digest: 'args-digest' });
+    expect(await rulesOf(`${path}.1`, path)).toEqual([
+      DECISION,
+      'forwarded',
+      'engineers-read',
+      args,
+    ]);
+    expect(await rulesOf(path)).toEqual([DECISION, 'forwarded', null, null]);
+  });
+
+  it('[O-16] reads lines of sallyport.audit/1 as they are, and without their decision what an outcome says itself', async () => {
+    const first = {
+      ...{ schema: 'sallyport.audit/1', id: 'a', time: '2026-11-20T09:30:00.000Z' },
+      ...{ type: 'mcp.outcome', gateway: { instance: 'i', epoch: 'e', policy: 'p' } },
+      target: { upstream: 'github', definition: null, pin: 'x' },
+      decision: {
+        id: 'first',
+        verdict: 'allow',
+        action: 'withheld',
+        rule: 'r',
+        reasons: ['internal'],
+      },
+    };
+    await writeFile(path, `${JSON.stringify(first)}\n`);
+    const { stdout } = await run(['show', 'first', path, '--json']);
+    expect(JSON.parse(stdout)).toMatchObject(first);
+    const second = {
+      ...{ schema: 'sallyport.audit/2', id: 'b', time: first.time, type: 'mcp.outcome' },
+      decision: { id: 'second', verdict: 'allow' },
+    };
+    await writeFile(path, `${JSON.stringify(second)}\n`);
+    const alone = await run(['query', path]);
+    expect(alone.stdout).toContain('forwarded -  second');
   });
 });
 

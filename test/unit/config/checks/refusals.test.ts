@@ -313,6 +313,11 @@ describe('[C-10] serve refuses to start: listeners, audit, console', () => {
       '13:17 error stdout alone with "onFailure: block" needs "durability: handed-over"; did you mean "{type: stdout, durability: handed-over}"?',
     ],
     [
+      'durability: synced without a file',
+      `${GOOD}audit: {sinks: [{type: stdout, durability: handed-over}], durability: synced}\n`,
+      '13:71 error "synced" needs a sink of type file',
+    ],
+    [
       'two sinks write one file',
       `${GOOD}audit: {sinks: [{type: file, path: a}, {type: file, path: ./a}]}\n`,
       '13:59 error another sink has this path',
