@@ -47,6 +47,7 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
   'ajv',
   'canonicalize',
   're2js',
+  'yaml',
 ]);
 /** Who may load the development issuer and the demo: never the path of `serve`. */
 const DEV_IMPORTERS: ReadonlySet<string> = new Set(['main.ts', 'cli/dev.ts']);

@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkIssuers } from './checks/issuers.js';
 import { checkAdmin, checkAudit, checkKeys, checkState } from './checks/operation.js';
@@ -25,16 +26,7 @@ import { validateShape } from './schema/validation.js';
 import { readSecrets } from './secrets.js';
 import type { BackendSettings, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
-import {
-  type Locate,
-  locateDiagnostic,
-  mapAt,
-  type Position,
-  readYaml,
-  textAt,
-  textsAt,
-  valueAt,
-} from './yaml.js';
+import { locateDiagnostic, mapAt, readYamlFile, textAt, textsAt, valueAt } from './yaml.js';
 
 type UpstreamOutline = {
   readonly name: string;
@@ -128,7 +120,7 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
     const diagnostic = fileDiagnostic(file, 'unreadable', 'the file cannot be read');
     return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
   }
-  const { source, diagnostics } = readYaml(file, bytes);
+  const { source, diagnostics } = readYamlFile(file, bytes);
   if (source === undefined) {
     return { settings: undefined, diagnostics: sortDiagnostics(diagnostics), outline: undefined };
   }

@@ -9,6 +9,7 @@ import type {
   PolicyDocument,
   RuleDocument,
 } from '../policy/compile/documents.js';
+import type { Locate } from '../text/yaml.js';
 import {
   type Diagnostic,
   fileDiagnostic,
@@ -20,7 +21,7 @@ import type { Files } from './files.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { validateShape } from './schema/validation.js';
 import { readRate, readSizeBytes } from './units.js';
-import { type Locate, locateDiagnostic, readYaml } from './yaml.js';
+import { locateDiagnostic, readYamlFile } from './yaml.js';
 
 type RuleFile = Omit<RuleDocument, 'limits' | 'maxResultBytes'> & {
   readonly limits?: { readonly rate: string; readonly per: LimitsDocument['per'] };
@@ -151,7 +152,7 @@ function readDocument(
   locators: Map<string, Locate>,
   diagnostics: Diagnostic[],
 ): PolicyDocument | undefined {
-  const { source, diagnostics: mistakes } = readYaml(file, bytes);
+  const { source, diagnostics: mistakes } = readYamlFile(file, bytes);
   diagnostics.push(...mistakes);
   if (source === undefined) return undefined;
   locators.set(file, source.locate);
