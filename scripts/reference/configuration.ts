@@ -1,7 +1,7 @@
 // Renders the reference page of the gateway file and the policy file from their JSON Schemas. Pure text;
 // a test fails if the published page differs from the schemas.
 
-import { NOT_AVAILABLE, type Schema } from './schema/definitions.js';
+import { NOT_AVAILABLE, type Schema } from '../../src/config/schema/definitions.js';
 
 type Row = {
   readonly key: string;
