@@ -87,9 +87,7 @@ const WAY_COMPARISONS: readonly RegExp[] = [
 ];
 /** The same for the ways to an upstream. */
 const WAY_EXCEPTIONS: Exceptions = {
-  'config/gateway-file.ts': { count: 2, why: 'the key `transport`, as written' },
   'config/schema/upstream.ts': { count: 3, why: 'the key `transport`' },
-  'config/settings.ts': { count: 2, why: 'the key `transport`, as used' },
   'gateway/sealed-ids.ts': {
     count: 1,
     why: 'a reply in a session of the gateway itself is claimed elsewhere',

@@ -1,13 +1,8 @@
-// Reads the YAML of a file that an operator wrote, with diagnostics in place of mistakes; and looks up values
-// in trees whose shape may be wrong. text/yaml.ts has what is accepted. docs/contract.md §3.
+// Reads the YAML of a file that an operator wrote, with diagnostics in place of mistakes. text/yaml.ts has what
+// is accepted. docs/contract.md §3.
 
 import { type Locate, readYaml, type YamlLimits } from '../text/yaml.js';
-import {
-  type Diagnostic,
-  type FilePath,
-  fileDiagnostic,
-  type PathDiagnostic,
-} from './diagnostics.js';
+import { type Diagnostic, fileDiagnostic, type PathDiagnostic } from './diagnostics.js';
 import { decodeUtf8 } from './files.js';
 
 export const MAX_FILE_BYTES = 1024 * 1024;
@@ -50,45 +45,4 @@ export function locateDiagnostic(
 ): Diagnostic {
   const { path, at, ...rest } = diagnostic;
   return { file, ...locate(path, at), ...rest };
-}
-
-type Tree = { readonly [key: string]: unknown };
-
-/**
- * The map at a path, or an empty one. This and the following lookups skip values of the wrong shape, so that
- * one run of the checks finds every mistake.
- */
-export function mapAt(root: unknown, path: FilePath): Tree {
-  const value = valueAt(root, path);
-  return isTree(value) ? value : {};
-}
-
-/** The text items of the list at a path, with their indexes. */
-export function textsAt(root: unknown, path: FilePath): readonly (readonly [number, string])[] {
-  const value = valueAt(root, path);
-  if (!Array.isArray(value)) return [];
-  return value.flatMap((item: unknown, index) =>
-    typeof item === 'string' ? [[index, item] as const] : [],
-  );
-}
-
-/** The text at a path, if it is text and not empty. */
-export function textAt(root: unknown, path: FilePath): string | undefined {
-  const value = valueAt(root, path);
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-/** The value at a path, or `undefined` if the path does not exist. */
-export function valueAt(root: unknown, path: FilePath): unknown {
-  let value = root;
-  for (const step of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step))
-      return undefined;
-    value = (value as Readonly<Record<string | number, unknown>>)[step];
-  }
-  return value;
-}
-
-function isTree(value: unknown): value is Tree {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
