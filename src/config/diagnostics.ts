@@ -3,6 +3,7 @@
 // nor a value from a position where a secret could be. docs/contract.md §1 (`validate`) fixes the format.
 
 import { isAbsolute, relative, sep } from 'node:path';
+import type { Position, YamlPath } from '../text/yaml.js';
 
 /** The kind of mistake: the rule id of machine-readable reports. Append-only. */
 type DiagnosticRule =
@@ -22,36 +23,36 @@ type DiagnosticRule =
 
 export type Severity = 'error' | 'warning';
 
-export type Diagnostic = {
-  readonly file: string;
-  /** Line and column count from 1. A diagnostic of a whole file has the position 1:1. */
-  readonly line: number;
-  readonly column: number;
+type Finding = {
   readonly severity: Severity;
   readonly rule: DiagnosticRule;
   readonly message: string;
   readonly suggestion?: string;
 };
 
+/** A diagnostic of a whole file has the position 1:1. */
+export type Diagnostic = Finding & Position & { readonly file: string };
+
 /** A path in a YAML document: keys and list indexes from the root. */
-export type FilePath = readonly (string | number)[];
+export type FilePath = YamlPath;
 
 /** A diagnostic that has a path but no line and column yet. */
-export type PathDiagnostic = {
+export type PathDiagnostic = Finding & {
   readonly path: FilePath;
   /** Whether the key or its value is wrong. */
   readonly at: 'key' | 'value';
-  readonly severity: Severity;
-  readonly rule: DiagnosticRule;
-  readonly message: string;
-  readonly suggestion?: string;
 };
 
-/** How a check reports an error: path, message, and what differs from an error of rule `wrong-value`. */
+/** How a check reports an error at a path. Without a rule, it is a wrong value. */
 export type ReportDiagnostic = (
   path: FilePath,
   message: string,
-  more?: Partial<Pick<PathDiagnostic, 'at' | 'severity' | 'rule' | 'suggestion'>>,
+  rule?: DiagnosticRule,
+  more?: {
+    readonly at?: PathDiagnostic['at'];
+    readonly severity?: Severity;
+    readonly suggestion?: string | undefined;
+  },
 ) => void;
 
 /** A diagnostic of a whole file. */

@@ -14,3 +14,12 @@ export const DISK_FILES: Files = {
   readFile: (path) => readFileSync(path),
   listFolder: (path) => readdirSync(path),
 };
+
+/** The text of UTF-8 bytes without a byte order mark; `undefined` if they are no UTF-8. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

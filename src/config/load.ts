@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkIssuers } from './checks/issuers.js';
 import { checkAdmin, checkAudit, checkKeys, checkState } from './checks/operation.js';
@@ -18,23 +19,14 @@ import {
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
-import type { GatewayFile } from './gateway-file.js';
 import { type CompileInput, compileSettings } from './resolve.js';
-import { GATEWAY_SCHEMA } from './schema/gateway.js';
+import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
+import { entriesOf, readable, textsOf } from './schema/readable.js';
 import { validateShape } from './schema/validation.js';
 import { readSecrets } from './secrets.js';
 import type { BackendSettings, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
-import {
-  type Locate,
-  locateDiagnostic,
-  mapAt,
-  type Position,
-  readYaml,
-  textAt,
-  textsAt,
-  valueAt,
-} from './yaml.js';
+import { locateDiagnostic, readYamlFile } from './yaml.js';
 
 type UpstreamOutline = {
   readonly name: string;
@@ -71,32 +63,29 @@ export type Outline = {
 };
 
 /** The outline of a gateway file whose defaults are filled in. `file` is its absolute path. */
-function outlineOf(root: unknown, file: string, locate: Locate): Outline {
+function outlineOf(gateway: ReadableGateway, file: string, locate: Locate): Outline {
   const folder = dirname(file);
-  const policies = textAt(root, ['policies', 'dir']);
-  const policiesDir = policies === undefined ? undefined : resolve(folder, policies);
-  const pins = textAt(root, ['pins', 'dir']);
-  const port = valueAt(root, ['listeners', 'ops', 'port']);
+  const { policies, pins, listeners, inspection } = gateway;
+  const policiesDir = policies?.dir ? resolve(folder, policies.dir) : undefined;
   return {
     file,
-    aggregates: Object.keys(mapAt(root, ['endpoints'])).map((name) => ({
+    aggregates: entriesOf(gateway.endpoints).map(([name, aggregate]) => ({
       name,
-      backends: backendsOf(root, name),
+      backends: backendsOf(aggregate),
       position: locate(['endpoints', name], 'key'),
     })),
-    upstreams: Object.keys(mapAt(root, ['upstreams'])).map((name) => ({
+    upstreams: entriesOf(gateway.upstreams).map(([name, { issuers, pinning }]) => ({
       name,
-      issuers: textsAt(root, ['upstreams', name, 'issuers']).map(([, issuer]) => issuer),
-      strict: textAt(root, ['upstreams', name, 'pinning', 'mode']) !== 'off',
+      issuers: textsOf(issuers).map(([, issuer]) => issuer),
+      strict: pinning?.mode !== 'off',
     })),
-    issuers: Object.keys(mapAt(root, ['issuers'])),
-    profiles: Object.keys(mapAt(root, ['inspection', 'profiles'])),
+    issuers: Object.keys(gateway.issuers ?? {}),
+    profiles: Object.keys(inspection?.profiles ?? {}),
     policiesDir,
-    pinsDir:
-      pins === undefined ? policiesDir && resolve(policiesDir, 'pins') : resolve(folder, pins),
-    opsHost: textAt(root, ['listeners', 'ops', 'host']),
-    isOpsSecure: valueAt(root, ['listeners', 'ops', 'tls']) !== undefined,
-    opsPort: typeof port === 'number' ? port : undefined,
+    pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
+    opsHost: listeners?.ops?.host || undefined,
+    isOpsSecure: listeners?.ops?.tls !== undefined,
+    opsPort: listeners?.ops?.port,
   };
 }
 
@@ -128,53 +117,52 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
     const diagnostic = fileDiagnostic(file, 'unreadable', 'the file cannot be read');
     return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
   }
-  const { source, diagnostics } = readYaml(file, bytes);
+  const { source, diagnostics } = readYamlFile(file, bytes);
   if (source === undefined) {
     return { settings: undefined, diagnostics: sortDiagnostics(diagnostics), outline: undefined };
   }
-  const root = source.value;
-  const found: PathDiagnostic[] = [...validateShape(GATEWAY_SCHEMA, root)];
-  const read = check(root, dirname(absolute), sources, found);
+  const found: PathDiagnostic[] = [...validateShape(GATEWAY_SCHEMA, source.value)];
+  const gateway = readable(GATEWAY_SCHEMA, source.value);
+  const read = check(gateway, dirname(absolute), sources, found);
   const located = found.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic));
   const result = {
     diagnostics: sortDiagnostics(located),
-    outline: outlineOf(root, absolute, source.locate),
+    outline: outlineOf(gateway, absolute, source.locate),
   };
   if (hasErrors(located) || read === undefined) return { settings: undefined, ...result };
   const hash = createHash('sha256').update(bytes).digest('hex');
-  const settings = compileSettings({ file: absolute, root: root as GatewayFile, ...read, hash });
+  const settings = compileSettings({ file: absolute, gateway, ...read, hash });
   return { settings, ...result };
 }
 
+const CHECKS = [
+  checkPublicUrl,
+  checkListeners,
+  checkKeys,
+  checkIssuers,
+  checkUpstreams,
+  checkAggregates,
+  checkResources,
+  checkAudit,
+  checkState,
+  checkAdmin,
+];
+
 function check(
-  root: unknown,
+  gateway: ReadableGateway,
   folder: string,
   sources: GatewaySources,
   found: PathDiagnostic[],
 ): Pick<CompileInput, 'secrets' | 'tls'> | undefined {
-  const report: ReportDiagnostic = (path, message, more = {}) => {
-    found.push({
-      path,
-      at: 'value',
-      severity: 'error',
-      rule: 'wrong-value',
-      message,
-      ...more,
-    });
+  const report: ReportDiagnostic = (path, message, rule = 'wrong-value', more = {}) => {
+    const { at = 'value', severity = 'error', suggestion } = more;
+    const hint = suggestion === undefined ? {} : { suggestion };
+    found.push({ path, at, severity, rule, message, ...hint });
   };
-  checkPublicUrl(root, report);
-  checkListeners(root, report);
-  checkKeys(root, report);
-  checkIssuers(root, report);
-  checkUpstreams(root, report);
-  checkAggregates(root, report);
-  checkResources(root, report);
-  checkAudit(root, report);
-  checkState(root, report);
-  checkAdmin(root, report);
+  for (const checkPart of CHECKS) checkPart(gateway, report);
   if (sources.secrets === 'skip') return undefined;
   const secretSources = { files: sources, env: sources.env, folder };
-  const keys = readSecrets(root, secretSources, report);
-  const secrets = new Map([...keys, ...readTlsFiles(root, secretSources, keys, report)]);
-  return { secrets, tls: readListenerTls(root, { files: sources, folder, secrets }, report) };
+  const keys = readSecrets(gateway, secretSources, report);
+  const secrets = new Map([...keys, ...readTlsFiles(gateway, secretSources, keys, report)]);
+  return { secrets, tls: readListenerTls(gateway, { files: sources, folder, secrets }, report) };
 }

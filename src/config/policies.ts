@@ -3,12 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type {
-  LimitsDocument,
-  PolicyDiagnostic,
-  PolicyDocument,
-  RuleDocument,
-} from '../policy/compile/documents.js';
+import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
+import type { Locate } from '../text/yaml.js';
 import {
   type Diagnostic,
   fileDiagnostic,
@@ -17,56 +13,10 @@ import {
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
+import { resolveMeanings } from './schema/meanings.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
 import { validateShape } from './schema/validation.js';
-import { readRate, readSizeBytes } from './units.js';
-import { type Locate, locateDiagnostic, readYaml } from './yaml.js';
-
-type RuleFile = Omit<RuleDocument, 'limits' | 'maxResultBytes'> & {
-  readonly limits?: { readonly rate: string; readonly per: LimitsDocument['per'] };
-  readonly maxResultBytes?: string | number;
-};
-
-type PolicyFile = {
-  readonly policy: string;
-  readonly rules: readonly RuleFile[];
-};
-
-/**
- * The document of a validated policy file, as policy/ compiles it: rates and sizes as numbers.
- *
- * @throws Error if a rate or size cannot be read, which validation excludes.
- */
-function documentOf(file: string, checked: unknown): PolicyDocument {
-  const { policy, rules } = checked as PolicyFile;
-  return {
-    file,
-    policy,
-    rules: rules.map(ruleOf),
-  };
-}
-
-function ruleOf(rule: RuleFile): RuleDocument {
-  const { limits, maxResultBytes, ...rest } = rule;
-  return {
-    ...rest,
-    ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
-    ...(maxResultBytes === undefined ? {} : { maxResultBytes: bytesOf(maxResultBytes) }),
-    // The schema ensures that each effect has its own keys.
-  } as RuleDocument;
-}
-
-function limitsOf({ rate, per }: NonNullable<RuleFile['limits']>): LimitsDocument {
-  const read = readRate(rate);
-  if (read === undefined) throw new Error('a rate was not checked before use');
-  return { rate: read, per };
-}
-
-function bytesOf(size: string | number): number {
-  const bytes = typeof size === 'number' ? size : readSizeBytes(size);
-  if (bytes === undefined) throw new Error('a size was not checked before use');
-  return bytes;
-}
+import { locateDiagnostic, readYamlFile } from './yaml.js';
 
 const POLICY_SUFFIX = '.policy.yaml';
 const MAX_POLICY_FILES = 1000;
@@ -151,13 +101,15 @@ function readDocument(
   locators: Map<string, Locate>,
   diagnostics: Diagnostic[],
 ): PolicyDocument | undefined {
-  const { source, diagnostics: mistakes } = readYaml(file, bytes);
+  const { source, diagnostics: mistakes } = readYamlFile(file, bytes);
   diagnostics.push(...mistakes);
   if (source === undefined) return undefined;
   locators.set(file, source.locate);
   const shape = validateShape(POLICY_SCHEMA, source.value);
   diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic)));
-  return shape.length > 0 ? undefined : documentOf(file, source.value);
+  if (shape.length > 0) return undefined;
+  const { policy, rules } = resolveMeanings(POLICY_SCHEMA, source.value);
+  return { file, policy, rules };
 }
 
 function locatePolicyDiagnostic(

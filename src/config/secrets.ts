@@ -4,9 +4,12 @@
 
 import { resolve } from 'node:path';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
-import type { Files } from './files.js';
+import { decodeUtf8, type Files } from './files.js';
 import { findClientKeyError, findTlsKeyError, readKeyText } from './keys.js';
-import { mapAt, textAt, valueAt } from './yaml.js';
+import type { Meaning, SecretReference, SecretUse } from './schema/definitions.js';
+import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
+import { findMeanings } from './schema/meanings.js';
+import type { Readable } from './schema/readable.js';
 
 export type SecretSources = {
   readonly files: Pick<Files, 'readFile'>;
@@ -39,99 +42,70 @@ export function requireSecret(secrets: Secrets, path: FilePath): string {
 
 /** Reads every secret of a gateway file and checks its form. Paths without a reference are skipped. */
 export function readSecrets(
-  root: unknown,
+  gateway: ReadableGateway,
   sources: SecretSources,
   report: ReportDiagnostic,
 ): Secrets {
   const secrets = new Map<string, string>();
-  for (const { path, findError } of secretPaths(root)) {
-    const secret = readSecret(root, path, sources, report);
+  for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
+    if (!isSecretUse(meaning)) continue;
+    const secret = readSecret(value, path, sources, report);
     if (secret === undefined) continue;
-    const error = findError(secret);
+    const error = FIND_ERROR[meaning](secret);
     if (error !== undefined) {
-      report(path, error, { rule: 'secret' });
+      report(path, error, 'secret');
       continue;
     }
     secrets.set(JSON.stringify(path), secret);
-    if (!isLongEnough(path, secret))
-      report(path, TOO_SHORT, { rule: 'secret', severity: 'warning' });
+    if (path[0] === 'upstreams' && !isLongEnough(meaning, secret)) {
+      report(path, TOO_SHORT, 'secret', { severity: 'warning' });
+    }
   }
-  checkKeysDiffer(root, secrets, report);
+  checkKeysDiffer(gateway, secrets, report);
   return secrets;
 }
 
 /** Minimum length of upstream credentials: shorter values are not searched for in what an upstream returns. */
 const MIN_RECOGNIZED_CHARS = 12;
 const TOO_SHORT = `this secret is shorter than ${MIN_RECOGNIZED_CHARS} characters: it is not recognized where the upstream sends it back`;
-const PRESENTED_CREDENTIALS: ReadonlySet<string | number | undefined> = new Set([
-  'value',
-  'clientSecret',
-  'actorToken',
-]);
+const PRESENTED: ReadonlySet<string> = new Set(['header-value', 'client-secret', 'actor-token']);
 
 /** In a header value, the authentication scheme is not counted (RFC 9110 §11.4). */
-function isLongEnough(path: FilePath, secret: string): boolean {
-  const member = path.at(-1);
-  if (path[0] !== 'upstreams' || !PRESENTED_CREDENTIALS.has(member)) return true;
-  const credential = member === 'value' ? secret.replace(/^[^\s"]+ +/, '') : secret;
-  return credential.length >= MIN_RECOGNIZED_CHARS;
+function isLongEnough(use: SecretUse, secret: string): boolean {
+  const credential = use === 'header-value' ? secret.replace(/^[^\s"]+ +/, '') : secret;
+  return credential.length >= MIN_RECOGNIZED_CHARS || !PRESENTED.has(use);
 }
 
-type SecretPath = {
-  readonly path: FilePath;
-  readonly findError: (secret: string) => string | undefined;
+/** Why a secret cannot be used as what it is for; `undefined` if it can. */
+const FIND_ERROR: Readonly<Record<SecretUse, (secret: string) => string | undefined>> = {
+  'gateway-key': findKeyError,
+  'listener-key': () => undefined,
+  'tls-key': findTlsKeyError,
+  'client-key': findClientKeyError,
+  'client-secret': findClientSecretError,
+  'header-value': findHeaderError,
+  'actor-token': findActorTokenError,
+  'break-glass-token': findTokenError,
+  'store-url': findStoreError,
 };
 
-function secretPaths(root: unknown): readonly SecretPath[] {
-  const keys = valueAt(root, ['keys']);
-  const keyPaths = (Array.isArray(keys) ? keys : []).map(
-    (_, index): SecretPath => ({ path: ['keys', index], findError: findKeyError }),
-  );
-  const upstreamPaths = Object.keys(mapAt(root, ['upstreams'])).flatMap((name): SecretPath[] => [
-    ...credentialPaths(['upstreams', name, 'credentials']),
-    ...credentialPaths(['upstreams', name, 'pinning', 'credentials']),
-    { path: ['upstreams', name, 'tls', 'key'], findError: findTlsKeyError },
-  ]);
-  const clientPaths = Object.keys(mapAt(root, ['issuers'])).map(
-    (name): SecretPath => ({
-      path: ['issuers', name, 'introspection', 'clientSecret'],
-      findError: findClientSecretError,
-    }),
-  );
-  const token: SecretPath = { path: ['admin', 'breakGlass', 'token'], findError: findTokenError };
-  const tlsKeys = ['data', 'ops', 'admin'].map(
-    (name): SecretPath => ({ path: ['listeners', name, 'tls', 'key'], findError: () => undefined }),
-  );
-  const store: SecretPath = { path: ['state', 'url'], findError: findStoreError };
-  return [...keyPaths, ...upstreamPaths, ...clientPaths, ...tlsKeys, token, store];
-}
-
-/** The paths of the secrets that any type of credentials can have. */
-function credentialPaths(path: FilePath): readonly SecretPath[] {
-  return [
-    { path: [...path, 'value'], findError: findHeaderError },
-    { path: [...path, 'clientSecret'], findError: findClientSecretError },
-    { path: [...path, 'privateKey'], findError: findClientKeyError },
-    { path: [...path, 'actorToken'], findError: findActorTokenError },
-  ];
+function isSecretUse(meaning: Meaning): meaning is SecretUse {
+  return Object.hasOwn(FIND_ERROR, meaning);
 }
 
 function readSecret(
-  root: unknown,
+  reference: unknown,
   path: FilePath,
   sources: SecretSources,
   report: ReportDiagnostic,
 ): string | undefined {
-  const variable = textAt(root, [...path, 'env']);
-  const file = textAt(root, [...path, 'file']);
-  if ((variable === undefined) === (file === undefined)) return undefined;
-  if (variable !== undefined) {
-    const value = Object.hasOwn(sources.env, variable) ? sources.env[variable] : undefined;
+  const { env, file } = reference as Readable<SecretReference>;
+  if (!env === !file) return undefined;
+  if (env) {
+    const value = Object.hasOwn(sources.env, env) ? sources.env[env] : undefined;
     if (value !== undefined && value !== '') return value;
     const state = value === undefined ? 'is not set' : 'is empty';
-    report([...path, 'env'], `the environment variable of this secret ${state}`, {
-      rule: 'secret',
-    });
+    report([...path, 'env'], `the environment variable of this secret ${state}`, 'secret');
     return undefined;
   }
   return readSecretFile(resolve(sources.folder, file ?? ''), [...path, 'file'], sources, report);
@@ -144,7 +118,7 @@ function readSecretFile(
   report: ReportDiagnostic,
 ): string | undefined {
   const refuse = (message: string): undefined => {
-    report(path, message, { rule: 'secret' });
+    report(path, message, 'secret');
     return undefined;
   };
   let bytes: Uint8Array;
@@ -154,12 +128,8 @@ function readSecretFile(
     return refuse('the file of this secret cannot be read');
   }
   if (bytes.byteLength > MAX_SECRET_BYTES) return refuse('the file of this secret is too large');
-  let secret: string;
-  try {
-    secret = new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '');
-  } catch {
-    return refuse('the file of this secret is not UTF-8 text');
-  }
+  const secret = decodeUtf8(bytes)?.replace(/\r?\n$/, '');
+  if (secret === undefined) return refuse('the file of this secret is not UTF-8 text');
   return secret.trim() === '' ? refuse('the file of this secret is empty') : secret;
 }
 
@@ -197,14 +167,16 @@ function findStoreError(secret: string): string | undefined {
   return 'this secret is no redis:// or rediss:// URL with a host';
 }
 
-function checkKeysDiffer(root: unknown, secrets: Secrets, report: ReportDiagnostic): void {
-  const keys = valueAt(root, ['keys']);
-  if (!Array.isArray(keys)) return;
+function checkKeysDiffer(
+  { keys = [] }: ReadableGateway,
+  secrets: Secrets,
+  report: ReportDiagnostic,
+): void {
   const seen = new Set<string>();
-  keys.forEach((_, index) => {
+  for (const index of keys.keys()) {
     const id = readKeyText(secretAt(secrets, ['keys', index]) ?? '')?.id;
-    if (id === undefined) return;
-    if (seen.has(id)) report(['keys', index], 'this key stands twice', { rule: 'conflict' });
+    if (id === undefined) continue;
+    if (seen.has(id)) report(['keys', index], 'this key stands twice', 'conflict');
     seen.add(id);
-  });
+  }
 }

@@ -1,9 +1,23 @@
 // The types of the configuration after loading: validated, defaults filled in, units resolved, secrets read,
-// frozen. The rest of the program reads these types and never YAML. docs/contract.md §3 has the keys and
-// their meaning.
+// frozen. The rest of the program reads these types and never YAML. What a key is called, means and may be
+// stands in schema/; here is what the settings have beyond that.
+
+import type { NETWORK, SettingsOf } from './schema/definitions.js';
+import type {
+  AUDIT,
+  DPOP,
+  INTROSPECTION,
+  ISSUER,
+  METRICS,
+  PII_ACTIONS,
+  PII_KINDS,
+  PROFILE,
+  STATE,
+} from './schema/gateway.js';
+import type { IDENTITY, LIMITS, PINNING, UPSTREAM_SCHEMA } from './schema/upstream.js';
 
 /** The addresses that an origin may resolve to. */
-export type Network = 'public' | 'private' | 'loopback';
+export type Network = SettingsOf<typeof NETWORK>;
 
 /** TLS of a listener: PEM texts, and the files they were read from. */
 export type TlsSettings = {
@@ -23,57 +37,32 @@ export type ListenerSettings = {
 };
 
 /** DPoP proofs at the data listener (RFC 9449). */
-export type ProofSettings = { readonly nonce: 'off' | 'required'; readonly maxAgeMs: number };
+export type ProofSettings = SettingsOf<typeof DPOP>;
 
 /** How the tokens of an issuer are introspected (RFC 7662). */
-export type IntrospectionSettings = {
-  readonly clientId: string;
-  readonly clientSecret: string;
-  readonly authentication: 'client_secret_basic' | 'client_secret_post';
+export type IntrospectionSettings = Omit<SettingsOf<typeof INTROSPECTION>, 'endpoint'> & {
   /** If absent, the endpoint of the issuer's metadata is used. */
   readonly endpoint: URL | undefined;
-  readonly cacheTtlMs: number;
-  readonly maxPerSecond: number;
 };
 
-export type IssuerSettings = {
+export type IssuerSettings = Omit<
+  SettingsOf<typeof ISSUER>,
+  'algorithms' | 'introspection' | 'claims' | 'scopeHierarchy'
+> & {
   readonly name: string;
-  /** The issuer identifier, exactly as tokens carry it in `iss`. */
-  readonly issuer: string;
-  readonly network: Network;
   /** Empty if tokens are introspected. */
   readonly algorithms: readonly string[];
-  /** The `typ` that access tokens carry (RFC 9068 §2.1); `none` if they carry none. */
-  readonly tokenType: string;
-  readonly maxLifetimeMs: number;
-  /** How long the last successfully fetched keys are used while no newer ones can be fetched. */
-  readonly keysMaxAgeMs: number;
   /** If present, tokens are not verified by signature: each is introspected. */
   readonly introspection: IntrospectionSettings | undefined;
   /** Claim names or, if they begin with `/`, JSON Pointers; the first claim that is present is used. */
   readonly claims: {
-    readonly client: readonly string[];
-    readonly scope: readonly string[];
-    readonly groups: readonly string[];
+    readonly [Claim in keyof SettingsOf<typeof ISSUER>['claims']]: readonly string[];
   };
   /** By scope, every scope that it includes, directly or indirectly. */
   readonly impliedScopes: { readonly [scope: string]: readonly string[] };
 };
 
-export type UpstreamLimits = {
-  readonly requestTimeoutMs: number;
-  readonly streamIdleMs: number;
-  /** Maximum duration of an exchange from its first byte to its last, with or without progress. */
-  readonly exchangeMaxMs: number;
-  readonly keepAliveMs: number;
-  readonly maxRequestBytes: number;
-  readonly maxResponseBytes: number;
-  readonly maxStreamBytesPerMinute: number;
-  readonly maxListingBytesPerMinute: number;
-  readonly maxValues: number;
-  readonly concurrency: number;
-  readonly listTtlMs: number;
-};
+export type UpstreamLimits = SettingsOf<typeof LIMITS>;
 
 /** Client authentication to an authorization server. The key is PKCS #8 in PEM, or a JWK as JSON. */
 export type ClientAuthentication =
@@ -125,51 +114,34 @@ export type UpstreamTls = {
   readonly pins: readonly string[];
 };
 
-/** The signed assertion that names the caller to the upstream. */
-export type UpstreamIdentity = {
-  /** Header name in lower case. */
-  readonly header: string;
-  readonly ttlMs: number;
+/** The signed assertion that names the caller to the upstream. Its header is in lower case. */
+export type UpstreamIdentity = SettingsOf<typeof IDENTITY> & {
   /** The `url` of the upstream, as written in the file. */
   readonly audience: string;
 };
 
-export type PinningSettings = {
-  readonly mode: 'strict' | 'off';
-  readonly maxAgeMs: number;
-  readonly onDrift: 'hide-tool' | 'stop-upstream';
+export type PinningSettings = Omit<SettingsOf<typeof PINNING>, 'credentials'> & {
   /** For the gateway's own listing; the upstream's credentials if the file gives none. */
   readonly credentials: OwnCredentials;
 };
 
-export type UpstreamSettings = {
+export type UpstreamSettings = Omit<
+  SettingsOf<typeof UPSTREAM_SCHEMA>,
+  'url' | 'path' | 'issuers' | 'credentials' | 'tls' | 'identity' | 'pinning'
+> & {
   readonly name: string;
   readonly url: URL;
-  readonly transport: 'streamable-http' | 'http-sse';
   /** Path on the data listener: starts with `/`, no trailing slash. */
   readonly path: string;
-  /** `publicUrl + path`: the audience a token must carry, compared exactly. */
+  /** `publicUrl + path`: the audience a token must carry, compared exactly, unless `audiences` has others. */
   readonly resource: string;
-  readonly network: Network;
-  /** `required`: a verified token. `none`: loopback only (docs/contract.md §3). */
-  readonly authentication: 'required' | 'none';
-  /** Names of the issuers whose tokens are accepted. */
+  /** Names of the issuers whose tokens are accepted, each of which `audiences` has. */
   readonly issuers: readonly string[];
-  /** Accepted audiences by issuer name; `[resource]` unless the configuration maps others. */
-  readonly audiences: { readonly [issuer: string]: readonly string[] };
-  /** The binding that tokens must have; the binding of a bound token is verified in any case. */
-  readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
-  readonly scopesSupported: readonly string[];
   readonly credentials: UpstreamCredentials;
-  /** True if clients may declare the Apps extension; the gateway's own listing then declares it too. */
-  readonly apps: boolean;
   readonly tls: UpstreamTls;
   /** `undefined` if no assertion is sent. */
   readonly identity: UpstreamIdentity | undefined;
   readonly pinning: PinningSettings;
-  /** Name of an inspection profile. */
-  readonly inspect: string;
-  readonly limits: UpstreamLimits;
 };
 
 /** One backend of an aggregate. */
@@ -190,52 +162,35 @@ export type AggregateSettings = Pick<
   readonly backends: readonly BackendSettings[];
 };
 
-/** What is done with a finding of a detector family. */
-export type InspectionAction = 'off' | 'flag' | 'redact' | 'neutralize' | 'strip' | 'block';
+/** Personal data that can be detected; all of it is the default. */
+export type PiiKind = (typeof PII_KINDS)[number];
 
-/** Personal data that can be detected; these three are the default. */
-export type PiiKind = 'card' | 'iban' | 'ssn';
+type WrittenProfile = SettingsOf<typeof PROFILE>;
 
 export type InspectionProfile = {
   readonly name: string;
-  readonly request: { readonly secrets: 'off' | 'flag' | 'block' };
-  readonly result: {
-    readonly secrets: 'off' | 'flag' | 'redact' | 'block';
+  readonly request: WrittenProfile['request'];
+  readonly result: Omit<WrittenProfile['result'], 'pii'> & {
     readonly pii: {
-      readonly action: 'off' | 'flag' | 'redact' | 'block';
+      readonly action: (typeof PII_ACTIONS)[number];
       readonly kinds: readonly PiiKind[];
     };
-    readonly activeContent: 'off' | 'flag' | 'neutralize' | 'block';
-    readonly invisible: 'off' | 'flag' | 'strip' | 'block';
-    readonly injection: 'off' | 'flag' | 'block';
   };
 };
 
 /** One of the gateway's own keys, 32 bytes. The first key seals and signs; all keys open and verify. */
 export type GatewayKey = { readonly id: string; readonly bytes: Uint8Array };
 
-export type AuditSettings = {
+export type AuditSettings = Pick<SettingsOf<typeof AUDIT>, 'durability' | 'onFailure'> & {
   readonly sinks: readonly (
     | { readonly type: 'file'; readonly path: string }
     | { readonly type: 'stdout' }
   )[];
-  /** What a decision in a file survives: the death of the process, or power loss too. */
-  readonly durability: 'written' | 'synced';
-  readonly onFailure: 'block' | 'continue';
   readonly checkpointEveryMs: number;
 };
 
-/** Where the state that replicas share is kept: in this process only, or in a store that all of them use. */
-export type StateSettings =
-  | { readonly type: 'memory' }
-  | {
-      readonly type: 'redis';
-      /** Contains the store's credentials and is never shown. */
-      readonly url: string;
-      readonly prefix: string;
-      readonly commandTimeoutMs: number;
-      readonly maxAgeMs: number;
-    };
+/** Where the state that replicas share is kept. The `url` contains the store's credentials and is never shown. */
+export type StateSettings = SettingsOf<typeof STATE>;
 
 export type AdminSettings = {
   readonly listener: ListenerSettings;
@@ -279,7 +234,7 @@ export type Settings = {
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
   readonly state: StateSettings;
   readonly audit: AuditSettings;
-  readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
+  readonly metrics: SettingsOf<typeof METRICS>;
   readonly admin: AdminSettings | undefined;
   /** Certificate and key files of upstreams, which are watched besides the configuration. */
   readonly watchedFiles: readonly string[];

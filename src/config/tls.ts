@@ -2,15 +2,16 @@
 // anything listens that they are readable and belong together. A key is never quoted or described in a
 // diagnostic. Trust is decided at each connection. docs/contract.md §3 (`tls`); RFC 5280, RFC 7468.
 
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, type X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
-import type { Files } from './files.js';
+import { decodeUtf8, type Files } from './files.js';
 import { isKeyOf, readCertificates } from './keys.js';
+import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
+import { findMeanings } from './schema/meanings.js';
 import { MAX_SECRET_BYTES, type SecretSources, type Secrets, secretAt } from './secrets.js';
 import type { TlsSettings } from './settings.js';
-import { mapAt, textAt, valueAt } from './yaml.js';
 
 const LISTENER_NAMES = ['data', 'ops', 'admin'] as const;
 type ListenerName = (typeof LISTENER_NAMES)[number];
@@ -26,45 +27,45 @@ type TlsSources = {
 };
 
 const MAX_PEM_BYTES = 256 * 1024;
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Reads and checks the TLS files of every listener. Listeners without TLS are skipped. */
 export function readListenerTls(
-  root: unknown,
+  { listeners = {} }: ReadableGateway,
   sources: TlsSources,
   report: ReportDiagnostic,
 ): ListenerTls {
   const found: { -readonly [Name in ListenerName]?: TlsSettings } = {};
   for (const name of LISTENER_NAMES) {
-    const path: FilePath = ['listeners', name, 'tls'];
-    if (valueAt(root, path) === undefined) continue;
-    const tls = readTls(root, path, sources, report);
+    const written = listeners[name]?.tls;
+    const tls = written && readTls(written, ['listeners', name, 'tls'], sources, report);
     if (tls !== undefined) found[name] = tls;
   }
   return found;
 }
 
+type WrittenTls = NonNullable<
+  NonNullable<NonNullable<ReadableGateway['listeners']>['data']>['tls']
+>;
+
 function readTls(
-  root: unknown,
+  written: WrittenTls,
   path: FilePath,
   sources: TlsSources,
   report: ReportDiagnostic,
 ): TlsSettings | undefined {
-  const cert = readListenerCertificates(root, [...path, 'cert'], sources, report);
-  const hasAuthorities = textAt(root, [...path, 'clientCa']) !== undefined;
-  const clientCa = hasAuthorities
-    ? readListenerCertificates(root, [...path, 'clientCa'], sources, report)
-    : undefined;
+  const read = (member: 'cert' | 'clientCa') =>
+    readListenerCertificates(written[member], [...path, member], sources, report);
+  const cert = read('cert');
+  const clientCa = read('clientCa');
   const key = secretAt(sources.secrets, [...path, 'key']);
-  if (cert === undefined || key === undefined || (hasAuthorities && clientCa === undefined)) {
-    return undefined;
-  }
+  const lacksAuthorities = written.clientCa && clientCa === undefined;
+  if (cert === undefined || key === undefined || lacksAuthorities) return undefined;
   const error = findPairError(cert.text, key);
   if (error !== undefined) {
-    report([...path, 'key'], error, { rule: 'secret' });
+    report([...path, 'key'], error, 'secret');
     return undefined;
   }
-  const keyFile = textAt(root, [...path, 'key', 'file']);
+  const keyFile = written.key?.file;
   const watched = [cert.file, clientCa?.file, keyFile && resolve(sources.folder, keyFile)];
   return {
     cert: cert.text,
@@ -79,36 +80,26 @@ type Certificates = { readonly file: string; readonly text: string; readonly exp
 
 /** One PEM file with one or more certificates, the first of which is the listener's own. */
 function readListenerCertificates(
-  root: unknown,
+  written: string | undefined,
   path: FilePath,
   { files, folder }: TlsSources,
   report: ReportDiagnostic,
 ): Certificates | undefined {
-  const written = textAt(root, path);
-  if (written === undefined) return undefined;
+  if (!written) return undefined;
   const file = resolve(folder, written);
   let bytes: Uint8Array;
   try {
     bytes = files.readFile(file);
   } catch {
-    report(path, 'this file cannot be read', { rule: 'unreadable' });
+    report(path, 'this file cannot be read', 'unreadable');
     return undefined;
   }
   const text = bytes.byteLength > MAX_PEM_BYTES ? '' : new TextDecoder().decode(bytes);
-  const expiresAtMs = expiryOf(text.match(PEM_CERTIFICATE) ?? []);
-  if (expiresAtMs !== undefined) return { file, text, expiresAtMs };
+  const [certificate] = readCertificates(text) ?? [];
+  if (certificate !== undefined)
+    return { file, text, expiresAtMs: Date.parse(certificate.validTo) };
   report(path, 'this file does not hold certificates in PEM');
   return undefined;
-}
-
-/** When the first certificate expires; `undefined` if one of them cannot be read. */
-function expiryOf(certificates: readonly string[]): number | undefined {
-  try {
-    const [first] = certificates.map((each) => Date.parse(new X509Certificate(each).validTo));
-    return first;
-  } catch {
-    return undefined;
-  }
 }
 
 function findPairError(cert: string, key: string): string | undefined {
@@ -130,67 +121,50 @@ function findPairError(cert: string, key: string): string | undefined {
  * before, among them the private keys of the certificates.
  */
 export function readTlsFiles(
-  root: unknown,
+  gateway: ReadableGateway,
   sources: Pick<SecretSources, 'files' | 'folder'>,
   keys: Secrets,
   report: ReportDiagnostic,
 ): Secrets {
   const texts = new Map<string, string>();
-  for (const upstream of Object.keys(mapAt(root, ['upstreams']))) {
-    const at: FilePath = ['upstreams', upstream, 'tls'];
-    for (const member of ['ca', 'cert'] as const) {
-      const text = readCertificateFile(root, [...at, member], sources, report);
-      if (text === undefined) continue;
-      texts.set(JSON.stringify([...at, member]), text);
-      if (member === 'cert') checkKey(text, secretAt(keys, [...at, 'key']), at, report);
-    }
+  for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
+    if (meaning !== 'file-content' || !value) continue;
+    const file = resolve(sources.folder, String(value));
+    const text = readText(() => sources.files.readFile(file));
+    const certificate = checkCertificate(text, path, report);
+    if (text === undefined || certificate === undefined) continue;
+    texts.set(JSON.stringify(path), text);
+    const keyPath = [...path.slice(0, -1), 'key'];
+    const key = path.at(-1) === 'cert' ? secretAt(keys, keyPath) : undefined;
+    if (key === undefined || isKeyOf(key, certificate)) continue;
+    report(keyPath, 'this is not the key of the certificate', 'certificate');
   }
   return texts;
 }
 
-function readCertificateFile(
-  root: unknown,
+/** The first certificate of a file's text. */
+function checkCertificate(
+  text: string | undefined,
   path: FilePath,
-  { files, folder }: Pick<SecretSources, 'files' | 'folder'>,
   report: ReportDiagnostic,
-): string | undefined {
-  const file = textAt(root, path);
-  if (file === undefined) return undefined;
-  const text = readText(() => files.readFile(resolve(folder, file)));
-  if (text === undefined) {
-    report(path, 'this file cannot be read as text of a reasonable size', { rule: 'certificate' });
-    return undefined;
+): X509Certificate | undefined {
+  const refuse = (message: string, severity: 'error' | 'warning' = 'error'): void =>
+    report(path, message, 'certificate', { severity });
+  const [certificate] = readCertificates(text ?? '') ?? [];
+  if (text === undefined) refuse('this file cannot be read as text of a reasonable size');
+  else if (certificate === undefined) {
+    refuse('this file holds no certificate in PEM, or one that cannot be read');
+  } else if (Date.parse(certificate.validTo) < Date.now()) {
+    refuse('this certificate has expired', 'warning');
   }
-  const certificates = readCertificates(text);
-  if (certificates === undefined) {
-    report(path, 'this file holds no certificate in PEM, or one that cannot be read', {
-      rule: 'certificate',
-    });
-    return undefined;
-  }
-  if (Date.parse(certificates[0].validTo) < Date.now()) {
-    report(path, 'this certificate has expired', { rule: 'certificate', severity: 'warning' });
-  }
-  return text;
+  return certificate;
 }
 
 function readText(read: () => Uint8Array): string | undefined {
   try {
     const bytes = read();
-    if (bytes.byteLength > MAX_SECRET_BYTES) return undefined;
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return bytes.byteLength > MAX_SECRET_BYTES ? undefined : decodeUtf8(bytes);
   } catch {
     return undefined;
   }
-}
-
-function checkKey(
-  text: string,
-  key: string | undefined,
-  at: FilePath,
-  report: ReportDiagnostic,
-): void {
-  const [certificate] = readCertificates(text) ?? [];
-  if (key === undefined || certificate === undefined || isKeyOf(key, certificate)) return;
-  report([...at, 'key'], 'this is not the key of the certificate', { rule: 'certificate' });
 }

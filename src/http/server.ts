@@ -1,7 +1,7 @@
 // The data listener: Fastify for sockets, bodies and what it finds wrong with them, plain values behind it. One hook
 // checks what HTTP itself defines (path, Host, Origin, size and type) before Fastify reads anything of a request; the
 // rest is up to proxy/pipeline.ts. The router decides nothing: it decodes paths, and takes no routes once it listens
-// (docs/decisions/0025-fastify.md).
+// (docs/decisions/0026-fastify.md).
 
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';

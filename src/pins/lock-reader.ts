@@ -6,6 +6,7 @@ import type { PinKind } from '../policy/definitions.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { nearestKey } from '../text/edit-distance.js';
+import type { YamlPath } from '../text/yaml.js';
 import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
 import type { ServerIdentity } from './lock.js';
 import {
@@ -24,7 +25,6 @@ import {
   LOCK_END,
   LOCK_HEADER,
   type LockDiagnostic,
-  type LockPath,
   lockDiagnostic,
   readLockSource,
 } from './lock-yaml.js';
@@ -50,7 +50,7 @@ const STATUSES = ['pending', 'approved', 'blocked'] as const;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
 type Reading = {
-  report(path: LockPath, message: string, at?: 'key' | 'value', suggestion?: string): undefined;
+  report(path: YamlPath, message: string, at?: 'key' | 'value', suggestion?: string): undefined;
 };
 
 /**
@@ -149,13 +149,13 @@ function readInstructions(reading: Reading, value: Json | undefined): Pin<string
 }
 
 type ReadVersion<Definition> = (
-  path: LockPath,
+  path: YamlPath,
   value: JsonObject,
 ) => PinVersion<Definition> | undefined;
 
 function readPin<Definition>(
   reading: Reading,
-  path: LockPath,
+  path: YamlPath,
   value: Json,
   keys: readonly string[],
   read: ReadVersion<Definition>,
@@ -181,7 +181,7 @@ function readPin<Definition>(
 
 function readVersion(
   reading: Reading,
-  path: LockPath,
+  path: YamlPath,
   entry: JsonObject,
   kind: PinKind,
   name: string,
@@ -202,7 +202,7 @@ function readVersion(
 
 function readTextVersion(
   reading: Reading,
-  path: LockPath,
+  path: YamlPath,
   entry: JsonObject,
 ): PinVersion<string> | undefined {
   // Instructions may be pinned by digest and text alone; their presence in the file is the approval.
@@ -218,7 +218,7 @@ type Review = Pick<PinVersion<never>, 'status' | 'approval'>;
 
 function readReview(
   reading: Reading,
-  path: LockPath,
+  path: YamlPath,
   entry: JsonObject,
   absent: 'approved' | undefined,
 ): Review | undefined {
@@ -238,7 +238,7 @@ function readReview(
 
 function readApproval(
   reading: Reading,
-  path: LockPath,
+  path: YamlPath,
   value: Json | undefined,
 ): Approval | undefined {
   if (value === undefined || value === null) return undefined;
@@ -259,7 +259,7 @@ function readApproval(
 
 function checkDigest(
   reading: Reading,
-  path: LockPath,
+  path: YamlPath,
   kind: PinnedKind,
   definition: Json,
   written: Json | undefined,
@@ -273,14 +273,14 @@ function checkDigest(
   return digest.digest;
 }
 
-function readText(reading: Reading, path: LockPath, value: Json | undefined): string | undefined {
+function readText(reading: Reading, path: YamlPath, value: Json | undefined): string | undefined {
   if (typeof value === 'string' && value !== '') return value;
   return reading.report(path, 'must be a text that is not empty');
 }
 
 function readObject(
   reading: Reading,
-  path: LockPath,
+  path: YamlPath,
   value: Json,
   keys: readonly string[],
 ): JsonObject | undefined {

@@ -1,21 +1,10 @@
-// Reads the YAML of a lock file into plain values with their positions, and writes lock files. Reading
-// refuses what a generated file never contains (tags, anchors, merge keys, a second document) and never
-// throws. Written files are sorted with one member per line, so that a change is readable in a pull request.
-// docs/contract.md §5; YAML 1.2.2, core schema (§10.3), double-quoted scalars (§7.3.1).
+// Reads the YAML of a lock file, which never contains tags, anchors, merge keys or a second document, and writes
+// lock files. Written files are sorted with one member per line, so that a change is readable in a pull request.
+// docs/contract.md §5; YAML 1.2.2, double-quoted scalars (§7.3.1).
 
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isNode,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Pair,
-  parseDocument,
-} from 'yaml';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { quoteYaml } from '../text/escaping.js';
+import { readYaml, type YamlLimits, type YamlPath } from '../text/yaml.js';
 import type { ServerIdentity } from './lock.js';
 import {
   LOCKFILE_VERSION,
@@ -29,8 +18,12 @@ import {
 
 /** Larger lock files are refused unread, in UTF-16 units. */
 const MAX_LOCK_LENGTH = 32 * 1024 * 1024;
-/** Nesting of the file: the most deeply nested definition and the members around it. */
-const MAX_DEPTH = 72;
+/** The depth is that of the most deeply nested definition and the members around it. */
+const LIMITS: YamlLimits = {
+  maxDepth: 72,
+  maxValues: Number.POSITIVE_INFINITY,
+  isGenerated: true,
+};
 
 /** A mistake in a lock file. Same shape as the diagnostics of the other configuration files. */
 export type LockDiagnostic = {
@@ -44,20 +37,18 @@ export type LockDiagnostic = {
   readonly suggestion?: string;
 };
 
-export type LockPath = readonly (string | number)[];
-
-type LockSource = {
-  /** `undefined` if the text could not be read; the diagnostics explain why. */
-  readonly value: Json | undefined;
-  readonly diagnostics: readonly LockDiagnostic[];
-  /** Creates a diagnostic at a value, or at its key. */
-  diagnosticAt(
-    path: LockPath,
-    message: string,
-    at?: 'key' | 'value',
-    suggestion?: string,
-  ): LockDiagnostic;
-};
+type LockSource =
+  | { readonly value: undefined; readonly diagnostics: readonly LockDiagnostic[] }
+  | {
+      readonly value: Json;
+      /** Creates a diagnostic at a value, or at its key. */
+      diagnosticAt(
+        path: YamlPath,
+        message: string,
+        at?: 'key' | 'value',
+        suggestion?: string,
+      ): LockDiagnostic;
+    };
 
 /** A diagnostic of a whole file. */
 export function lockDiagnostic(file: string, message: string): LockDiagnostic {
@@ -66,112 +57,24 @@ export function lockDiagnostic(file: string, message: string): LockDiagnostic {
 
 /** The values of one YAML document. Any mistake leaves `value` undefined. */
 export function readLockSource(file: string, text: string): LockSource {
-  if (text.length > MAX_LOCK_LENGTH) return unreadableLock(file, 'the lock file is too large');
-  try {
-    return readDocument(file, text);
-  } catch {
-    // The parser recurses: input built to exhaust the stack is caught here.
-    return unreadableLock(file, 'the lock file cannot be read as YAML');
+  if (text.length > MAX_LOCK_LENGTH) {
+    return { value: undefined, diagnostics: [lockDiagnostic(file, 'the lock file is too large')] };
   }
-}
-
-function unreadableLock(file: string, message: string): LockSource {
-  const diagnostic = lockDiagnostic(file, message);
-  return { value: undefined, diagnostics: [diagnostic], diagnosticAt: () => diagnostic };
-}
-
-function readDocument(file: string, text: string): LockSource {
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, {
-    version: '1.2',
-    schema: 'core',
-    merge: false,
-    stringKeys: true,
-    // Checked below, in linear time.
-    uniqueKeys: false,
-    prettyErrors: false,
-    lineCounter,
-  });
-  const diagnostics: LockDiagnostic[] = [];
-  const diagnosticAtOffset = (offset: number, message: string): LockDiagnostic => {
-    const { line, col } = lineCounter.linePos(offset);
-    return { ...lockDiagnostic(file, message), line: Math.max(line, 1), column: Math.max(col, 1) };
-  };
-  for (const mistake of [...document.errors, ...document.warnings]) {
-    diagnostics.push(diagnosticAtOffset(mistake.pos[0], describeMistake(mistake.message)));
+  const reading = readYaml(text, LIMITS);
+  if (!reading.ok) {
+    const diagnostics = reading.mistakes.map(({ message, line, column }) => {
+      return { ...lockDiagnostic(file, message), line, column };
+    });
+    return { value: undefined, diagnostics };
   }
-  const refuse = (node: unknown, message: string): null => {
-    diagnostics.push(diagnosticAtOffset(offsetOf(node), message));
-    return null;
-  };
-  const value = readNode(document.contents, 0, refuse);
   return {
-    value: diagnostics.length === 0 ? value : undefined,
-    diagnostics,
+    // The core schema has no values but those of JSON.
+    value: reading.value as Json,
     diagnosticAt(path, message, at = 'value', suggestion) {
-      const diagnostic = diagnosticAtOffset(offsetOf(findNode(document, path, at)), message);
+      const diagnostic = { ...lockDiagnostic(file, message), ...reading.locate(path, at) };
       return suggestion === undefined ? diagnostic : { ...diagnostic, suggestion };
     },
   };
-}
-
-function describeMistake(message: string): string {
-  const [first = 'invalid YAML'] = message.split('\n');
-  return first.charAt(0).toLowerCase() + first.slice(1);
-}
-
-type Refuse = (node: unknown, message: string) => null;
-
-function readNode(node: unknown, depth: number, refuse: Refuse): Json {
-  if (depth > MAX_DEPTH) return refuse(node, `nested more than ${MAX_DEPTH} deep`);
-  if (node === null || node === undefined) return null;
-  if (isAlias(node)) return refuse(node, 'aliases are not accepted');
-  if (isNode(node) && isMarked(node)) return refuse(node, 'tags and anchors are not accepted');
-  if (isMap(node)) return readMap(node.items, depth, refuse);
-  if (isSeq(node)) return node.items.map((item) => readNode(item, depth + 1, refuse));
-  return readScalar(node, refuse);
-}
-
-function isMarked(node: object): boolean {
-  return (
-    ('tag' in node && node.tag !== undefined) || ('anchor' in node && node.anchor !== undefined)
-  );
-}
-
-function readScalar(node: unknown, refuse: Refuse): Json {
-  const value = isScalar(node) ? node.value : undefined;
-  if (typeof value === 'number') {
-    return Number.isFinite(value) ? value : refuse(node, 'this number cannot be held');
-  }
-  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
-  return refuse(node, 'this value is not JSON');
-}
-
-function readMap(items: readonly Pair[], depth: number, refuse: Refuse): Json {
-  const members: Record<string, Json> = {};
-  for (const { key, value } of items) {
-    const name = isScalar(key) && !isMarked(key) ? key.value : undefined;
-    if (typeof name !== 'string') refuse(key, 'keys are plain text');
-    else if (name === '__proto__') refuse(key, 'this key is not accepted');
-    else if (Object.hasOwn(members, name)) refuse(key, 'this key stands twice');
-    else members[name] = readNode(value, depth + 1, refuse);
-  }
-  return members;
-}
-
-function findNode(document: Document, path: LockPath, at: 'key' | 'value'): unknown {
-  const value = document.getIn(path, true);
-  if (at === 'value' && isNode(value)) return value;
-  const parent = path.length > 1 ? document.getIn(path.slice(0, -1), true) : document.contents;
-  const last = path.at(-1);
-  const pair = isMap(parent)
-    ? parent.items.find(({ key }) => isScalar(key) && key.value === last)
-    : undefined;
-  return pair?.key ?? parent ?? document.contents;
-}
-
-function offsetOf(node: unknown): number {
-  return isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
 
 export const LOCK_HEADER =

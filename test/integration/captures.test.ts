@@ -1,6 +1,7 @@
 // Arguments that rules have recorded, from the policy file to the line of the audit: whoever calls, however
 // it is called and however it ends; without secrets, and bounded.
 
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -133,7 +134,7 @@ async function recorded(about: (line: AuditLine) => boolean = () => true): Promi
 
 /** What was captured of the call with this id of a request. */
 async function capturedOf(args: JsonObject, tool = 'open_record'): Promise<JsonObject> {
-  const id = makeSecret();
+  const id = randomUUID();
   await requestStateless(rig.access, 'tools/call', { name: tool, arguments: args }, { id });
   const line = await recorded((one) => one['target'].request_id === id);
   return line['args'].captured as JsonObject;

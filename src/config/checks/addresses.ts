@@ -5,9 +5,10 @@
 
 import ipaddr from 'ipaddr.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
+import type { ReadableGateway } from '../schema/gateway.js';
+import { entriesOf, textsOf } from '../schema/readable.js';
 import type { Network } from '../settings.js';
 import { readDurationMs } from '../units.js';
-import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
 
 /** True for localhost, names under it (RFC 6761 §6.3), 127.0.0.0/8 and ::1. */
 export function isLoopbackHost(host: string): boolean {
@@ -82,16 +83,14 @@ function rangeOf(host: string): string | undefined {
 }
 
 /** True if `publicUrl` is on loopback. An unreadable URL counts as public, which has the stricter rules. */
-export function isLoopbackGateway(root: unknown): boolean {
-  const url = parseUrl(textAt(root, ['publicUrl']) ?? '');
+export function isLoopbackGateway({ publicUrl = '' }: ReadableGateway): boolean {
+  const url = parseUrl(publicUrl);
   return url !== undefined && isLoopbackHost(url.hostname);
 }
 
 /** Checks `publicUrl`: https unless on loopback, in normal form, with nothing a resource identifier excludes. */
-export function checkPublicUrl(root: unknown, report: ReportDiagnostic): void {
-  const written = textAt(root, ['publicUrl']);
-  if (written === undefined) return;
-  const url = checkUrl(['publicUrl'], written, report);
+export function checkPublicUrl({ publicUrl }: ReadableGateway, report: ReportDiagnostic): void {
+  const url = checkUrl(['publicUrl'], publicUrl, report);
   if (url === undefined) return;
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
     refusePlainHttp(['publicUrl'], url, report);
@@ -102,19 +101,23 @@ export function checkPublicUrl(root: unknown, report: ReportDiagnostic): void {
   if (error !== undefined) report(['publicUrl'], error);
 }
 
-/** Reports what is invalid in any configured URL. Returns `undefined` if the URL cannot be checked further. */
+/**
+ * Reports what is invalid in any configured URL. Returns `undefined` if there is none, or none that can be
+ * checked further.
+ */
 export function checkUrl(
   path: FilePath,
-  written: string,
+  written: string | undefined,
   report: ReportDiagnostic,
 ): URL | undefined {
+  if (!written) return undefined;
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     report(path, 'expected an http or https URL');
     return undefined;
   }
   if (url.username !== '' || url.password !== '') {
-    report(path, 'a URL carries no user name or password', { rule: 'secret' });
+    report(path, 'a URL carries no user name or password', 'secret');
     return undefined;
   }
   checkNormalForm(path, written, url, report);
@@ -133,61 +136,43 @@ function checkNormalForm(
   }
   if (url.href === written || url.href === `${written}/`) return;
   const normal = url.pathname === '/' && !written.endsWith('/') ? url.origin : url.href;
-  report(path, 'this URL is not in normal form; identifiers are compared exactly', {
-    ...(url.search === '' ? { suggestion: normal } : {}),
-  });
+  const message = 'this URL is not in normal form; identifiers are compared exactly';
+  report(path, message, 'wrong-value', { suggestion: url.search === '' ? normal : undefined });
 }
 
 function refusePlainHttp(path: FilePath, url: URL, report: ReportDiagnostic): void {
-  report(path, 'plain http is possible only on loopback', {
-    rule: 'unsafe',
-    suggestion: `https://${url.host}${url.pathname.replace(/\/$/, '')}`,
-  });
+  const suggestion = `https://${url.host}${url.pathname.replace(/\/$/, '')}`;
+  report(path, 'plain http is possible only on loopback', 'unsafe', { suggestion });
 }
 
-/** Checks the URL of one upstream and its network. */
-export function checkUpstreamUrl(root: unknown, name: string, report: ReportDiagnostic): void {
-  checkOriginAt(root, ['upstreams', name], 'url', report);
-}
+/** What `network` says, and the path of the map that has the key. */
+type ConfiguredNetwork = { readonly owner: FilePath; readonly network: string | undefined };
 
-/** Checks the URL under `key` against the network beside it: https unless on loopback, in normal form. */
-export function checkOriginAt(
-  root: unknown,
-  owner: FilePath,
-  key: string,
+/** Checks a URL that the gateway connects to: in normal form, in its network, https unless on loopback. */
+export function checkOrigin(
+  file: ReadableGateway,
+  path: FilePath,
+  written: string | undefined,
+  { owner, network }: ConfiguredNetwork,
   report: ReportDiagnostic,
-): void {
-  const path = [...owner, key];
-  const written = textAt(root, path);
-  const url = written === undefined ? undefined : checkUrl(path, written, report);
-  if (url !== undefined) checkNetwork(root, owner, path, url, report);
-}
-
-/** Checks that a URL lies in the network of its owner and uses plain http only on loopback. */
-export function checkNetwork(
-  root: unknown,
-  owner: FilePath,
-  urlPath: FilePath,
-  url: URL,
-  report: ReportDiagnostic,
-): void {
-  const network = textAt(root, [...owner, 'network']);
+): URL | undefined {
+  const url = checkUrl(path, written, report);
+  if (url === undefined) return undefined;
   const actual = networkOfHost(url.hostname);
-  const networkPath = [...owner, 'network'];
   if (actual === 'none') {
-    report(urlPath, 'no network admits this address', { rule: 'unsafe' });
-  } else if (actual !== undefined && network !== undefined && !admitsNetwork(network, actual)) {
-    report(urlPath, `this address is not in the network "${network}"`, {
-      rule: 'unsafe',
-      suggestion: `network: ${actual}`,
-    });
+    report(path, 'no network admits this address', 'unsafe');
+  } else if (actual !== undefined && network && !admitsNetwork(network, actual)) {
+    const suggestion = `network: ${actual}`;
+    report(path, `this address is not in the network "${network}"`, 'unsafe', { suggestion });
   }
-  if (network === 'loopback' && !isLoopbackGateway(root)) {
-    report(networkPath, 'the network "loopback" needs a loopback publicUrl', { rule: 'unsafe' });
+  if (network === 'loopback' && !isLoopbackGateway(file)) {
+    const message = 'the network "loopback" needs a loopback publicUrl';
+    report([...owner, 'network'], message, 'unsafe');
   }
   if (url.protocol === 'http:' && network !== 'loopback' && actual !== 'loopback') {
-    refusePlainHttp(urlPath, url, report);
+    refusePlainHttp(path, url, report);
   }
+  return url;
 }
 
 function admitsNetwork(network: string, actual: string): boolean {
@@ -195,73 +180,67 @@ function admitsNetwork(network: string, actual: string): boolean {
 }
 
 /** Checks the listeners: bindable addresses without duplicates, TLS, origins, proxies, age of DPoP proofs. */
-export function checkListeners(root: unknown, report: ReportDiagnostic): void {
+export function checkListeners(file: ReadableGateway, report: ReportDiagnostic): void {
   const bound: BoundAddress[] = [];
-  const names = valueAt(root, ['admin']) === undefined ? ['data', 'ops'] : ['data', 'ops', 'admin'];
-  for (const name of names) checkListener(root, name, bound, report);
-  checkOrigins(root, report);
-  checkTls(root, report);
-  checkProofAge(root, report);
-  for (const [index, range] of textsAt(root, ['listeners', 'data', 'trustedProxies'])) {
+  for (const name of ['data', 'ops', 'admin'] as const) {
+    if (name !== 'admin' || file.admin !== undefined) checkListener(file, name, bound, report);
+  }
+  checkTls(file, report);
+  const path = ['listeners', 'data'];
+  const { allowedOrigins, trustedProxies, dpop } = file.listeners?.data ?? {};
+  for (const [index, origin] of textsOf(allowedOrigins)) {
+    checkBrowserOrigin([...path, 'allowedOrigins', index], origin, report);
+  }
+  for (const [index, range] of textsOf(trustedProxies)) {
     if (isAddressOrRange(range)) continue;
-    report(
-      ['listeners', 'data', 'trustedProxies', index],
-      'expected an IP address or a CIDR range',
-    );
+    report([...path, 'trustedProxies', index], 'expected an IP address or a CIDR range');
   }
-}
-
-/** Checks that TLS fits `publicUrl`, and that with `mtls` bindings the listener itself requests certificates. */
-function checkTls(root: unknown, report: ReportDiagnostic): void {
-  const tls = ['listeners', 'data', 'tls'];
-  const isTls = valueAt(root, tls) !== undefined;
-  if (isTls && textAt(root, ['publicUrl'])?.startsWith('http:') === true) {
-    report(tls, 'a data listener with TLS needs a publicUrl of https', {
-      at: 'key',
-      rule: 'conflict',
-    });
-  }
-  if (textAt(root, [...tls, 'clientCa']) !== undefined) return;
-  for (const name of Object.keys(mapAt(root, ['upstreams']))) {
-    const path = ['upstreams', name, 'binding'];
-    if (textAt(root, path) !== 'mtls') continue;
-    report(path, '"mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one', {
-      rule: 'conflict',
-    });
+  if ((readDurationMs(dpop?.maxAge ?? '') ?? 0) > MAX_PROOF_AGE_MS) {
+    report([...path, 'dpop', 'maxAge'], 'a proof is good for 5m at most');
   }
 }
 
 /** Bounds the replay memory: each proof's id is remembered for as long as the proof is valid. */
 const MAX_PROOF_AGE_MS = 5 * 60_000;
 
-function checkProofAge(root: unknown, report: ReportDiagnostic): void {
-  const path = ['listeners', 'data', 'dpop', 'maxAge'];
-  const ageMs = readDurationMs(textAt(root, path) ?? '');
-  if (ageMs !== undefined && ageMs > MAX_PROOF_AGE_MS)
-    report(path, 'a proof is good for 5m at most');
+/** Checks that TLS fits `publicUrl`, and that with `mtls` bindings the listener itself requests certificates. */
+function checkTls({ listeners, publicUrl, upstreams }: ReadableGateway, report: ReportDiagnostic) {
+  const path = ['listeners', 'data', 'tls'];
+  const tls = listeners?.data?.tls;
+  if (tls !== undefined && publicUrl?.startsWith('http:') === true) {
+    const message = 'a data listener with TLS needs a publicUrl of https';
+    report(path, message, 'conflict', { at: 'key' });
+  }
+  if (tls?.clientCa) return;
+  for (const [name, { binding }] of entriesOf(upstreams)) {
+    if (binding !== 'mtls') continue;
+    const message = '"mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one';
+    report(['upstreams', name, 'binding'], message, 'conflict');
+  }
 }
 
-type BoundAddress = { readonly name: string; readonly host: string; readonly port: unknown };
+type BoundAddress = {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number | undefined;
+};
 
 function checkListener(
-  root: unknown,
-  name: string,
+  { listeners }: ReadableGateway,
+  name: 'data' | 'ops' | 'admin',
   bound: BoundAddress[],
   report: ReportDiagnostic,
 ): void {
   const path = ['listeners', name];
-  const host = textAt(root, [...path, 'host']);
-  if (host === undefined) return;
+  const { host, port } = listeners?.[name] ?? {};
+  if (!host) return;
   if (!isListenHost(host)) {
     report([...path, 'host'], 'expected an IP address or localhost');
     return;
   }
-  const port = valueAt(root, [...path, 'port']);
   const other = bound.find((one) => one.port === port && overlap(one.host, host));
   if (other !== undefined && port !== 0) {
-    report([...path, 'port'], `the listener "${other.name}" has this address too`, {
-      rule: 'conflict',
-    });
+    report([...path, 'port'], `the listener "${other.name}" has this address too`, 'conflict');
   }
   bound.push({ name, host, port });
 }
@@ -270,14 +249,12 @@ function overlap(a: string, b: string): boolean {
   return a === b || isWildcardHost(a) || isWildcardHost(b);
 }
 
-function checkOrigins(root: unknown, report: ReportDiagnostic): void {
-  for (const [index, written] of textsAt(root, ['listeners', 'data', 'allowedOrigins'])) {
-    const path = ['listeners', 'data', 'allowedOrigins', index];
-    const origin = parseUrl(written)?.origin;
-    if (origin === undefined || origin === 'null') {
-      report(path, 'expected an origin such as https://inspector.example.com');
-    } else if (origin !== written) {
-      report(path, 'this is not an origin as browsers send it', { suggestion: origin });
-    }
+function checkBrowserOrigin(path: FilePath, written: string, report: ReportDiagnostic): void {
+  const origin = parseUrl(written)?.origin;
+  if (origin === undefined || origin === 'null') {
+    report(path, 'expected an origin such as https://inspector.example.com');
+  } else if (origin !== written) {
+    const message = 'this is not an origin as browsers send it';
+    report(path, message, 'wrong-value', { suggestion: origin });
   }
 }

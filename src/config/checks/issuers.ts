@@ -3,9 +3,12 @@
 // docs/contract.md §3; RFC 7662 §4, RFC 9068 §2.1.
 
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
+import type { ReadableGateway } from '../schema/gateway.js';
+import { entriesOf, textsOf } from '../schema/readable.js';
 import { quote } from '../schema/validation.js';
-import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
-import { checkNetwork, checkUrl } from './addresses.js';
+import { checkOrigin } from './addresses.js';
+
+type Issuer = NonNullable<NonNullable<ReadableGateway['issuers']>[string]>;
 
 /**
  * Every scope that `scope` includes, directly or indirectly; `scope` itself only if it is part of a cycle.
@@ -32,97 +35,80 @@ const NON_ACCESS_TOKEN_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** Checks each issuer, and that no two issuers have the same identifier. */
-export function checkIssuers(root: unknown, report: ReportDiagnostic): void {
+export function checkIssuers(file: ReadableGateway, report: ReportDiagnostic): void {
   const seen = new Map<string, string>();
-  for (const name of Object.keys(mapAt(root, ['issuers']))) {
-    checkIdentifier(root, name, seen, report);
-    checkVerification(root, name, report);
-    checkTokenType(root, name, report);
-    checkPointers(root, name, report);
-    checkHierarchy(root, name, report);
+  for (const [name, issuer] of entriesOf(file.issuers)) {
+    const path = ['issuers', name];
+    if (checkIdentifier(file, path, issuer, report)) {
+      const other = seen.get(issuer.issuer ?? '');
+      if (other !== undefined) {
+        const message = `the issuer "${other}" has this identifier too`;
+        report([...path, 'issuer'], message, 'conflict');
+      }
+      seen.set(issuer.issuer ?? '', name);
+    }
+    checkVerification(file, path, issuer, report);
+    checkTokenType([...path, 'tokenType'], issuer, report);
+    checkPointers([...path, 'claims'], issuer, report);
+    checkHierarchy([...path, 'scopeHierarchy'], issuer, report);
   }
 }
 
+/** True if there is an identifier that can be compared with those of others. */
 function checkIdentifier(
-  root: unknown,
-  name: string,
-  seen: Map<string, string>,
+  file: ReadableGateway,
+  owner: FilePath,
+  { issuer: written, network }: Issuer,
   report: ReportDiagnostic,
-): void {
-  const path = ['issuers', name, 'issuer'];
-  const written = textAt(root, path);
-  const url = written === undefined ? undefined : checkUrl(path, written, report);
-  if (written === undefined || url === undefined) return;
-  if (url.search !== '') report(path, 'an issuer identifier has no query');
-  checkNetwork(root, ['issuers', name], path, url, report);
-  const other = seen.get(written);
-  if (other !== undefined) {
-    report(path, `the issuer "${other}" has this identifier too`, { rule: 'conflict' });
-  }
-  seen.set(written, name);
+): boolean {
+  const path = [...owner, 'issuer'];
+  const url = checkOrigin(file, path, written, { owner, network }, report);
+  if (url?.search) report(path, 'an issuer identifier has no query');
+  return url !== undefined;
 }
 
 /** An issuer's tokens are verified either by signature or by introspection. */
-function checkVerification(root: unknown, name: string, report: ReportDiagnostic): void {
-  const path = ['issuers', name];
-  const hasAlgorithms = valueAt(root, [...path, 'algorithms']) !== undefined;
-  const usesIntrospection = valueAt(root, [...path, 'introspection']) !== undefined;
-  if (!hasAlgorithms && !usesIntrospection) {
-    report(path, 'the key "algorithms" is missing, or "introspection" in its place', {
-      at: 'key',
-      rule: 'missing-key',
-    });
+function checkVerification(
+  file: ReadableGateway,
+  owner: FilePath,
+  { algorithms, introspection, network }: Issuer,
+  report: ReportDiagnostic,
+): void {
+  if (algorithms === undefined && introspection === undefined) {
+    const message = 'the key "algorithms" is missing, or "introspection" in its place';
+    report(owner, message, 'missing-key', { at: 'key' });
   }
-  if (hasAlgorithms && usesIntrospection) {
-    report([...path, 'algorithms'], 'tokens are verified by signature or introspected, not both', {
-      at: 'key',
-      rule: 'conflict',
-    });
+  if (algorithms !== undefined && introspection !== undefined) {
+    const message = 'tokens are verified by signature or introspected, not both';
+    report([...owner, 'algorithms'], message, 'conflict', { at: 'key' });
   }
-  const endpoint = [...path, 'introspection', 'endpoint'];
-  const written = textAt(root, endpoint);
-  const url = written === undefined ? undefined : checkUrl(endpoint, written, report);
-  if (url !== undefined) checkNetwork(root, path, endpoint, url, report);
+  const path = [...owner, 'introspection', 'endpoint'];
+  checkOrigin(file, path, introspection?.endpoint, { owner, network }, report);
 }
 
-function checkTokenType(root: unknown, name: string, report: ReportDiagnostic): void {
-  const path = ['issuers', name, 'tokenType'];
-  const type = textAt(root, path)
-    ?.toLowerCase()
-    .replace(/^application\//, '');
+function checkTokenType(path: FilePath, { tokenType }: Issuer, report: ReportDiagnostic): void {
+  const type = tokenType?.toLowerCase().replace(/^application\//, '');
   if (type === undefined || !NON_ACCESS_TOKEN_TYPES.has(type)) return;
-  report(path, 'tokens of this type are no access tokens', { rule: 'unsafe' });
+  report(path, 'tokens of this type are no access tokens', 'unsafe');
 }
 
 /** Checks claims written as JSON Pointers: `~` is followed by 0 or 1 (RFC 6901 §3). */
-function checkPointers(root: unknown, name: string, report: ReportDiagnostic): void {
-  for (const claim of ['client', 'scope', 'groups']) {
-    const path = ['issuers', name, 'claims', claim];
-    const single = textAt(root, path);
-    const names: readonly (readonly [FilePath, string])[] =
-      single === undefined
-        ? textsAt(root, path).map(([index, text]) => [[...path, index], text])
-        : [[path, single]];
-    for (const [place, text] of names) {
-      if (!text.startsWith('/')) continue;
-      if (/~(?![01])/.test(text)) report(place, 'this is not a JSON Pointer');
+function checkPointers(path: FilePath, { claims }: Issuer, report: ReportDiagnostic): void {
+  for (const claim of ['client', 'scope', 'groups'] as const) {
+    const names = claims?.[claim];
+    for (const [index, name] of textsOf([names ?? []].flat())) {
+      if (!name.startsWith('/') || !/~(?![01])/.test(name)) continue;
+      const at = typeof names === 'string' ? [claim] : [claim, index];
+      report([...path, ...at], 'this is not a JSON Pointer');
     }
   }
 }
 
-function checkHierarchy(root: unknown, name: string, report: ReportDiagnostic): void {
-  const path = ['issuers', name, 'scopeHierarchy'];
-  const hierarchy = new Map(
-    Object.keys(mapAt(root, path)).map((scope) => [
-      scope,
-      textsAt(root, [...path, scope]).map(([, narrower]) => narrower),
-    ]),
-  );
+function checkHierarchy(path: FilePath, { scopeHierarchy }: Issuer, report: ReportDiagnostic) {
+  const hierarchy = new Map(entriesOf(scopeHierarchy));
   for (const scope of hierarchy.keys()) {
     if (!includedScopes(scope, hierarchy).includes(scope)) continue;
-    report([...path, scope], `the scope ${quote(scope)} includes itself`, {
-      at: 'key',
-      rule: 'conflict',
-    });
+    const message = `the scope ${quote(scope)} includes itself`;
+    report([...path, scope], message, 'conflict', { at: 'key' });
   }
 }

@@ -5,19 +5,24 @@
 
 import { nearestCandidate } from '../../text/edit-distance.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
-import { quote } from '../schema/validation.js';
+import type { ReadableGateway } from '../schema/gateway.js';
+import { entriesOf, textsOf } from '../schema/readable.js';
+import { checkName, quote } from '../schema/validation.js';
 import type { BackendSettings } from '../settings.js';
 import { readDurationMs } from '../units.js';
-import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
 import {
-  checkOriginAt,
-  checkUpstreamUrl,
+  checkOrigin,
   findPathError,
   isLoopbackGateway,
   isLoopbackHost,
   suggestPath,
 } from './addresses.js';
 import { ownAudiences } from './resources.js';
+
+type Member<Map> = NonNullable<NonNullable<Map>[keyof NonNullable<Map>]>;
+type Upstream = Member<ReadableGateway['upstreams']>;
+type Aggregate = Member<ReadableGateway['endpoints']>;
+type Credentials = NonNullable<Upstream['credentials']>;
 
 /** Headers that the gateway or the connection sets: configured headers must not replace them. */
 const RESERVED_HEADERS: ReadonlySet<string> = new Set([
@@ -34,17 +39,52 @@ const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'cooki
 const MAX_ASSERTION_MS = 10 * 60 * 1000;
 const MIN_ASSERTION_MS = 1_000;
 
+/** Checks each upstream by itself. */
+export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic): void {
+  const profiles = ['default', ...Object.keys(file.inspection?.profiles ?? {})];
+  for (const [name, upstream] of entriesOf(file.upstreams)) {
+    const at = ['upstreams', name];
+    const { url, network, inspect } = upstream;
+    checkOrigin(file, [...at, 'url'], url, { owner: at, network }, report);
+    checkPath(at, upstream, report);
+    checkCallerAuthentication(file, at, upstream, report);
+    if (inspect) checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
+    checkTimes([...at, 'limits'], upstream, report);
+    checkUpstreamAuthentication(file, at, upstream, report);
+  }
+}
+
+/** Checks the path of an upstream or aggregate, if one is configured. */
+function checkPath(owner: FilePath, { path }: Upstream | Aggregate, report: ReportDiagnostic) {
+  const error = path ? findPathError(path) : undefined;
+  if (!path || error === undefined) return;
+  report([...owner, 'path'], error, 'wrong-value', { suggestion: suggestPath(path) });
+}
+
+/** With `exchangeMax` shorter than `requestTimeout`, an exchange would end before its first byte may arrive. */
+function checkTimes(path: FilePath, { limits }: Upstream, report: ReportDiagnostic): void {
+  const first = readDurationMs(limits?.requestTimeout ?? '');
+  const total = readDurationMs(limits?.exchangeMax ?? '');
+  if (first === undefined || total === undefined || first <= total) return;
+  const message = '"exchangeMax" is shorter than "requestTimeout"';
+  report([...path, 'exchangeMax'], message, 'conflict');
+}
+
 /** Checks how the gateway authenticates to one upstream, its TLS and its identity assertion. */
-function checkUpstreamAuthentication(root: unknown, name: string, report: ReportDiagnostic): void {
-  const at: FilePath = ['upstreams', name];
+function checkUpstreamAuthentication(
+  file: ReadableGateway,
+  at: FilePath,
+  upstream: Upstream,
+  report: ReportDiagnostic,
+): void {
   const callers = [...at, 'credentials'];
   const own = [...at, 'pinning', 'credentials'];
-  for (const credentialsPath of [callers, own]) checkStaticHeader(root, credentialsPath, report);
-  checkTokenRequest(root, callers, ['client-credentials', 'token-exchange'], report);
-  checkTokenRequest(root, own, ['client-credentials'], report);
-  checkExchange(root, at, report);
-  checkTls(root, at, report);
-  checkIdentity(root, at, report);
+  const requests = ['client-credentials', 'token-exchange'];
+  checkCredentials(file, callers, upstream.credentials ?? {}, requests, report);
+  checkCredentials(file, own, upstream.pinning?.credentials ?? {}, requests.slice(0, 1), report);
+  checkExchange(callers, upstream, report);
+  checkTls([...at, 'tls'], upstream, report);
+  checkIdentity([...at, 'identity'], upstream, report);
 }
 
 function isReserved(header: string): boolean {
@@ -53,255 +93,165 @@ function isReserved(header: string): boolean {
   );
 }
 
-function checkStaticHeader(
-  root: unknown,
-  credentialsPath: FilePath,
+/** Checks credentials. `requests` are the types of them that request a token. */
+function checkCredentials(
+  file: ReadableGateway,
+  path: FilePath,
+  credentials: Credentials,
+  requests: readonly string[],
   report: ReportDiagnostic,
 ): void {
-  const header = textAt(root, [...credentialsPath, 'header'])?.toLowerCase();
-  if (header === undefined) return;
+  const header = credentials.header?.toLowerCase() ?? '';
   if (isReserved(header) || header.startsWith(OWN_PREFIX)) {
-    report([...credentialsPath, 'header'], 'the gateway sets this header itself', {
-      rule: 'conflict',
-    });
+    report([...path, 'header'], 'the gateway sets this header itself', 'conflict');
+  }
+  if (requests.includes(credentials.type ?? '')) {
+    checkTokenRequest(file, path, credentials, report);
   }
 }
 
-/**
- * Checks `client-credentials` and `token-exchange`: one authorization server, one client authentication
- * method, and an audience that is not the gateway's own.
- */
+/** One authorization server, one client authentication method, and an audience that is not the gateway's own. */
 function checkTokenRequest(
-  root: unknown,
-  credentialsPath: FilePath,
-  types: readonly string[],
+  file: ReadableGateway,
+  path: FilePath,
+  credentials: Credentials,
   report: ReportDiagnostic,
 ): void {
-  if (!types.includes(textAt(root, [...credentialsPath, 'type']) ?? '')) return;
-  checkOneOf(root, credentialsPath, ['issuer', 'tokenEndpoint'], report);
-  checkOneOf(root, credentialsPath, ['clientSecret', 'privateKey'], report);
-  for (const key of ['issuer', 'tokenEndpoint']) checkOriginAt(root, credentialsPath, key, report);
-  const own = ownAudiences(root);
-  for (const key of ['resource', 'audience']) {
-    const written = textAt(root, [...credentialsPath, key]);
-    if (written !== undefined && own.has(written)) {
-      report([...credentialsPath, key], 'this is an audience of the gateway itself', {
-        rule: 'unsafe',
-      });
-    }
+  checkOneOf(path, credentials, ['issuer', 'tokenEndpoint'], report);
+  checkOneOf(path, credentials, ['clientSecret', 'privateKey'], report);
+  const network = { owner: path, network: credentials.network };
+  for (const key of ['issuer', 'tokenEndpoint'] as const) {
+    checkOrigin(file, [...path, key], credentials[key], network, report);
   }
-  const resource = textAt(root, [...credentialsPath, 'resource']);
-  if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#'))) {
-    report(
-      [...credentialsPath, 'resource'],
-      'a resource indicator is an absolute URI without fragment',
-    );
+  const own = ownAudiences(file);
+  for (const key of ['resource', 'audience'] as const) {
+    if (!own.has(credentials[key] ?? '')) continue;
+    report([...path, key], 'this is an audience of the gateway itself', 'unsafe');
+  }
+  const { resource } = credentials;
+  if (resource && (!URL.canParse(resource) || resource.includes('#'))) {
+    const message = 'a resource indicator is an absolute URI without fragment';
+    report([...path, 'resource'], message);
   }
 }
 
 function checkOneOf(
-  root: unknown,
-  credentialsPath: FilePath,
-  [one, other]: readonly [string, string],
+  path: FilePath,
+  credentials: Credentials,
+  [one, other]: readonly [keyof Credentials, keyof Credentials],
   report: ReportDiagnostic,
 ): void {
-  const found = [one, other].filter(
-    (key) => valueAt(root, [...credentialsPath, key]) !== undefined,
-  );
-  if (found.length === 1) return;
+  const found = [one, other].filter((key) => credentials[key] !== undefined);
   if (found.length === 0) {
-    report(credentialsPath, `one of the keys "${one}" and "${other}" is missing`, {
-      rule: 'missing-key',
-    });
-    return;
-  }
-  report([...credentialsPath, other], `"${one}" or "${other}", not both`, {
-    at: 'key',
-    rule: 'conflict',
-  });
-}
-
-function checkExchange(root: unknown, at: FilePath, report: ReportDiagnostic): void {
-  if (textAt(root, [...at, 'credentials', 'type']) !== 'token-exchange') return;
-  if (valueAt(root, [...at, 'pinning', 'credentials']) === undefined) {
-    report(
-      [...at, 'credentials'],
-      'token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller',
-      { rule: 'missing-key' },
-    );
-  }
-  if (textAt(root, [...at, 'authentication']) === 'none') {
-    const message = 'with "authentication: none" there is no token to exchange';
-    report([...at, 'credentials'], message, { rule: 'conflict' });
+    report(path, `one of the keys "${one}" and "${other}" is missing`, 'missing-key');
+  } else if (found.length === 2) {
+    report([...path, other], `"${one}" or "${other}", not both`, 'conflict', { at: 'key' });
   }
 }
 
-function checkTls(root: unknown, at: FilePath, report: ReportDiagnostic): void {
-  const tls = mapAt(root, [...at, 'tls']);
-  if (Object.keys(tls).length === 0) return;
-  if (textAt(root, [...at, 'url'])?.startsWith('http:') === true) {
-    report([...at, 'tls'], 'this upstream is reached by plain http', {
-      at: 'key',
-      rule: 'conflict',
-    });
+function checkExchange(path: FilePath, upstream: Upstream, report: ReportDiagnostic): void {
+  if (upstream.credentials?.type !== 'token-exchange') return;
+  if (upstream.pinning?.credentials === undefined) {
+    const message =
+      'token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller';
+    report(path, message, 'missing-key');
+  }
+  if (upstream.authentication === 'none') {
+    report(path, 'with "authentication: none" there is no token to exchange', 'conflict');
+  }
+}
+
+function checkTls(path: FilePath, { tls = {}, url }: Upstream, report: ReportDiagnostic): void {
+  if (Object.keys(tls).length > 0 && url?.startsWith('http:') === true) {
+    report(path, 'this upstream is reached by plain http', 'conflict', { at: 'key' });
   }
   for (const [key, other] of [
     ['cert', 'key'],
     ['key', 'cert'],
   ] as const) {
     if (tls[key] === undefined || tls[other] !== undefined) continue;
-    report([...at, 'tls', key], `"${key}" needs "${other}" beside it`, { rule: 'missing-key' });
+    report([...path, key], `"${key}" needs "${other}" beside it`, 'missing-key');
   }
 }
 
-function checkIdentity(root: unknown, at: FilePath, report: ReportDiagnostic): void {
-  const path = [...at, 'identity'];
-  const header = textAt(root, [...path, 'header'])?.toLowerCase();
-  if (header !== undefined && (isReserved(header) || CREDENTIAL_HEADERS.has(header))) {
-    report([...path, 'header'], 'the gateway sets this header itself', { rule: 'conflict' });
+function checkIdentity(path: FilePath, upstream: Upstream, report: ReportDiagnostic): void {
+  const { identity, credentials, pinning } = upstream;
+  const header = identity?.header?.toLowerCase();
+  if (header === undefined) return;
+  if (isReserved(header) || CREDENTIAL_HEADERS.has(header)) {
+    report([...path, 'header'], 'the gateway sets this header itself', 'conflict');
   }
-  for (const credentialsKey of ['credentials', 'pinning.credentials']) {
-    const taken = textAt(root, [...at, ...credentialsKey.split('.'), 'header'])?.toLowerCase();
-    if (taken === undefined || taken !== header) continue;
-    report([...path, 'header'], `"${credentialsKey}" has this header too`, { rule: 'conflict' });
+  const taken = { credentials, 'pinning.credentials': pinning?.credentials };
+  for (const [key, other] of Object.entries(taken)) {
+    if (header === '' || other?.header?.toLowerCase() !== header) continue;
+    report([...path, 'header'], `"${key}" has this header too`, 'conflict');
   }
-  const ttlMs = readDurationMs(textAt(root, [...path, 'ttl']) ?? '60s');
+  const ttlMs = readDurationMs(identity?.ttl ?? '');
   if (ttlMs !== undefined && (ttlMs < MIN_ASSERTION_MS || ttlMs > MAX_ASSERTION_MS)) {
     report([...path, 'ttl'], 'an assertion is valid for 1s to 10m');
   }
 }
 
-/** Checks each upstream by itself. */
-export function checkUpstreams(root: unknown, report: ReportDiagnostic): void {
-  for (const name of Object.keys(mapAt(root, ['upstreams']))) {
-    checkUpstreamUrl(root, name, report);
-    checkPath(root, ['upstreams', name], report);
-    checkCallerAuthentication(root, ['upstreams', name], report);
-    checkProfileName(root, name, report);
-    checkTimes(root, name, report);
-    checkUpstreamAuthentication(root, name, report);
-  }
-}
-
-/** Checks the path of an upstream or aggregate, if one is configured. */
-function checkPath(root: unknown, owner: FilePath, report: ReportDiagnostic): void {
-  const path = [...owner, 'path'];
-  const written = textAt(root, path);
-  const error = written === undefined ? undefined : findPathError(written);
-  if (written === undefined || error === undefined) return;
-  const suggestion = suggestPath(written);
-  report(path, error, suggestion === undefined ? {} : { suggestion });
+function kindOf(path: FilePath): 'an endpoint' | 'an upstream' {
+  return path[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
 }
 
 /** Checks who authenticates the callers of an upstream or aggregate: known issuers, or explicitly none. */
-function checkCallerAuthentication(root: unknown, path: FilePath, report: ReportDiagnostic): void {
-  const isUnauthenticated = textAt(root, [...path, 'authentication']) === 'none';
-  const hasIssuers = valueAt(root, [...path, 'issuers']) !== undefined;
-  if (isUnauthenticated) checkUnauthenticated(root, path, hasIssuers, report);
-  else if (!hasIssuers) {
-    report(path, 'the key "issuers" is missing: somebody must vouch for callers', {
-      at: 'key',
-      rule: 'missing-key',
-    });
+function checkCallerAuthentication(
+  file: ReadableGateway,
+  path: FilePath,
+  resource: Upstream | Aggregate,
+  report: ReportDiagnostic,
+): void {
+  const { issuers, authentication, audiences } = resource;
+  if (authentication === 'none') checkUnauthenticated(file, path, resource, report);
+  else if (issuers === undefined) {
+    const message = 'the key "issuers" is missing: somebody must vouch for callers';
+    report(path, message, 'missing-key', { at: 'key' });
   }
-  const known = Object.keys(mapAt(root, ['issuers']));
-  for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
+  const accepted = textsOf(issuers);
+  for (const [index, issuer] of accepted) {
+    const known = Object.keys(file.issuers ?? {});
     checkName([...path, 'issuers', index], 'issuer', issuer, known, report);
   }
-  checkIntrospected(root, path, report);
-  checkAudienceNames(root, path, report);
-}
-
-/**
- * At most one issuer of a resource may use introspection: an opaque token does not name its issuer, and
- * offering it to several issuers would disclose it (RFC 7662 §4).
- */
-function checkIntrospected(root: unknown, owner: FilePath, report: ReportDiagnostic): void {
-  const path = [...owner, 'issuers'];
-  const introspected = textsAt(root, path).filter(
-    ([, issuer]) => valueAt(root, ['issuers', issuer, 'introspection']) !== undefined,
-  );
+  // An opaque token does not name its issuer, and offering it to several would disclose it (RFC 7662 §4).
+  const introspected = accepted.filter(([, issuer]) => file.issuers?.[issuer]?.introspection);
   for (const [index] of introspected.slice(1)) {
-    const noun = owner[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
-    report([...path, index], `one issuer of ${noun} may be introspected, not several`, {
-      rule: 'conflict',
-    });
+    const message = `one issuer of ${kindOf(path)} may be introspected, not several`;
+    report([...path, 'issuers', index], message, 'conflict');
+  }
+  const names = accepted.map(([, issuer]) => issuer);
+  for (const [issuer] of entriesOf(audiences)) {
+    if (names.includes(issuer)) continue;
+    const noun = kindOf(path).replace(/^an /, '');
+    const message = `${quote(issuer)} is not among the issuers of this ${noun}`;
+    const suggestion = nearestCandidate(issuer, names);
+    report([...path, 'audiences', issuer], message, 'unknown-name', { at: 'key', suggestion });
   }
 }
 
 function checkUnauthenticated(
-  root: unknown,
+  file: ReadableGateway,
   path: FilePath,
-  hasIssuers: boolean,
+  resource: Upstream | Aggregate,
   report: ReportDiagnostic,
 ): void {
   const at = [...path, 'authentication'];
-  if (hasIssuers) {
-    const owner = path[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
-    report(at, `${owner} has issuers or "authentication: none", not both`, { rule: 'conflict' });
+  if (resource.issuers !== undefined) {
+    const message = `${kindOf(path)} has issuers or "authentication: none", not both`;
+    report(at, message, 'conflict');
   }
-  if ((textAt(root, [...path, 'binding']) ?? 'none') !== 'none') {
-    report([...path, 'binding'], 'without authentication there is no token to be bound', {
-      rule: 'conflict',
-    });
+  if ('binding' in resource && (resource.binding || 'none') !== 'none') {
+    const message = 'without authentication there is no token to be bound';
+    report([...path, 'binding'], message, 'conflict');
   }
-  const host = textAt(root, ['listeners', 'data', 'host']);
-  if (host !== undefined && !isLoopbackHost(host)) {
-    report(at, '"authentication: none" needs a data listener on loopback', { rule: 'unsafe' });
+  const host = file.listeners?.data?.host;
+  if (host && !isLoopbackHost(host)) {
+    report(at, '"authentication: none" needs a data listener on loopback', 'unsafe');
   }
-  if (!isLoopbackGateway(root)) {
-    report(at, '"authentication: none" needs a loopback publicUrl', { rule: 'unsafe' });
+  if (!isLoopbackGateway(file)) {
+    report(at, '"authentication: none" needs a loopback publicUrl', 'unsafe');
   }
-}
-
-function checkAudienceNames(root: unknown, path: FilePath, report: ReportDiagnostic): void {
-  const accepted = textsAt(root, [...path, 'issuers']).map(([, issuer]) => issuer);
-  for (const issuer of Object.keys(mapAt(root, [...path, 'audiences']))) {
-    if (accepted.includes(issuer)) continue;
-    const suggestion = nearestCandidate(issuer, accepted);
-    report(
-      [...path, 'audiences', issuer],
-      `${quote(issuer)} is not among the issuers of this ${path[0] === 'endpoints' ? 'endpoint' : 'upstream'}`,
-      { at: 'key', rule: 'unknown-name', ...(suggestion === undefined ? {} : { suggestion }) },
-    );
-  }
-}
-
-function checkProfileName(root: unknown, name: string, report: ReportDiagnostic): void {
-  const profile = textAt(root, ['upstreams', name, 'inspect']);
-  if (profile === undefined) return;
-  const known = ['default', ...Object.keys(mapAt(root, ['inspection', 'profiles']))];
-  checkName(['upstreams', name, 'inspect'], 'inspection profile', profile, known, report);
-}
-
-/** With `exchangeMax` shorter than `requestTimeout`, an exchange would end before its first byte may arrive. */
-function checkTimes(root: unknown, name: string, report: ReportDiagnostic): void {
-  const limits = ['upstreams', name, 'limits'];
-  const [first, total] = ['requestTimeout', 'exchangeMax'].map((key) =>
-    readDurationMs(textAt(root, [...limits, key]) ?? ''),
-  );
-  if (first === undefined || total === undefined || first <= total) return;
-  report([...limits, 'exchangeMax'], '"exchangeMax" is shorter than "requestTimeout"', {
-    rule: 'conflict',
-  });
-}
-
-/** Reports a reference to a name that the file does not define. `at`: whether the name is a key or a value. */
-function checkName(
-  path: FilePath,
-  kind: string,
-  name: string,
-  known: readonly string[],
-  report: ReportDiagnostic,
-  at: 'key' | 'value' = 'value',
-): void {
-  if (known.includes(name)) return;
-  const suggestion = nearestCandidate(name, known);
-  report(path, `unknown ${kind} ${quote(name)}`, {
-    at,
-    rule: 'unknown-name',
-    ...(suggestion === undefined ? {} : { suggestion }),
-  });
 }
 
 /** The prefix of a backend for which none is configured: the upstream's name and `_`. */
@@ -310,30 +260,35 @@ export function defaultPrefix(upstream: string): string {
 }
 
 /** The backends of an aggregate of the gateway file, in its order. */
-export function backendsOf(root: unknown, aggregate: string): readonly BackendSettings[] {
-  const path = ['endpoints', aggregate, 'upstreams'];
-  return Object.keys(mapAt(root, path)).map((upstream) => ({
+export function backendsOf({ upstreams }: Aggregate): readonly BackendSettings[] {
+  return entriesOf(upstreams).map(([upstream, { prefix }]) => ({
     upstream,
-    prefix: textAt(root, [...path, upstream, 'prefix']) ?? defaultPrefix(upstream),
+    prefix: prefix || defaultPrefix(upstream),
   }));
 }
 
 /** Checks each aggregate by itself. checks/resources.ts compares its path and audiences with the others. */
-export function checkAggregates(root: unknown, report: ReportDiagnostic): void {
-  const upstreams = Object.keys(mapAt(root, ['upstreams']));
-  for (const name of Object.keys(mapAt(root, ['endpoints']))) {
-    if (upstreams.includes(name)) {
-      report(['endpoints', name], 'an upstream has this name too', { at: 'key', rule: 'conflict' });
+export function checkAggregates(file: ReadableGateway, report: ReportDiagnostic): void {
+  const known = Object.keys(file.upstreams ?? {});
+  for (const [name, aggregate] of entriesOf(file.endpoints)) {
+    const at = ['endpoints', name];
+    if (known.includes(name)) {
+      report(at, 'an upstream has this name too', 'conflict', { at: 'key' });
     }
-    checkPath(root, ['endpoints', name], report);
-    checkCallerAuthentication(root, ['endpoints', name], report);
-    for (const { upstream } of backendsOf(root, name)) {
-      const path = ['endpoints', name, 'upstreams', upstream];
-      checkName(path, 'upstream', upstream, upstreams, report, 'key');
-      if (upstreams.includes(upstream)) checkBackend(root, name, upstream, report);
+    checkPath(at, aggregate, report);
+    checkCallerAuthentication(file, at, aggregate, report);
+    const backends = backendsOf(aggregate);
+    for (const { upstream } of backends) {
+      checkName([...at, 'upstreams', upstream], 'upstream', upstream, known, report, 'key');
+      const backend = file.upstreams?.[upstream];
+      if (backend !== undefined) checkBackend(at, aggregate, upstream, backend, report);
     }
-    checkPrefixes(root, name, report);
-    checkBinding(root, name, report);
+    checkPrefixes([...at, 'upstreams'], backends, report);
+    const bindings = backends.map(({ upstream }) => file.upstreams?.[upstream]?.binding);
+    if (!bindings.includes('dpop') || !bindings.includes('mtls')) continue;
+    // No token can satisfy both.
+    const message = 'one member wants tokens bound by "dpop", another by "mtls"';
+    report([...at, 'upstreams'], message, 'conflict', { at: 'key' });
   }
 }
 
@@ -342,56 +297,37 @@ export function checkAggregates(root: unknown, report: ReportDiagnostic): void {
  * issuers would otherwise be open to callers that it does not accept.
  */
 function checkBackend(
-  root: unknown,
+  path: FilePath,
+  { authentication, issuers }: Aggregate,
   name: string,
-  upstream: string,
+  backend: Upstream,
   report: ReportDiagnostic,
 ): void {
-  const path = ['endpoints', name];
-  const backend = ['upstreams', upstream];
-  const isUnauthenticated = textAt(root, [...path, 'authentication']) === 'none';
-  if (isUnauthenticated && textAt(root, [...backend, 'authentication']) !== 'none') {
-    report([...path, 'authentication'], `the member ${quote(upstream)} asks for a token`, {
-      rule: 'unsafe',
-    });
+  if (authentication === 'none' && backend.authentication !== 'none') {
+    const message = `the member ${quote(name)} asks for a token`;
+    report([...path, 'authentication'], message, 'unsafe');
   }
-  const accepted = textsAt(root, [...backend, 'issuers']).map(([, issuer]) => issuer);
-  for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
-    if (accepted.includes(issuer)) continue;
-    report(
-      [...path, 'issuers', index],
-      `the member ${quote(upstream)} does not accept this issuer`,
-      {
-        rule: 'conflict',
-      },
-    );
+  for (const [index, issuer] of textsOf(issuers)) {
+    if (backend.issuers?.includes(issuer)) continue;
+    const message = `the member ${quote(name)} does not accept this issuer`;
+    report([...path, 'issuers', index], message, 'conflict');
   }
-}
-
-/** No token can satisfy both a backend that requires DPoP and one that requires mTLS. */
-function checkBinding(root: unknown, name: string, report: ReportDiagnostic): void {
-  const bindings = backendsOf(root, name).map(({ upstream }) =>
-    textAt(root, ['upstreams', upstream, 'binding']),
-  );
-  if (!bindings.includes('dpop') || !bindings.includes('mtls')) return;
-  const message = 'one member wants tokens bound by "dpop", another by "mtls"';
-  report(['endpoints', name, 'upstreams'], message, { at: 'key', rule: 'conflict' });
 }
 
 /** No prefix may begin with another, ignoring case, so that a name belongs to at most one backend. */
-function checkPrefixes(root: unknown, name: string, report: ReportDiagnostic): void {
-  const backends = backendsOf(root, name);
+function checkPrefixes(
+  path: FilePath,
+  backends: readonly BackendSettings[],
+  report: ReportDiagnostic,
+): void {
   for (const [index, { upstream, prefix }] of backends.entries()) {
     const folded = prefix.toLowerCase();
     const other = backends
       .slice(0, index)
       .find((one) => isEitherPrefix(folded, one.prefix.toLowerCase()));
     if (other === undefined) continue;
-    report(
-      ['endpoints', name, 'upstreams', upstream, 'prefix'],
-      `names under this prefix could be those of ${quote(other.upstream)}: one prefix begins with the other`,
-      { rule: 'conflict' },
-    );
+    const message = `names under this prefix could be those of ${quote(other.upstream)}: one prefix begins with the other`;
+    report([...path, upstream, 'prefix'], message, 'conflict');
   }
 }
 

@@ -1,119 +1,229 @@
-// Building blocks of the JSON Schemas of configuration files: names, units, secret references, maps.
-// `title` is the noun used in diagnostics and on the reference page; `x-not-available` marks what is
-// accepted by the reader but refused. Data only, JSON Schema draft 2020-12.
+// Declares the keys of configuration files: names, units, secret references, maps. Each declaration is a JSON
+// Schema (draft 2020-12) and, for the compiler, the type of the key's value in a validated file with its
+// defaults filled in. `title` is the noun used in diagnostics and on the reference page; `x-not-available`
+// marks what is accepted by the reader but refused.
 
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { DURATION_PATTERN, RATE_PATTERN, SIZE_PATTERN } from '../units.js';
 
-export type Schema = JsonObject;
+/** What the value of a key stands for. Known to the gateway alone: JSON does not show what a symbol names. */
+export const MEANING: unique symbol = Symbol('meaning');
+export type Meaning = 'duration' | 'size' | 'rate' | 'header-name' | 'file-content' | SecretUse;
+export type SecretUse =
+  | 'gateway-key'
+  | 'listener-key'
+  | 'tls-key'
+  | 'client-key'
+  | 'client-secret'
+  | 'header-value'
+  | 'actor-token'
+  | 'break-glass-token'
+  | 'store-url';
 
-/** The keyword for what this version recognizes and refuses: `true`, `non-empty`, or the refused values. */
+export type Schema = JsonObject & { readonly [MEANING]?: Meaning };
+
+declare const VALUE: unique symbol;
+declare const FILLED: unique symbol;
+/** A schema, and the type of what it accepts. */
+export type Typed<Value> = Schema & { readonly [VALUE]: Value };
+/** A key that is never absent: it has a default. */
+type Filled<Value> = Typed<Value> & { readonly [FILLED]: true };
+type Declared<Value, More> = More extends { readonly default: unknown }
+  ? Filled<Value>
+  : Typed<Value>;
+
+/** The type of what a schema accepts, with its defaults filled in. */
+export type Parsed<Declaration> = Declaration extends { readonly [VALUE]: infer Value }
+  ? Value
+  : never;
+
+/** A text as written that stands for something else. */
+type Written<Sense extends Meaning> = string & { readonly [MEANING]: Sense };
+export type Size = Written<'size'>;
+export type SecretReference = { readonly env: string } | { readonly file: string };
+
+/**
+ * What becomes of a parsed value in the settings: quantities are numbers, secrets are read, and the key of a
+ * duration says that it is in milliseconds.
+ */
+export type Resolved<Value> =
+  Value extends Written<'duration' | 'size'>
+    ? number
+    : Value extends Written<'rate'>
+      ? { readonly count: number; readonly windowMs: number }
+      : Value extends SecretReference
+        ? string
+        : Value extends readonly (infer Item)[]
+          ? readonly Resolved<Item>[]
+          : Value extends object
+            ? {
+                readonly [Key in keyof Value as ResolvedKey<Key, Value[Key]>]: Resolved<Value[Key]>;
+              }
+            : Value;
+type ResolvedKey<Key, Value> = [Extract<Value, Written<'duration'>>] extends [never]
+  ? Key & PropertyKey
+  : `${Key & string}Ms`;
+
+/** The settings of what a schema declares. */
+export type SettingsOf<Declaration> = Resolved<Parsed<Declaration>>;
+
+/** The keyword for what this version recognizes and refuses: `true`, or the refused values. */
 export const NOT_AVAILABLE = 'x-not-available';
 
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 const NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,62}$';
+const NAME_TITLE = 'a name of lower-case letters, digits, - and _';
 /** RFC 6749 §3.3. */
 export const SCOPE_PATTERN = '^[\\x21\\x23-\\x5B\\x5D-\\x7E]{1,256}$';
 
-export function text(description: string, more: Schema = {}): Schema {
-  return { type: 'string', minLength: 1, description, ...more };
+/** Gives a schema that has no function of its own here the type of what it accepts. */
+export function typed<Value, More = Schema>(schema: Schema): Declared<Value, More> {
+  return schema as unknown as Declared<Value, More>;
 }
 
-export function oneOfStrings(
+export function text<const More extends Schema = Schema>(
   description: string,
-  options: readonly string[],
-  more: Schema = {},
-): Schema {
-  return { type: 'string', enum: options, description, ...more };
+  more?: More,
+): Declared<string, More> {
+  return typed({ type: 'string', minLength: 1, description, ...more });
 }
 
-export function flag(description: string, fallback: boolean): Schema {
-  return { type: 'boolean', description, default: fallback };
+type NotAvailable<More> = More extends { readonly [NOT_AVAILABLE]: readonly (infer Value)[] }
+  ? Value
+  : never;
+
+export function oneOfStrings<
+  const Options extends readonly string[],
+  const More extends Schema = Schema,
+>(
+  description: string,
+  options: Options,
+  more?: More,
+): Declared<Exclude<Options[number], NotAvailable<More>>, More> {
+  return typed({ type: 'string', enum: options, description, ...more });
+}
+
+/** The one value that a key may have. */
+export function literal<const Value extends Json>(
+  value: Value,
+  description: string,
+  more?: Schema,
+): Typed<Value> {
+  return typed({ const: value, ...more, description });
+}
+
+/** The value that selects this shape of a union. */
+export function tag<const Value extends string>(value: Value): Filled<Value> {
+  return typed<Value, { default: Value }>({ const: value });
+}
+
+export function flag(description: string, fallback: boolean): Filled<boolean> {
+  return typed<boolean, { default: boolean }>({ type: 'boolean', description, default: fallback });
 }
 
 export function count(
   description: string,
   bounds: { min: number; max: number },
-  fallback?: number,
-): Schema {
-  return {
+  fallback: number,
+): Filled<number> {
+  return typed<number, { default: number }>({
     type: 'integer',
     title: `a whole number from ${bounds.min} to ${bounds.max}`,
     minimum: bounds.min,
     maximum: bounds.max,
     description,
-    ...(fallback === undefined ? {} : { default: fallback }),
-  };
-}
-
-export function duration(description: string, fallback?: string): Schema {
-  return quantity('a duration such as 30s, 5m or 1h', 'duration', DURATION_PATTERN, {
-    description,
-    ...(fallback === undefined ? {} : { default: fallback }),
+    default: fallback,
   });
 }
 
-export function size(description: string, fallback?: string): Schema {
-  return quantity('a size such as 64KiB or 1MiB', 'size', SIZE_PATTERN, {
-    description,
-    ...(fallback === undefined ? {} : { default: fallback }),
-  });
+export function duration(description: string, fallback: string) {
+  const title = 'a duration such as 30s, 5m or 1h';
+  return quantity('duration', title, DURATION_PATTERN, { description, default: fallback });
 }
 
-export function rate(description: string): Schema {
-  return quantity('a rate such as 60/min', 'rate', RATE_PATTERN, { description });
+export function size(description: string, fallback: string) {
+  const title = 'a size such as 64KiB or 1MiB';
+  return quantity('size', title, SIZE_PATTERN, { description, default: fallback });
 }
 
-function quantity(title: string, format: string, pattern: string, more: Schema): Schema {
-  return { type: 'string', title, format: `sallyport-${format}`, pattern, ...more };
+export function rate(description: string) {
+  return quantity('rate', 'a rate such as 60/min', RATE_PATTERN, { description });
 }
 
-export function scopeList(description: string, more: Schema = {}): Schema {
-  const scope = { type: 'string', title: 'an OAuth scope', pattern: SCOPE_PATTERN };
-  return { type: 'array', items: scope, uniqueItems: true, description, ...more };
+function quantity<Sense extends 'duration' | 'size' | 'rate', More extends Schema>(
+  meaning: Sense,
+  title: string,
+  pattern: string,
+  more: More,
+): Declared<Written<Sense>, More> {
+  const format = `sallyport-${meaning}`;
+  return typed({ type: 'string', title, format, pattern, ...more, [MEANING]: meaning });
 }
 
-export function textList(description: string, more: Schema = {}): Schema {
-  const items = { type: 'string', minLength: 1, title: 'text' };
-  return { type: 'array', items, uniqueItems: true, description, ...more };
+export function list<Item, const More extends Schema = Schema>(
+  description: string,
+  items: Typed<Item>,
+  more?: More,
+): Declared<readonly Item[], More> {
+  return typed({ type: 'array', items, description, ...more });
 }
+
+const UNIQUE = { uniqueItems: true } as const;
+
+export function scopeList<const More extends Schema = Schema>(description: string, more?: More) {
+  const scope = typed<string>({ type: 'string', title: 'an OAuth scope', pattern: SCOPE_PATTERN });
+  return list<string, More & typeof UNIQUE>(description, scope, { ...UNIQUE, ...(more as More) });
+}
+
+export function textList<const More extends Schema = Schema>(description: string, more?: More) {
+  const item = typed<string>({ type: 'string', minLength: 1, title: 'text' });
+  return list<string, More & typeof UNIQUE>(description, item, { ...UNIQUE, ...(more as More) });
+}
+
+type Properties = Readonly<Record<string, Typed<unknown>>>;
+type RequiredKeys<More> = More extends { readonly required: readonly (infer Key)[] } ? Key : never;
+type FilledKeys<Keys> = {
+  [Key in keyof Keys]: Keys[Key] extends { readonly [FILLED]: true } ? Key : never;
+}[keyof Keys];
+type RecordOf<Keys, Present> = {
+  readonly [Key in keyof Keys as Key & Present]: Parsed<Keys[Key]>;
+} & { readonly [Key in keyof Keys as Exclude<Key, Present>]?: Parsed<Keys[Key]> };
 
 /** An object with a fixed set of keys. */
-export function record(
+export function record<Keys extends Properties, const More extends Schema = Schema>(
   description: string,
-  properties: Readonly<Record<string, Schema>>,
-  more: Schema = {},
-): Schema {
-  return { type: 'object', description, properties, additionalProperties: false, ...more };
+  properties: Keys,
+  more?: More,
+): Declared<RecordOf<Keys, RequiredKeys<More> | FilledKeys<Keys>>, More> {
+  return typed({
+    ...{ type: 'object', description, properties, additionalProperties: false },
+    ...more,
+  });
 }
 
 /** An object whose keys are names chosen by the operator. */
-export function named(description: string, values: Schema, more: Schema = {}): Schema {
-  return {
+export function named<Value, const More extends Schema = Schema>(
+  description: string,
+  values: Typed<Value>,
+  more?: More,
+): Declared<Readonly<Record<string, Value>>, More> {
+  return typed({
     type: 'object',
     description,
-    propertyNames: {
-      title: 'a name of lower-case letters, digits, - and _',
-      pattern: NAME_PATTERN,
-    },
+    propertyNames: { title: NAME_TITLE, pattern: NAME_PATTERN },
     additionalProperties: values,
     ...more,
-  };
-}
-
-export function name(description: string): Schema {
-  return text(description, {
-    title: 'a name of lower-case letters, digits, - and _',
-    pattern: NAME_PATTERN,
   });
 }
 
+export const SECRET_TITLE = 'a secret reference, {env: NAME} or {file: PATH}';
+
 /** A reference to a secret. A literal in its position is an error that is never quoted. */
-export function secret(description: string): Schema {
-  return {
+export function secret(description: string, use: SecretUse): Typed<SecretReference> {
+  return typed({
     type: 'object',
-    title: 'a secret reference, {env: NAME} or {file: PATH}',
+    title: SECRET_TITLE,
     description,
     properties: {
       env: { type: 'string', minLength: 1, description: 'Name of an environment variable.' },
@@ -122,30 +232,45 @@ export function secret(description: string): Schema {
     additionalProperties: false,
     minProperties: 1,
     maxProperties: 1,
-  };
+    [MEANING]: use,
+  });
 }
 
 /** A key that is recognized and refused because this version does not implement it. */
-export function unavailable(description: string, how: true | 'non-empty' = true): Schema {
-  return { description: `Not available in this version. ${description}`, [NOT_AVAILABLE]: how };
+export function unavailable(description: string): Typed<never> {
+  return typed({
+    description: `Not available in this version. ${description}`,
+    [NOT_AVAILABLE]: true,
+  });
 }
 
 /** One of several shapes, selected by the value of one key. */
-export function union(tag: string, description: string, shapes: readonly Schema[]): Schema {
-  const oneOf: readonly Json[] = shapes;
-  return {
+export function union<Shape extends Typed<unknown>, const More extends Schema = Schema>(
+  key: string,
+  description: string,
+  shapes: readonly Shape[],
+  more?: More,
+): Declared<Parsed<Shape>, More> {
+  return typed({
     type: 'object',
     description,
-    required: [tag],
-    discriminator: { propertyName: tag },
-    oneOf,
-  };
+    required: [key],
+    discriminator: { propertyName: key },
+    oneOf: shapes,
+    ...more,
+  });
 }
 
-export function networkOf(fallback: boolean): Schema {
-  return oneOfStrings(
-    'Where the origin may resolve: `public` addresses only, also `private` ranges, or `loopback` only.',
-    ['public', 'private', 'loopback'],
-    fallback ? { default: 'public' } : {},
-  );
+export const NETWORK = oneOfStrings(
+  'Where the origin may resolve: `public` addresses only, also `private` ranges, or `loopback` only.',
+  ['public', 'private', 'loopback'],
+  { default: 'public' },
+);
+
+/** A schema that `sallyport schema` prints. */
+export function published<Declaration extends Schema>(
+  id: string,
+  schema: Declaration,
+): Declaration {
+  return { $schema: DIALECT, $id: id, ...schema };
 }

@@ -1,31 +1,41 @@
-// The JSON Schema of the gateway file, with its issuers, listeners and inspection profiles. It is the source
-// of the defaults, which validation fills in. Data only; config/checks/ has the checks that a schema cannot
-// express. docs/contract.md §3 names every key; RFC 9068, RFC 7662 (issuers).
+// Every key of the gateway file: description, default, bounds and type. The published schema, the defaults,
+// the types of the file and of its settings and the reference page are made of it. Data only; config/checks/
+// has what a schema cannot express. docs/contract.md §3; RFC 9068, RFC 7662 (issuers).
 
 import {
   count,
-  DIALECT,
   duration,
   flag,
+  list,
+  literal,
+  NETWORK,
   NOT_AVAILABLE,
   named,
-  networkOf,
   oneOfStrings,
+  type Parsed,
+  published,
   record,
   SCOPE_PATTERN,
-  type Schema,
   scopeList,
   secret,
+  tag,
   text,
   textList,
+  typed,
   unavailable,
   union,
 } from './definitions.js';
+import type { Readable } from './readable.js';
 import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
 
-const PII_ACTIONS = ['off', 'flag', 'redact', 'block'];
+export const PII_ACTIONS = ['off', 'flag', 'redact', 'block'] as const;
+export const PII_KINDS = ['card', 'iban', 'ssn'] as const;
+type PiiAction = (typeof PII_ACTIONS)[number];
+type Pii =
+  | PiiAction
+  | { readonly action: PiiAction; readonly kinds?: readonly (typeof PII_KINDS)[number][] };
 
-const PROFILE = record('What detectors do. A key that is absent has its default.', {
+export const PROFILE = record('What detectors do. A key that is absent has its default.', {
   request: record(
     'Arguments on the way to the upstream.',
     { secrets: oneOfStrings('Secrets.', ['off', 'flag', 'block'], { default: 'block' }) },
@@ -35,7 +45,7 @@ const PROFILE = record('What detectors do. A key that is absent has its default.
     'Everything on the way to the client.',
     {
       secrets: oneOfStrings('Secrets.', PII_ACTIONS, { default: 'redact' }),
-      pii: {
+      pii: typed<Pii, { default: Pii }>({
         type: ['string', 'object'],
         title: 'an action, or {action: …, kinds: […]}',
         description:
@@ -51,13 +61,13 @@ const PROFILE = record('What detectors do. A key that is absent has its default.
               type: 'array',
               minItems: 1,
               uniqueItems: true,
-              items: { type: 'string', enum: ['card', 'iban', 'ssn'] },
+              items: { type: 'string', enum: PII_KINDS },
             },
           },
           required: ['action'],
           additionalProperties: false,
         },
-      },
+      }),
       activeContent: oneOfStrings(
         'Markup, links and escape sequences that act when shown.',
         ['off', 'flag', 'neutralize', 'block'],
@@ -75,7 +85,7 @@ const PROFILE = record('What detectors do. A key that is absent has its default.
 });
 
 /** `inspection` in the gateway file. The profile `default` always exists. */
-const INSPECTION_SCHEMA: Schema = record(
+const INSPECTION = record(
   'Named sets of what detectors do.',
   {
     profiles: named('Profiles by name; `default` always exists.', PROFILE, {
@@ -88,8 +98,10 @@ const INSPECTION_SCHEMA: Schema = record(
 
 const MAX_INTROSPECTIONS_PER_SECOND = 10_000;
 
-function claimNames(description: string, fallback: string | readonly string[]): Schema {
-  return {
+type ClaimNames = string | readonly string[];
+
+function claimNames(description: string, fallback: ClaimNames) {
+  return typed<ClaimNames, { default: ClaimNames }>({
     type: ['string', 'array'],
     title: 'a claim name or a list of them',
     minLength: 1,
@@ -97,14 +109,14 @@ function claimNames(description: string, fallback: string | readonly string[]): 
     items: { type: 'string', minLength: 1, title: 'a claim name' },
     description,
     default: fallback,
-  };
+  });
 }
 
-const INTROSPECTION = record(
+export const INTROSPECTION = record(
   'Present: every token of this issuer, of whatever form, is verified by asking it (RFC 7662).',
   {
     clientId: text('The client that the gateway is to the issuer.'),
-    clientSecret: secret('The secret of that client.'),
+    clientSecret: secret('The secret of that client.', 'client-secret'),
     authentication: oneOfStrings(
       'How the client proves itself.',
       ['client_secret_basic', 'client_secret_post'],
@@ -122,25 +134,22 @@ const INTROSPECTION = record(
 );
 
 /** JSON Schema of a value under `issuers`: how its tokens are verified, and which claims are read. */
-const ISSUER_SCHEMA = record(
+export const ISSUER = record(
   'One authorization server.',
   {
     issuer: text('Its issuer identifier, exactly as tokens carry it in `iss`.'),
-    network: networkOf(true),
-    algorithms: {
-      type: 'array',
-      minItems: 1,
-      uniqueItems: true,
-      description:
-        'Signature algorithms accepted from it. Required, unless its tokens are introspected.',
-      items: {
+    network: NETWORK,
+    algorithms: list(
+      'Signature algorithms accepted from it. Required, unless its tokens are introspected.',
+      typed<string>({
         type: 'string',
         enum: [
           ...['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512'],
           ...['PS256', 'PS384', 'PS512', 'EdDSA', 'Ed25519'],
         ],
-      },
-    },
+      }),
+      { minItems: 1, uniqueItems: true },
+    ),
     tokenType: text(
       'The `typ` that its access tokens carry; `none` where they carry none. With any but `at+jwt`, tokens that look like other kinds are refused by their claims.',
       { default: 'at+jwt' },
@@ -157,46 +166,35 @@ const ISSUER_SCHEMA = record(
       },
       { default: {} },
     ),
-    scopeHierarchy: {
-      type: 'object',
-      description: 'Broad scopes, and the narrower ones that each includes.',
-      propertyNames: { title: 'an OAuth scope', pattern: SCOPE_PATTERN },
-      additionalProperties: scopeList('The scopes that it includes.', { minItems: 1 }),
-      default: {},
-    },
+    scopeHierarchy: named(
+      'Broad scopes, and the narrower ones that each includes.',
+      scopeList('The scopes that it includes.', { minItems: 1 }),
+      { propertyNames: { title: 'an OAuth scope', pattern: SCOPE_PATTERN }, default: {} },
+    ),
   },
   { required: ['issuer'] },
 );
 
 const MAX_PORT = 65_535;
 
-function listener(
-  description: string,
-  port: number,
-  clientCa: string,
-  more: Readonly<Record<string, Schema>>,
-): Schema {
-  return record(
-    description,
-    {
-      host: text('Address to listen on.', { default: '127.0.0.1' }),
-      port: count('Port to listen on; 0 takes a free one.', { min: 0, max: MAX_PORT }, port),
-      ...more,
-      tls: record(
-        'TLS 1.2 and 1.3 on this listener. Without it the listener speaks plain HTTP, for a proxy that ends TLS. Certificates that change on disk are taken up by a reload, which the gateway does by itself.',
-        {
-          cert: text('Path of the certificate and its chain, PEM.'),
-          key: secret('The private key of the certificate, PEM.'),
-          clientCa: text(clientCa),
-        },
-        { required: ['cert', 'key'] },
-      ),
-    },
-    { default: {} },
-  );
+/** The keys that every listener has. */
+function listener(port: number, clientCa: string) {
+  return {
+    host: text('Address to listen on.', { default: '127.0.0.1' }),
+    port: count('Port to listen on; 0 takes a free one.', { min: 0, max: MAX_PORT }, port),
+    tls: record(
+      'TLS 1.2 and 1.3 on this listener. Without it the listener speaks plain HTTP, for a proxy that ends TLS. Certificates that change on disk are taken up by a reload, which the gateway does by itself.',
+      {
+        cert: text('Path of the certificate and its chain, PEM.'),
+        key: secret('The private key of the certificate, PEM.', 'listener-key'),
+        clientCa: text(clientCa),
+      },
+      { required: ['cert', 'key'] },
+    ),
+  };
 }
 
-const DPOP = record(
+export const DPOP = record(
   'Proofs of possession (RFC 9449) of tokens that are bound to a key. Such a token is taken with its proof alone, whatever is set here.',
   {
     nonce: oneOfStrings(
@@ -209,14 +207,16 @@ const DPOP = record(
   { default: {} },
 );
 
-const LISTENERS_SCHEMA: Schema = record(
+const LISTENERS = record(
   'Where the gateway listens.',
   {
-    data: listener(
+    data: record(
       'For MCP clients.',
-      8080,
-      'Path of the authorities, PEM, whose client certificates are asked for and taken as proof of a binding (RFC 8705). A client may do without one; a token that is bound to one may not.',
       {
+        ...listener(
+          8080,
+          'Path of the authorities, PEM, whose client certificates are asked for and taken as proof of a binding (RFC 8705). A client may do without one; a token that is bound to one may not.',
+        ),
         allowedOrigins: textList(
           'Browser origins that may call, exactly. They get CORS answers; every other origin is refused.',
           { default: [] },
@@ -227,35 +227,41 @@ const LISTENERS_SCHEMA: Schema = record(
         ),
         dpop: DPOP,
       },
+      { default: {} },
     ),
-    ops: listener(
+    ops: record(
       'For probes and metrics.',
-      9464,
-      'Path of the authorities, PEM: `/metrics` is then shown to their client certificates alone, probes need none.',
-      {},
+      listener(
+        9464,
+        'Path of the authorities, PEM: `/metrics` is then shown to their client certificates alone, probes need none.',
+      ),
+      { default: {} },
     ),
-    admin: listener(
+    admin: record(
       'For the console; opens only where `admin` is configured.',
-      9090,
-      'Path of the authorities, PEM: nobody connects without one of their client certificates.',
-      {},
+      listener(
+        9090,
+        'Path of the authorities, PEM: nobody connects without one of their client certificates.',
+      ),
+      { default: {} },
     ),
   },
   { default: {} },
 );
 
-const STATE = {
-  ...union('type', 'Where shared state lives.', [
-    record(
-      'In the process: one replica.',
-      { type: { const: 'memory' } },
-      { title: 'state memory' },
-    ),
+export const STATE = union(
+  'type',
+  'Where shared state lives.',
+  [
+    record('In the process: one replica.', { type: tag('memory') }, { title: 'state memory' }),
     record(
       'In Redis or Valkey, shared by all replicas.',
       {
-        type: { const: 'redis' },
-        url: secret('A `redis://` or `rediss://` URL, with the user and the password in it.'),
+        type: tag('redis'),
+        url: secret(
+          'A `redis://` or `rediss://` URL, with the user and the password in it.',
+          'store-url',
+        ),
         prefix: text('What every key in the store begins with.', {
           title: 'up to 64 letters, digits, `.`, `_` and `-`',
           pattern: '^[A-Za-z0-9._-]{1,64}$',
@@ -269,28 +275,25 @@ const STATE = {
       },
       { title: 'state redis', required: ['type', 'url'] },
     ),
-  ]),
-  default: { type: 'memory' },
-};
+  ],
+  { default: { type: 'memory' } },
+);
 
-const AUDIT = record(
+export const AUDIT = record(
   'Where the record of what happened goes.',
   {
-    sinks: {
-      type: 'array',
-      minItems: 1,
-      description: 'Destinations; each gets every event.',
-      default: [{ type: 'file', path: './audit.jsonl' }],
-      items: union('type', 'One destination.', [
+    sinks: list(
+      'Destinations; each gets every event.',
+      union('type', 'One destination.', [
         record(
           'A file; `audit.durability` says when a line in it counts.',
-          { type: { const: 'file' }, path: text('Path, relative to this file.') },
+          { type: tag('file'), path: text('Path, relative to this file.') },
           { title: 'a sink of type file', required: ['type', 'path'] },
         ),
         record(
           'Standard output.',
           {
-            type: { const: 'stdout' },
+            type: tag('stdout'),
             durability: oneOfStrings(
               'Says that handing a line to the container runtime counts as durable.',
               ['handed-over'],
@@ -299,7 +302,8 @@ const AUDIT = record(
           { title: 'a sink of type stdout' },
         ),
       ]),
-    },
+      { minItems: 1, default: [{ type: 'file', path: './audit.jsonl' }] },
+    ),
     durability: oneOfStrings(
       'What a decision in a file survives before anything leaves: `written` (handed to the operating system) the death of the process, `synced` power loss too.',
       ['written', 'synced'],
@@ -324,7 +328,7 @@ const AUDIT = record(
   { default: {} },
 );
 
-const METRICS = record(
+export const METRICS = record(
   'Prometheus metrics.',
   {
     toolLabel: flag('Whether tools of the pins become a label.', false),
@@ -333,7 +337,7 @@ const METRICS = record(
   { default: {} },
 );
 
-function role(description: string): Schema {
+function role(description: string) {
   return textList(description, { minItems: 1 });
 }
 
@@ -360,29 +364,26 @@ const ADMIN = record('Who may use the console and its API. Without it the listen
   ),
   breakGlass: record(
     'The way in when no issuer can be reached.',
-    { token: secret('The token, at least 32 characters.') },
+    { token: secret('The token, at least 32 characters.', 'break-glass-token') },
     { required: ['token'] },
   ),
 });
 
 /** JSON Schema of `config/gateway.yaml`. */
-export const GATEWAY_SCHEMA: Schema = {
-  $schema: DIALECT,
-  $id: 'urn:sallyport:schema:gateway:1',
-  ...record(
+export const GATEWAY_SCHEMA = published(
+  'urn:sallyport:schema:gateway:1',
+  record(
     'Configuration of the gateway.',
     {
-      version: { const: 1, description: 'Version of this format.' },
+      version: literal(1, 'Version of this format.'),
       publicUrl: text('The URL under which clients reach the data listener.'),
-      listeners: LISTENERS_SCHEMA,
-      keys: {
-        type: 'array',
-        items: secret('A key made by `sallyport keys new`.'),
-        minItems: 1,
-        description:
-          'Keys of the gateway: the first seals and signs, all open and verify. May be absent only where `publicUrl` is loopback.',
-      },
-      issuers: named('Authorization servers by name.', ISSUER_SCHEMA, { default: {} }),
+      listeners: LISTENERS,
+      keys: list(
+        'Keys of the gateway: the first seals and signs, all open and verify. May be absent only where `publicUrl` is loopback.',
+        secret('A key made by `sallyport keys new`.', 'gateway-key'),
+        { minItems: 1 },
+      ),
+      issuers: named('Authorization servers by name.', ISSUER, { default: {} }),
       upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
       endpoints: named('Several upstreams under one path, by name.', AGGREGATE_SCHEMA, {
         default: {},
@@ -402,7 +403,7 @@ export const GATEWAY_SCHEMA: Schema = {
       pins: record('Where lock files are.', {
         dir: text('Folder of the `*.lock.yaml` files; `pins` in the policy folder where absent.'),
       }),
-      inspection: INSPECTION_SCHEMA,
+      inspection: INSPECTION,
       state: STATE,
       audit: AUDIT,
       metrics: METRICS,
@@ -411,4 +412,9 @@ export const GATEWAY_SCHEMA: Schema = {
     },
     { title: 'the gateway file', required: ['version', 'publicUrl', 'upstreams', 'policies'] },
   ),
-};
+);
+
+/** The gateway file after validation, with its defaults filled in: units and references still as written. */
+export type GatewayFile = Parsed<typeof GATEWAY_SCHEMA>;
+/** As much of it as can be read where it may be wrong. */
+export type ReadableGateway = Readable<GatewayFile>;

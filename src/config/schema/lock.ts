@@ -1,19 +1,28 @@
 // The JSON Schema of a lock file: definitions as they were approved, with their digests.
 // Data only; pins/ recomputes the digests, which a schema cannot do. docs/contract.md §5.
 
-import { DIALECT, oneOfStrings, record, type Schema, text } from './definitions.js';
+import {
+  list,
+  literal,
+  oneOfStrings,
+  published,
+  record,
+  type Typed,
+  text,
+  typed,
+} from './definitions.js';
 
-const SHA256: Schema = {
+const SHA256 = typed<string>({
   type: 'string',
   title: 'a SHA-256 digest in lower-case hex',
   pattern: '^[0-9a-f]{64}$',
   description: 'Digest of the domain tag and the RFC 8785 form of the whole definition.',
-};
+});
 
 const APPROVAL = record('Who approved it, when and why.', {
   by: text('Who.'),
   at: text('When, RFC 3339.'),
-  note: { type: 'string', description: 'Why.' },
+  note: typed<string>({ type: 'string', description: 'Why.' }),
 });
 
 const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anything.', [
@@ -21,31 +30,30 @@ const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anyt
   'approved',
   'blocked',
 ]);
-const DEFINITION: Schema = { type: 'object', description: 'The whole definition.' };
-const INSTRUCTIONS: Schema = { type: 'string', description: 'The whole text.' };
+const DEFINITION = typed<object>({ type: 'object', description: 'The whole definition.' });
+const INSTRUCTIONS = typed<string>({ type: 'string', description: 'The whole text.' });
 
 /** One reviewed version of an item, with its further versions. */
-function pinned(description: string, member: string, content: Schema): Schema {
+function pinned(description: string, member: string, content: Typed<unknown>) {
   const keys = { status: STATUS, sha256: SHA256, approval: APPROVAL, [member]: content };
   const required = ['status', 'sha256', member];
   const variant = record('A further version.', keys, { required });
-  const variants = { type: 'array', items: variant, description: 'Further versions.' };
+  const variants = list('Further versions.', variant);
   return record(description, { ...keys, variants }, { required });
 }
 
-function entries(description: string): Schema {
+function entries(description: string) {
   const additionalProperties = pinned('One pinned definition.', 'definition', DEFINITION);
-  return { type: 'object', description, additionalProperties };
+  return typed<object>({ type: 'object', description, additionalProperties });
 }
 
 /** JSON Schema of `*.lock.yaml`. */
-export const LOCK_SCHEMA: Schema = {
-  $schema: DIALECT,
-  $id: 'urn:sallyport:schema:lock:1',
-  ...record(
+export const LOCK_SCHEMA = published(
+  'urn:sallyport:schema:lock:1',
+  record(
     'Approved definitions of one upstream. Written by `sallyport pin`, reviewed by people.',
     {
-      lockfileVersion: { const: 1, description: 'Version of this format.' },
+      lockfileVersion: literal(1, 'Version of this format.'),
       upstream: text('Name of the upstream in the gateway file.'),
       server: record(
         'What the server called itself when it was approved. A change is drift that hides nothing.',
@@ -69,4 +77,4 @@ export const LOCK_SCHEMA: Schema = {
     },
     { title: 'a lock file', required: ['lockfileVersion', 'upstream'] },
   ),
-};
+);

@@ -1,17 +1,22 @@
-// The JSON Schema of a policy file: rules with three effects, each with its own keys.
-// Data only; policy/compile/ checks what the rules mean together. docs/contract.md §4.
+// Every key of a policy file: rules with three effects, each with its own keys. Data only; policy/compile/ checks what the rules mean together. docs/contract.md §4.
 
+import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { SIZE_PATTERN } from '../units.js';
 import {
-  DIALECT,
+  list,
+  literal,
+  MEANING,
   NOT_AVAILABLE,
   oneOfStrings,
+  published,
   rate,
   record,
-  type Schema,
+  type Size,
   scopeList,
+  tag,
   text,
   textList,
+  typed,
   unavailable,
   union,
 } from './definitions.js';
@@ -23,19 +28,19 @@ const MAX_CAPTURES = 64;
 const MAX_POINTER_LENGTH = 256;
 const MAX_RESULT_BYTES = 256 * 1024 * 1024;
 
-function patterns(description: string): Schema {
+function patterns(description: string) {
   return textList(description, { minItems: 1 });
 }
 
 const WHO = record(
   'Callers. Keys are ANDed, members of a list ORed; identities are exact.',
   {
-    anyone: { const: true, description: 'Every verified caller.' },
+    anyone: literal(true, 'Every verified caller.'),
     issuers: textList('Names of issuers.', { minItems: 1 }),
     subjects: textList('The `sub` of the token.', { minItems: 1 }),
     clients: textList('The client of the token.', { minItems: 1 }),
     groups: textList('Groups of the token.', { minItems: 1 }),
-    claims: {
+    claims: typed<Readonly<Record<string, readonly (string | number | boolean)[]>>>({
       type: 'object',
       description: 'Exact values by claim name.',
       minProperties: 1,
@@ -44,7 +49,7 @@ const WHO = record(
         minItems: 1,
         items: { type: ['string', 'number', 'boolean'], title: 'text, a number, true or false' },
       },
-    },
+    }),
   },
   { minProperties: 1 },
 );
@@ -55,15 +60,13 @@ const WHAT = record('Things. Kinds are a union; a kind that is not named is not 
   resources: patterns('Resources: URI patterns, `*` within a segment and `**` across.'),
   templates: patterns('Resource templates by their uriTemplate, exactly.'),
   prompts: patterns('Prompts: exact names or globs.'),
-  sampling: { const: true, title: 'true', description: 'Requests of servers for a completion.' },
-  elicitation: {
-    type: 'array',
-    minItems: 1,
-    uniqueItems: true,
-    description: 'Requests of servers for input, by form or by a link.',
-    items: { type: 'string', enum: ['form', 'url'] },
-  },
-  roots: { const: true, title: 'true', description: 'Requests of servers for roots.' },
+  sampling: literal(true, 'Requests of servers for a completion.', { title: 'true' }),
+  elicitation: list(
+    'Requests of servers for input, by form or by a link.',
+    typed<'form' | 'url'>({ type: 'string', enum: ['form', 'url'] }),
+    { minItems: 1, uniqueItems: true },
+  ),
+  roots: literal(true, 'Requests of servers for roots.', { title: 'true' }),
 });
 
 const LIMITS = record(
@@ -77,88 +80,93 @@ const LIMITS = record(
   { required: ['rate'] },
 );
 
-const BASE: Readonly<Record<string, Schema>> = {
+const BASE = {
   id: text('Name of the rule, unique in its file.', {
     title: 'a rule id of lower-case letters, digits, ., - and _',
     pattern: RULE_ID_PATTERN,
   }),
   who: WHO,
   what: WHAT,
-  args: {
+  args: typed<Readonly<Record<string, JsonObject | boolean>>>({
     type: 'object',
     description:
       'JSON Schemas over top-level arguments; holds when each is present and valid. What the rule reads must be described by the schema of the tool, and stand there in one spelling.',
     minProperties: 1,
     additionalProperties: { type: ['object', 'boolean'], title: 'a JSON Schema' },
-  },
+  }),
   when: text('A CEL expression over args, uri, principal and tool.', {
     maxLength: MAX_EXPRESSION_LENGTH,
   }),
 };
 
-function rule(effect: string, description: string, keys: Readonly<Record<string, Schema>>): Schema {
-  return record(
-    description,
-    { ...BASE, effect: { const: effect }, ...keys },
-    {
-      title: `${effect === 'allow' ? 'an' : 'a'} ${effect} rule`,
-      required: ['id', 'effect', 'who', 'what'],
-    },
-  );
-}
+const REQUIRED = ['id', 'effect', 'who', 'what'] as const;
 
 const RULE = union('effect', 'One rule.', [
-  rule('allow', 'Grants, if all of it holds.', {
-    scopes: scopeList('Scopes that the token must carry.', { minItems: 1 }),
-    limits: LIMITS,
-  }),
-  rule('deny', 'Refuses; wins over everything.', {
-    reason: text('What the caller is told.', { maxLength: MAX_REASON_LENGTH }),
-  }),
-  rule('require', 'Grants nothing; holds for whoever is allowed.', {
-    approval: unavailable('Keys: `by`, `expires`.'),
-    limits: LIMITS,
-    inspect: text('Name of an inspection profile.'),
-    maxResultBytes: {
-      type: ['string', 'integer'],
-      title: 'a size such as 64KiB or 1MiB',
-      format: 'sallyport-size',
-      pattern: SIZE_PATTERN,
-      minimum: 1,
-      maximum: MAX_RESULT_BYTES,
-      description: 'Largest result.',
+  record(
+    'Grants, if all of it holds.',
+    {
+      ...BASE,
+      effect: tag('allow'),
+      scopes: scopeList('Scopes that the token must carry.', { minItems: 1 }),
+      limits: LIMITS,
     },
-    audit: record(
-      'What the record keeps.',
-      {
-        capture: {
-          type: 'array',
-          minItems: 1,
-          maxItems: MAX_CAPTURES,
-          uniqueItems: true,
-          description:
+    { title: 'an allow rule', required: REQUIRED },
+  ),
+  record(
+    'Refuses; wins over everything.',
+    {
+      ...BASE,
+      effect: tag('deny'),
+      reason: text('What the caller is told.', { maxLength: MAX_REASON_LENGTH }),
+    },
+    { title: 'a deny rule', required: REQUIRED },
+  ),
+  record(
+    'Grants nothing; holds for whoever is allowed.',
+    {
+      ...BASE,
+      effect: tag('require'),
+      approval: unavailable('Keys: `by`, `expires`.'),
+      limits: LIMITS,
+      inspect: text('Name of an inspection profile.'),
+      maxResultBytes: typed<Size | number>({
+        type: ['string', 'integer'],
+        title: 'a size such as 64KiB or 1MiB',
+        format: 'sallyport-size',
+        pattern: SIZE_PATTERN,
+        minimum: 1,
+        maximum: MAX_RESULT_BYTES,
+        description: 'Largest result.',
+        [MEANING]: 'size',
+      }),
+      audit: record(
+        'What the record keeps.',
+        {
+          capture: list(
             'JSON pointers into the arguments of tools and prompts whose values are recorded, whether the call is allowed or refused: without secrets and personal data, cut at 128 characters, at most 64 of all rules.',
-          items: {
-            type: 'string',
-            title: 'a JSON pointer such as /id',
-            maxLength: MAX_POINTER_LENGTH,
-            pattern: '^(/([^~/]|~[01])*)+$',
-          },
+            typed<string>({
+              type: 'string',
+              title: 'a JSON pointer such as /id',
+              maxLength: MAX_POINTER_LENGTH,
+              pattern: '^(/([^~/]|~[01])*)+$',
+            }),
+            { minItems: 1, maxItems: MAX_CAPTURES, uniqueItems: true },
+          ),
         },
-      },
-      { required: ['capture'] },
-    ),
-  }),
+        { required: ['capture'] },
+      ),
+    },
+    { title: 'a require rule', required: REQUIRED },
+  ),
 ]);
 
 /** JSON Schema of `*.policy.yaml`. */
-export const POLICY_SCHEMA: Schema = {
-  $schema: DIALECT,
-  $id: 'urn:sallyport:schema:policy:1',
-  ...record(
+export const POLICY_SCHEMA = published(
+  'urn:sallyport:schema:policy:1',
+  record(
     'A policy: who may use what.',
     {
-      version: { const: 1, description: 'Version of this format.' },
+      version: literal(1, 'Version of this format.'),
       policy: text('Name of the policy, unique over all files.', {
         title: 'a policy name of lower-case letters, digits, ., - and _',
         pattern: RULE_ID_PATTERN,
@@ -168,11 +176,11 @@ export const POLICY_SCHEMA: Schema = {
         default: 'enforce',
         [NOT_AVAILABLE]: ['shadow'],
       }),
-      rules: { type: 'array', description: 'The rules; their order never matters.', items: RULE },
+      rules: list('The rules; their order never matters.', RULE),
       labels: unavailable('Labels of tools, for flows.'),
       flows: unavailable('Which labelled results may reach which tools.'),
       sensitive: unavailable('Places in results that hold sensitive values.'),
     },
     { title: 'a policy file', required: ['version', 'policy', 'rules'] },
   ),
-};
+);

@@ -1,56 +1,59 @@
-// The JSON Schema of one upstream and of one aggregate (`endpoints:`) in the gateway file: addresses,
-// callers, credentials, TLS, pinning and limits. Data only; checks/upstreams.ts has the checks that a schema
-// cannot express. docs/contract.md §3 names every key and its default; RFC 6749 §4.4, RFC 7523, RFC 8693,
-// RFC 8707.
+// Every key of an upstream and of an aggregate (`endpoints:`) in the gateway file: addresses, callers,
+// credentials, TLS, pinning and limits. Data only; checks/upstreams.ts has what a schema cannot express.
+// docs/contract.md §3; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
 
 import {
   count,
   duration,
   flag,
+  list,
+  MEANING,
+  NETWORK,
   NOT_AVAILABLE,
   named,
-  networkOf,
   oneOfStrings,
   record,
   type Schema,
   scopeList,
   secret,
   size,
+  tag,
   text,
   textList,
+  typed,
   union,
 } from './definitions.js';
 
-const HEADER_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$";
-
-function headerName(description: string, more: Schema = {}): Schema {
-  const title = 'the name of an HTTP header';
-  return { type: 'string', title, pattern: HEADER_PATTERN, description, ...more };
-}
+const HEADER_NAME: Schema = {
+  type: 'string',
+  title: 'the name of an HTTP header',
+  pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
+  [MEANING]: 'header-name',
+};
 
 const NONE = record(
   'Nothing is sent.',
-  { type: { const: 'none' } },
+  { type: tag('none') },
   { title: 'credentials of type none' },
 );
 
 const STATIC = record(
   'One header with a secret value is sent.',
   {
-    type: { const: 'static' },
-    header: headerName('Name of the header.'),
-    value: secret('The whole value of the header, for example `Bearer …`.'),
+    type: tag('static'),
+    header: typed<string>({ ...HEADER_NAME, description: 'Name of the header.' }),
+    value: secret('The whole value of the header, for example `Bearer …`.', 'header-value'),
   },
   { title: 'credentials of type static', required: ['type', 'header', 'value'] },
 );
 
 /** The authorization server, the client authentication to it, and the requested token. */
-const TOKEN_REQUEST: Readonly<Record<string, Schema>> = {
+const TOKEN_REQUEST = {
   issuer: text('Issuer identifier of the authorization server, whose metadata name the endpoint.'),
   tokenEndpoint: text('The token endpoint itself, in place of `issuer`.'),
-  network: networkOf(true),
+  network: NETWORK,
   clientId: text('The gateway as a client of that server.'),
-  clientSecret: secret('Its secret.'),
+  clientSecret: secret('Its secret.', 'client-secret'),
   clientAuthentication: oneOfStrings(
     'How the secret is sent.',
     ['client_secret_basic', 'client_secret_post'],
@@ -58,6 +61,7 @@ const TOKEN_REQUEST: Readonly<Record<string, Schema>> = {
   ),
   privateKey: secret(
     'In place of a secret, the key that signs `private_key_jwt`: PKCS #8 in PEM, or a JSON Web Key.',
+    'client-key',
   ),
   scopes: scopeList('Scopes to ask for; a token with others is refused.', { default: [] }),
   resource: text(
@@ -68,66 +72,58 @@ const TOKEN_REQUEST: Readonly<Record<string, Schema>> = {
 
 const CLIENT_CREDENTIALS = record(
   'A token that the gateway asks for in its own name.',
-  { type: { const: 'client-credentials' }, ...TOKEN_REQUEST },
+  { type: tag('client-credentials'), ...TOKEN_REQUEST },
   { title: 'credentials of type client-credentials', required: ['type', 'clientId'] },
 );
 
 const TOKEN_EXCHANGE = record(
   "A token that an authorization server issues for the caller's.",
   {
-    type: { const: 'token-exchange' },
+    type: tag('token-exchange'),
     ...TOKEN_REQUEST,
-    actorToken: secret('Token of the gateway as the acting party.'),
+    actorToken: secret('Token of the gateway as the acting party.', 'actor-token'),
     actorTokenType: oneOfStrings('Its type.', ['jwt', 'access_token'], { default: 'jwt' }),
   },
   { title: 'credentials of type token-exchange', required: ['type', 'clientId'] },
 );
 
-/** Credentials sent to the upstream with a caller's message. */
-function callerCredentials(description: string, more: Schema = {}): Schema {
-  const shapes = [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE];
-  return { ...union('type', description, shapes), ...more };
-}
-
-/** Credentials of the gateway's own requests: without a caller there is no token to exchange. */
-function ownCredentials(description: string): Schema {
-  return union('type', description, [NONE, STATIC, CLIENT_CREDENTIALS]);
-}
+const FILE = { [MEANING]: 'file-content' } as const;
 
 /** TLS of the connection: how the server is verified, and the client certificate. */
-const UPSTREAM_TLS: Schema = record(
+const UPSTREAM_TLS = record(
   'How the upstream proves itself, and the gateway to it. Only with an https `url`.',
   {
-    ca: text("File of the authorities (PEM) that are trusted in place of the system's."),
-    cert: text('File of the certificate (PEM) that the gateway shows, with its chain.'),
-    key: secret('Private key of that certificate (PEM).'),
-    serverName: {
+    ca: text("File of the authorities (PEM) that are trusted in place of the system's.", FILE),
+    cert: text('File of the certificate (PEM) that the gateway shows, with its chain.', FILE),
+    key: secret('Private key of that certificate (PEM).', 'tls-key'),
+    serverName: typed<string>({
       type: 'string',
       title: 'a host name',
       pattern: '^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$',
       description: 'Name that the certificate must carry; that of `url` where absent.',
-    },
-    pins: {
-      type: 'array',
-      minItems: 1,
-      uniqueItems: true,
-      items: {
+    }),
+    pins: list(
+      "Digests of the public keys (SubjectPublicKeyInfo) of which the server's must be one.",
+      typed<string>({
         type: 'string',
         title: 'sha256: and 64 lower-case hex digits',
         pattern: '^sha256:[0-9a-f]{64}$',
-      },
-      description:
-        "Digests of the public keys (SubjectPublicKeyInfo) of which the server's must be one.",
-    },
+      }),
+      { minItems: 1, uniqueItems: true },
+    ),
   },
   { default: {} },
 );
 
 /** The signed assertion that names the caller to the upstream. */
-const UPSTREAM_IDENTITY: Schema = record(
+export const IDENTITY = record(
   'A signed assertion of who calls goes along with every request; off where absent.',
   {
-    header: headerName('Header that carries it.', { default: 'Sallyport-Assertion' }),
+    header: typed<string, { default: string }>({
+      ...HEADER_NAME,
+      description: 'Header that carries it.',
+      default: 'Sallyport-Assertion',
+    }),
     ttl: duration('How long it is valid.', '60s'),
   },
 );
@@ -143,16 +139,14 @@ const BACKEND = record('One upstream of the endpoint.', {
   ),
 });
 
-export const AGGREGATE_SCHEMA: Schema = record(
+export const AGGREGATE_SCHEMA = record(
   'Several upstreams as one MCP server, each under a prefix. Rules, pins, limits and records stay those of the upstreams.',
   {
     path: text('Path on the data listener; `/<name>` where absent.'),
     authentication: oneOfStrings(
       '`none` is possible only if every backend has it.',
       ['required', 'none'],
-      {
-        default: 'required',
-      },
+      { default: 'required' },
     ),
     issuers: textList(
       'Names of the issuers whose tokens are accepted here; every backend must accept each of them.',
@@ -171,7 +165,7 @@ export const AGGREGATE_SCHEMA: Schema = record(
   { required: ['upstreams'] },
 );
 
-const PINNING = record(
+export const PINNING = record(
   'How definitions are held to their pins in the lock file.',
   {
     mode: oneOfStrings(
@@ -185,14 +179,17 @@ const PINNING = record(
       ['hide-tool', 'stop-upstream'],
       { default: 'hide-tool' },
     ),
-    credentials: ownCredentials(
+    // Without a caller there is no token to exchange.
+    credentials: union(
+      'type',
       "What the gateway sends when it lists for itself; the upstream's `credentials` where absent.",
+      [NONE, STATIC, CLIENT_CREDENTIALS],
     ),
   },
   { default: {} },
 );
 
-const LIMITS = record(
+export const LIMITS = record(
   'Limits on requests to this upstream and on their responses.',
   {
     requestTimeout: duration('Longest wait for the first byte of a response.', '30s'),
@@ -226,7 +223,7 @@ const LIMITS = record(
   { default: {} },
 );
 
-export const UPSTREAM_SCHEMA: Schema = record(
+export const UPSTREAM_SCHEMA = record(
   'One MCP server behind the gateway.',
   {
     url: text('Endpoint of the server: https, or http on loopback.'),
@@ -234,7 +231,7 @@ export const UPSTREAM_SCHEMA: Schema = record(
     transport: oneOfStrings('How the server speaks.', ['streamable-http', 'http-sse'], {
       default: 'streamable-http',
     }),
-    network: networkOf(true),
+    network: NETWORK,
     authentication: oneOfStrings(
       '`none` lets every caller in; possible only on a loopback listener with a loopback `publicUrl`.',
       ['required', 'none'],
@@ -254,15 +251,18 @@ export const UPSTREAM_SCHEMA: Schema = record(
     scopesSupported: scopeList('Scopes that the metadata document offers: the minimal set.', {
       default: [],
     }),
-    credentials: callerCredentials("What the server gets from us. Never the caller's token.", {
-      default: { type: 'none' },
-    }),
+    credentials: union(
+      'type',
+      "What the server gets from us. Never the caller's token.",
+      [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE],
+      { default: { type: 'none' } },
+    ),
     apps: flag(
       'Hosts may declare the Apps extension, where rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with the declaration and without, because servers may offer something else to each; both are pinned. Pins that were fetched without it lack what hosts are shown, which then counts as changed.',
       false,
     ),
     tls: UPSTREAM_TLS,
-    identity: UPSTREAM_IDENTITY,
+    identity: IDENTITY,
     pinning: PINNING,
     inspect: text('Name of an inspection profile.', { default: 'default' }),
     limits: LIMITS,

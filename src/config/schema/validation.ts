@@ -4,9 +4,9 @@
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
-import type { FilePath, PathDiagnostic } from '../diagnostics.js';
+import type { FilePath, PathDiagnostic, ReportDiagnostic } from '../diagnostics.js';
 import { readDurationMs, readRate, readSizeBytes, suggestQuantity } from '../units.js';
-import { NOT_AVAILABLE, type Schema } from './definitions.js';
+import { NOT_AVAILABLE, type Schema, SECRET_TITLE } from './definitions.js';
 
 type DiagnosticText = {
   readonly message: string;
@@ -17,30 +17,25 @@ type DiagnosticText = {
   readonly member?: string;
 };
 
-type DescribeError = (
-  error: ErrorObject,
-  schema: Readonly<Record<string, unknown>>,
-) => DiagnosticText | undefined;
+/** The keywords of a schema. */
+type Keywords = Readonly<Record<string, unknown>>;
+
+type DescribeError = (error: ErrorObject, schema: Keywords) => DiagnosticText | undefined;
 
 const QUOTABLE_VALUE = /^[A-Za-z0-9_.-]{1,32}$/;
 const MAX_QUOTED_KEY = 64;
 
-/** The diagnostic of a validator error; `undefined` for errors that only repeat others. */
-function describeSchemaError(error: ErrorObject): PathDiagnostic | undefined {
+/** The diagnostic of a validator error; none for errors that only repeat others. */
+function describeSchemaError(error: ErrorObject): readonly PathDiagnostic[] {
   // Errors inside `propertyNames` are followed by an error of the keyword itself, which has the position.
-  if (error.propertyName !== undefined && error.keyword !== 'propertyNames') return undefined;
+  if (error.propertyName !== undefined && error.keyword !== 'propertyNames') return [];
   const describe = DESCRIPTIONS.get(error.keyword) ?? describeOther;
-  const text = describe(error, (error.parentSchema ?? {}) as Readonly<Record<string, unknown>>);
-  if (text === undefined) return undefined;
-  const path = pathOf(error);
-  return {
-    path: text.member === undefined ? path : [...path, text.member],
-    at: text.at ?? 'value',
-    severity: 'error',
-    rule: text.rule ?? 'wrong-value',
-    message: text.message,
-    ...(text.suggestion === undefined ? {} : { suggestion: text.suggestion }),
-  };
+  const text = describe(error, (error.parentSchema ?? {}) as Keywords);
+  if (text === undefined) return [];
+  const { message, suggestion, rule = 'wrong-value', at = 'value', member } = text;
+  const path = [...pathOf(error), ...(member === undefined ? [] : [member])];
+  const hint = suggestion === undefined ? {} : { suggestion };
+  return [{ path, at, severity: 'error', rule, message, ...hint }];
 }
 
 const DESCRIPTIONS: ReadonlyMap<string, DescribeError> = new Map<string, DescribeError>([
@@ -60,18 +55,12 @@ const DESCRIPTIONS: ReadonlyMap<string, DescribeError> = new Map<string, Describ
   ['if', () => undefined],
 ]);
 
-function describeOther(
-  error: ErrorObject,
-  schema: Readonly<Record<string, unknown>>,
-): DiagnosticText {
+function describeOther(error: ErrorObject, schema: Keywords): DiagnosticText {
   const suggestion = suggestUnit(schema, error.data);
   return { message: `expected ${nounOf(schema)}`, suggestion };
 }
 
-function describeUnknownKey(
-  error: ErrorObject,
-  schema: Readonly<Record<string, unknown>>,
-): DiagnosticText {
+function describeUnknownKey(error: ErrorObject, schema: Keywords): DiagnosticText {
   const key = String(error.params['additionalProperty']);
   const known = Object.keys((schema['properties'] ?? {}) as object);
   const owner = schema['title'];
@@ -93,10 +82,7 @@ function describeMissingKey(error: ErrorObject): DiagnosticText {
   return { message: `the key "${key}" is missing`, rule: 'missing-key', at: 'key' };
 }
 
-function describeType(
-  error: ErrorObject,
-  schema: Readonly<Record<string, unknown>>,
-): DiagnosticText {
+function describeType(error: ErrorObject, schema: Keywords): DiagnosticText {
   return {
     message: `expected ${nounOf(schema)}, found ${nounOfValue(error.data)}`,
     suggestion: suggestForType(schema, error.data),
@@ -121,10 +107,7 @@ function describeConst(error: ErrorObject): DiagnosticText {
   return { message: `expected ${String(error.params['allowedValue'])}` };
 }
 
-function describeTag(
-  error: ErrorObject,
-  schema: Readonly<Record<string, unknown>>,
-): DiagnosticText {
+function describeTag(error: ErrorObject, schema: Keywords): DiagnosticText {
   const tag = String(error.params['tag']);
   const shapes = (schema['oneOf'] ?? []) as readonly Record<string, Record<string, unknown>>[];
   const options = shapes.map((shape) => {
@@ -151,20 +134,14 @@ function describeName(error: ErrorObject): DiagnosticText {
   return { message: `expected ${noun}`, at: 'key', member: name };
 }
 
-function describeEmptyMap(
-  _: ErrorObject,
-  schema: Readonly<Record<string, unknown>>,
-): DiagnosticText {
+function describeEmptyMap(_: ErrorObject, schema: Keywords): DiagnosticText {
   if (isSecret(schema)) {
     return { message: `expected ${nounOf(schema)}, found an empty map`, rule: 'secret' };
   }
   return { message: 'this map must not be empty' };
 }
 
-function describeNotAvailable(
-  error: ErrorObject,
-  schema: Readonly<Record<string, unknown>>,
-): DiagnosticText {
+function describeNotAvailable(error: ErrorObject, schema: Keywords): DiagnosticText {
   const isOfKey = !Array.isArray(schema['x-not-available']) && schema['const'] === undefined;
   const subject = isOfKey ? (pathOf(error).at(-1) ?? '') : error.data;
   return {
@@ -174,8 +151,8 @@ function describeNotAvailable(
   };
 }
 
-function isSecret(schema: Readonly<Record<string, unknown>>): boolean {
-  return String(schema['title']).startsWith('a secret reference');
+function isSecret(schema: Keywords): boolean {
+  return schema['title'] === SECRET_TITLE;
 }
 
 const TYPE_NOUNS: ReadonlyMap<unknown, string> = new Map([
@@ -187,7 +164,7 @@ const TYPE_NOUNS: ReadonlyMap<unknown, string> = new Map([
   ['number', 'a number'],
 ]);
 
-function nounOf(schema: Readonly<Record<string, unknown>>): string {
+function nounOf(schema: Keywords): string {
   const title = schema['title'];
   if (typeof title === 'string') return title;
   const types = [schema['type']].flat();
@@ -202,10 +179,7 @@ function nounOfValue(value: unknown): string {
   return typeof value === 'number' ? 'a number' : 'true or false';
 }
 
-function suggestForType(
-  schema: Readonly<Record<string, unknown>>,
-  value: unknown,
-): string | undefined {
+function suggestForType(schema: Keywords, value: unknown): string | undefined {
   if (schema['type'] === 'boolean' && typeof value === 'string') return suggestFlag(value);
   if (schema['type'] === 'array' && typeof value === 'string' && QUOTABLE_VALUE.test(value)) {
     return `[${value}]`;
@@ -219,10 +193,7 @@ function suggestFlag(flag: string): string | undefined {
   return nearestCandidate(flag, ['true', 'false']);
 }
 
-function suggestUnit(
-  schema: Readonly<Record<string, unknown>>,
-  value: unknown,
-): string | undefined {
+function suggestUnit(schema: Keywords, value: unknown): string | undefined {
   const kind = /^sallyport-(duration|size|rate)$/.exec(String(schema['format']))?.[1];
   return kind === undefined
     ? undefined
@@ -232,6 +203,20 @@ function suggestUnit(
 /** A key as a JSON string, truncated; control characters are escaped. */
 export function quote(key: string): string {
   return JSON.stringify(key.length > MAX_QUOTED_KEY ? `${key.slice(0, MAX_QUOTED_KEY)}…` : key);
+}
+
+/** Reports a reference to a name that the file does not define. `at`: whether the name is a key or a value. */
+export function checkName(
+  path: FilePath,
+  kind: string,
+  name: string,
+  known: readonly string[],
+  report: ReportDiagnostic,
+  at: 'key' | 'value' = 'value',
+): void {
+  if (known.includes(name)) return;
+  const suggestion = nearestCandidate(name, known);
+  report(path, `unknown ${kind} ${quote(name)}`, 'unknown-name', { at, suggestion });
 }
 
 function pathOf(error: ErrorObject): FilePath {
@@ -271,12 +256,7 @@ export function validateShape(schema: Schema, value: unknown): readonly PathDiag
     compiled.set(schema, validate);
   }
   if (validate(value)) return [];
-  return onePerPath((validate.errors ?? []).flatMap(describeAjvError));
-}
-
-function describeAjvError(error: ErrorObject): readonly PathDiagnostic[] {
-  const diagnostic = describeSchemaError(error);
-  return diagnostic === undefined ? [] : [diagnostic];
+  return onePerPath((validate.errors ?? []).flatMap(describeSchemaError));
 }
 
 /** Reports a value that is wrong in several ways once, by the first error. */
@@ -291,8 +271,6 @@ function onePerPath(diagnostics: readonly PathDiagnostic[]): readonly PathDiagno
   });
 }
 
-function isAvailable(how: true | 'non-empty' | readonly unknown[], value: unknown): boolean {
-  if (how === true) return false;
-  if (how !== 'non-empty') return !how.includes(value);
-  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+function isAvailable(how: true | readonly unknown[], value: unknown): boolean {
+  return how !== true && !how.includes(value);
 }

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_FILE_BYTES, MAX_VALUES, readYaml } from '../../../src/config/yaml.js';
+import { MAX_FILE_BYTES, MAX_VALUES, readYamlFile } from '../../../src/config/yaml.js';
 import { lineOf } from './reading.js';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const valuesOf = (text: string): unknown => {
-  const { source, diagnostics } = readYaml('x.yaml', encode(text));
+  const { source, diagnostics } = readYamlFile('x.yaml', encode(text));
   expect(diagnostics).toEqual([]);
   return source?.value;
 };
 const linesOf = (text: string): readonly string[] => {
-  const { source, diagnostics } = readYaml('x.yaml', encode(text));
+  const { source, diagnostics } = readYamlFile('x.yaml', encode(text));
   expect(source === undefined).toBe(diagnostics.length > 0);
   return diagnostics.map(lineOf);
 };
@@ -90,7 +90,7 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     expect(linesOf('#'.repeat(MAX_FILE_BYTES + 1))[0]).toMatch(/larger than/);
     expect(linesOf('['.repeat(200) + ']'.repeat(200)).join()).toMatch(/nested more than 64 deep/);
     expect(linesOf(`[${'1,'.repeat(MAX_VALUES + 1)}]`).join()).toMatch(/more than 100000 values/);
-    const { diagnostics } = readYaml('x.yaml', new Uint8Array([0x61, 0x3a, 0x20, 0xff]));
+    const { diagnostics } = readYamlFile('x.yaml', new Uint8Array([0x61, 0x3a, 0x20, 0xff]));
     expect(diagnostics.map(lineOf)).toEqual(['1:1 error the file is not UTF-8 text']);
   });
 
@@ -128,7 +128,7 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     );
     fc.assert(
       fc.property(text, (any) => {
-        const { source, diagnostics } = readYaml('x.yaml', encode(any));
+        const { source, diagnostics } = readYamlFile('x.yaml', encode(any));
         expect(source === undefined).toBe(diagnostics.length > 0);
         for (const { line, column } of diagnostics)
           expect(Math.min(line, column)).toBeGreaterThan(0);
@@ -138,13 +138,13 @@ describe('[C-02] YAML 1.2 core, one document', () => {
   });
 
   it('throws for no bytes at all (property)', () => {
-    fc.assert(fc.property(fc.uint8Array(), (bytes) => void readYaml('x.yaml', bytes)));
+    fc.assert(fc.property(fc.uint8Array(), (bytes) => void readYamlFile('x.yaml', bytes)));
   });
 });
 
 describe('[C-03] positions', () => {
   const text = 'a:\n  b: [1, 22, 3]\nc: &x\n  d: 4\ne: *x\n';
-  const locate = readYaml('x.yaml', encode(text)).source?.locate;
+  const locate = readYamlFile('x.yaml', encode(text)).source?.locate;
   it.each([
     [['a'], 'key', 1, 1],
     [['a', 'b'], 'key', 2, 3],

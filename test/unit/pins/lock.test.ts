@@ -116,6 +116,11 @@ resourceTemplates: {}
     );
   });
 
+  test('[L-05] names and numbers that a file of people may not hold are kept', () => {
+    const lock = lockOf([pinOf(toolOf('<<', { '<<': 1, maximum: 2 ** 63 }))]);
+    expect(readLock(FILE, writeLock(lock))).toEqual({ lock, diagnostics: [] });
+  });
+
   test('[L-05] names longer than a YAML key may be are kept', () => {
     const name = 'n'.repeat(3000);
     const lock = lockOf([pinOf(toolOf(name, { [`k${name}`]: { a: 1 } }))]);
@@ -167,7 +172,11 @@ describe('reading', () => {
     ['lockfileVersion: &a 1\nupstream: github\n', 'tags and anchors are not accepted'],
     ['a: &a {b: 1}\nc: *a\n', 'aliases are not accepted'],
     ['lockfileVersion: 1\n---\nupstream: github\n', 'document'],
-    ['lockfileVersion: 1\nupstream: github\ntools:\n  __proto__: {}\n', 'this key is not accepted'],
+    [
+      'lockfileVersion: 1\nupstream: github\ntools:\n  __proto__: {}\n',
+      '"__proto__" is not accepted',
+    ],
+    ['%YAML 1.2\n---\nlockfileVersion: 1\nupstream: github\n', 'directives'],
     [`tools: ${'['.repeat(100_000)}`, ''],
     [`tools: ${'{a: '.repeat(80)}1${'}'.repeat(80)}`, 'nested more than'],
     ['', 'must be a map'],

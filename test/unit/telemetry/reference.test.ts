@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { REASON_NAMES } from '../../../src/policy/reasons.js';
-import { METRIC_NAMES } from '../../../src/telemetry/metric-table.js';
 import {
   renderAuditPage,
   renderMetricsPage,
   renderReasonsPage,
-} from '../../../src/telemetry/reference.js';
+} from '../../../scripts/reference/observability.js';
+import { REASON_NAMES } from '../../../src/policy/reasons.js';
+import { METRIC_NAMES } from '../../../src/telemetry/metric-table.js';
 
 const FOLDER = join(import.meta.dirname, '../../../docs/reference');
 

@@ -1,7 +1,7 @@
 // Renders the reference page of the gateway file and the policy file from their JSON Schemas. Pure text;
 // a test fails if the published page differs from the schemas.
 
-import { NOT_AVAILABLE, type Schema } from './schema/definitions.js';
+import { NOT_AVAILABLE, type Schema, SECRET_TITLE } from '../../src/config/schema/definitions.js';
 
 type Row = {
   readonly key: string;
@@ -46,7 +46,7 @@ function rowsOfKey(key: string, schema: Schema, isRequired: boolean): readonly [
     text: textOf(schema),
   };
   // The page explains secret references once; their rows name them by title only.
-  if (String(schema['title']).startsWith('a secret reference')) return [row];
+  if (schema['title'] === SECRET_TITLE) return [row];
   return [row, ...rowsBelow(key, schema)];
 }
 

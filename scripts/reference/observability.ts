@@ -1,13 +1,19 @@
 // Renders the reference pages of metrics, reasons and audit events from the tables that the code itself uses, so that a
 // page cannot deviate from them. Pure: it returns text, and the caller writes the files.
 
-import { AUTH_FAILURES_PER_SECOND } from '../audit/audit.js';
-import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../audit/chain.js';
-import { CALL_RESERVE, QUEUE_CAPACITY } from '../audit/sink.js';
-import { LEASE_TIMES } from '../audit/writer-lease.js';
-import { REASON_NAMES, REASONS, type Rendering } from '../policy/reasons.js';
-import { MAX_FOREIGN_CHARACTERS } from '../text/escaping.js';
-import { METRIC_NAMES, METRICS, type MetricRow, OTHER, TOOL_LABEL } from './metric-table.js';
+import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
+import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
+import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
+import { LEASE_TIMES } from '../../src/audit/writer-lease.js';
+import { REASON_NAMES, REASONS, type Rendering } from '../../src/policy/reasons.js';
+import {
+  METRIC_NAMES,
+  METRICS,
+  type MetricRow,
+  OTHER,
+  TOOL_LABEL,
+} from '../../src/telemetry/metric-table.js';
+import { MAX_FOREIGN_CHARACTERS } from '../../src/text/escaping.js';
 
 const GENERATED =
   '<!-- Rendered from the source. Change the source, then run the tests with UPDATE_REFERENCE=1. -->';

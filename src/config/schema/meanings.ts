@@ -1,0 +1,104 @@
+// Reads values by what their schemas say that they stand for: finds the secrets and files that a file refers
+// to, wherever they are, and turns a validated file into settings: quantities into numbers, references into
+// what was read from them. A new key needs nothing here.
+
+import type { FilePath } from '../diagnostics.js';
+import { requireDurationMs, requireRate, requireSizeBytes } from '../units.js';
+import { MEANING, type Meaning, type Resolved, type Schema, type Typed } from './definitions.js';
+
+type FoundMeaning = {
+  readonly path: FilePath;
+  readonly meaning: Meaning;
+  readonly value: unknown;
+};
+
+/** Every value that stands for something else, with its path. The shape of the values may be wrong. */
+export function findMeanings(
+  schema: Schema,
+  value: unknown,
+  path: FilePath = [],
+): readonly FoundMeaning[] {
+  const meaning = schema[MEANING];
+  if (meaning !== undefined) return [{ path, meaning, value }];
+  return membersOf(schema, value).flatMap(([key, member, below]) =>
+    findMeanings(member, below, [...path, key]),
+  );
+}
+
+/** The text that was read for a path: of a secret, or of a file. */
+export type ContentAt = (path: FilePath) => string;
+
+/**
+ * A validated value as settings have it.
+ *
+ * @throws Error if a quantity or a reference was not checked before.
+ */
+export function resolveMeanings<Value>(
+  schema: Typed<Value>,
+  value: unknown,
+  contentAt: ContentAt = noContent,
+): Resolved<Value> {
+  return resolveValue(schema, value, [], contentAt) as Resolved<Value>;
+}
+
+function noContent(): never {
+  throw new Error('this file refers to no other');
+}
+
+function resolveValue(
+  schema: Schema,
+  value: unknown,
+  path: FilePath,
+  contentAt: ContentAt,
+): unknown {
+  const meaning = schema[MEANING];
+  if (meaning !== undefined) return resolveMeaning(meaning, value, () => contentAt(path));
+  const members = membersOf(schema, value).map(([key, member, below]) => {
+    const name = member[MEANING] === 'duration' ? `${key}Ms` : key;
+    return [name, resolveValue(member, below, [...path, key], contentAt)] as const;
+  });
+  if (Array.isArray(value)) return members.map(([, member]) => member);
+  return isTree(value) ? Object.fromEntries(members) : value;
+}
+
+function resolveMeaning(meaning: Meaning, value: unknown, content: () => string): unknown {
+  switch (meaning) {
+    case 'duration':
+      return requireDurationMs(String(value));
+    case 'size':
+      return typeof value === 'number' ? value : requireSizeBytes(String(value));
+    case 'rate':
+      return requireRate(String(value));
+    case 'header-name':
+      return String(value).toLowerCase();
+    default:
+      return content();
+  }
+}
+
+const ANYTHING: Schema = {};
+
+/** The items of a list or the members of a map, each with its schema; those of unions with that of any shape. */
+export function membersOf(
+  schema: Schema,
+  value: unknown,
+): readonly (readonly [string | number, Schema, unknown])[] {
+  if (Array.isArray(value)) {
+    const items = schemaOf(schema['items']);
+    return value.map((item: unknown, index) => [index, items, item]);
+  }
+  if (!isTree(value)) return [];
+  const shapes = [schema, ...((schema['oneOf'] ?? []) as readonly Schema[])];
+  const known = new Map(shapes.flatMap((shape) => Object.entries(shape['properties'] ?? {})));
+  return Object.entries(value).map(([key, member]) => {
+    return [key, schemaOf(known.get(key) ?? schema['additionalProperties']), member];
+  });
+}
+
+function schemaOf(schema: unknown): Schema {
+  return isTree(schema) ? (schema as Schema) : ANYTHING;
+}
+
+function isTree(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
