@@ -2,13 +2,13 @@
 // method that is not in the table is refused, because its backend cannot be determined.
 // Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
-import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import { changeMembers } from '../../protocol/json/json.js';
 import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
 import type { Client } from '../../protocol/listings.js';
+import { maySee } from '../authorization.js';
 import { findFatal, requestBackends } from './fan-out.js';
 import { joinHandshakes, joinLists } from './lists.js';
 import { type Backend, backendOfName, isList, resultOf, withText } from './merge.js';
@@ -69,7 +69,7 @@ function findBackendOfUri(
   const { context, principal } = verified;
   const client = { protocol, apps };
   const seen = context.aggregate.backends.filter((backend) =>
-    maySee(verified, backend, target, client),
+    isVisible(verified, backend, target, client),
   );
   const [only, ...others] = seen;
   if (only === undefined) return 'nobody';
@@ -87,15 +87,14 @@ function findBackendOfUri(
   return onlyOne(claiming) ?? 'several';
 }
 
-function maySee(
+function isVisible(
   { context, principal }: VerifiedRequest,
   { upstream }: Backend,
   target: Target,
   client: Client,
 ): boolean {
   const snapshot = context.aggregate.snapshot(upstream);
-  if (snapshot === undefined) return false;
-  return isListed(snapshot.policies, principal, upstream, target, snapshot.catalogFor(client));
+  return snapshot !== undefined && maySee(snapshot, principal, client, target);
 }
 
 function hasTemplateFor(
@@ -109,7 +108,7 @@ function hasTemplateFor(
   return templates.some(
     (uriTemplate) =>
       matchesTemplate(uriTemplate, uri) &&
-      maySee(verified, backend, { kind: 'template', uriTemplate }, client),
+      isVisible(verified, backend, { kind: 'template', uriTemplate }, client),
   );
 }
 
@@ -222,16 +221,14 @@ async function forwardToBackend(
  * the target learns nothing of that.
  */
 function refuseAbsent(
-  { context, principal }: VerifiedRequest,
+  verified: VerifiedRequest,
   admitted: AdmittedMessage,
-  { upstream }: Backend,
+  backend: Backend,
   target: Target,
 ): Refusal {
-  const snapshot = context.aggregate.snapshot(upstream);
-  const isSeen =
-    snapshot !== undefined &&
-    isListed(snapshot.policies, principal, upstream, target, snapshot.catalogFor(admitted));
-  return isSeen ? refuseWith('upstream-unavailable') : refuseUnknown();
+  return isVisible(verified, backend, target, admitted)
+    ? refuseWith('upstream-unavailable')
+    : refuseUnknown();
 }
 
 /** Forwards a reply to a server request to the backend whose sealed id it carries. */

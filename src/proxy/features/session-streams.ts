@@ -15,8 +15,14 @@ import { errorOfStatus, onAbort } from '../../protocol/transport.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
-import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
-import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
+import {
+  authorize,
+  enforceStreamQuota,
+  maySee,
+  passThrough,
+  type Stages,
+} from '../authorization.js';
+import { type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import {
@@ -125,12 +131,14 @@ function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
   noteSession(call, session, 'GET');
   const responsePlan =
     resumed?.request &&
-    resumeResponsePlan(resumed.request, session, principal, {
-      snapshot: call.snapshot,
-      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
-    });
-  if (resumed?.request !== undefined && responsePlan === undefined)
-    return refuseWith('unknown-session');
+    resumeResponsePlan(resumed.request, session, principal, (id) =>
+      ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+    );
+  if (resumed?.request !== undefined) {
+    if (responsePlan === undefined) return refuseWith('unknown-session');
+    const refusal = grantOf(call, responsePlan)(call.snapshot, principal);
+    if (refusal !== undefined) return refusal;
+  }
   if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
   return { call, principal, session, responsePlan, lastEventId: resumed?.upstreamId };
 }
@@ -142,7 +150,9 @@ function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
 function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): Grant {
   return (snapshot) => {
     call.snapshot = snapshot;
-    return maySee(admitted.target, principal, snapshot) ? undefined : refuseWith('unknown-session');
+    return maySee(snapshot, principal, admitted, admitted.target)
+      ? undefined
+      : refuseWith('unknown-session');
   };
 }
 
