@@ -9,7 +9,7 @@ import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
-import { isEventStream, isExcess, pumpEvents } from '../../protocol/sse-reader.js';
+import { isEventStream, isExcess } from '../../protocol/sse-reader.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { errorOfStatus, onAbort } from '../../protocol/transport.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
@@ -38,10 +38,10 @@ import {
   aborted,
   keepStreamOpen,
   notifyCancelled,
+  relayHeldStream,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
-import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
@@ -199,18 +199,13 @@ async function relaySessionStream(
   ended: AbortSignal,
   lease: AccessLease,
 ): Promise<void> {
-  onAbort(ended, () => response.abort());
   if (responsePlan !== undefined)
     return relayResumed(call, responsePlan, response, { leave: ended, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
-  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
-    if (ended.aborted) return 'stop';
-    // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
-    await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended });
-    return call.outgoing.isClosed ? 'stop' : undefined;
-  });
+  const end = await relayHeldStream(call, response, { ended }, (event) =>
+    writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended }),
+  );
   if (isExcess(end) && !ended.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }
 
@@ -221,6 +216,7 @@ async function relayResumed(
   response: UpstreamResponse,
   { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
+  onAbort(leave, () => response.abort());
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   const writes = gatherWrites(call.outgoing);
   let isLate = false;

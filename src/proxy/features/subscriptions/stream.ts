@@ -12,7 +12,7 @@ import { mediaType } from '../../../protocol/headers.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import { paramsOf } from '../../../protocol/params.js';
 import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
-import { isEventStream, isExcess, pumpEvents } from '../../../protocol/sse-reader.js';
+import { isEventStream, isExcess } from '../../../protocol/sse-reader.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
@@ -23,14 +23,17 @@ import {
   type SubscriptionFilter,
 } from '../../../protocol/subscriptions.js';
 import type { UpstreamResponse } from '../../../protocol/transport.js';
-import { onAbort } from '../../../protocol/transport.js';
 import type { Snapshot } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
 import { refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
 import { gatherWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
-import { aborted, keepStreamOpen, type StreamTerms } from '../../stream-lifetime.js';
-import { openStreamLimits } from '../../stream-limits.js';
+import {
+  aborted,
+  keepStreamOpen,
+  relayHeldStream,
+  type StreamTerms,
+} from '../../stream-lifetime.js';
 import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
@@ -90,7 +93,6 @@ async function serve(
     announce: (method) => announce(subscription, method),
   };
   const ended = await keepStreamOpen(call, terms, async (leave) => {
-    onAbort(leave, () => response?.abort());
     try {
       await run(subscription, response, leave);
     } catch (error) {
@@ -165,10 +167,9 @@ async function relayNotifications(
     isLate = subscription.agreed === undefined;
     if (isLate) response.abort();
   }, call.snapshot.limits.requestTimeoutMs);
-  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
+  const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     const checked = await checkSubscriptionMessage(subscription, event.data);
     if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
@@ -176,7 +177,7 @@ async function relayNotifications(
       return 'stop';
     }
     if (checked.text !== undefined) await outgoing.write(encodeSseMessage(checked.text));
-    return checked.isLast || outgoing.isClosed ? 'stop' : undefined;
+    return checked.isLast ? 'stop' : undefined;
   });
   clearTimeout(late);
   const isBroken = subscription.agreed === undefined && !subscription.isOver && !ended.aborted;
