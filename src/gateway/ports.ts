@@ -58,7 +58,7 @@ import type { Version } from './config-version.js';
 import { authenticateCaller, type Identity } from './identity.js';
 import { bindingIn, bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { SnapshotOf } from './snapshot.js';
-import type { LeaseRegistry, StreamRegistry } from './streams.js';
+import { accessSettingsOf, type LeaseRegistry, type StreamRegistry } from './streams.js';
 import { createForwarding } from './upstream-router.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
@@ -276,12 +276,11 @@ export function createPorts(dependencies: PortDependencies): Ports {
     aggregate: dependencies.aggregates.get,
     ...createAggregatePorts(ring, now),
     authenticate(incoming, outgoing) {
-      const { upstreams, aggregates } = dependencies.version().settings;
-      const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);
-      // A reload may have removed the upstream since the request came.
-      if (upstream === undefined) return { reason: 'upstream-unavailable' };
-      if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
-      return authenticateCaller(dependencies.identity(), upstream, incoming, outgoing);
+      const access = accessSettingsOf(incoming, dependencies.version().settings);
+      // A reload may have removed the upstream since the request came, or taken it out of the aggregate.
+      if (access === undefined) return { reason: 'upstream-unavailable' };
+      if (access.authentication === 'none') return anonymousPrincipal(access);
+      return authenticateCaller(dependencies.identity(), access, incoming, outgoing);
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);

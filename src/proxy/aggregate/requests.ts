@@ -43,7 +43,7 @@ export async function runBackendRequest(
     ...incoming,
     id: isOneOfMany ? ports.newDecisionId() : incoming.id,
     upstream: backend.upstream,
-    aggregate: aggregate.name,
+    aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
     acquireSlot: () => incoming.acquireSlot(backend.upstream),
@@ -82,37 +82,18 @@ function headersOf(
   return own;
 }
 
-/** The ports of a backend request: those of the gateway, but with the aggregate's caller and its snapshots. */
+/** The ports of a backend request: those of the gateway, but with the aggregate's snapshots and its verified caller. */
 function portsOf({ context, principal }: VerifiedRequest): Ports {
-  const { incoming: asked, ports } = context;
-  const { name } = context.aggregate;
-  // On DELETE the aggregate's session is ended before those of its backends, so it is not checked here.
-  const sealed = asked.httpMethod === 'DELETE' ? undefined : asked.headers['mcp-session-id'];
+  const { aggregate, ports } = context;
   let isFirst = true;
-  /** Whether nothing has changed since the caller was verified: a large body is waited for, and revocations must not. */
-  const isStillVerified = (): boolean =>
-    ports.countChanges() === context.changesAtStart && principal.token.expiresAt > Date.now();
   return {
     ...ports,
-    snapshot: (upstream) => ports.aggregate(name)?.snapshot(upstream),
-    openSession(own, upstream, by) {
-      // A backend's session is valid only as long as the aggregate's, which may be revoked while a stream is
-      // open.
-      const isOver = sealed !== undefined && ports.openSession(sealed, name, by) === undefined;
-      return isOver ? undefined : ports.openSession(own, upstream, by);
-    },
-    enterLease: (lease) => ports.enterLease({ ...lease, aggregateSession: sealed }),
+    snapshot: (upstream) => ports.aggregate(aggregate.name)?.snapshot(upstream),
     authenticate(incoming, outgoing) {
-      const aggregate = ports.aggregate(name);
-      const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);
-      // A reload may have removed the backend while one of its streams was open.
-      if (isBackend !== true) return { reason: 'upstream-unavailable' };
-      // The first call reuses the principal that was verified; later calls verify again.
-      const isReused = isFirst && isStillVerified();
+      // The caller of the request was just verified; what is asked later verifies it again.
+      if (!isFirst) return ports.authenticate(incoming, outgoing);
       isFirst = false;
-      if (isReused) return principal;
-      // The proof of possession was used when the request came.
-      return ports.authenticate({ ...incoming, upstream: name, isProofUsed: true }, outgoing);
+      return principal;
     },
   };
 }
@@ -126,11 +107,10 @@ export type AggregateContext = {
   readonly outgoing: Outgoing;
   readonly ports: Ports;
   readonly run: HandleRequest;
-  readonly aggregate: Aggregate;
+  /** As it is in force when the request is passed on. */
+  aggregate: Aggregate;
   /** Written only if no backend was involved. */
   readonly record: RequestRecord;
-  /** The number of changes before the caller was verified. */
-  readonly changesAtStart: number;
   admitted: AdmittedMessage | undefined;
   /** Backend requests were made, and their records are the ones that count. */
   hasBackendRecords: boolean;
