@@ -119,9 +119,11 @@ export type BackendOutcome = {
   readonly response: BackendResponse;
 };
 
-/** What the backends returned, in the order of the backends. */
 export type FanOut = {
+  /** What the backends returned in time, in the order of the backends. */
   readonly outcomes: readonly BackendOutcome[];
+  /** What each backend returns, however late. */
+  readonly pending: readonly Promise<BackendOutcome>[];
   /** Sends the joined response, as the last event if a stream has been opened. */
   send(text: string, headers?: Readonly<Record<string, string>>): void;
   /** Sends the failure of one backend: the given one, or any if nothing could be joined. */
@@ -145,7 +147,7 @@ export async function requestBackends(
     isOpen = true;
     return outgoing.write(encodeSseMessage(text));
   }
-  const pendingOutcomes = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
+  const pending = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
     const collected = collectResponse(id, () => isOver || outgoing.isClosed, passOn);
     // A backend request that ends without a response counts as broken off.
     const run = runBackendRequest(
@@ -156,10 +158,11 @@ export async function requestBackends(
     void run.then(() => collected.outgoing.end());
     return { backendRequest, response: await collected.response };
   });
-  const outcomes = await awaitBackends(pendingOutcomes);
+  const outcomes = await awaitBackends(pending);
   isOver = true;
   return {
     outcomes,
+    pending,
     send(text, headers = {}) {
       if (isOpen) finish(outgoing, text);
       else outgoing.send(200, { ...JSON_HEADERS, ...headers }, text);

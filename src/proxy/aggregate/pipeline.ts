@@ -24,8 +24,8 @@ import {
   type VerifiedRequest,
 } from './requests.js';
 import { findTask, route } from './router.js';
-import { backendSessionsIn, findBackend, openAggregateSession } from './sessions.js';
-import { endSessions, openStreams } from './streams.js';
+import { endAggregateSession, findBackend, openAggregateSession } from './sessions.js';
+import { openStreams } from './streams.js';
 
 /** Handles one request to an aggregate. Never rejects; responds once. `run` is the pipeline for backend requests. */
 export async function handleAggregateRequest(
@@ -67,7 +67,7 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   // From here to the backends' own pipeline runs nothing is waited for.
   const verified: VerifiedRequest = { context, principal };
   if (reading === undefined)
-    return incoming.httpMethod === 'GET' ? openStreams(verified) : endSessions(verified);
+    return incoming.httpMethod === 'GET' ? openStreams(verified) : endAggregateSession(verified);
 
   const admitted = admit(verified, reading);
   if (admitted.kind === 'refused') return admitted;
@@ -110,7 +110,7 @@ function admit(
   verified: VerifiedRequest,
   reading: JsonReading,
 ): AdmittedMessage | AdmittedArray | Refusal {
-  const { context, principal } = verified;
+  const { context } = verified;
   const { incoming, ports } = context;
   const outcome = admitPost({
     headers: incoming.headers,
@@ -119,11 +119,7 @@ function admit(
     reading,
     openSession: (sealed) => openAggregateSession(verified, sealed),
     openServerRequest: (id, session) =>
-      findBackend(
-        backendSessionsIn(context, principal, session),
-        (scope) => ports.openServerRequest(id, scope),
-        principal,
-      )?.opened,
+      findBackend(verified, session, (scope) => ports.openServerRequest(id, scope))?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,
   });
   if (outcome.kind === 'error') return refuseProtocolError(outcome);

@@ -6,8 +6,14 @@
 
 import type { Principal } from '../../policy/principal.js';
 import type { RequestRecord } from '../../policy/record.js';
-import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';
+import {
+  type Refusal,
+  refuseProtocolError,
+  refuseWith,
+  renderRefusal,
+} from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
+import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import type { Aggregate, Ports } from '../ports.js';
@@ -27,6 +33,8 @@ export type BackendRequest = {
   readonly lastEventId?: string | undefined;
   /** Needs a decision id of its own, because several backends are involved. */
   readonly isOneOfMany?: boolean;
+  /** Ends the backend's session, whatever the client asked. */
+  readonly isEnd?: boolean;
 };
 
 /** Runs one backend request through the pipeline. Never rejects; the response goes to `outgoing`. */
@@ -37,17 +45,21 @@ export async function runBackendRequest(
 ): Promise<void> {
   const { context } = verified;
   const { aggregate, incoming, ports } = context;
-  const { backend, text, isOneOfMany = false } = backendRequest;
-  context.hasBackendRecords = true;
+  const { backend, text, isOneOfMany = false, isEnd = false } = backendRequest;
+  // The end of a session that the client never had belongs to no request of the client, whose slots are given back.
+  const isOurs = isEnd && incoming.httpMethod !== 'DELETE';
+  context.hasBackendRecords ||= !isOurs;
   const backendIncoming: Incoming = {
     ...incoming,
-    id: isOneOfMany ? ports.newDecisionId() : incoming.id,
+    ...(isOneOfMany
+      ? { id: ports.newDecisionId(), startedMs: performance.now(), receivedAt: Date.now() }
+      : {}),
+    httpMethod: isEnd ? 'DELETE' : incoming.httpMethod,
     upstream: backend.upstream,
     aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    acquireSlot: () => incoming.acquireSlot(backend.upstream),
-    startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
+    acquireSlot: () => isOurs || incoming.acquireSlot(backend.upstream),
   };
   const leave = enterRequest(context, backend);
   try {
@@ -120,6 +132,14 @@ export type AggregateContext = {
 export type VerifiedRequest = { readonly context: AggregateContext; readonly principal: Principal };
 
 const NO_TARGET = { kind: 'none' } as const;
+
+/** The refusal of a request whose params are not valid here. */
+export function refuseParams({ message }: AdmittedMessage, text: string): Refusal {
+  const errorContext = message.kind === 'request' ? { id: message.id } : {};
+  return refuseProtocolError(
+    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),
+  );
+}
 
 /** The refusal for what does not exist here and for what the caller may not see. It is the same for both. */
 export function refuseUnknown(): Refusal {

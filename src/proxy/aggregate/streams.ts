@@ -1,11 +1,10 @@
 // Joins the streams of all backends into one stream towards the client: session streams and, in 2026-07-28,
-// subscriptions. Every backend stream is opened, checked and recorded by a pipeline run of its own. Also ends
-// the session with every backend.
-// Source: MCP 2025-11-25, transports (listening for messages, resumability, session management); MCP 2026-07-28,
-// subscriptions (subscriptions/listen).
+// subscriptions. Every backend stream is opened, checked and recorded by a pipeline run of its own.
+// Source: MCP 2025-11-25, transports (listening for messages, resumability); MCP 2026-07-28, subscriptions
+// (subscriptions/listen).
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
+import { admitStreamOpen } from '../../protocol/admission.js';
 import type { AdmittedMessage, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { INVALID_REQUEST, protocolErrorOf } from '../../protocol/errors.js';
 import type { Json } from '../../protocol/jsonrpc.js';
@@ -22,7 +21,7 @@ import {
 import type { Body, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-import { collectResponse, createEventWriter } from './fan-out.js';
+import { createEventWriter } from './fan-out.js';
 import {
   type BackendRequest,
   refuseUnknown,
@@ -220,12 +219,12 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
 }
 
 function findEvent(
-  { context, principal }: VerifiedRequest,
+  verified: VerifiedRequest,
   session: SessionFacts,
   id: string,
 ): { readonly session: BackendSession; readonly opened: EventFacts } | undefined {
-  const backends = backendSessionsIn(context, principal, session);
-  return findBackend(backends, (scope) => context.ports.openEvent(id, scope), principal);
+  const { ports } = verified.context;
+  return findBackend(verified, session, (scope) => ports.openEvent(id, scope));
 }
 
 /**
@@ -236,10 +235,9 @@ function streamsToOpen(
   verified: VerifiedRequest,
   session: SessionFacts,
 ): readonly BackendRequest[] {
-  const { context, principal } = verified;
-  const lastEventId = context.incoming.headers['last-event-id'];
+  const lastEventId = verified.context.incoming.headers['last-event-id'];
   const resumed = lastEventId === undefined ? undefined : findEvent(verified, session, lastEventId);
-  const backendRequests = backendSessionsIn(context, principal, session).map(backendRequestIn);
+  const backendRequests = backendSessionsIn(verified, session).map(backendRequestIn);
   if (resumed === undefined) return backendRequests;
   const own = { ...backendRequestIn(resumed.session), lastEventId };
   if (resumed.opened.request !== undefined) return [own];
@@ -277,31 +275,4 @@ function joinStreams(outgoing: Outgoing): { createBackendOutput(): Outgoing; end
       else if (failure !== undefined) outgoing.send(failure.status, failure.headers, failure.body);
     },
   };
-}
-
-/** Ends the aggregate's session, which is unknown from then on, and that of every backend. */
-export async function endSessions(verified: VerifiedRequest): Promise<Refusal | undefined> {
-  const { context, principal } = verified;
-  const { incoming, outgoing, ports } = context;
-  const admitted = admitSessionEnd({
-    headers: incoming.headers,
-    repeated: incoming.repeated,
-    openSession: (sealed) => openAggregateSession(verified, sealed),
-  });
-  if (admitted.kind === 'error') return refuseProtocolError(admitted);
-  const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.endSession(sealed);
-  const backends = backendSessionsIn(context, principal, admitted.session);
-  await Promise.all(
-    backends.map((backend) => {
-      const { outgoing: own } = collectResponse(
-        undefined,
-        () => false,
-        () => undefined,
-      );
-      return runBackendRequest(verified, { ...backendRequestIn(backend), isOneOfMany: true }, own);
-    }),
-  );
-  outgoing.send(204, {}, '');
-  return undefined;
 }
