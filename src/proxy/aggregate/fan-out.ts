@@ -104,8 +104,8 @@ function isResponseTo(id: RequestId | undefined, text: string): boolean {
   return isObject(message) && message['method'] === undefined && message['id'] === id;
 }
 
-/** How long pending backends are waited for once another has responded. */
-const SLOW_BACKEND_WAIT_MS = 10_000;
+/** How long the other backends are waited for once one has responded. */
+export const SLOW_BACKEND_WAIT_MS = 10_000;
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;

@@ -21,7 +21,7 @@ import {
 import type { Body, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
 import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-import { createEventWriter } from './fan-out.js';
+import { createEventWriter, SLOW_BACKEND_WAIT_MS } from './fan-out.js';
 import {
   type BackendRequest,
   refuseUnknown,
@@ -38,8 +38,57 @@ import {
 } from './sessions.js';
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-/** How long backends are waited for once one has acknowledged. Messages of later ones are still relayed. */
-const SLOW_BACKEND_WAIT_MS = 10_000;
+
+/** What the stream of one backend writes to the client's. */
+type Part = Pick<Outgoing, 'send' | 'open' | 'write' | 'end'>;
+
+/** What a backend sent in place of a stream. */
+type Failure = { status: number; headers: ResponseHeaders; body: Body };
+
+/**
+ * Runs the request of each backend, whose stream is a part of the client's. A part ends by itself: where it must end
+ * although the client does not read, the others go on, and only the last one closes the client's connection.
+ */
+async function runParts(
+  verified: VerifiedRequest,
+  backendRequests: readonly BackendRequest[],
+  createPart: () => Part,
+): Promise<void> {
+  const { outgoing } = verified.context;
+  const isOneOfMany = backendRequests.length > 1;
+  const open = new Set(backendRequests);
+  async function runPart(backendRequest: BackendRequest): Promise<void> {
+    const part = createPart();
+    /** Resolve the writes that wait until the client reads. */
+    const waiting = new Set<() => void>();
+    const own: Outgoing = {
+      ...part,
+      get isClosed() {
+        return outgoing.isClosed || !open.has(backendRequest);
+      },
+      // Such headers are sent to the client by the aggregate itself.
+      addHeader: () => undefined,
+      write(bytes) {
+        const written = open.has(backendRequest) ? part.write(bytes) : undefined;
+        if (written === undefined) return undefined;
+        return new Promise((resolve) => {
+          waiting.add(resolve);
+          void written.then(resolve).then(() => waiting.delete(resolve));
+        });
+      },
+      disconnect() {
+        open.delete(backendRequest);
+        for (const resolve of waiting) resolve();
+        if (open.size === 0) outgoing.disconnect();
+      },
+    };
+    await runBackendRequest(verified, { ...backendRequest, isOneOfMany }, own);
+    open.delete(backendRequest);
+    part.end();
+  }
+  await Promise.all(backendRequests.map(runPart));
+}
+
 /** The client's stream, and the state of the backends' streams. */
 type JoinedSubscription = {
   readonly outgoing: Outgoing;
@@ -53,7 +102,7 @@ type JoinedSubscription = {
   isOpen: boolean;
   /** A backend ended its stream with a result. */
   isComplete: boolean;
-  failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
+  failure: Failure | undefined;
   timer: NodeJS.Timeout | undefined;
 };
 
@@ -79,25 +128,13 @@ export async function subscribeToAll(
     failure: undefined,
     timer: undefined,
   };
-  await Promise.all(
-    backendRequests.map((backendRequest) => {
-      const end = createBackendOutput(joined);
-      return runBackendRequest(
-        verified,
-        { ...backendRequest, isOneOfMany: true },
-        end.outgoing,
-      ).then(end.decide);
-    }),
-  );
+  await runParts(verified, backendRequests, () => createSubscriptionPart(joined));
   clearTimeout(joined.timer);
   return finish(joined);
 }
 
-/** One backend's output. `decide` records that it will no longer acknowledge. */
-function createBackendOutput(joined: JoinedSubscription): {
-  readonly outgoing: Outgoing;
-  decide(): void;
-} {
+/** One backend's part of a subscription. It is decided once it has acknowledged, or can no longer do so. */
+function createSubscriptionPart(joined: JoinedSubscription): Part {
   let isDecided = false;
   function decide(): void {
     if (isDecided) return;
@@ -105,12 +142,7 @@ function createBackendOutput(joined: JoinedSubscription): {
     joined.undecided -= 1;
     if (joined.undecided === 0) acknowledge(joined);
   }
-  const outgoing: Outgoing = {
-    get isClosed() {
-      return joined.outgoing.isClosed;
-    },
-    // Such headers are sent to the client by the aggregate itself.
-    addHeader: () => undefined,
+  return {
     send(status, headers, body) {
       joined.failure ??= { status, headers, body };
       decide();
@@ -122,9 +154,7 @@ function createBackendOutput(joined: JoinedSubscription): {
       return isKeptAlive ? joined.outgoing.write(encodeSseComment('')) : undefined;
     }),
     end: decide,
-    disconnect: () => joined.outgoing.disconnect(),
   };
-  return { outgoing, decide };
 }
 
 function take(joined: JoinedSubscription, text: string, decide: () => void): void | Promise<void> {
@@ -189,8 +219,7 @@ function finish({
 
 /** Opens the stream of a session, or resumes one after an event. */
 export async function openStreams(verified: VerifiedRequest): Promise<Refusal | undefined> {
-  const { context } = verified;
-  const { incoming, outgoing } = context;
+  const { incoming, outgoing } = verified.context;
   if (probesForLegacySse(incoming.headers))
     return refuseProtocolError(
       protocolErrorOf('method-forbidden', INVALID_REQUEST, NO_LEGACY_SSE_HERE, {}, 405),
@@ -204,17 +233,22 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const backendRequests = streamsToOpen(verified, admitted.session);
   if (backendRequests.length === 0) return refuseUnknown();
-  const joined = joinStreams(outgoing);
-  await Promise.all(
-    backendRequests.map((backendRequest) =>
-      runBackendRequest(
-        verified,
-        { ...backendRequest, isOneOfMany: backendRequests.length > 1 },
-        joined.createBackendOutput(),
-      ),
-    ),
-  );
-  joined.end();
+  let isOpen = false;
+  let failure: Failure | undefined;
+  await runParts(verified, backendRequests, () => ({
+    send(status, headers, body) {
+      failure ??= { status, headers, body };
+    },
+    // The joint stream opens with the first of them and ends after the last.
+    open(status, headers) {
+      if (!isOpen) outgoing.open(status, headers);
+      isOpen = true;
+    },
+    write: (bytes) => outgoing.write(bytes),
+    end: () => undefined,
+  }));
+  if (isOpen) outgoing.end();
+  else if (failure !== undefined) outgoing.send(failure.status, failure.headers, failure.body);
   return undefined;
 }
 
@@ -245,34 +279,4 @@ function streamsToOpen(
   return backendRequests.map((backendRequest) =>
     backendRequest.backend.upstream === upstream ? own : backendRequest,
   );
-}
-
-/** Joins streams event by event. The joint stream opens with the first of them and ends after the last. */
-function joinStreams(outgoing: Outgoing): { createBackendOutput(): Outgoing; end(): void } {
-  let isOpen = false;
-  let failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
-  return {
-    createBackendOutput: () => ({
-      get isClosed() {
-        return outgoing.isClosed;
-      },
-      // Such headers are sent to the client by the aggregate itself.
-      addHeader: () => undefined,
-      send(status, headers, body) {
-        failure ??= { status, headers, body };
-      },
-      open(status, headers) {
-        if (!isOpen) outgoing.open(status, headers);
-        isOpen = true;
-      },
-      write: (bytes) => outgoing.write(bytes),
-      // The other streams continue.
-      end: () => undefined,
-      disconnect: () => outgoing.disconnect(),
-    }),
-    end() {
-      if (isOpen) outgoing.end();
-      else if (failure !== undefined) outgoing.send(failure.status, failure.headers, failure.body);
-    },
-  };
 }
