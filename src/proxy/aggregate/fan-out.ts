@@ -106,7 +106,7 @@ function isResponseTo(id: RequestId | undefined, text: string): boolean {
 
 /** How long the other backends are waited for once one has responded. */
 export const SLOW_BACKEND_WAIT_MS = 10_000;
-const JSON_HEADERS = { 'content-type': 'application/json' } as const;
+export const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;
 const FIRST_CLIENT_ERROR_STATUS = 400;
@@ -189,12 +189,12 @@ function finish(outgoing: Outgoing, text: string): void {
 async function awaitBackends(
   pendingOutcomes: readonly Promise<BackendOutcome>[],
 ): Promise<readonly BackendOutcome[]> {
-  const outcomesByIndex = new Map<number, BackendOutcome>();
+  const arrived: (BackendOutcome | undefined)[] = pendingOutcomes.map(() => undefined);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
     for (const [index, one] of pendingOutcomes.entries()) {
       void one.then((outcome) => {
-        outcomesByIndex.set(index, outcome);
+        arrived[index] = outcome;
         const { status } = outcome.response;
         if (status !== BROKEN_OFF && status < FIRST_CLIENT_ERROR_STATUS)
           timer ??= setTimeout(resolve, SLOW_BACKEND_WAIT_MS);
@@ -203,9 +203,7 @@ async function awaitBackends(
   });
   await Promise.race([Promise.all(pendingOutcomes), late]);
   clearTimeout(timer);
-  return [...outcomesByIndex.keys()]
-    .sort((a, b) => a - b)
-    .flatMap((index) => outcomesByIndex.get(index) ?? []);
+  return arrived.filter((outcome) => outcome !== undefined);
 }
 
 /** Prefers a server error over a 4xx: a backend that could not respond says more than one that lacks the method. */

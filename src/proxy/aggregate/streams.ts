@@ -18,10 +18,10 @@ import {
   renderFinalResponse,
   type SubscriptionFilter,
 } from '../../protocol/subscriptions.js';
-import type { Body, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
+import type { Outgoing } from '../../protocol/transport.js';
 import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-import { createEventWriter, SLOW_BACKEND_WAIT_MS } from './fan-out.js';
+import { createEventWriter, JSON_HEADERS, SLOW_BACKEND_WAIT_MS } from './fan-out.js';
 import {
   type BackendRequest,
   refuseUnknown,
@@ -40,29 +40,35 @@ import {
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 
 /** What the stream of one backend writes to the client's. */
-type Part = Pick<Outgoing, 'send' | 'open' | 'write' | 'end'>;
+type Part = Pick<Outgoing, 'open' | 'write' | 'end'>;
 
 /** What a backend sent in place of a stream. */
-type Failure = { status: number; headers: ResponseHeaders; body: Body };
+type Failure = Parameters<Outgoing['send']>;
 
 /**
  * Runs the request of each backend, whose stream is a part of the client's. A part ends by itself: where it must end
- * although the client does not read, the others go on, and only the last one closes the client's connection.
+ * although the client does not read, the others go on, and only the last one closes the client's connection. Returns the
+ * first failure.
  */
 async function runParts(
   verified: VerifiedRequest,
   backendRequests: readonly BackendRequest[],
-  createPart: () => Part,
-): Promise<void> {
+  createPart: (fail: (...failed: Failure) => void) => Part,
+): Promise<Failure | undefined> {
   const { outgoing } = verified.context;
+  let failure: Failure | undefined;
+  const fail = (...failed: Failure): void => {
+    failure ??= failed;
+  };
   const isOneOfMany = backendRequests.length > 1;
   const open = new Set(backendRequests);
   async function runPart(backendRequest: BackendRequest): Promise<void> {
-    const part = createPart();
+    const part = createPart(fail);
     /** Resolve the writes that wait until the client reads. */
     const waiting = new Set<() => void>();
     const own: Outgoing = {
       ...part,
+      send: fail,
       get isClosed() {
         return outgoing.isClosed || !open.has(backendRequest);
       },
@@ -87,6 +93,7 @@ async function runParts(
     part.end();
   }
   await Promise.all(backendRequests.map(runPart));
+  return failure;
 }
 
 /** The client's stream, and the state of the backends' streams. */
@@ -102,7 +109,6 @@ type JoinedSubscription = {
   isOpen: boolean;
   /** A backend ended its stream with a result. */
   isComplete: boolean;
-  failure: Failure | undefined;
   timer: NodeJS.Timeout | undefined;
 };
 
@@ -125,16 +131,20 @@ export async function subscribeToAll(
     undecided: backendRequests.length,
     isOpen: false,
     isComplete: false,
-    failure: undefined,
     timer: undefined,
   };
-  await runParts(verified, backendRequests, () => createSubscriptionPart(joined));
+  const failure = await runParts(verified, backendRequests, (fail) =>
+    createSubscriptionPart(joined, fail),
+  );
   clearTimeout(joined.timer);
-  return finish(joined);
+  return finish(joined, failure);
 }
 
 /** One backend's part of a subscription. It is decided once it has acknowledged, or can no longer do so. */
-function createSubscriptionPart(joined: JoinedSubscription): Part {
+function createSubscriptionPart(
+  joined: JoinedSubscription,
+  fail: (...failed: Failure) => void,
+): Part {
   let isDecided = false;
   function decide(): void {
     if (isDecided) return;
@@ -143,13 +153,9 @@ function createSubscriptionPart(joined: JoinedSubscription): Part {
     if (joined.undecided === 0) acknowledge(joined);
   }
   return {
-    send(status, headers, body) {
-      joined.failure ??= { status, headers, body };
-      decide();
-    },
     open: () => undefined,
     write: createEventWriter((event) => {
-      if (event.kind === 'message') return take(joined, event.data, decide);
+      if (event.kind === 'message') return take(joined, event.data, { decide, fail });
       const isKeptAlive = event.kind === 'comment' && joined.isOpen;
       return isKeptAlive ? joined.outgoing.write(encodeSseComment('')) : undefined;
     }),
@@ -157,7 +163,11 @@ function createSubscriptionPart(joined: JoinedSubscription): Part {
   };
 }
 
-function take(joined: JoinedSubscription, text: string, decide: () => void): void | Promise<void> {
+function take(
+  joined: JoinedSubscription,
+  text: string,
+  { decide, fail }: { decide(): void; fail(...failed: Failure): void },
+): void | Promise<void> {
   const message: Json = JSON.parse(text);
   if (!isObject(message)) return;
   if (message['method'] === ACKNOWLEDGED) {
@@ -168,12 +178,7 @@ function take(joined: JoinedSubscription, text: string, decide: () => void): voi
   if (message['method'] === undefined) {
     // A result ends this backend's stream normally, an error does not. The other streams continue.
     joined.isComplete ||= message['result'] !== undefined;
-    if (message['error'] !== undefined)
-      joined.failure ??= {
-        status: 200,
-        headers: { 'content-type': 'application/json' },
-        body: text,
-      };
+    if (message['error'] !== undefined) fail(200, JSON_HEADERS, text);
     return;
   }
   if (joined.isOpen) return joined.outgoing.write(encodeSseMessage(text));
@@ -200,16 +205,13 @@ function acknowledge(joined: JoinedSubscription): void {
   for (const text of early.splice(0)) void outgoing.write(encodeSseMessage(text));
 }
 
-function finish({
-  isComplete,
-  isOpen,
-  failure,
-  id,
-  outgoing,
-}: JoinedSubscription): Refusal | undefined {
+function finish(
+  { isComplete, isOpen, id, outgoing }: JoinedSubscription,
+  failure: Failure | undefined,
+): Refusal | undefined {
   if (!isOpen) {
     if (failure === undefined) return refuseWith('upstream-protocol');
-    outgoing.send(failure.status, failure.headers, failure.body);
+    outgoing.send(...failure);
     return undefined;
   }
   if (isComplete) void outgoing.write(encodeSseMessage(renderFinalResponse(id)));
@@ -234,11 +236,7 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
   const backendRequests = streamsToOpen(verified, admitted.session);
   if (backendRequests.length === 0) return refuseUnknown();
   let isOpen = false;
-  let failure: Failure | undefined;
-  await runParts(verified, backendRequests, () => ({
-    send(status, headers, body) {
-      failure ??= { status, headers, body };
-    },
+  const failure = await runParts(verified, backendRequests, () => ({
     // The joint stream opens with the first of them and ends after the last.
     open(status, headers) {
       if (!isOpen) outgoing.open(status, headers);
@@ -248,7 +246,7 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
     end: () => undefined,
   }));
   if (isOpen) outgoing.end();
-  else if (failure !== undefined) outgoing.send(failure.status, failure.headers, failure.body);
+  else if (failure !== undefined) outgoing.send(...failure);
   return undefined;
 }
 
