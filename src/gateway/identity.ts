@@ -25,6 +25,7 @@ import type { KeyRing } from '../state/keys.js';
 
 import type { Revocations } from '../state/memory.js';
 import type { FetchJson, PostForm } from '../upstream/safe-fetch.js';
+import { accessSettingsOf } from './streams.js';
 
 export type Identity = {
   readonly authenticator: Authenticator;
@@ -144,12 +145,11 @@ export function createIdentityPort(
 ): IdentityPort {
   return {
     authenticate(incoming, outgoing) {
-      const { upstreams, aggregates } = settings();
-      const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);
-      // A reload may have removed the upstream since the request came.
-      if (upstream === undefined) return { reason: 'upstream-unavailable' };
-      if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
-      return authenticateCaller(identity(), upstream, incoming, outgoing);
+      const access = accessSettingsOf(incoming, settings());
+      // A reload may have removed the upstream since the request came, or taken it out of the aggregate.
+      if (access === undefined) return { reason: 'upstream-unavailable' };
+      if (access.authentication === 'none') return anonymousPrincipal(access);
+      return authenticateCaller(identity(), access, incoming, outgoing);
     },
   };
 }

@@ -45,7 +45,7 @@ export function createLeaseRegistry(): LeaseRegistry {
     },
     endSession(sealed) {
       for (const lease of leases.values())
-        if (lease.session === sealed || lease.aggregateSession === sealed)
+        if (lease.session === sealed || lease.aggregate?.session === sealed)
           lease.end(refuseWith('unknown-session'));
     },
     checkSessions() {
@@ -64,7 +64,9 @@ function checkInBatches(leases: readonly OpenLease[]): void {
   if (rest.length > 0) setImmediate(checkInBatches, rest);
 }
 
-type LeaseHolder = Pick<OpenLease, 'upstream' | 'aggregate' | 'principal'>;
+/** Where a caller is admitted: at an upstream, at an aggregate, or at the upstream through the aggregate. */
+type Place = Pick<OpenLease, 'upstream' | 'aggregate'>;
+type LeaseHolder = Place & Pick<OpenLease, 'principal'>;
 
 /**
  * The refusal that ends a lease made under `before` once `next` is in force: its upstream is gone, or its caller might
@@ -98,14 +100,13 @@ function accessTermsOf(holder: LeaseHolder, settings: Settings): string | undefi
   ]);
 }
 
-/** The upstream or, for a stream of an aggregate, the aggregate while the upstream is still one of its backends. */
-function accessSettingsOf(
-  { upstream, aggregate }: LeaseHolder,
+/** The settings by which callers are admitted there: through an aggregate its own, while the upstream is a backend. */
+export function accessSettingsOf(
+  { upstream, aggregate }: Place,
   { upstreams, aggregates }: Settings,
 ): Omit<AggregateSettings, 'backends' | 'scopesSupported'> | undefined {
-  const found = upstreams.get(upstream);
-  if (found === undefined || aggregate === undefined) return found;
-  const through = aggregates.get(aggregate);
+  if (aggregate === undefined) return upstreams.get(upstream) ?? aggregates.get(upstream);
+  const through = upstreams.has(upstream) ? aggregates.get(aggregate.name) : undefined;
   return through?.backends.some((one) => one.upstream === upstream) ? through : undefined;
 }
 

@@ -23,7 +23,7 @@ export function openRecord(
     receivedAt: incoming.receivedAt,
     startedMs: incoming.startedMs,
     upstream: incoming.upstream,
-    aggregate: incoming.aggregate,
+    aggregate: incoming.aggregate?.name,
     httpMethod: incoming.httpMethod,
     versions: undefined,
     decidedSession: undefined,

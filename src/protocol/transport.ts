@@ -138,6 +138,9 @@ export type PendingResponses = {
   close(): void;
 };
 
+/** An aggregate, and the sealed id of the client's session there, of which those at the backends are parts. */
+export type AggregateRef = { readonly name: string; readonly session: string | undefined };
+
 /** One HTTP request on an upstream's path, after the HTTP layer has checked Host, Origin, size and type. */
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
@@ -145,7 +148,7 @@ export type Incoming = {
   /** The name of the upstream; on the path of an aggregate its name, until the message is assigned to a backend. */
   readonly upstream: string;
   /** The aggregate that the request came through. */
-  readonly aggregate?: string | undefined;
+  readonly aggregate?: AggregateRef | undefined;
   /** The legacy SSE path below the upstream's own that was requested; absent on the upstream's own path. */
   readonly legacySsePath?: 'events' | 'message' | undefined;
   readonly httpMethod: 'POST' | 'GET' | 'DELETE';

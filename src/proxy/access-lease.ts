@@ -142,20 +142,25 @@ export async function authenticateAgain({
   incoming,
   outgoing,
   ports,
-}: RequestContext<'identity'>): Promise<Principal | Refusal> {
+}: Pick<RequestContext<'identity'>, 'incoming' | 'outgoing' | 'ports'>): Promise<
+  Principal | Refusal
+> {
   const outcome = await ports.identity.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   return 'reason' in outcome ? refuseAuthn(outcome) : outcome;
 }
 
-/** The refusal of a session that has ended or was revoked, or is not this caller's. */
+/** The refusal of a session that has ended or was revoked, or is not this caller's; of a backend also the aggregate's. */
 export function checkSession(
   { incoming, ports }: RequestContext<'sessions'>,
   session: string | undefined,
   principal: Principal,
 ): Refusal | undefined {
   if (session === undefined) return undefined;
-  const isOpen = ports.sessions.open(session, incoming.upstream, principal) !== undefined;
-  return isOpen ? undefined : refuseWith('unknown-session');
+  const { upstream, aggregate } = incoming;
+  const isOpen = (sealed: string, at: string): boolean =>
+    ports.sessions.open(sealed, at, principal) !== undefined;
+  const isWithin = aggregate?.session === undefined || isOpen(aggregate.session, aggregate.name);
+  return isWithin && isOpen(session, upstream) ? undefined : refuseWith('unknown-session');
 }
 
 /** The longest timer that Node supports; the expiry of a caller without a token lies beyond it. */

@@ -4,13 +4,14 @@
 // and limits them, the result is inspected afterwards, and they have no record of their own.
 // Source: ARCHITECTURE.md, "The stages of a request".
 
-import { decideRequest } from '../policy/decide.js';
+import { decideRequest, isListed, type ListedKind, listsKind } from '../policy/decide.js';
 import type { Decision } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
-import type { JsonObject } from '../protocol/jsonrpc.js';
+import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import type { Client } from '../protocol/listings.js';
+import type { ListFilter } from '../protocol/subscriptions.js';
 import type { Snapshot } from './ports.js';
 import type { RequestContext, VerifiedCall } from './request-context.js';
 
@@ -98,6 +99,34 @@ export function decideTarget(
     args: asked.args ?? 'unknown',
     catalog,
   });
+}
+
+/** Whether the snapshot lists the target for this client (docs/contract.md §4, law 2). Pure. */
+export function maySee(
+  snapshot: Snapshot,
+  principal: Principal,
+  client: Client,
+  target: Target,
+): boolean {
+  const catalog = snapshot.catalogFor(client);
+  return isListed(snapshot.policies, principal, catalog.upstream, target, catalog);
+}
+
+const LISTED_KINDS: { readonly [filter in ListFilter]: ListedKind } = {
+  toolsListChanged: 'tool',
+  promptsListChanged: 'prompt',
+  resourcesListChanged: 'resource',
+};
+
+/** Whether a change of this list concerns the client: one of which it may see nothing is not mentioned to it. Pure. */
+export function mayKnowList(
+  snapshot: Snapshot,
+  principal: Principal,
+  client: Client,
+  filter: ListFilter,
+): boolean {
+  const catalog = snapshot.catalogFor(client);
+  return listsKind(snapshot.policies, principal, catalog, LISTED_KINDS[filter]);
 }
 
 /** The stage of a subject that has nothing to inspect, or no limits. */

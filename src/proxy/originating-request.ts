@@ -4,7 +4,6 @@
 // Source: ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
 import type { ResponseObligations } from '../policy/authorized-request.js';
-import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import type {
   AdmittedMessage,
@@ -13,11 +12,8 @@ import type {
   SessionFacts,
   TaskFacts,
 } from '../protocol/admitted-request.js';
-import type { Target } from '../protocol/jsonrpc.js';
-import { PLAIN_SESSION } from '../protocol/listings.js';
 import { findMethod } from '../protocol/methods.js';
 import { protocolOfSession } from '../protocol/versions/detection.js';
-import type { Snapshot } from './ports.js';
 
 /** What checking a response needs of the admitted request. */
 export type PlannedMessage = Pick<
@@ -43,19 +39,15 @@ export type ResponsePlan = {
 };
 
 /**
- * The plan of a stream that is resumed; `undefined` if its method is no longer supported, the caller may no
- * longer see what was requested, or the task that it is about has expired.
+ * The plan of a stream that is resumed; `undefined` if its method is no longer supported, or the task that it is about
+ * has expired.
  */
 export function resumeResponsePlan(
   request: RequestFacts,
   session: SessionFacts,
   principal: Principal,
-  {
-    snapshot,
-    openTask,
-  }: { readonly snapshot: Snapshot; openTask(sealed: string): TaskFacts | undefined },
+  openTask: (sealed: string) => TaskFacts | undefined,
 ): ResponsePlan | undefined {
-  if (!maySee(request.target, principal, snapshot)) return undefined;
   const sealed = request.task;
   if (sealed === undefined) return planOf(request, session, principal);
   const facts = openTask(sealed);
@@ -94,16 +86,4 @@ export function planOf(
     principal,
     responseObligations: { maxResultBytes, profiles },
   };
-}
-
-/** Whether the caller may still see the target of a resumed stream. */
-export function maySee(target: Target, principal: Principal, snapshot: Snapshot): boolean {
-  if (target.kind === 'none') return true;
-  return isListed(
-    snapshot.policies,
-    principal,
-    snapshot.upstream,
-    target,
-    snapshot.catalogFor(PLAIN_SESSION),
-  );
 }

@@ -33,6 +33,7 @@ import type { SupportedVersions } from '../protocol/negotiation.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type {
+  AggregateRef,
   ClientEnd,
   DisconnectSignal,
   ForwardOutcome,
@@ -133,13 +134,11 @@ export type StreamReservation = {
 /** What was allowed to a caller and is still held, as the registry of leases needs it. */
 export type OpenLease = {
   readonly upstream: string;
-  /** The aggregate through which it was allowed, if any. */
-  readonly aggregate?: string | undefined;
+  /** The aggregate through which it was allowed, if any: what ends there ends here. */
+  readonly aggregate?: AggregateRef | undefined;
   readonly principal: Principal;
   /** The sealed id of its session. */
   readonly session: string | undefined;
-  /** The sealed id of the aggregate's session that this session is part of. */
-  readonly aggregateSession?: string | undefined;
   onChange(change: Change): void;
   /** Ends the lease if its session has ended. */
   checkSession(): void;

@@ -296,9 +296,12 @@ export async function writeUnsolicited(
   event: SseEvent,
   checkUnsolicited: (data: string) => Promise<string | undefined>,
   { idOf, leave }: { readonly idOf: EventIds; readonly leave: AbortSignal },
-): Promise<void> {
+): Promise<undefined> {
   const { outgoing } = call;
-  if (event.kind !== 'message') return outgoing.write(encodeKeepAlive(event));
+  if (event.kind !== 'message') {
+    await outgoing.write(encodeKeepAlive(event));
+    return;
+  }
   const id = idOf(event.id);
   if (event.data === '') {
     if (id !== undefined) await outgoing.write(encodeSsePriming(id));

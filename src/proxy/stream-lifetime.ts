@@ -6,7 +6,8 @@
 
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/authorized-request.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import { encodeSseComment } from '../protocol/sse.js';
+import { encodeSseComment, type SseEvent } from '../protocol/sse.js';
+import { pumpEvents, type ReadEnd, type StreamLimits } from '../protocol/sse-reader.js';
 import type { Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import { onAbort } from '../protocol/transport.js';
 import {
@@ -23,6 +24,7 @@ import { callerOf, type RequestContext } from './request-context.js';
 import type { CheckPorts } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
+import { openStreamLimits } from './stream-limits.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
@@ -72,6 +74,30 @@ export async function keepStreamOpen(
   }
   return undefined;
 }
+
+/**
+ * Relays what an upstream sends on a stream that is held open, each event under the version in force when it comes and
+ * not the one under which the stream was opened. Ends with either side, or when the relay of an event says so.
+ */
+export async function relayHeldStream(
+  call: RequestContext<'inspection' | 'upstreams'>,
+  response: UpstreamResponse,
+  { ended, limits = openStreamLimits(call, ended) }: HeldStream,
+  relayEvent: (event: SseEvent) => Promise<'stop' | undefined>,
+): Promise<ReadEnd> {
+  const abort = (): void => response.abort();
+  onAbort(ended, abort);
+  const end = await pumpEvents(response, limits, async (event) => {
+    if (ended.aborted) return 'stop';
+    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
+    return (await relayEvent(event)) ?? (call.outgoing.isClosed ? 'stop' : undefined);
+  });
+  ended.removeEventListener('abort', abort);
+  return end;
+}
+
+/** When the client's end of a stream ends, and the limits that several streams of the upstream may share. */
+type HeldStream = { readonly ended: AbortSignal; readonly limits?: StreamLimits };
 
 /** A stream that writes a comment whenever nothing else was written for a while. */
 type KeepAliveStream = Pick<Outgoing, 'write'> & { stop(): void };

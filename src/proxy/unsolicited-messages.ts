@@ -3,7 +3,6 @@
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation.
 
 import { NO_CARRY } from '../inspection/responses.js';
-import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
@@ -11,7 +10,9 @@ import type { SessionFacts } from '../protocol/admitted-request.js';
 import { applyEdits, type ParsedJson, spanOf } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';
+import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
 import { protocolOfSession } from '../protocol/versions/detection.js';
+import { mayKnowList, maySee } from './authorization.js';
 import { createSessionGate, type NotificationGate } from './features/progress.js';
 import { checkServerRequest } from './features/server-requests.js';
 import { checkSessionTaskNotification } from './features/tasks/status.js';
@@ -26,8 +27,6 @@ import {
   inspect,
   type MessageOutcome,
 } from './response-context.js';
-
-const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
 
 type ResponseMessage = Extract<
   UpstreamMessage,
@@ -101,7 +100,8 @@ function checkNotification(
   message: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call } = context;
-  if (LIST_CHANGED.test(message.method)) return passListChanged(call, message.method);
+  const filter = filterOfNotification(message.method);
+  if (filter !== undefined) return passListChanged(context, message.method, filter);
   if (message.method === 'notifications/cancelled')
     return checkCancellation(context, reading, message.params);
   if (message.method === 'notifications/tasks/status')
@@ -130,12 +130,18 @@ function passInspected(call: RequestContext, outcome: Inspection): MessageOutcom
 }
 
 async function passListChanged(
-  call: RequestContext<'upstreams'>,
+  context: CheckContext,
   method: string,
+  filter: ListFilter,
 ): Promise<MessageOutcome> {
+  const { call, principal } = context;
   // The upstream is listed again first, because a client that lists at once must not be shown unverified
   // definitions.
   await call.ports.upstreams.noteListChanged(call.incoming.upstream);
+  if (!mayKnowList(call.snapshot, principal, context, filter)) {
+    drop(call, 'unasked-notice');
+    return DROP;
+  }
   // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
   return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
 }
@@ -187,13 +193,8 @@ function mayLog({ call, protocol }: CheckContext): boolean {
   return protocol.mayLog(meta);
 }
 
-function mayKnowResource(
-  { call, principal, protocol, apps }: CheckContext,
-  params: JsonObject | undefined,
-): boolean {
+function mayKnowResource(context: CheckContext, params: JsonObject | undefined): boolean {
   const uri = params?.['uri'];
   if (typeof uri !== 'string') return false;
-  const catalog = call.snapshot.catalogFor({ protocol, apps });
-  const { policies, upstream } = call.snapshot;
-  return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalog);
+  return maySee(context.call.snapshot, context.principal, context, { kind: 'resource', uri });
 }

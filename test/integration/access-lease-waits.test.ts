@@ -173,6 +173,7 @@ describe('a request whose arguments wait for their inspection', () => {
 describe('a request to an aggregate whose body waits to be read', () => {
   const PADDING = 'x'.repeat(300_000);
   const TOOL = { name: 'l_read_record', arguments: { id: 'one' } };
+  const NOBODYS = { name: 'nobody_reads' };
   const LISTEN = { notifications: { toolsListChanged: true } };
   let changing: ChangingRig;
   beforeAll(async () => {
@@ -189,6 +190,9 @@ describe('a request to an aggregate whose body waits to be read', () => {
     ['whose caller was revoked', 'tools/call', TOOL, revokeThere],
     ['whose caller was revoked', 'tools/list', {}, revokeThere],
     ['whose caller was revoked', 'subscriptions/listen', LISTEN, revokeThere],
+    // These the aggregate itself refuses.
+    ['for what no backend has, whose caller was revoked', 'tools/call', NOBODYS, revokeThere],
+    ['whose caller was revoked', 'resources/read', { uri: 'memo://nobody' }, revokeThere],
     ['whose token is no longer trusted', 'tools/call', TOOL, distrust],
   ])('row 12: is refused %s: %s', async (what, method, params, lose) => {
     const subject = `${what}, ${method}`;

@@ -4,15 +4,17 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { createGate } from '../support/changing-rig.js';
 import { firstTextOf, type MergedRig, startMergedRig } from '../support/deployments.js';
 import { ALLOW_ALL } from '../support/gateway.js';
 import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream } from '../support/hostile-upstream.js';
-import { openRawSession, postStateless } from '../support/raw-mcp.js';
+import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { PATIENT } from '../support/timing.js';
 import {
   type Access,
+  bearer,
   errorOf,
   initialize,
   openSession,
@@ -119,6 +121,28 @@ describe('opening', () => {
 });
 
 describe('a session', () => {
+  it('[MRG-09] whose client has left before it was given is ended at every member', async () => {
+    const { passed, open } = createGate();
+    rig.right.obey(onMethod('initialize', () => ({ kind: 'honest', after: passed })));
+    const gone = new AbortController();
+    const clientInfo = { name: 'hasty', version: '1' };
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+    const { url, token } = rig.access;
+    const asked = sendRaw(url, body, { headers: bearer(token), signal: gone.signal });
+    const both = (): unknown => [rig.left, rig.right].map(methodsAt);
+    await expect.poll(both, PATIENT).toEqual([['initialize'], ['initialize']]);
+    gone.abort();
+    await expect(asked).rejects.toThrow();
+    // Time enough for the gateway to see that its client has left.
+    for (let turn = 0; turn < 5; turn += 1) await rig.gateway.metrics();
+    open();
+    await expect.poll(both, PATIENT).toEqual([
+      ['initialize', 'DELETE'],
+      ['initialize', 'DELETE'],
+    ]);
+  });
+
   it('[MRG-09] is unknown to other callers, to members, and after its end', async () => {
     const session = await openSession(rig.access);
     const stolen = await requestInSession(await accessOf('thief'), session.id, 'tools/list');

@@ -4,16 +4,20 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, linesOf, startRig, UPSTREAM } from '../support/gateway.js';
-import { onMethod, sseEvent } from '../support/hostile-acts.js';
+import { onMethod, sseEvent, stream } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
 import {
   type Access,
+  bearer,
   callStateless,
   type EventReader,
   errorOf,
+  listenOn,
   openEvents,
+  openSession,
   requestStateless,
+  sessionHeaders,
 } from '../support/wire-client.js';
 
 const BEHIND_MS = 5_000;
@@ -218,6 +222,28 @@ describe('what comes on the stream', () => {
     const reader = await listen({ toolsListChanged: true });
     await reader.next();
     expect(await reader.next()).toBeUndefined();
+  });
+});
+
+describe('what comes on the stream of a session', () => {
+  it('[T-02] is no change of a list of which its caller may see nothing', async () => {
+    const access = await accessOf('reader');
+    const { id } = await openSession(access);
+    const changes = ['tools', 'prompts', 'resources'].map((list) => ({
+      ...{ jsonrpc: '2.0', method: `notifications/${list}/list_changed` },
+    }));
+    rig.upstream.obey(({ httpMethod }) =>
+      httpMethod === 'GET' ? stream(changes, 'hold') : undefined,
+    );
+    const headers = {
+      accept: 'text/event-stream',
+      ...bearer(access.token),
+      ...sessionHeaders(id),
+    };
+    const listening = await listenOn(await fetch(access.url, { headers }));
+    await expect.poll(listening.text, PATIENT).toContain('resources/list_changed');
+    expect(listening.text()).not.toMatch(/(?:tools|prompts)\/list_changed/);
+    listening.leave();
   });
 });
 

@@ -104,9 +104,9 @@ function isResponseTo(id: RequestId | undefined, text: string): boolean {
   return isObject(message) && message['method'] === undefined && message['id'] === id;
 }
 
-/** How long pending backends are waited for once another has responded. */
-const SLOW_BACKEND_WAIT_MS = 10_000;
-const JSON_HEADERS = { 'content-type': 'application/json' } as const;
+/** How long the other backends are waited for once one has responded. */
+export const SLOW_BACKEND_WAIT_MS = 10_000;
+export const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;
 const FIRST_CLIENT_ERROR_STATUS = 400;
@@ -119,9 +119,11 @@ export type BackendOutcome = {
   readonly response: BackendResponse;
 };
 
-/** What the backends returned, in the order of the backends. */
 export type FanOut = {
+  /** What the backends returned in time, in the order of the backends. */
   readonly outcomes: readonly BackendOutcome[];
+  /** What each backend returns, however late. */
+  readonly pending: readonly Promise<BackendOutcome>[];
   /** Sends the joined response, as the last event if a stream has been opened. */
   send(text: string, headers?: Readonly<Record<string, string>>): void;
   /** Sends the failure of one backend: the given one, or any if nothing could be joined. */
@@ -145,7 +147,7 @@ export async function requestBackends(
     isOpen = true;
     return outgoing.write(encodeSseMessage(text));
   }
-  const pendingOutcomes = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
+  const pending = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
     const collected = collectResponse(id, () => isOver || outgoing.isClosed, passOn);
     // A backend request that ends without a response counts as broken off.
     const run = runBackendRequest(
@@ -156,10 +158,11 @@ export async function requestBackends(
     void run.then(() => collected.outgoing.end());
     return { backendRequest, response: await collected.response };
   });
-  const outcomes = await awaitBackends(pendingOutcomes);
+  const outcomes = await awaitBackends(pending);
   isOver = true;
   return {
     outcomes,
+    pending,
     send(text, headers = {}) {
       if (isOpen) finish(outgoing, text);
       else outgoing.send(200, { ...JSON_HEADERS, ...headers }, text);
@@ -186,12 +189,12 @@ function finish(outgoing: Outgoing, text: string): void {
 async function awaitBackends(
   pendingOutcomes: readonly Promise<BackendOutcome>[],
 ): Promise<readonly BackendOutcome[]> {
-  const outcomesByIndex = new Map<number, BackendOutcome>();
+  const arrived: (BackendOutcome | undefined)[] = pendingOutcomes.map(() => undefined);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
     for (const [index, one] of pendingOutcomes.entries()) {
       void one.then((outcome) => {
-        outcomesByIndex.set(index, outcome);
+        arrived[index] = outcome;
         const { status } = outcome.response;
         if (status !== BROKEN_OFF && status < FIRST_CLIENT_ERROR_STATUS)
           timer ??= setTimeout(resolve, SLOW_BACKEND_WAIT_MS);
@@ -200,9 +203,7 @@ async function awaitBackends(
   });
   await Promise.race([Promise.all(pendingOutcomes), late]);
   clearTimeout(timer);
-  return [...outcomesByIndex.keys()]
-    .sort((a, b) => a - b)
-    .flatMap((index) => outcomesByIndex.get(index) ?? []);
+  return arrived.filter((outcome) => outcome !== undefined);
 }
 
 /** Prefers a server error over a 4xx: a backend that could not respond says more than one that lacks the method. */

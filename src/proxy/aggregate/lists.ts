@@ -3,9 +3,9 @@
 // run. A backend that does not respond is missing from the result.
 // Source: MCP 2025-11-25 and 2026-07-28, pagination; MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
 
-import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
-import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
+import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
@@ -20,8 +20,8 @@ import {
   resultOf,
   withText,
 } from './merge.js';
-import type { BackendRequest, VerifiedRequest } from './requests.js';
-import { backendRequestsOf, sealSessions } from './sessions.js';
+import { type BackendRequest, refuseParams, type VerifiedRequest } from './requests.js';
+import { backendRequestsOf, endUnusedSessions, sealSessions } from './sessions.js';
 
 type Handshakes = ReturnType<typeof handshakesIn>;
 
@@ -38,6 +38,7 @@ export async function joinHandshakes(
   const handshakes = handshakesIn(fan.outcomes);
   const fatal = findFatal(verified, fan.outcomes, false);
   if (handshakes.length === 0 || fatal !== undefined) {
+    endUnusedSessions(verified, fan.pending);
     fan.fail(fatal);
     return undefined;
   }
@@ -53,12 +54,16 @@ function openTogether(
   handshakes: Handshakes,
   fan: FanOut,
 ): Refusal | undefined {
-  const { server } = verified.context.aggregate;
+  const { aggregate, outgoing } = verified.context;
+  const { server } = aggregate;
   const version = oldestVersion(handshakes);
   const sealed = version && sealSessions(verified, version, handshakes);
+  const isGiven = sealed !== undefined && !outgoing.isClosed;
+  const used = isGiven ? handshakes.map((handshake) => handshake.sealed) : [];
+  endUnusedSessions(verified, fan.pending, used);
   if (version === undefined || sealed === undefined) return refuseWith('upstream-protocol');
   const text = joinInitialize(handshakes, { id, version, server });
-  fan.send(text, { 'mcp-session-id': sealed ?? '' });
+  fan.send(text, { 'mcp-session-id': sealed });
   return undefined;
 }
 
@@ -73,6 +78,8 @@ function handshakesIn(outcomes: readonly BackendOutcome[]) {
 /** The limit for all backends' cursors together, since sealed text is bounded (state/sealed-values.ts). */
 const MAX_CURSOR_BYTES = 128 * 1024;
 
+const FOREIGN_CURSOR = 'The cursor is not one of this list.';
+
 const encoder = new TextEncoder();
 
 type Page = BackendPage & { readonly upstream: string };
@@ -85,7 +92,7 @@ export async function joinLists(
   const { protocol, rule, message } = admitted;
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const cursors = openCursors(verified, admitted);
-  if (cursors === 'foreign') return refuseCursor(admitted);
+  if (cursors === 'foreign') return refuseParams(admitted, FOREIGN_CURSOR);
   const backendRequests = backendRequestsToSend(verified, admitted, cursors);
   const fan = await requestBackends(verified, backendRequests);
   const pages = fan.outcomes.flatMap((outcome) => pageOf(outcome, rule.method));
@@ -198,12 +205,4 @@ function hasNoSuchList(text: string | undefined): boolean {
   const message: Json = text === undefined ? null : JSON.parse(text);
   const error = isObject(message) ? message['error'] : undefined;
   return isObject(error) && error['code'] === METHOD_NOT_FOUND;
-}
-
-function refuseCursor({ message }: AdmittedMessage): Refusal {
-  const errorContext = message.kind === 'request' ? { id: message.id } : {};
-  const text = 'The cursor is not one of this list.';
-  return refuseProtocolError(
-    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),
-  );
 }

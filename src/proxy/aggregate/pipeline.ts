@@ -3,6 +3,7 @@
 // everything else is decided, recorded and forwarded. INVARIANT: nothing here allows anything or reaches an
 // upstream.
 
+import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitPost } from '../../protocol/admission.js';
@@ -11,14 +12,15 @@ import type { AdmittedArray } from '../../protocol/batch.js';
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import type { JsonReading } from '../../protocol/json/json.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
+import { authenticateAgain } from '../access-lease.js';
 import { runBatch } from '../features/batch.js';
 import type { HandleRequest, Ports } from '../ports.js';
 import { isRead, refuseReadError } from '../request-context.js';
 import { noteCaller } from '../stages.js';
 import { type AggregateContext, refuseAggregate, type VerifiedRequest } from './requests.js';
 import { findTask, route } from './router.js';
-import { backendSessionsIn, findBackend, openAggregateSession } from './sessions.js';
-import { endSessions, openStreams } from './streams.js';
+import { endAggregateSession, findBackend, openAggregateSession } from './sessions.js';
+import { openStreams } from './streams.js';
 
 /** Handles one request to an aggregate. Never rejects; responds once. `run` is the pipeline for backend requests. */
 export async function handleAggregateRequest(
@@ -33,7 +35,6 @@ export async function handleAggregateRequest(
   record.versions = aggregate.versions;
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
-    changesAtStart: ports.leases.countChanges(),
     admitted: undefined,
     hasBackendRecords: false,
   };
@@ -51,14 +52,18 @@ export async function handleAggregateRequest(
 /** The stages in order: authentication, admission, routing to the backends. */
 async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record, run } = context;
-  const principal = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
+  const changesAtStart = ports.leases.countChanges();
+  const caller = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
+  if ('kind' in caller) return caller;
+  const reading = incoming.httpMethod === 'POST' ? await readBody(context) : undefined;
+  if (reading !== undefined && !isRead(reading)) return refuseReadError(reading.error);
+  const principal = await verifyAfterWait(context, caller, changesAtStart);
   if ('kind' in principal) return principal;
+  // From here to the backends' own pipeline runs nothing is waited for.
   const verified: VerifiedRequest = { context, principal };
-  if (incoming.httpMethod === 'GET') return openStreams(verified);
-  if (incoming.httpMethod === 'DELETE') return endSessions(verified);
+  if (reading === undefined)
+    return incoming.httpMethod === 'GET' ? openStreams(verified) : endAggregateSession(verified);
 
-  const reading = await readBody(context);
-  if (!isRead(reading)) return refuseReadError(reading.error);
   const admitted = admit(verified, reading);
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array')
@@ -67,6 +72,27 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
       handleAggregateRequest({ ...one, acquireSlot: incoming.acquireSlot }, element, ports, run),
     );
   return route(verified, admitted);
+}
+
+/**
+ * Takes the aggregate as it now is, and verifies the caller again if any version has changed since the request came or
+ * the token has expired: a large body is waited for, and revocations must not.
+ */
+async function verifyAfterWait(
+  context: AggregateContext,
+  caller: Principal,
+  changesAtStart: number,
+): Promise<Principal | Refusal> {
+  const { incoming, ports, record } = context;
+  const aggregate = ports.aggregates.get(incoming.upstream);
+  if (aggregate === undefined) return refuseWith('upstream-unavailable');
+  context.aggregate = aggregate;
+  record.versions = aggregate.versions;
+  if (ports.leases.countChanges() === changesAtStart && caller.token.expiresAt > Date.now())
+    return caller;
+  const principal = await authenticateAgain(context);
+  if (!('kind' in principal)) record.principal = principal;
+  return principal;
 }
 
 /** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */
@@ -80,7 +106,7 @@ function admit(
   verified: VerifiedRequest,
   reading: JsonReading,
 ): AdmittedMessage | AdmittedArray | Refusal {
-  const { context, principal } = verified;
+  const { context } = verified;
   const { incoming, ports } = context;
   const outcome = admitPost({
     headers: incoming.headers,
@@ -89,11 +115,8 @@ function admit(
     reading,
     openSession: (sealed) => openAggregateSession(verified, sealed),
     openServerRequest: (id, session) =>
-      findBackend(
-        backendSessionsIn(context, principal, session),
-        (scope) => ports.sessions.openServerRequest(id, scope),
-        principal,
-      )?.opened,
+      findBackend(verified, session, (scope) => ports.sessions.openServerRequest(id, scope))
+        ?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,
   });
   if (outcome.kind === 'error') return refuseProtocolError(outcome);

@@ -6,18 +6,17 @@
 
 import type { Principal } from '../../policy/principal.js';
 import type { RequestRecord } from '../../policy/record.js';
-import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';
+import {
+  type Refusal,
+  refuseProtocolError,
+  refuseWith,
+  renderRefusal,
+} from '../../policy/refusal.js';
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
+import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
-import type {
-  Aggregate,
-  HandleRequest,
-  IdentityPort,
-  LeasePort,
-  Ports,
-  SessionPort,
-} from '../ports.js';
+import type { Aggregate, HandleRequest, IdentityPort, Ports } from '../ports.js';
 import { noteAdmitted, presentedScheme } from '../request-context.js';
 import type { Backend } from './merge.js';
 
@@ -34,6 +33,8 @@ export type BackendRequest = {
   readonly lastEventId?: string | undefined;
   /** Needs a decision id of its own, because several backends are involved. */
   readonly isOneOfMany?: boolean;
+  /** Ends the backend's session, whatever the client asked. */
+  readonly isEnd?: boolean;
 };
 
 /** Runs one backend request through the pipeline. Never rejects; the response goes to `outgoing`. */
@@ -44,17 +45,21 @@ export async function runBackendRequest(
 ): Promise<void> {
   const { context } = verified;
   const { aggregate, incoming, ports } = context;
-  const { backend, text, isOneOfMany = false } = backendRequest;
-  context.hasBackendRecords = true;
+  const { backend, text, isOneOfMany = false, isEnd = false } = backendRequest;
+  // The end of a session that the client never had belongs to no request of the client, whose slots are given back.
+  const isOurs = isEnd && incoming.httpMethod !== 'DELETE';
+  context.hasBackendRecords ||= !isOurs;
   const backendIncoming: Incoming = {
     ...incoming,
-    id: isOneOfMany ? ports.audit.newDecisionId() : incoming.id,
+    ...(isOneOfMany
+      ? { id: ports.audit.newDecisionId(), startedMs: performance.now(), receivedAt: Date.now() }
+      : {}),
+    httpMethod: isEnd ? 'DELETE' : incoming.httpMethod,
     upstream: backend.upstream,
-    aggregate: aggregate.name,
+    aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    acquireSlot: () => incoming.acquireSlot(backend.upstream),
-    startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
+    acquireSlot: () => isOurs || incoming.acquireSlot(backend.upstream),
   };
   const leave = enterRequest(context, backend);
   try {
@@ -89,50 +94,20 @@ function headersOf(
   return own;
 }
 
-/** The ports of a backend request: those of the gateway, but with the aggregate's caller and its snapshots. */
+/** The ports of a backend request: those of the gateway, but with the aggregate's snapshots and its verified caller. */
 function portsOf({ context, principal }: VerifiedRequest): Ports {
-  const { incoming: asked, ports } = context;
-  const { name } = context.aggregate;
-  // On DELETE the aggregate's session is ended before those of its backends, so it is not checked here.
-  const sealed = asked.httpMethod === 'DELETE' ? undefined : asked.headers['mcp-session-id'];
+  const { aggregate, ports } = context;
   let isFirst = true;
-  /** Whether nothing has changed since the caller was verified: a large body is waited for, and revocations must not. */
-  const isStillVerified = (): boolean =>
-    ports.leases.countChanges() === context.changesAtStart &&
-    principal.token.expiresAt > Date.now();
-  const sessions: SessionPort = {
-    ...ports.sessions,
-    open(own, upstream, by) {
-      // A backend's session is valid only as long as the aggregate's, which may be revoked while a stream is
-      // open.
-      const isOver = sealed !== undefined && ports.sessions.open(sealed, name, by) === undefined;
-      return isOver ? undefined : ports.sessions.open(own, upstream, by);
-    },
-  };
   const identity: IdentityPort = {
     authenticate(incoming, outgoing) {
-      const aggregate = ports.aggregates.get(name);
-      const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);
-      // A reload may have removed the backend while one of its streams was open.
-      if (isBackend !== true) return { reason: 'upstream-unavailable' };
-      // The first call reuses the principal that was verified; later calls verify again.
-      const isReused = isFirst && isStillVerified();
+      // The caller of the request was just verified; what is asked later verifies it again.
+      if (!isFirst) return ports.identity.authenticate(incoming, outgoing);
       isFirst = false;
-      if (isReused) return principal;
-      // The proof of possession was used when the request came.
-      const again = { ...incoming, upstream: name, isProofUsed: true };
-      return ports.identity.authenticate(again, outgoing);
+      return principal;
     },
   };
-  const snapshot = (upstream: string) => ports.aggregates.get(name)?.snapshot(upstream);
-  const enter: LeasePort['enter'] = (lease) =>
-    ports.leases.enter({ ...lease, aggregateSession: sealed });
-  return {
-    ...ports,
-    ...{ identity, sessions },
-    upstreams: { ...ports.upstreams, snapshot },
-    leases: { ...ports.leases, enter },
-  };
+  const snapshot = (upstream: string) => ports.aggregates.get(aggregate.name)?.snapshot(upstream);
+  return { ...ports, identity, upstreams: { ...ports.upstreams, snapshot } };
 }
 
 /** One request of a client to an aggregate. Each backend request has a record of its own. */
@@ -141,11 +116,10 @@ export type AggregateContext = {
   readonly outgoing: Outgoing;
   readonly ports: Ports;
   readonly run: HandleRequest;
-  readonly aggregate: Aggregate;
+  /** As it is in force when the request is passed on. */
+  aggregate: Aggregate;
   /** Written only if no backend was involved. */
   readonly record: RequestRecord;
-  /** The number of changes before the caller was verified. */
-  readonly changesAtStart: number;
   admitted: AdmittedMessage | undefined;
   /** Backend requests were made, and their records are the ones that count. */
   hasBackendRecords: boolean;
@@ -155,6 +129,14 @@ export type AggregateContext = {
 export type VerifiedRequest = { readonly context: AggregateContext; readonly principal: Principal };
 
 const NO_TARGET = { kind: 'none' } as const;
+
+/** The refusal of a request whose params are not valid here. */
+export function refuseParams({ message }: AdmittedMessage, text: string): Refusal {
+  const errorContext = message.kind === 'request' ? { id: message.id } : {};
+  return refuseProtocolError(
+    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),
+  );
+}
 
 /** The refusal for what does not exist here and for what the caller may not see. It is the same for both. */
 export function refuseUnknown(): Refusal {

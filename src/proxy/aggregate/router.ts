@@ -2,26 +2,29 @@
 // method that is not in the table is refused, because its backend cannot be determined.
 // Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
-import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
-import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
+import { METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import { changeMembers } from '../../protocol/json/json.js';
 import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
 import type { Client } from '../../protocol/listings.js';
+import { maySee } from '../authorization.js';
 import type { SessionScope } from '../ports.js';
 import { findFatal, requestBackends } from './fan-out.js';
 import { joinHandshakes, joinLists } from './lists.js';
 import { type Backend, backendOfName, isList, resultOf, withText } from './merge.js';
 import {
   type BackendRequest,
+  refuseParams,
   refuseUnknown,
   runBackendRequest,
   type VerifiedRequest,
 } from './requests.js';
-import { backendRequestIn, backendRequestsOf, backendSessionsIn, findBackend } from './sessions.js';
+import { backendRequestIn, backendRequestsOf, findBackend } from './sessions.js';
 import { subscribeToAll } from './streams.js';
 
+const AMBIGUOUS =
+  'Several servers of this endpoint may serve this resource. Ask one on its own path.';
 const EXPRESSION = /\{[^{}]*\}/;
 
 /**
@@ -70,7 +73,7 @@ function findBackendOfUri(
   const { context, principal } = verified;
   const client = { protocol, apps };
   const seen = context.aggregate.backends.filter((backend) =>
-    maySee(verified, backend, target, client),
+    isVisible(verified, backend, target, client),
   );
   const [only, ...others] = seen;
   if (only === undefined) return 'nobody';
@@ -88,15 +91,14 @@ function findBackendOfUri(
   return onlyOne(claiming) ?? 'several';
 }
 
-function maySee(
+function isVisible(
   { context, principal }: VerifiedRequest,
   { upstream }: Backend,
   target: Target,
   client: Client,
 ): boolean {
   const snapshot = context.aggregate.snapshot(upstream);
-  if (snapshot === undefined) return false;
-  return isListed(snapshot.policies, principal, upstream, target, snapshot.catalogFor(client));
+  return snapshot !== undefined && maySee(snapshot, principal, client, target);
 }
 
 function hasTemplateFor(
@@ -110,7 +112,7 @@ function hasTemplateFor(
   return templates.some(
     (uriTemplate) =>
       matchesTemplate(uriTemplate, uri) &&
-      maySee(verified, backend, { kind: 'template', uriTemplate }, client),
+      isVisible(verified, backend, { kind: 'template', uriTemplate }, client),
   );
 }
 
@@ -176,7 +178,7 @@ async function callByUri(
 ): Promise<Refusal | undefined> {
   const serving = findBackendOfUri(verified, admitted);
   if (serving === 'nobody') return refuseUnknown();
-  if (serving === 'several') return refuseAmbiguous(admitted);
+  if (serving === 'several') return refuseParams(admitted, AMBIGUOUS);
   return forwardToBackend(verified, admitted, serving, admitted.target, {});
 }
 
@@ -223,35 +225,25 @@ async function forwardToBackend(
  * the target learns nothing of that.
  */
 function refuseAbsent(
-  { context, principal }: VerifiedRequest,
+  verified: VerifiedRequest,
   admitted: AdmittedMessage,
-  { upstream }: Backend,
+  backend: Backend,
   target: Target,
 ): Refusal {
-  const snapshot = context.aggregate.snapshot(upstream);
-  const isSeen =
-    snapshot !== undefined &&
-    isListed(snapshot.policies, principal, upstream, target, snapshot.catalogFor(admitted));
-  return isSeen ? refuseWith('upstream-unavailable') : refuseUnknown();
+  return isVisible(verified, backend, target, admitted)
+    ? refuseWith('upstream-unavailable')
+    : refuseUnknown();
 }
 
-/** Forwards a reply to a server request to the backend whose sealed id it carries. */
+/** Forwards a reply to a server request to the backend in whose session its sealed id opens. */
 async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
-  const { context, principal } = verified;
-  const { incoming, ports, outgoing } = context;
-  const backends =
-    admitted.session === undefined ? [] : backendSessionsIn(context, principal, admitted.session);
-  const sealed = sealedIdOf(incoming.body);
-  const open = (scope: SessionScope) => ports.sessions.openServerRequest(sealed, scope);
-  const found = findBackend(backends, open, principal);
+  const { ports, outgoing } = verified.context;
+  const { session, serverRequestId = '' } = admitted;
+  const open = (scope: SessionScope) => ports.sessions.openServerRequest(serverRequestId, scope);
+  const found = session && findBackend(verified, session, open);
   if (found === undefined) throw new Error('an admitted reply has a server request');
   await runBackendRequest(verified, backendRequestIn(found.session), outgoing);
   return undefined;
-}
-
-function sealedIdOf(body: Uint8Array): string {
-  const { id } = JSON.parse(new TextDecoder().decode(body)) as { id?: unknown };
-  return typeof id === 'string' ? id : '';
 }
 
 /** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
@@ -320,13 +312,5 @@ function refuseMethod({ protocol, message }: AdmittedMessage): Refusal {
   const text = 'This method is not carried where several servers stand behind one endpoint.';
   return refuseProtocolError(
     protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, status),
-  );
-}
-
-function refuseAmbiguous({ message }: AdmittedMessage): Refusal {
-  const errorContext = message.kind === 'request' ? { id: message.id } : {};
-  const text = 'Several servers of this endpoint may serve this resource. Ask one on its own path.';
-  return refuseProtocolError(
-    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),
   );
 }

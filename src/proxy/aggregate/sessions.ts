@@ -2,11 +2,13 @@
 // any replica can serve it. A backend that did not respond when the session was opened is not in it.
 // Source: MCP 2025-11-25, session management; docs/contract.md §10.
 
-import type { Principal } from '../../policy/principal.js';
+import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
+import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import type { SessionScope } from '../ports.js';
+import { type BackendOutcome, collectResponse } from './fan-out.js';
 import type { Backend } from './merge.js';
-import type { AggregateContext, BackendRequest, VerifiedRequest } from './requests.js';
+import { type BackendRequest, runBackendRequest, type VerifiedRequest } from './requests.js';
 
 /** A backend and its session within the aggregate's session. */
 export type BackendSession = {
@@ -49,24 +51,24 @@ export function sealSessions(
  * A backend that loses it repeatedly is left out instead.
  */
 export function openAggregateSession(
-  { context, principal }: VerifiedRequest,
+  verified: VerifiedRequest,
   sealed: string,
 ): SessionFacts | undefined {
-  const { aggregate, ports } = context;
+  const { principal } = verified;
+  const { aggregate, ports } = verified.context;
   const session = ports.sessions.open(sealed, aggregate.name, principal);
   if (session === undefined) return undefined;
-  const backends = backendSessionsIn(context, principal, session);
-  const lost = lostBackends(context, session, backends);
-  const isReported = lost.map((upstream) =>
-    ports.aggregates.reportLostBackend(aggregate.name, upstream, principal),
-  );
-  return backends.length === 0 || isReported.includes(true) ? undefined : session;
+  const had = backendSessionIds(session);
+  const open = backendSessionsIn(verified, session).map(({ backend }) => backend.upstream);
+  const isReported = aggregate.backends
+    .filter(({ upstream }) => had.has(upstream) && !open.includes(upstream))
+    .map(({ upstream }) => ports.aggregates.reportLostBackend(aggregate.name, upstream, principal));
+  return open.length === 0 || isReported.includes(true) ? undefined : session;
 }
 
 /** The backends with a valid session in it, in the aggregate's order. */
 export function backendSessionsIn(
-  { ports, aggregate }: Pick<AggregateContext, 'ports' | 'aggregate'>,
-  principal: Principal,
+  { context: { aggregate, ports }, principal }: VerifiedRequest,
   session: SessionFacts,
 ): readonly BackendSession[] {
   const sealedOf = backendSessionIds(session);
@@ -92,37 +94,76 @@ export function backendRequestIn(session: BackendSession): BackendRequest {
 
 /** Requests for all backends: those of the session, or every backend if there is no session. */
 export function backendRequestsOf(
-  { context, principal }: VerifiedRequest,
+  verified: VerifiedRequest,
   { session }: AdmittedMessage,
 ): readonly BackendRequest[] {
   return session === undefined
-    ? context.aggregate.backends.map((backend) => ({ backend }))
-    : backendSessionsIn(context, principal, session).map(backendRequestIn);
-}
-
-/** Backends that were part of the session and no longer have a valid one. */
-function lostBackends(
-  { aggregate }: Pick<AggregateContext, 'aggregate'>,
-  session: SessionFacts,
-  backends: readonly BackendSession[],
-): readonly string[] {
-  const had = backendSessionIds(session);
-  const known = new Set(backends.map(({ backend }) => backend.upstream));
-  return aggregate.backends.flatMap(({ upstream }) =>
-    had.has(upstream) && !known.has(upstream) ? [upstream] : [],
-  );
+    ? verified.context.aggregate.backends.map((backend) => ({ backend }))
+    : backendSessionsIn(verified, session).map(backendRequestIn);
 }
 
 /** Finds the backend in whose session `open` succeeds. Sealed ids open only in the session they were issued in. */
 export function findBackend<T>(
-  backends: readonly BackendSession[],
+  verified: VerifiedRequest,
+  session: SessionFacts,
   open: (scope: SessionScope) => T | undefined,
-  principal: Principal,
 ): { readonly session: BackendSession; readonly opened: T } | undefined {
-  for (const session of backends) {
-    const { backend, facts } = session;
-    const opened = open({ upstream: backend.upstream, principal, session: facts });
-    if (opened !== undefined) return { session, opened };
+  for (const found of backendSessionsIn(verified, session)) {
+    const { upstream } = found.backend;
+    const opened = open({ upstream, principal: verified.principal, session: found.facts });
+    if (opened !== undefined) return { session: found, opened };
   }
   return undefined;
+}
+
+/** Ends the aggregate's session, which is unknown from then on, and that of every backend. */
+export async function endAggregateSession(verified: VerifiedRequest): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports } = verified.context;
+  const admitted = admitSessionEnd({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    openSession: (sealed) => openAggregateSession(verified, sealed),
+  });
+  if (admitted.kind === 'error') return refuseProtocolError(admitted);
+  const sealed = incoming.headers['mcp-session-id'];
+  if (sealed !== undefined) ports.sessions.end(sealed);
+  const backends = backendSessionsIn(verified, admitted.session);
+  await Promise.all(backends.map((session) => endBackendSession(verified, session)));
+  outgoing.send(204, {}, '');
+  return undefined;
+}
+
+/**
+ * Ends the sessions that backends open for an `initialize`, however late, and that no session of the client holds:
+ * nobody else knows them, and their servers would keep them.
+ */
+export function endUnusedSessions(
+  verified: VerifiedRequest,
+  pending: readonly Promise<BackendOutcome>[],
+  used: readonly string[] = [],
+): void {
+  const { incoming, ports } = verified.context;
+  async function endUnused(outcome: Promise<BackendOutcome>): Promise<void> {
+    const { backendRequest, response } = await outcome;
+    const { backend } = backendRequest;
+    const sealed = response.headers['mcp-session-id'];
+    if (sealed === undefined || used.includes(sealed)) return;
+    const facts = ports.sessions.open(sealed, backend.upstream, verified.principal);
+    if (facts !== undefined) await endBackendSession(verified, { backend, sealed, facts });
+  }
+  for (const one of pending)
+    endUnused(one).catch((error) => ports.audit.report(error, incoming.id));
+}
+
+async function endBackendSession(
+  verified: VerifiedRequest,
+  session: BackendSession,
+): Promise<void> {
+  const { outgoing } = collectResponse(
+    undefined,
+    () => false,
+    () => undefined,
+  );
+  const backendRequest = { ...backendRequestIn(session), isEnd: true, isOneOfMany: true };
+  await runBackendRequest(verified, backendRequest, outgoing);
 }

@@ -1,11 +1,10 @@
 // Joins the streams of all backends into one stream towards the client: session streams and, in 2026-07-28,
-// subscriptions. Every backend stream is opened, checked and recorded by a pipeline run of its own. Also ends
-// the session with every backend.
-// Source: MCP 2025-11-25, transports (listening for messages, resumability, session management); MCP 2026-07-28,
-// subscriptions (subscriptions/listen).
+// subscriptions. Every backend stream is opened, checked and recorded by a pipeline run of its own.
+// Source: MCP 2025-11-25, transports (listening for messages, resumability); MCP 2026-07-28, subscriptions
+// (subscriptions/listen).
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
-import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
+import { admitStreamOpen } from '../../protocol/admission.js';
 import type { AdmittedMessage, EventFacts, SessionFacts } from '../../protocol/admitted-request.js';
 import { INVALID_REQUEST, protocolErrorOf } from '../../protocol/errors.js';
 import type { Json } from '../../protocol/jsonrpc.js';
@@ -19,10 +18,10 @@ import {
   renderFinalResponse,
   type SubscriptionFilter,
 } from '../../protocol/subscriptions.js';
-import type { Body, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
+import type { Outgoing } from '../../protocol/transport.js';
 import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-import { collectResponse, createEventWriter } from './fan-out.js';
+import { createEventWriter, JSON_HEADERS, SLOW_BACKEND_WAIT_MS } from './fan-out.js';
 import {
   type BackendRequest,
   refuseUnknown,
@@ -39,8 +38,64 @@ import {
 } from './sessions.js';
 
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-/** How long backends are waited for once one has acknowledged. Messages of later ones are still relayed. */
-const SLOW_BACKEND_WAIT_MS = 10_000;
+
+/** What the stream of one backend writes to the client's. */
+type Part = Pick<Outgoing, 'open' | 'write' | 'end'>;
+
+/** What a backend sent in place of a stream. */
+type Failure = Parameters<Outgoing['send']>;
+
+/**
+ * Runs the request of each backend, whose stream is a part of the client's. A part ends by itself: where it must end
+ * although the client does not read, the others go on, and only the last one closes the client's connection. Returns the
+ * first failure.
+ */
+async function runParts(
+  verified: VerifiedRequest,
+  backendRequests: readonly BackendRequest[],
+  createPart: (fail: (...failed: Failure) => void) => Part,
+): Promise<Failure | undefined> {
+  const { outgoing } = verified.context;
+  let failure: Failure | undefined;
+  const fail = (...failed: Failure): void => {
+    failure ??= failed;
+  };
+  const isOneOfMany = backendRequests.length > 1;
+  const open = new Set(backendRequests);
+  async function runPart(backendRequest: BackendRequest): Promise<void> {
+    const part = createPart(fail);
+    /** Resolve the writes that wait until the client reads. */
+    const waiting = new Set<() => void>();
+    const own: Outgoing = {
+      ...part,
+      send: fail,
+      get isClosed() {
+        return outgoing.isClosed || !open.has(backendRequest);
+      },
+      // Such headers are sent to the client by the aggregate itself.
+      addHeader: () => undefined,
+      write(bytes) {
+        const written = open.has(backendRequest) ? part.write(bytes) : undefined;
+        if (written === undefined) return undefined;
+        return new Promise((resolve) => {
+          waiting.add(resolve);
+          void written.then(resolve).then(() => waiting.delete(resolve));
+        });
+      },
+      disconnect() {
+        open.delete(backendRequest);
+        for (const resolve of waiting) resolve();
+        if (open.size === 0) outgoing.disconnect();
+      },
+    };
+    await runBackendRequest(verified, { ...backendRequest, isOneOfMany }, own);
+    open.delete(backendRequest);
+    part.end();
+  }
+  await Promise.all(backendRequests.map(runPart));
+  return failure;
+}
+
 /** The client's stream, and the state of the backends' streams. */
 type JoinedSubscription = {
   readonly outgoing: Outgoing;
@@ -54,7 +109,6 @@ type JoinedSubscription = {
   isOpen: boolean;
   /** A backend ended its stream with a result. */
   isComplete: boolean;
-  failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
   timer: NodeJS.Timeout | undefined;
 };
 
@@ -77,28 +131,20 @@ export async function subscribeToAll(
     undecided: backendRequests.length,
     isOpen: false,
     isComplete: false,
-    failure: undefined,
     timer: undefined,
   };
-  await Promise.all(
-    backendRequests.map((backendRequest) => {
-      const end = createBackendOutput(joined);
-      return runBackendRequest(
-        verified,
-        { ...backendRequest, isOneOfMany: true },
-        end.outgoing,
-      ).then(end.decide);
-    }),
+  const failure = await runParts(verified, backendRequests, (fail) =>
+    createSubscriptionPart(joined, fail),
   );
   clearTimeout(joined.timer);
-  return finish(joined);
+  return finish(joined, failure);
 }
 
-/** One backend's output. `decide` records that it will no longer acknowledge. */
-function createBackendOutput(joined: JoinedSubscription): {
-  readonly outgoing: Outgoing;
-  decide(): void;
-} {
+/** One backend's part of a subscription. It is decided once it has acknowledged, or can no longer do so. */
+function createSubscriptionPart(
+  joined: JoinedSubscription,
+  fail: (...failed: Failure) => void,
+): Part {
   let isDecided = false;
   function decide(): void {
     if (isDecided) return;
@@ -106,29 +152,22 @@ function createBackendOutput(joined: JoinedSubscription): {
     joined.undecided -= 1;
     if (joined.undecided === 0) acknowledge(joined);
   }
-  const outgoing: Outgoing = {
-    get isClosed() {
-      return joined.outgoing.isClosed;
-    },
-    // Such headers are sent to the client by the aggregate itself.
-    addHeader: () => undefined,
-    send(status, headers, body) {
-      joined.failure ??= { status, headers, body };
-      decide();
-    },
+  return {
     open: () => undefined,
     write: createEventWriter((event) => {
-      if (event.kind === 'message') return take(joined, event.data, decide);
+      if (event.kind === 'message') return take(joined, event.data, { decide, fail });
       const isKeptAlive = event.kind === 'comment' && joined.isOpen;
       return isKeptAlive ? joined.outgoing.write(encodeSseComment('')) : undefined;
     }),
     end: decide,
-    disconnect: () => joined.outgoing.disconnect(),
   };
-  return { outgoing, decide };
 }
 
-function take(joined: JoinedSubscription, text: string, decide: () => void): void | Promise<void> {
+function take(
+  joined: JoinedSubscription,
+  text: string,
+  { decide, fail }: { decide(): void; fail(...failed: Failure): void },
+): void | Promise<void> {
   const message: Json = JSON.parse(text);
   if (!isObject(message)) return;
   if (message['method'] === ACKNOWLEDGED) {
@@ -139,12 +178,7 @@ function take(joined: JoinedSubscription, text: string, decide: () => void): voi
   if (message['method'] === undefined) {
     // A result ends this backend's stream normally, an error does not. The other streams continue.
     joined.isComplete ||= message['result'] !== undefined;
-    if (message['error'] !== undefined)
-      joined.failure ??= {
-        status: 200,
-        headers: { 'content-type': 'application/json' },
-        body: text,
-      };
+    if (message['error'] !== undefined) fail(200, JSON_HEADERS, text);
     return;
   }
   if (joined.isOpen) return joined.outgoing.write(encodeSseMessage(text));
@@ -171,16 +205,13 @@ function acknowledge(joined: JoinedSubscription): void {
   for (const text of early.splice(0)) void outgoing.write(encodeSseMessage(text));
 }
 
-function finish({
-  isComplete,
-  isOpen,
-  failure,
-  id,
-  outgoing,
-}: JoinedSubscription): Refusal | undefined {
+function finish(
+  { isComplete, isOpen, id, outgoing }: JoinedSubscription,
+  failure: Failure | undefined,
+): Refusal | undefined {
   if (!isOpen) {
     if (failure === undefined) return refuseWith('upstream-protocol');
-    outgoing.send(failure.status, failure.headers, failure.body);
+    outgoing.send(...failure);
     return undefined;
   }
   if (isComplete) void outgoing.write(encodeSseMessage(renderFinalResponse(id)));
@@ -190,8 +221,7 @@ function finish({
 
 /** Opens the stream of a session, or resumes one after an event. */
 export async function openStreams(verified: VerifiedRequest): Promise<Refusal | undefined> {
-  const { context } = verified;
-  const { incoming, outgoing } = context;
+  const { incoming, outgoing } = verified.context;
   if (probesForLegacySse(incoming.headers))
     return refuseProtocolError(
       protocolErrorOf('method-forbidden', INVALID_REQUEST, NO_LEGACY_SSE_HERE, {}, 405),
@@ -205,27 +235,28 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const backendRequests = streamsToOpen(verified, admitted.session);
   if (backendRequests.length === 0) return refuseUnknown();
-  const joined = joinStreams(outgoing);
-  await Promise.all(
-    backendRequests.map((backendRequest) =>
-      runBackendRequest(
-        verified,
-        { ...backendRequest, isOneOfMany: backendRequests.length > 1 },
-        joined.createBackendOutput(),
-      ),
-    ),
-  );
-  joined.end();
+  let isOpen = false;
+  const failure = await runParts(verified, backendRequests, () => ({
+    // The joint stream opens with the first of them and ends after the last.
+    open(status, headers) {
+      if (!isOpen) outgoing.open(status, headers);
+      isOpen = true;
+    },
+    write: (bytes) => outgoing.write(bytes),
+    end: () => undefined,
+  }));
+  if (isOpen) outgoing.end();
+  else if (failure !== undefined) outgoing.send(...failure);
   return undefined;
 }
 
 function findEvent(
-  { context, principal }: VerifiedRequest,
+  verified: VerifiedRequest,
   session: SessionFacts,
   id: string,
 ): { readonly session: BackendSession; readonly opened: EventFacts } | undefined {
-  const backends = backendSessionsIn(context, principal, session);
-  return findBackend(backends, (scope) => context.ports.sessions.openEvent(id, scope), principal);
+  const { ports } = verified.context;
+  return findBackend(verified, session, (scope) => ports.sessions.openEvent(id, scope));
 }
 
 /**
@@ -236,10 +267,9 @@ function streamsToOpen(
   verified: VerifiedRequest,
   session: SessionFacts,
 ): readonly BackendRequest[] {
-  const { context, principal } = verified;
-  const lastEventId = context.incoming.headers['last-event-id'];
+  const lastEventId = verified.context.incoming.headers['last-event-id'];
   const resumed = lastEventId === undefined ? undefined : findEvent(verified, session, lastEventId);
-  const backendRequests = backendSessionsIn(context, principal, session).map(backendRequestIn);
+  const backendRequests = backendSessionsIn(verified, session).map(backendRequestIn);
   if (resumed === undefined) return backendRequests;
   const own = { ...backendRequestIn(resumed.session), lastEventId };
   if (resumed.opened.request !== undefined) return [own];
@@ -247,61 +277,4 @@ function streamsToOpen(
   return backendRequests.map((backendRequest) =>
     backendRequest.backend.upstream === upstream ? own : backendRequest,
   );
-}
-
-/** Joins streams event by event. The joint stream opens with the first of them and ends after the last. */
-function joinStreams(outgoing: Outgoing): { createBackendOutput(): Outgoing; end(): void } {
-  let isOpen = false;
-  let failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
-  return {
-    createBackendOutput: () => ({
-      get isClosed() {
-        return outgoing.isClosed;
-      },
-      // Such headers are sent to the client by the aggregate itself.
-      addHeader: () => undefined,
-      send(status, headers, body) {
-        failure ??= { status, headers, body };
-      },
-      open(status, headers) {
-        if (!isOpen) outgoing.open(status, headers);
-        isOpen = true;
-      },
-      write: (bytes) => outgoing.write(bytes),
-      // The other streams continue.
-      end: () => undefined,
-      disconnect: () => outgoing.disconnect(),
-    }),
-    end() {
-      if (isOpen) outgoing.end();
-      else if (failure !== undefined) outgoing.send(failure.status, failure.headers, failure.body);
-    },
-  };
-}
-
-/** Ends the aggregate's session, which is unknown from then on, and that of every backend. */
-export async function endSessions(verified: VerifiedRequest): Promise<Refusal | undefined> {
-  const { context, principal } = verified;
-  const { incoming, outgoing, ports } = context;
-  const admitted = admitSessionEnd({
-    headers: incoming.headers,
-    repeated: incoming.repeated,
-    openSession: (sealed) => openAggregateSession(verified, sealed),
-  });
-  if (admitted.kind === 'error') return refuseProtocolError(admitted);
-  const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.sessions.end(sealed);
-  const backends = backendSessionsIn(context, principal, admitted.session);
-  await Promise.all(
-    backends.map((backend) => {
-      const { outgoing: own } = collectResponse(
-        undefined,
-        () => false,
-        () => undefined,
-      );
-      return runBackendRequest(verified, { ...backendRequestIn(backend), isOneOfMany: true }, own);
-    }),
-  );
-  outgoing.send(204, {}, '');
-  return undefined;
 }

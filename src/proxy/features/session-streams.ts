@@ -9,14 +9,20 @@ import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
-import { isEventStream, isExcess, pumpEvents } from '../../protocol/sse-reader.js';
+import { isEventStream, isExcess } from '../../protocol/sse-reader.js';
 import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
 import { errorOfStatus, onAbort } from '../../protocol/transport.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
-import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
-import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
+import {
+  authorize,
+  enforceStreamQuota,
+  maySee,
+  passThrough,
+  type Stages,
+} from '../authorization.js';
+import { type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import {
   callerOf,
   nameOf,
@@ -40,10 +46,10 @@ import {
   notifyCancelled,
   type RelayPorts,
   registerOpenResponse,
+  relayHeldStream,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
-import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
@@ -130,12 +136,14 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): Stream | Re
   noteSession(call, session, 'GET');
   const responsePlan =
     resumed?.request &&
-    resumeResponsePlan(resumed.request, session, principal, {
-      snapshot: call.snapshot,
-      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
-    });
-  if (resumed?.request !== undefined && responsePlan === undefined)
-    return refuseWith('unknown-session');
+    resumeResponsePlan(resumed.request, session, principal, (id) =>
+      ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+    );
+  if (resumed?.request !== undefined) {
+    if (responsePlan === undefined) return refuseWith('unknown-session');
+    const refusal = grantOf(call, responsePlan)(call.snapshot, principal);
+    if (refusal !== undefined) return refusal;
+  }
   if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
   return { call, principal, session, responsePlan, lastEventId: resumed?.upstreamId };
 }
@@ -147,7 +155,9 @@ function admitStream({ call, principal }: VerifiedCall<RelayPorts>): Stream | Re
 function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): Grant {
   return (snapshot) => {
     call.snapshot = snapshot;
-    return maySee(admitted.target, principal, snapshot) ? undefined : refuseWith('unknown-session');
+    return maySee(snapshot, principal, admitted, admitted.target)
+      ? undefined
+      : refuseWith('unknown-session');
   };
 }
 
@@ -192,18 +202,13 @@ async function relaySessionStream(
   ended: AbortSignal,
   lease: AccessLease,
 ): Promise<void> {
-  onAbort(ended, () => response.abort());
   if (responsePlan !== undefined)
     return relayResumed(call, responsePlan, response, { leave: ended, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
-  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
-    if (ended.aborted) return 'stop';
-    // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
-    await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended });
-    return call.outgoing.isClosed ? 'stop' : undefined;
-  });
+  const end = await relayHeldStream(call, response, { ended }, (event) =>
+    writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended }),
+  );
   if (isExcess(end) && !ended.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }
 
@@ -214,6 +219,7 @@ async function relayResumed(
   response: UpstreamResponse,
   { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
+  onAbort(leave, () => response.abort());
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   const writes = gatherWrites(call.outgoing);
   let ended: 'late' | 'cancelled' | undefined;

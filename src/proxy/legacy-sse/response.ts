@@ -16,8 +16,9 @@ import { readEnvelope } from '../../protocol/jsonrpc.js';
 import type { ProgressCount } from '../../protocol/params.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { PendingResponses } from '../../protocol/transport.js';
+import { maySee } from '../authorization.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
-import { maySee, planOf, type ResponsePlan } from '../originating-request.js';
+import { planOf, type ResponsePlan } from '../originating-request.js';
 import { callerOf, nameOf, type RequestContext, readMessage } from '../request-context.js';
 import { type CheckPorts, DROP, drop, type MessageOutcome } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
@@ -255,10 +256,11 @@ async function checkAwaited(
   plan: ResponsePlan,
   text: string,
 ): Promise<MessageOutcome> {
-  if (!maySee(plan.admitted.target, plan.principal, call.snapshot)) return UNSEEN;
+  const { admitted, principal } = plan;
+  if (!maySee(call.snapshot, principal, admitted, admitted.target)) return UNSEEN;
   const verdict = await createResponseCheck(call, plan, NO_SESSION_ID).checkText(text);
   const snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
-  return maySee(plan.admitted.target, plan.principal, snapshot) ? verdict : UNSEEN;
+  return maySee(snapshot, principal, admitted, admitted.target) ? verdict : UNSEEN;
 }
 
 const UNSEEN: MessageOutcome = {

@@ -14,19 +14,13 @@ import type { SessionFacts, SessionTarget } from '../../protocol/admitted-reques
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 
 import { encodeSseMessage } from '../../protocol/sse.js';
-import {
-  isEventStream,
-  isExcess,
-  pumpEvents,
-  type StreamLimits,
-} from '../../protocol/sse-reader.js';
+import { isEventStream, isExcess, type StreamLimits } from '../../protocol/sse-reader.js';
 import type {
   ClientEnd,
   ForwardOutcome,
   PendingResponses,
   UpstreamResponse,
 } from '../../protocol/transport.js';
-import { onAbort } from '../../protocol/transport.js';
 import { legacySseAddress, probesForLegacySse } from '../../protocol/versions/legacy-sse.js';
 import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
@@ -39,7 +33,7 @@ import {
   type VerifiedCall,
 } from '../request-context.js';
 import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
-import { aborted, keepStreamOpen, type RelayPorts } from '../stream-lifetime.js';
+import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
 import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
@@ -107,14 +101,6 @@ async function open(
   return outcome;
 }
 
-/** What is written for an event; an event without data only moves the position on. */
-async function checkedText(
-  data: string,
-  check: ((data: string) => Promise<string | undefined>) | undefined,
-): Promise<string | undefined> {
-  return data === '' ? undefined : check?.(data);
-}
-
 /** Relays one stream until it ends; false if the gateway ended it because it exceeded a limit. */
 async function relayOne(
   { call, principal, session }: Bridged,
@@ -123,23 +109,20 @@ async function relayOne(
   at: Position,
 ): Promise<boolean> {
   const facts = session();
-  const abort = (): void => response.abort();
-  ended.addEventListener('abort', abort, { once: true });
-  if (ended.aborted || facts === undefined) abort();
-  const checkUnsolicited =
-    facts === undefined ? undefined : createUnsolicitedCheck(call, principal, facts);
-  const end = await pumpEvents(response, at.limits, async (event) => {
-    if (ended.aborted) return 'stop';
-    // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
-    if (event.kind !== 'message') return undefined;
+  if (facts === undefined) {
+    response.abort();
+    return true;
+  }
+  const checkUnsolicited = createUnsolicitedCheck(call, principal, facts);
+  const { limits } = at;
+  const end = await relayHeldStream(call, response, { ended, limits }, async (event) => {
+    if (event.kind !== 'message') return;
     at.lastEventId = event.id ?? at.lastEventId;
-    const text = await checkedText(event.data, checkUnsolicited);
+    // An event without data only moves the position on.
+    const text = event.data === '' ? undefined : await checkUnsolicited(event.data);
     // If access was revoked during the check, nothing more is written.
     if (text !== undefined && !ended.aborted) await call.outgoing.write(encodeSseMessage(text));
-    return call.outgoing.isClosed ? 'stop' : undefined;
   });
-  ended.removeEventListener('abort', abort);
   if (!isExcess(end) || ended.aborted) return true;
   noteRefusal(call, refuseWith(reasonOfEnd(end)));
   return false;
@@ -326,14 +309,9 @@ async function relayLegacyStream(
   { response, writer }: { readonly response: UpstreamResponse; readonly writer: LegacySseWriter },
   ended: AbortSignal,
 ): Promise<void> {
-  onAbort(ended, () => response.abort());
-  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
-    if (ended.aborted) return 'stop';
-    // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
+  const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind !== 'message') await call.outgoing.write(encodeKeepAlive(event));
     else if (event.data !== '') await writer.write(event.data, ended);
-    return call.outgoing.isClosed ? 'stop' : undefined;
   });
   if (end !== 'ended' && end !== 'stopped' && !ended.aborted)
     noteRefusal(call, refuseWith(reasonOfEnd(end)));

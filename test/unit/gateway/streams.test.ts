@@ -95,7 +95,8 @@ describe('the registry of leases', () => {
     const log: string[] = [];
     registry.enter(lease('over', log));
     registry.enter(lease('open', log));
-    registry.enter(lease('backend', log, { aggregateSession: 'aggregate' }));
+    const aggregate = { name: 'all', session: 'aggregate' };
+    registry.enter(lease('backend', log, { aggregate }));
     registry.endSession('over');
     registry.endSession('aggregate');
     expect(log.splice(0)).toEqual(['over: unknown-session', 'backend: unknown-session']);

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Principal } from '../../../src/policy/principal.js';
 import { refuseWith } from '../../../src/policy/refusal.js';
+import type { AggregateRef } from '../../../src/protocol/transport.js';
 import { createLease, type LeasePorts, type LeaseTerms } from '../../../src/proxy/access-lease.js';
 import type { AuthnError, Change, OpenLease } from '../../../src/proxy/ports.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
@@ -20,7 +21,7 @@ function caller(lifetimeMs = LIFETIME_MS): Principal {
 }
 
 /** What a lease asks, all of which stands; and a lease over it. */
-function createRig(more: Partial<LeaseTerms> = {}) {
+function createRig(more: Partial<LeaseTerms> = {}, aggregate?: AggregateRef) {
   const entered: OpenLease[] = [];
   const reported: unknown[] = [];
   const ended: string[] = [];
@@ -29,6 +30,8 @@ function createRig(more: Partial<LeaseTerms> = {}) {
     changes: 1,
     asked: 0,
     isOpen: true,
+    /** Of the aggregate, by its own name. */
+    isAggregateOpen: true,
     isThere: true,
     authenticate: (): Outcome | Promise<Outcome> => caller(),
     create(terms: Partial<LeaseTerms> = {}) {
@@ -42,7 +45,7 @@ function createRig(more: Partial<LeaseTerms> = {}) {
   };
   const call = {
     changesAtStart: 1,
-    incoming: { id: 'decision', upstream: 'github', headers: {} },
+    incoming: { id: 'decision', upstream: 'github', aggregate, headers: {} },
     outgoing: {},
     ports: {
       leases: {
@@ -52,7 +55,10 @@ function createRig(more: Partial<LeaseTerms> = {}) {
         },
         countChanges: () => rig.changes,
       },
-      sessions: { open: () => (rig.isOpen ? {} : undefined) },
+      sessions: {
+        open: (_sealed: string, upstream: string) =>
+          (upstream === aggregate?.name ? rig.isAggregateOpen : rig.isOpen) ? {} : undefined,
+      },
       upstreams: { snapshot: () => (rig.isThere ? {} : undefined) },
       identity: {
         authenticate() {
@@ -144,6 +150,19 @@ describe.each([
     rig.isOpen = false;
     rig.entered[0]?.checkSession();
     expect(rig.ended).toEqual(['unknown-session']);
+  });
+
+  it('[REV-33] ends where the session of its aggregate has ended, or its own', () => {
+    for (const over of [{ isAggregateOpen: false }, { isOpen: false }]) {
+      const rig = createRig({ isReverified }, { name: 'all', session: 'of all' });
+      rig.create();
+      rig.entered[0]?.checkSession();
+      expect(rig.ended).toEqual([]);
+      Object.assign(rig, over);
+      rig.entered[0]?.checkSession();
+      expect(rig.ended).toEqual(['unknown-session']);
+      expect(rig.entered).toEqual([]);
+    }
   });
 
   it('never ends after its release', async () => {

@@ -3,7 +3,6 @@
 // is removed from the request.
 // Source: MCP 2026-07-28, subscriptions; docs/contract.md §4, law 2.
 
-import { type ListedKind, listsKind } from '../../../policy/decide.js';
 import type { Principal } from '../../../policy/principal.js';
 import { addFinding } from '../../../policy/record.js';
 import { amendAdmitted } from '../../../protocol/admission.js';
@@ -12,7 +11,6 @@ import { spanOf } from '../../../protocol/json/json.js';
 import { paramsOf } from '../../../protocol/params.js';
 import {
   EMPTY_FILTER,
-  type ListFilter,
   matchesExactly,
   readFilter,
   type SubscriptionFilter,
@@ -20,18 +18,13 @@ import {
 } from '../../../protocol/subscriptions.js';
 import { hasTask, isTranslated } from '../../../protocol/versions/detection.js';
 import { STATELESS } from '../../../protocol/versions/stateless.js';
-import { decideTarget } from '../../authorization.js';
+import { decideTarget, mayKnowList } from '../../authorization.js';
 import type { Snapshot } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
 import { mayKnowTask } from '../tasks/status.js';
 
 /** What may be seen is the same for every client of the era. */
 const LISTENER = { protocol: STATELESS, apps: false } as const;
-const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
-  toolsListChanged: 'tool',
-  promptsListChanged: 'prompt',
-  resourcesListChanged: 'resource',
-};
 
 /** The message, with its filter reduced to what the caller may receive. */
 export function narrowSubscription(
@@ -88,10 +81,8 @@ export function allowedFilter(
   { lists, uris, tasks }: SubscriptionFilter,
   subscribedTasks: SubscribedTasks,
 ): SubscriptionFilter {
-  const { policies } = snapshot;
-  const catalog = snapshot.catalogFor(LISTENER);
   return {
-    lists: lists.filter((filter) => listsKind(policies, principal, catalog, KINDS[filter])),
+    lists: lists.filter((filter) => mayKnowList(snapshot, principal, LISTENER, filter)),
     uris: uris.filter((uri) => {
       const target = { kind: 'resource', uri } as const;
       return decideTarget(snapshot, principal, LISTENER, { target }).verdict === 'allow';

@@ -12,7 +12,7 @@ import { mediaType } from '../../../protocol/headers.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import { paramsOf } from '../../../protocol/params.js';
 import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
-import { isEventStream, isExcess, pumpEvents } from '../../../protocol/sse-reader.js';
+import { isEventStream, isExcess } from '../../../protocol/sse-reader.js';
 import {
   EMPTY_FILTER,
   filterOfNotification,
@@ -23,7 +23,6 @@ import {
   type SubscriptionFilter,
 } from '../../../protocol/subscriptions.js';
 import type { UpstreamResponse } from '../../../protocol/transport.js';
-import { onAbort } from '../../../protocol/transport.js';
 import type { Snapshot } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
 import type { CheckPorts } from '../../response-context.js';
@@ -34,9 +33,9 @@ import {
   aborted,
   keepStreamOpen,
   type RelayPorts,
+  relayHeldStream,
   type StreamTerms,
 } from '../../stream-lifetime.js';
-import { openStreamLimits } from '../../stream-limits.js';
 import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
 
@@ -96,7 +95,6 @@ async function serve(
     announce: (method) => announce(subscription, method),
   };
   const ended = await keepStreamOpen(call, terms, async (leave) => {
-    onAbort(leave, () => response?.abort());
     try {
       await run(subscription, response, leave);
     } catch (error) {
@@ -174,10 +172,9 @@ async function relayNotifications(
     isLate = subscription.agreed === undefined;
     if (isLate) response.abort();
   }, call.snapshot.limits.requestTimeoutMs);
-  const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
+  const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
-    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
     const checked = await checkSubscriptionMessage(subscription, event.data);
     if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
@@ -185,7 +182,7 @@ async function relayNotifications(
       return 'stop';
     }
     if (checked.text !== undefined) await outgoing.write(encodeSseMessage(checked.text));
-    return checked.isLast || outgoing.isClosed ? 'stop' : undefined;
+    return checked.isLast ? 'stop' : undefined;
   });
   clearTimeout(late);
   const isBroken = subscription.agreed === undefined && !subscription.isOver && !ended.aborted;

@@ -50,7 +50,14 @@ function contextWith(run: HandleRequest): { context: AggregateContext; written: 
   const rule = { method: 'tools/list' };
   const admitted = { message, target, rule, protocol: SESSION, removed: [] };
   const context = {
-    ...{ incoming, outgoing, run, record: openRecord(incoming), isPassedOn: false, admitted },
+    ...{
+      incoming,
+      outgoing,
+      run,
+      record: openRecord(incoming),
+      hasBackendRecords: false,
+      admitted,
+    },
     ports: { audit: { newDecisionId: () => 'id' } },
     aggregate: { name: 'all', challenge: () => '' } as unknown as Aggregate,
   };
