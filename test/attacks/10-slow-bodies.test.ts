@@ -72,24 +72,34 @@ describe('bodies that are on their way for ever', () => {
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.status).toBe(200);
   });
+});
+
+/** At a gateway of its own: of refusals before authentication only so many a second are recorded. */
+describe('requests that the HTTP server itself cannot take', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}'] });
+  });
+  afterAll(() => rig.close());
+
+  function head(more: readonly string[]): readonly string[] {
+    return [`host: 127.0.0.1:${rig.port}`, ...more];
+  }
 
   it.each([
     ['', 415],
     [';', 415],
     ['json', 415],
     ['"', 415],
-  ])(
-    '[H-03] with the type %j get the refusal of the edge, and it is recorded',
-    async (type, status) => {
-      const lines = head([`content-type: ${type}`, 'content-length: 2']);
-      const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '{}')], hasCompleteResponse);
-      expect(reply.status).toBe(status);
-      expect(reply.text).not.toContain('FST_');
-      expect(reply.text).toMatch(/\r\nsallyport-decision: /i);
-    },
-  );
+  ])('[H-03] with the type %j get the refusal of the edge', async (type, status) => {
+    const lines = head([`content-type: ${type}`, 'content-length: 2']);
+    const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '{}')], hasCompleteResponse);
+    expect(reply.status).toBe(status);
+    expect(reply.text).not.toContain('FST_');
+    expect(reply.text).toMatch(/\r\nsallyport-decision: /i);
+  });
 
-  it('[H-03] with headers past 16 KiB get it as well', async () => {
+  it('[H-03] with headers past 16 KiB get it as well, and it is recorded', async () => {
     const lines = head([`x-more: ${'x'.repeat(17 * 1024)}`]);
     const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '')], hasCompleteResponse);
     expect(reply.status).toBe(431);
