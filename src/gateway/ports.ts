@@ -26,22 +26,16 @@ import {
   createRunningBackends,
 } from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
-
 import type { GatewayState } from '../state/memory.js';
 import {
-  openCursor,
-  openRequest,
-  openRequestState,
-  openSession,
-  openTask,
+  bindingOf,
+  LEGACY_REQUEST_ID,
+  LIST_CURSOR,
+  REQUEST_STATE,
   REQUEST_STATE_TTL_MS,
-  type StateBinding,
-  sealCursor,
-  sealRequest,
-  sealRequestState,
-  sealSession,
-  sealTask,
+  SESSION_ID,
   sessionHash,
+  TASK_ID,
 } from '../state/sealed-values.js';
 import {
   createGivenTasks,
@@ -56,7 +50,7 @@ import type { Metrics } from '../telemetry/metrics.js';
 import type { Aggregates } from './aggregates.js';
 import type { Version } from './config-version.js';
 import { authenticateCaller, type Identity } from './identity.js';
-import { bindingIn, bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
+import { bindingIn, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { LeaseRegistry, StreamRegistry } from './streams.js';
 import { createForwarding } from './upstream-router.js';
@@ -77,12 +71,12 @@ function createLegacySsePorts(
   return {
     open,
     sealRequest(request, scope) {
-      const binding = bindingIn(scope);
-      const sealed = sealRequest(ring, binding, request, now() + SESSION_TTL_MS);
-      if (sealed !== undefined) sent.add(binding.session, request.id, sealed);
+      const expiresAtMs = now() + SESSION_TTL_MS;
+      const sealed = LEGACY_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);
+      if (sealed !== undefined) sent.add(scope.session.hash ?? '', request.id, sealed);
       return sealed;
     },
-    openRequest: (sealed, scope) => openRequest(ring, bindingIn(scope), sealed, now()),
+    openRequest: (sealed, scope) => LEGACY_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
     recallRequest: (id, session) => sent.find(session.hash ?? '', id),
     registerClientEnd: (session, end) => openStreams.enter(session.hash ?? '', end),
     findClientEnd: (session) => openStreams.find(session.hash ?? ''),
@@ -117,14 +111,14 @@ function createAggregatePorts(
   const listed = createListedResources();
   const lost = createLostBackends(now);
   const running = createRunningBackends();
-  const bindingAt = ({ aggregate, principal, method }: ListScope) => ({
+  const bindingAt = ({ aggregate, principal, method }: ListScope): readonly string[] => [
     ...bindingOf(aggregate, principal),
     method,
-  });
+  ];
   return {
     sealCursor: (cursors, scope) =>
-      sealCursor(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
-    openCursor: (sealed, scope) => openCursor(ring, bindingAt(scope), sealed, now()),
+      LIST_CURSOR.seal(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
+    openCursor: (sealed, scope) => LIST_CURSOR.open(ring, bindingAt(scope), sealed, now()),
     reportLostBackend(aggregate, upstream, principal) {
       const key = `${aggregateCallerKeyOf(aggregate, principal)} ${upstream}`;
       if (lost.isFrequent(key)) return false;
@@ -161,15 +155,15 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
       // half of that id's lifetime is left.
       const known = given.find(caller, task.id);
       const isYoung = (one: string): boolean =>
-        openTask(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
+        TASK_ID.open(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
       if (known !== undefined && isSame(known, task) && isYoung(known.sealed)) return known.sealed;
-      const sealed = sealTask(ring, binding, task, now() + lifetimeMs);
+      const sealed = TASK_ID.seal(ring, binding, task, now() + lifetimeMs);
       if (sealed !== undefined) given.begin(caller, { ...task, sealed });
       return sealed;
     },
     open(sealed, scope) {
       const { upstream, principal } = scope;
-      const task = openTask(ring, bindingOf(upstream, principal), sealed, now());
+      const task = TASK_ID.open(ring, bindingOf(upstream, principal), sealed, now());
       if (task !== undefined) given.add(callerKeyOf(scope), { ...task, sealed });
       return task;
     },
@@ -180,8 +174,7 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
 
 /** Identifies a caller by identity, not by token, because tokens are refreshed. */
 function callerKeyOf({ upstream, principal }: TaskScope): string {
-  const { issuer, subject, client } = bindingOf(upstream, principal);
-  return JSON.stringify([upstream, issuer, subject, client]);
+  return JSON.stringify(bindingOf(upstream, principal));
 }
 
 function isSame(one: object, other: object): boolean {
@@ -228,7 +221,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
   }
 
   const opened = createOpenedSessions((sealed, upstream, principal) => {
-    const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
+    const session = SESSION_ID.open(ring, bindingOf(upstream, principal), sealed, now());
     if (session === undefined) return undefined;
     const hashes = ring.hmacAll('session', sealed);
     const hash = sessionHash(ring, sealed) ?? hashes[0];
@@ -239,10 +232,10 @@ export function createPorts(dependencies: PortDependencies): Ports {
     return { ...session, hash, hashes, backendSessionHashes };
   }, now);
 
-  function stateOf(scope: RequestStateScope, principal: Principal): StateBinding {
+  function bindingOfState(scope: RequestStateScope, principal: Principal): readonly string[] {
     const { upstream, method, target } = scope;
     const params = ring.hmac('request-state', scope.params);
-    return { ...bindingOf(upstream, principal), method, target, params };
+    return [...bindingOf(upstream, principal), method, target, params];
   }
 
   /** Decisions written to the audit log in one group share one promise. */
@@ -294,7 +287,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
       return dependencies.runtime(upstream)?.adapters.currentFacts(session) ?? session;
     },
     sealSession: (facts, upstream, principal) =>
-      sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
+      SESSION_ID.seal(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     ...createSealedIds(ring, now, dependencies.state.claimedReplies),
     legacySse: createLegacySsePorts(ring, now, (upstream, by, signal) =>
       runtimeOf(upstream).client.openLegacyStream(by, signal),
@@ -305,10 +298,12 @@ export function createPorts(dependencies: PortDependencies): Ports {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
       leases.endSession(sealed);
     },
-    sealState: (state, subject, principal) =>
-      sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),
-    openState: (sealed, subject, principal) =>
-      openRequestState(ring, stateOf(subject, principal), sealed, now()),
+    sealState(state, scope, principal) {
+      const expiresAtMs = now() + REQUEST_STATE_TTL_MS;
+      return REQUEST_STATE.seal(ring, bindingOfState(scope, principal), state, expiresAtMs);
+    },
+    openState: (sealed, scope, principal) =>
+      REQUEST_STATE.open(ring, bindingOfState(scope, principal), sealed, now()),
     refreshListing: (upstream) => runtimeOf(upstream).refreshListing(),
     keyedHash: (purpose, text) => ring.hmac(purpose, text),
     digest: digestOnce,

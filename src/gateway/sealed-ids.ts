@@ -2,20 +2,11 @@
 // to the caller, the upstream and the session. Only the newest server requests are also kept in memory.
 
 import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
-import type { Principal } from '../policy/principal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { Ports, SessionScope } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
-
-import type { SessionBinding } from '../state/sealed-values.js';
-import {
-  openEvent,
-  openServerRequest,
-  type ServerRequestBinding,
-  sealEvent,
-  sealServerRequest,
-} from '../state/sealed-values.js';
+import { bindingOf, EVENT_ID, SERVER_REQUEST_ID } from '../state/sealed-values.js';
 import { createPassedServerRequests } from '../state/session-tables.js';
 
 /** Lifetime of a sealed session. Clients abandon most sessions, and nothing but the id is kept of one. */
@@ -23,19 +14,9 @@ export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
 /** How long a server request waits for its reply, which a person may have to give. */
 const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;
 
-/** Binds a sealed value to a caller at an upstream. */
-export function bindingOf(upstream: string, principal: Principal): SessionBinding {
-  return {
-    upstream,
-    issuer: principal.issuerUrl,
-    subject: principal.subject,
-    client: principal.client,
-  };
-}
-
 /** Binds a sealed value to a caller's session. */
-export function bindingIn({ upstream, principal, session }: SessionScope): ServerRequestBinding {
-  return { ...bindingOf(upstream, principal), session: session.hash ?? '' };
+export function bindingIn({ upstream, principal, session }: SessionScope): readonly string[] {
+  return [...bindingOf(upstream, principal), session.hash ?? ''];
 }
 
 export function createSealedIds(
@@ -67,17 +48,19 @@ export function createSealedIds(
 
   return {
     sealServerRequest(request, scope) {
-      const binding = bindingIn(scope);
-      const sealed = sealServerRequest(ring, binding, request, now() + SERVER_REQUEST_TTL_MS);
-      asked.add(binding.session, request.id, sealed);
+      const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
+      const sealed = SERVER_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);
+      asked.add(scope.session.hash ?? '', request.id, sealed);
       return sealed;
     },
-    openServerRequest: (sealed, scope) => openServerRequest(ring, bindingIn(scope), sealed, now()),
+    openServerRequest: (sealed, scope) =>
+      SERVER_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
     // The gateway itself waits for such a reply, on one replica, and drops a second one.
     claimReply: (sealed, session) =>
       session.target.kind === 'gateway' ? true : claimReply(sealed, session),
     recallServerRequest: (id, session) => asked.find(session.hash ?? '', id),
-    sealEvent: (event, scope) => sealEvent(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
-    openEvent: (sealed, scope) => openEvent(ring, bindingIn(scope), sealed, now()),
+    sealEvent: (event, scope) =>
+      EVENT_ID.seal(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
+    openEvent: (sealed, scope) => EVENT_ID.open(ring, bindingIn(scope), sealed, now()),
   };
 }

@@ -5,11 +5,9 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../protocol/jsonrpc.js';
-
-import { open, seal } from './sealed-token.js';
+import { sealedToken } from './sealed-token.js';
 import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } from './store.js';
 
-const PURPOSE = 'replica-word';
 /** A replica polls far more often; a message that was not read by then has no reader. */
 const MESSAGE_TTL_MS = 60_000;
 /** Twice as long, because it is checked by the clocks of two replicas, which may differ by a minute. */
@@ -24,11 +22,18 @@ export const MAX_MESSAGES_PER_POLL = 32;
 export const MAX_MESSAGE_CHARS = 256 * 1024;
 /** A sealed message of that length, in base64url, with allowance for characters of three bytes. */
 const MAX_SEALED_CHARS = 4 * MAX_MESSAGE_CHARS + 256;
+/** Bound to the name of its recipient. */
+const MESSAGE = sealedToken<Json>('replica-word', {
+  maxPayload: MAX_MESSAGE_CHARS,
+  maxCharacters: MAX_SEALED_CHARS,
+});
 /** Header and nonce of a sealed text, 27 bytes, which no two texts have in common. */
 const MARK_CHARS = 36;
 
 /** `nobody`: no such replica runs, or the message is too long. `unavailable`: it cannot be delivered now. */
 export type DeliveryResult = 'told' | 'nobody' | 'unavailable';
+
+const SENT = { left: 'told', gone: 'nobody', full: 'unavailable' } as const;
 
 export type ReplicaBus = {
   /** The name of this replica, a new one after each start. */
@@ -99,21 +104,14 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
     return true;
   }
 
-  function sealFor(replica: string, message: string): SealedMessage {
-    return {
-      replica,
-      text: seal(ring, PURPOSE, [replica], message, now() + SEALED_MESSAGE_TTL_MS),
-    };
+  /** None where the message is too long. */
+  function sealFor(replica: string, message: Json): readonly SealedMessage[] {
+    const text = MESSAGE.seal(ring, [replica], message, now() + SEALED_MESSAGE_TTL_MS);
+    return text === undefined ? [] : [{ replica, text }];
   }
 
-  async function enqueue(replica: string, message: string): Promise<DeliveryResult> {
-    const left = await link.enqueueMessages([sealFor(replica, message)], MESSAGE_TTL_MS);
-    if (left === 'full') return 'unavailable';
-    return left === 'gone' ? 'nobody' : 'told';
-  }
-
-  async function enqueueForAll(message: string): Promise<'told' | 'unavailable'> {
-    const sealed = (await link.replicas()).map((replica) => sealFor(replica, message));
+  async function enqueueForAll(message: Json): Promise<'told' | 'unavailable'> {
+    const sealed = (await link.replicas()).flatMap((replica) => sealFor(replica, message));
     const own = sealed.find(({ replica }) => replica === self)?.text;
     if (own === undefined) return 'unavailable';
     if ((await link.enqueueMessages(sealed, MESSAGE_TTL_MS)) !== 'left') return 'unavailable';
@@ -135,15 +133,11 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   return {
     self,
     async send(replica, message) {
-      const text = JSON.stringify(message);
-      return text.length > MAX_MESSAGE_CHARS ? 'nobody' : ifReachable(() => enqueue(replica, text));
+      const sealed = sealFor(replica, message);
+      if (sealed.length === 0) return 'nobody';
+      return ifReachable(async () => SENT[await link.enqueueMessages(sealed, MESSAGE_TTL_MS)]);
     },
-    async publish(message) {
-      const text = JSON.stringify(message);
-      return text.length > MAX_MESSAGE_CHARS
-        ? 'unavailable'
-        : ifReachable(() => enqueueForAll(text));
-    },
+    publish: (message) => ifReachable(() => enqueueForAll(message)),
     onMessage: (listener) => void listeners.push(listener),
     nextPollOptions() {
       requestedMessages = hasLastPollSucceeded
@@ -158,10 +152,8 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
       mayBeMore = found.length === requestedMessages;
       readTo = found.at(-1)?.at ?? 0;
       for (const { text } of found) {
-        const payload = open(ring, PURPOSE, [self], text, now(), MAX_SEALED_CHARS);
-        if (payload === undefined || !isNew(text)) continue;
-        // The cipher has proved that a gateway with this key wrote it.
-        const message = JSON.parse(payload.toString('utf8')) as Json;
+        const message = MESSAGE.open(ring, [self], text, now());
+        if (message === undefined || !isNew(text)) continue;
         for (const follow of listeners) follow(message);
       }
     },

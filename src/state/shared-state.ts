@@ -20,10 +20,9 @@ import {
 } from './replica-bus.js';
 import {
   createRevocationSet,
-  openRevocation,
   type Revocation,
   type RevocationSet,
-  sealRevocation,
+  STORED_REVOCATION,
 } from './revocations.js';
 import type { StatePorts, StoredRevocations, StoreLink, StoreUpdate } from './store.js';
 
@@ -152,7 +151,7 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
   function learn({ sealed, lifted }: StoredRevocations): void {
     const found = [...sealed]
       .filter(([id]) => known.get(id) === undefined && !lifted.has(id))
-      .flatMap(([id, text]) => openRevocation(ring, id, text, now()) ?? []);
+      .flatMap(([id, text]) => STORED_REVOCATION.open(ring, [id], text, now()) ?? []);
     const gone = [...lifted].filter((id) => known.remove(id));
     for (const revocation of found) known.add(revocation);
     if (found.length + gone.length > 0) onChange();
@@ -160,7 +159,8 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
 
   async function publish(revocation: Revocation): Promise<'added' | 'full'> {
     const { id, expiresAtMs } = revocation;
-    return link.addRevocation(id, sealRevocation(ring, revocation), expiresAtMs - now());
+    const sealed = STORED_REVOCATION.seal(ring, [id], revocation, expiresAtMs);
+    return link.addRevocation(id, sealed, expiresAtMs - now());
   }
 
   function shouldPublish({ id, expiresAtMs }: Revocation): boolean {
