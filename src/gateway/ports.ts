@@ -7,7 +7,7 @@ import { anonymousPrincipal } from '../auth/principal.js';
 import type { InspectionPort } from '../inspection/jobs.js';
 import { createPageCache } from '../inspection/lists.js';
 import { digestOnce } from '../pins/digest.js';
-import type { Principal } from '../policy/principal.js';
+import { ownerKey, type Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import type { ClientEnd } from '../protocol/transport.js';
@@ -18,7 +18,6 @@ import type {
   Ports,
   RequestStateScope,
   TaskPorts,
-  TaskScope,
 } from '../proxy/ports.js';
 import {
   createListedResources,
@@ -83,11 +82,6 @@ function createLegacySsePorts(
   };
 }
 
-/** Identifies a caller by identity, at one aggregate. */
-function aggregateCallerKeyOf(aggregate: string, principal: Principal): string {
-  return JSON.stringify(bindingOf(aggregate, principal));
-}
-
 /** How long a client may wait between two pages. */
 const CURSOR_TTL_MS = 60 * 60 * 1000;
 
@@ -120,15 +114,15 @@ function createAggregatePorts(
       LIST_CURSOR.seal(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
     openCursor: (sealed, scope) => LIST_CURSOR.open(ring, bindingAt(scope), sealed, now()),
     reportLostBackend(aggregate, upstream, principal) {
-      const key = `${aggregateCallerKeyOf(aggregate, principal)} ${upstream}`;
+      const key = ownerKey(principal, aggregate, upstream);
       if (lost.isFrequent(key)) return false;
       lost.note(key);
       return true;
     },
     noteResources: (aggregate, principal, page) =>
-      listed.note(aggregateCallerKeyOf(aggregate, principal), page),
+      listed.note(ownerKey(principal, aggregate), page),
     recallResource: ({ aggregate, principal, uri }, backends) =>
-      listed.recall(aggregateCallerKeyOf(aggregate, principal), uri, backends),
+      listed.recall(ownerKey(principal, aggregate), uri, backends),
     registerBackendRequest: running.enter,
     findRunningBackends: running.find,
   };
@@ -146,9 +140,8 @@ export const TASK_GRACE_MS = 60 * 60 * 1000;
 export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
   const given = createGivenTasks();
   return {
-    seal(task, ttlMs, scope) {
-      const { upstream, principal } = scope;
-      const caller = callerKeyOf(scope);
+    seal(task, ttlMs, { upstream, principal }) {
+      const caller = ownerKey(principal, upstream);
       const binding = bindingOf(upstream, principal);
       const lifetimeMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
       // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
@@ -161,20 +154,15 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
       if (sealed !== undefined) given.begin(caller, { ...task, sealed });
       return sealed;
     },
-    open(sealed, scope) {
-      const { upstream, principal } = scope;
+    open(sealed, { upstream, principal }) {
       const task = TASK_ID.open(ring, bindingOf(upstream, principal), sealed, now());
-      if (task !== undefined) given.add(callerKeyOf(scope), { ...task, sealed });
+      if (task !== undefined) given.add(ownerKey(principal, upstream), { ...task, sealed });
       return task;
     },
-    recall: (id, scope) => given.find(callerKeyOf(scope), id),
-    inputRequestsOf: (id, scope) => given.inputRequestsOf(callerKeyOf(scope), id),
+    recall: (id, { upstream, principal }) => given.find(ownerKey(principal, upstream), id),
+    inputRequestsOf: (id, { upstream, principal }) =>
+      given.inputRequestsOf(ownerKey(principal, upstream), id),
   };
-}
-
-/** Identifies a caller by identity, not by token, because tokens are refreshed. */
-function callerKeyOf({ upstream, principal }: TaskScope): string {
-  return JSON.stringify(bindingOf(upstream, principal));
 }
 
 function isSame(one: object, other: object): boolean {

@@ -3,7 +3,7 @@
 // new version leaves a lease its upstream and its caller.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
-import type { Principal } from '../policy/principal.js';
+import { ownerKey, type Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
 import { LiveMap } from '../state/live-map.js';
@@ -119,11 +119,6 @@ function tokenRulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
 export const MAX_STREAMS_A_CALLER = 64;
 const MAX_STREAMS = 10_000;
 
-/** Identifies a caller by identity, not by token, because tokens are refreshed. */
-function holderOf(upstream: string, { issuerUrl, subject, client }: Principal): string {
-  return JSON.stringify([upstream, issuerUrl, subject, client]);
-}
-
 export type StreamRegistry = {
   /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
   reserve(upstream: string, principal: Principal): StreamReservation | undefined;
@@ -144,7 +139,7 @@ export function createStreamRegistry(
 
   return {
     reserve(upstream, principal) {
-      const holder = holderOf(upstream, principal);
+      const holder = ownerKey(principal, upstream);
       const own = reservedBy.get(holder) ?? 0;
       if (reserved >= MAX_STREAMS || own >= MAX_STREAMS_A_CALLER) return undefined;
       reservedBy.set(holder, own + 1);

@@ -87,3 +87,14 @@ export type Principal = PrincipalBrand & {
     readonly boundTo?: Confirmation;
   };
 };
+
+/** Who a token was issued to, whichever token it is. */
+export type Owner = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
+
+/** Identifies a caller in a table, by identity and not by token, because tokens are refreshed; `terms` narrow it. */
+export function ownerKey(
+  { issuerUrl, subject, client }: Owner,
+  ...terms: readonly unknown[]
+): string {
+  return JSON.stringify([issuerUrl, subject, client, ...terms]);
+}

@@ -3,7 +3,7 @@
 // upstream and to issuer, subject and client of the caller (or to more), never to the bytes of a token. Any replica
 // with the gateway key opens it; nothing is stored (docs/contract.md §10).
 
-import type { Principal } from '../policy/principal.js';
+import type { Owner } from '../policy/principal.js';
 import type {
   EventFacts,
   RequestFacts,
@@ -22,7 +22,7 @@ import { keyTagOf, sealedToken } from './sealed-token.js';
  */
 export function bindingOf(
   upstream: string,
-  { issuerUrl, subject, client }: Pick<Principal, 'issuerUrl' | 'subject' | 'client'>,
+  { issuerUrl, subject, client }: Owner,
 ): readonly [string, string, string, string] {
   return [upstream, issuerUrl, subject, client];
 }
@@ -40,8 +40,7 @@ export const SESSION_ID = sealedToken<SessionFacts, WrittenSession>('session/2',
   write({ version, target, allowedServerRequests, tasks, apps }) {
     return {
       version,
-      target:
-        target.kind === 'aggregate' ? { ...target, sessions: [...target.sessions] } : target,
+      target: target.kind === 'aggregate' ? { ...target, sessions: [...target.sessions] } : target,
       ...(allowedServerRequests && { allowedServerRequests }),
       ...(tasks && { tasks }),
       ...(apps === true && { apps }),

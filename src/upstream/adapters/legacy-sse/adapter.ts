@@ -6,7 +6,7 @@
 // docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
-import type { Caller } from '../../../policy/principal.js';
+import { type Caller, ownerKey } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
@@ -63,12 +63,11 @@ export function createLegacySseAdapter(settings: LegacySseAdapterSettings): Lega
   return {
     forward(authorized, by, signal) {
       const { admitted, principal } = authorized;
-      const { issuerUrl, subject, client: party } = principal;
       return send(authorized, {
         by,
         session: admitted.session === undefined ? undefined : upstreamIdOf(admitted.session),
         text: applyEdits(admitted.text, admitted.edits),
-        owner: JSON.stringify([issuerUrl, subject, party]),
+        owner: ownerKey(principal),
         signal,
         version: admitted.version,
       });

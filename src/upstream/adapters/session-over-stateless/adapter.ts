@@ -5,7 +5,7 @@
 // (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
-import type { Caller } from '../../../policy/principal.js';
+import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';
 import { applyEdits } from '../../../protocol/json/json.js';
@@ -54,7 +54,6 @@ import {
   createSessionStates,
   localSessionBus,
   MAX_RESOURCES,
-  ownerOf,
   receiveSessionMessage,
   replicaOf,
   type ServerRequestReply,
@@ -313,7 +312,7 @@ function localSessionOf(
   { principal }: Caller,
 ): LocalSession {
   const session = keyOf(facts);
-  const owner = ownerOf(principal);
+  const owner = ownerKey(principal);
   // The session of a legacy SSE client is known only to the replica that holds its stream.
   const isLocalOnly = facts.version === LEGACY_SSE_VERSION;
   return {

@@ -6,7 +6,6 @@
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation; docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
-import type { Principal } from '../../../policy/principal.js';
 import type { JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
 import type { DisconnectController } from '../../../protocol/transport.js';
 import { LiveMap } from '../../../state/live-map.js';
@@ -45,11 +44,6 @@ export type SessionStates = {
   forget(session: string): void;
   forgetWhere(isOver: (session: string) => boolean): void;
 };
-
-/** The owner of a session: an identity, independent of the token. */
-export function ownerOf({ issuerUrl, subject, client }: Principal): string {
-  return JSON.stringify([issuerUrl, subject, client]);
-}
 
 type Entry = { readonly sessionState: SessionState; readonly owner: string };
 

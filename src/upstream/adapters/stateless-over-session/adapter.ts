@@ -6,7 +6,7 @@
 // docs/reference/protocol.md §2.4.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
-import { type Caller, withoutToken } from '../../../policy/principal.js';
+import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
@@ -289,13 +289,8 @@ function logLevelOf({ message }: AdmittedMessage): string | undefined {
 
 /** The pool key: the caller and the terms of the session, as exact strings of verified values. */
 function keyOf({ principal, admitted }: AuthorizedRequest): string {
-  const { issuerUrl, subject, client } = principal;
-  const terms = [
-    [...admitted.allowedServerRequests].sort(),
-    admitted.apps,
-    logLevelOf(admitted) ?? null,
-  ];
-  return JSON.stringify([issuerUrl, subject, client, ...terms]);
+  const allowedServerRequests = [...admitted.allowedServerRequests].sort();
+  return ownerKey(principal, allowedServerRequests, admitted.apps, logLevelOf(admitted) ?? null);
 }
 
 async function send(

@@ -3,7 +3,7 @@
 // retry resumes it. Suspended calls are bounded in number and time.
 // Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports.
 
-import type { Caller, Principal } from '../../../policy/principal.js';
+import { type Caller, type Owner, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import {
@@ -57,15 +57,13 @@ export type SuspendedCall = {
  */
 export type SuspendedCalls = {
   /** The handle of the call; `undefined` if the limit per caller or in total is reached. */
-  enter(suspended: SuspendedCall, caller: SuspendedCallOwner): string | undefined;
+  enter(suspended: SuspendedCall, caller: Owner): string | undefined;
   /** The call with this handle; it remains suspended. */
   find(handle: string): SuspendedCall | undefined;
   /** Removes the call with this handle and returns it. */
   leave(handle: string): SuspendedCall | undefined;
   close(): void;
 };
-
-type SuspendedCallOwner = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
 
 export const MAX_SUSPENDED_CALLS = 256;
 /** Keeps one caller from using up the total. */
@@ -96,8 +94,8 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
   }
 
   return {
-    enter(suspended, { issuerUrl, subject, client }) {
-      const owner = JSON.stringify([issuerUrl, subject, client]);
+    enter(suspended, caller) {
+      const owner = ownerKey(caller);
       const held = usageByOwner.get(owner) ?? 0;
       if (waiting.size >= MAX_SUSPENDED_CALLS || held >= MAX_SUSPENDED_CALLS_PER_CALLER)
         return undefined;

@@ -6,7 +6,7 @@
 // docs/contract.md §10 (never shared between principals).
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Caller } from '../../../policy/principal.js';
+import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
@@ -23,8 +23,6 @@ import {
   notifyUpstream,
 } from '../../discovery/request.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
-
-import { ownerOf } from '../session-over-stateless/session-state.js';
 
 /** A session as opened, before it is assigned to its caller. */
 type UnassignedSession = Omit<UpstreamSession, 'caller'>;
@@ -342,7 +340,7 @@ export function createSessionSender({
   return (session, by, message, isOwn = false) => {
     const body = JSON.stringify(message);
     const bytes = Buffer.byteLength(body);
-    const leave = outboundQueue.enter({ owner: ownerOf(by.principal), bytes, isOwn });
+    const leave = outboundQueue.enter({ owner: ownerKey(by.principal), bytes, isOwn });
     if (leave === undefined) return false;
     const headers = {
       'content-type': 'application/json',
