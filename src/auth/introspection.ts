@@ -6,6 +6,7 @@ import { hash } from 'node:crypto';
 import * as oauth from 'oauth4webapi';
 import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { createRate } from '../state/quota.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 import { createGenerationCache } from './lru-cache.js';
 
@@ -23,16 +24,11 @@ export function createIntrospectionBudget(
   now: () => number,
 ): IntrospectionBudget {
   const reserve = perSecond / 2;
-  let left = perSecond;
-  let refilledAt = now();
+  const rate = createRate({ burst: perSecond, perSecond }, now);
   return {
     take(isKnown) {
-      const at = now();
-      // A clock that was set back adds nothing.
-      left = Math.min(perSecond, left + (Math.max(0, at - refilledAt) * perSecond) / 1000);
-      refilledAt = at;
-      if (left < (isKnown ? 1 : reserve + 1)) return false;
-      left -= 1;
+      if (rate.left() < (isKnown ? 1 : reserve + 1)) return false;
+      rate.spend(1);
       return true;
     },
   };

@@ -7,6 +7,7 @@ import { ownerKey, type Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
 import { LiveMap } from '../state/live-map.js';
+import { createQuota } from '../state/quota.js';
 
 export type LeaseRegistry = {
   /** Registers a lease until the returned function is called. */
@@ -134,16 +135,12 @@ export function createStreamRegistry(
   count: (upstream: string, delta: 1 | -1) => void,
 ): StreamRegistry {
   const open = new Map<OpenStream, string>();
-  const reservedBy = new Map<string, number>();
-  let reserved = 0;
+  const quota = createQuota({ total: MAX_STREAMS, perOwner: MAX_STREAMS_A_CALLER });
 
   return {
     reserve(upstream, principal) {
       const holder = ownerKey(principal, upstream);
-      const own = reservedBy.get(holder) ?? 0;
-      if (reserved >= MAX_STREAMS || own >= MAX_STREAMS_A_CALLER) return undefined;
-      reservedBy.set(holder, own + 1);
-      reserved += 1;
+      if (!quota.take(holder)) return undefined;
       let stream: OpenStream | undefined;
       let isReleased = false;
       return {
@@ -156,10 +153,7 @@ export function createStreamRegistry(
           if (isReleased) return;
           isReleased = true;
           if (stream !== undefined && open.delete(stream)) count(upstream, -1);
-          const left = (reservedBy.get(holder) ?? 1) - 1;
-          if (left > 0) reservedBy.set(holder, left);
-          else reservedBy.delete(holder);
-          reserved -= 1;
+          quota.give(holder);
         },
       };
     },
@@ -170,7 +164,7 @@ export function createStreamRegistry(
       for (const stream of [...open.keys()]) stream.end();
     },
     get size() {
-      return reserved;
+      return quota.used;
     },
   };
 }

@@ -15,6 +15,7 @@ import {
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
 import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
+import { createQuota } from '../../../state/quota.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
 import type { TranslatedPages } from '../list-pages.js';
 import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
@@ -80,26 +81,24 @@ type Waiting = {
 /** Creates an empty table. */
 export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): SuspendedCalls {
   const waiting = new Map<string, Waiting>();
-  const usageByOwner = new Map<string, number>();
+  const quota = createQuota({
+    total: MAX_SUSPENDED_CALLS,
+    perOwner: MAX_SUSPENDED_CALLS_PER_CALLER,
+  });
 
   function leave(handle: string): SuspendedCall | undefined {
     const found = waiting.get(handle);
     waiting.delete(handle);
     if (found === undefined) return undefined;
     clearTimeout(found.timer);
-    const left = (usageByOwner.get(found.owner) ?? 1) - 1;
-    if (left === 0) usageByOwner.delete(found.owner);
-    else usageByOwner.set(found.owner, left);
+    quota.give(found.owner);
     return found.suspended;
   }
 
   return {
     enter(suspended, caller) {
       const owner = ownerKey(caller);
-      const held = usageByOwner.get(owner) ?? 0;
-      if (waiting.size >= MAX_SUSPENDED_CALLS || held >= MAX_SUSPENDED_CALLS_PER_CALLER)
-        return undefined;
-      usageByOwner.set(owner, held + 1);
+      if (!quota.take(owner)) return undefined;
       const handle = createReplicaScopedId(sessionBus);
       const timer = setTimeout(() => leave(handle)?.call.cancel(), WAIT_MS);
       timer.unref();

@@ -12,6 +12,7 @@ import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
 import { namesVersionInHeader, SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
+import { createQuota } from '../../../state/quota.js';
 import type { SessionRef } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
 
@@ -270,8 +271,6 @@ const MAX_OUTBOUND_BYTES = 64 * 1024 * 1024;
 /** The gateway's own responses under way per caller; a server that asks faster gets no response. */
 export const MAX_OWN_RESPONSES_PER_CALLER = 16;
 
-type Usage = { count: number; bytes: number };
-
 /** A message with its owner and size. `isOwn`: a response of the gateway's own. */
 type OutboundMessage = {
   readonly owner: string;
@@ -289,35 +288,25 @@ type OutboundQueue = {
  * caller keep one caller from using up the total.
  */
 export function createOutboundQueue(): OutboundQueue {
-  const all: Usage = { count: 0, bytes: 0 };
-  const usageByOwner = new Map<string, Usage>();
-
-  function take(usage: Usage, count: number, bytes: number): void {
-    usage.count += count;
-    usage.bytes += bytes;
-  }
-
+  const messages = createQuota({ total: MAX_OUTBOUND, perOwner: MAX_OUTBOUND_PER_CALLER });
+  // A single message may be of any size, because the request limits already bounded it.
+  const sizes = createQuota({
+    total: MAX_OUTBOUND_BYTES,
+    perOwner: MAX_OUTBOUND_BYTES_PER_CALLER,
+  });
   return {
     enter({ owner, bytes, isOwn }) {
-      const own = usageByOwner.get(owner) ?? { count: 0, bytes: 0 };
-      const maxOwn = isOwn ? MAX_OWN_RESPONSES_PER_CALLER : MAX_OUTBOUND_PER_CALLER;
-      const hasCapacity =
-        fits(own, bytes, maxOwn, MAX_OUTBOUND_BYTES_PER_CALLER) &&
-        fits(all, bytes, MAX_OUTBOUND, MAX_OUTBOUND_BYTES);
-      if (!hasCapacity) return undefined;
-      usageByOwner.set(owner, own);
-      for (const usage of [own, all]) take(usage, 1, bytes);
-      return () => {
-        for (const usage of [own, all]) take(usage, -1, -bytes);
-        if (own.count === 0) usageByOwner.delete(owner);
-      };
+      if (isOwn && messages.usedBy(owner) >= MAX_OWN_RESPONSES_PER_CALLER) return undefined;
+      if (!messages.take(owner)) return undefined;
+      if (sizes.take(owner, bytes))
+        return () => {
+          messages.give(owner);
+          sizes.give(owner, bytes);
+        };
+      messages.give(owner);
+      return undefined;
     },
   };
-}
-
-/** A single message may be of any size, because the request limits already bounded it. */
-function fits(usage: Usage, bytes: number, maxCount: number, maxBytes: number): boolean {
-  return usage.count === 0 || (usage.count < maxCount && usage.bytes + bytes <= maxBytes);
 }
 
 /**
