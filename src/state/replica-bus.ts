@@ -5,6 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../protocol/jsonrpc.js';
+import { BoundedMap } from './bounded-map.js';
 import { sealedToken } from './sealed-token.js';
 import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } from './store.js';
 
@@ -12,7 +13,7 @@ import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } fr
 const MESSAGE_TTL_MS = 60_000;
 /** Twice as long, because it is checked by the clocks of two replicas, which may differ by a minute. */
 export const SEALED_MESSAGE_TTL_MS = 2 * MESSAGE_TTL_MS;
-/** Messages remembered as read; beyond it the oldest are forgotten first. */
+/** Messages remembered as read; beyond it the oldest are forgotten, which have long expired. */
 const MAX_READ = 100_000;
 /** Messages that may wait for one replica; it reads them as they arrive. */
 export const MAX_QUEUED_MESSAGES = 256;
@@ -85,8 +86,8 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   const { ring, now, link, isReachable, pollUntil, onError } = ports;
   const self = randomUUID();
   const listeners: ((message: Json) => void)[] = [];
-  /** When a message that was read can no longer be opened, by its header and nonce. */
-  const read = new Map<string, number>();
+  /** Messages that were read, by header and nonce. */
+  const read = new BoundedMap<string, true>(MAX_READ);
   /** Score of the newest message of the last poll; with the next one the store deletes what was read. */
   let readTo = 0;
   let requestedMessages = MAX_MESSAGES_PER_POLL;
@@ -95,12 +96,8 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
 
   /** A message counts once, even if the store returned it twice. */
   function isNew(text: string): boolean {
-    for (const [known, untilMs] of read) {
-      if (untilMs > now() && read.size < MAX_READ) break;
-      read.delete(known);
-    }
     if (read.has(markOf(text))) return false;
-    read.set(markOf(text), now() + 2 * SEALED_MESSAGE_TTL_MS);
+    read.set(markOf(text), true);
     return true;
   }
 

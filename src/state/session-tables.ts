@@ -6,6 +6,7 @@
 import type { Principal } from '../policy/principal.js';
 import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
+import { BoundedMap, OwnedMap } from './bounded-map.js';
 import { LiveMap } from './live-map.js';
 
 /** Beyond this number the oldest are forgotten first. */
@@ -23,19 +24,15 @@ type PassedServerRequests = {
  * reply.
  */
 export function createPassedServerRequests(): PassedServerRequests {
-  const asked = new Map<string, string>();
+  const passed = new BoundedMap<string, string>(MAX_REMEMBERED);
   return {
-    add(session, id, sealed) {
-      const [oldest] = asked.keys();
-      if (asked.size >= MAX_REMEMBERED && oldest !== undefined) asked.delete(oldest);
-      asked.set(keyOf(session, id), sealed);
-    },
-    find: (session, id) => asked.get(keyOf(session, id)),
+    add: (session, id, sealed) => void passed.set(keyOf(session, id), sealed),
+    find: (session, id) => passed.get(keyOf(session, id)),
   };
 }
 
-/** The ids 1 and "1" are different (JSON-RPC 2.0 §4). */
-function keyOf(session: string, id: RequestId): string {
+/** Identifies what a session has under an id or a token: 1 and "1" are different (JSON-RPC 2.0 §4). */
+export function keyOf(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
 }
 
@@ -65,37 +62,24 @@ type GivenTasks = {
  * about one can be passed on under the id that its client knows.
  */
 export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
-  const callers = new Map<string, Map<string, TaskEntry>>();
-  let size = 0;
-
-  function forgetOldest(caller: string, tasks: Map<string, TaskEntry>): void {
-    const [oldest] = tasks.keys();
-    if (oldest !== undefined && tasks.delete(oldest)) size -= 1;
-    if (tasks.size === 0) callers.delete(caller);
-  }
-
-  function enter(caller: string, given: TaskEntry): void {
-    const before = callers.get(caller);
-    if (before?.delete(given.task.id) === true) size -= 1;
-    if (before !== undefined && before.size >= MAX_TASKS_PER_CALLER) forgetOldest(caller, before);
-    const [oldest] = callers;
-    if (size >= maxTasks && oldest !== undefined) forgetOldest(...oldest);
-    const tasks = callers.get(caller) ?? new Map<string, TaskEntry>();
-    callers.set(caller, tasks);
-    tasks.set(given.task.id, given);
-    size += 1;
-  }
+  const tasks = new OwnedMap<string, TaskEntry>({
+    max: maxTasks,
+    maxPerOwner: MAX_TASKS_PER_CALLER,
+  });
+  const find = (caller: string, id: string) => tasks.get(`${caller} ${id}`);
+  const enter = (caller: string, entry: TaskEntry) =>
+    tasks.set(`${caller} ${entry.task.id}`, entry, caller);
 
   return {
     begin: (caller, task) => enter(caller, { task, asked: new Set() }),
     add(caller, task) {
-      const known = callers.get(caller)?.get(task.id);
-      if (known?.task.sealed === task.sealed) return;
-      enter(caller, { task, asked: known?.asked ?? new Set() });
+      const known = find(caller, task.id);
+      if (known?.task.sealed !== task.sealed)
+        enter(caller, { task, asked: known?.asked ?? new Set() });
     },
-    find: (caller, id) => callers.get(caller)?.get(id)?.task,
+    find: (caller, id) => find(caller, id)?.task,
     inputRequestsOf(caller, id) {
-      const asked = callers.get(caller)?.get(id)?.asked;
+      const asked = find(caller, id)?.asked;
       return {
         has: (requestHash) => asked?.has(requestHash) === true,
         add(requestHash) {
@@ -129,34 +113,29 @@ type LiveProgress = {
  */
 export function createLiveProgress(): LiveProgress {
   const live = new LiveMap<string, LiveCount>();
-  const kept = new Set<string>();
+  const kept = new BoundedMap<string, LiveCount>(MAX_KEPT);
   return {
     enter(session, token, count) {
-      const key = progressKeyOf(session, token);
+      const key = keyOf(session, token);
       live.set(key, count);
       kept.delete(key);
       return () => {
-        if (live.get(key) === count && !kept.has(key)) live.delete(key);
+        if (live.get(key) === count) live.delete(key);
       };
     },
     keep(session, token) {
-      const [oldest] = kept;
-      if (kept.size >= MAX_KEPT && oldest !== undefined) {
-        kept.delete(oldest);
-        live.delete(oldest);
-      }
-      kept.add(progressKeyOf(session, token));
+      const key = keyOf(session, token);
+      const count = live.get(key);
+      if (count !== undefined) kept.set(key, count);
     },
-    find: (session, token) => live.get(progressKeyOf(session, token)),
+    find(session, token) {
+      const key = keyOf(session, token);
+      return live.get(key) ?? kept.get(key);
+    },
     get size() {
-      return live.size;
+      return live.size + kept.size;
     },
   };
-}
-
-/** The tokens 1 and "1" are different. */
-function progressKeyOf(session: string, token: RequestId): string {
-  return `${session} ${JSON.stringify(token)}`;
 }
 
 /** `End` is the stream of one client. */
@@ -212,10 +191,10 @@ export function createOpenedSessions(
   open: (sealed: string, upstream: string, principal: Principal) => OpenedSession | undefined,
   now: () => number,
 ): typeof open {
-  const known = new WeakMap<Principal, Map<string, Entry>>();
+  const known = new WeakMap<Principal, BoundedMap<string, Entry>>();
   return (sealed, upstream, principal) => {
     const key = `${upstream} ${sealed}`;
-    const own = known.get(principal) ?? new Map<string, Entry>();
+    const own = known.get(principal) ?? new BoundedMap<string, Entry>(MAX_SESSIONS_PER_CALLER);
     const entry = own.get(key);
     if (entry !== undefined && entry.untilMs > now()) return entry.opened;
     const opened = open(sealed, upstream, principal);
@@ -223,7 +202,6 @@ export function createOpenedSessions(
       own.delete(key);
       return undefined;
     }
-    if (own.size >= MAX_SESSIONS_PER_CALLER) own.clear();
     own.set(key, { opened, untilMs: now() + REMEMBERED_MS });
     known.set(principal, own);
     return opened;
@@ -265,5 +243,3 @@ export function createRunningStreams(): RunningStreams {
     },
   };
 }
-
-/** The ids 1 and "1" are two (JSON-RPC 2.0 §4). */

@@ -4,6 +4,7 @@
 // every caller until a poll succeeds. docs/contract.md §10.
 
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
+import { BoundedMap } from './bounded-map.js';
 import {
   type Added,
   createEndedSessions,
@@ -44,20 +45,18 @@ type SharedEnded = EndedSessions & {
  * published yet waits. `now` is in milliseconds since the epoch.
  */
 function createSharedEnded(now: () => number): SharedEnded {
-  const ended = createEndedSessions(now);
+  const ended = createEndedSessions();
   /**
    * With the time left when the session ended. One published late is stored as if it had ended now, because other
    * replicas poll from where their last poll stopped and would not see an earlier entry.
    */
-  const waiting = new Map<string, number>();
+  const waiting = new BoundedMap<string, number>(MAX_WAITING);
   const listeners: (() => void)[] = [];
   let mark = 0;
   return {
     has: ended.has,
     add(hash, expiresAtMs) {
-      ended.add(hash, expiresAtMs);
-      const [oldest] = waiting.keys();
-      if (waiting.size >= MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
+      ended.add(hash);
       waiting.set(hash, expiresAtMs - now());
     },
     onElsewhere: (listener) => void listeners.push(listener),
@@ -65,7 +64,7 @@ function createSharedEnded(now: () => number): SharedEnded {
     note(update) {
       mark = Math.max(mark, update.mark);
       const newlyEnded = update.ended.filter(({ hash }) => !ended.has(hash));
-      for (const { hash, leftMs } of newlyEnded) ended.add(hash, now() + leftMs);
+      for (const { hash } of newlyEnded) ended.add(hash);
       if (newlyEnded.length > 0) for (const follow of listeners) follow();
     },
     async publish(link) {

@@ -15,6 +15,7 @@ import { applyEdits, spanOf } from '../../protocol/json/json.js';
 import { readEnvelope } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { PendingResponses } from '../../protocol/transport.js';
+import { BoundedMap } from '../../state/bounded-map.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import { maySee, planOf, type ResponsePlan } from '../originating-request.js';
 import type { ProgressCount } from '../request-context.js';
@@ -72,10 +73,10 @@ type LegacyStream = {
   readonly principal: Principal;
   session: SessionFacts;
   checkUnsolicited: (data: string) => Promise<string | undefined>;
-  readonly respondedIds: Set<string>;
+  readonly respondedIds: BoundedMap<string, true>;
   readonly pendingResponses: PendingResponses;
   /** The progress of running requests, by their sealed ids. */
-  readonly counts: Map<string, ProgressCount>;
+  readonly counts: BoundedMap<string, ProgressCount>;
   /** The progress count for the current message, if it reports progress of a running request. */
   liveProgress: ProgressCount | undefined;
 };
@@ -98,7 +99,7 @@ export function createLegacySseWriter(
     principal,
     session,
     checkUnsolicited: async () => undefined,
-    respondedIds: new Set(),
+    respondedIds: new BoundedMap(MAX_RESPONDED_IDS),
     pendingResponses: createAwaitedResponses({
       hasCome: (id) => stream.respondedIds.has(id),
       onLate(id) {
@@ -107,7 +108,7 @@ export function createLegacySseWriter(
         );
       },
     }),
-    counts: new Map(),
+    counts: new BoundedMap(MAX_RESPONDED_IDS),
     liveProgress: undefined,
   };
   stream.checkUnsolicited = createUnsolicitedCheck(call, principal, session, gateOf(stream));
@@ -137,9 +138,7 @@ function takeSentRequest(stream: LegacyStream, envelope: Envelope): SentRequestF
 
 /** Any further response under this id is ignored. */
 function markResponded({ respondedIds, pendingResponses, counts }: LegacyStream, id: string): void {
-  const [oldest] = respondedIds;
-  if (respondedIds.size >= MAX_RESPONDED_IDS && oldest !== undefined) respondedIds.delete(oldest);
-  respondedIds.add(id);
+  respondedIds.set(id, true);
   counts.delete(id);
   pendingResponses.drop(id);
 }
@@ -171,8 +170,6 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
 
 function countOf({ counts }: LegacyStream, sealed: string): ProgressCount {
   const count = counts.get(sealed) ?? createCount();
-  const [oldest] = counts.keys();
-  if (counts.size >= MAX_RESPONDED_IDS && oldest !== undefined) counts.delete(oldest);
   counts.set(sealed, count);
   return count;
 }
