@@ -6,7 +6,6 @@ import type { AggregateSettings, IssuerSettings, Settings } from '../config/sett
 import { ownerKey, type Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
-import { LiveMap } from '../state/live-map.js';
 import { createQuota } from '../state/quota.js';
 
 export type LeaseRegistry = {
@@ -30,27 +29,24 @@ export type LeaseRegistry = {
  * streamed response would pay for.
  */
 export function createLeaseRegistry(): LeaseRegistry {
-  const leases = new LiveMap<number, OpenLease>();
-  let entered = 0;
+  const leases = new Set<OpenLease>();
   let changes = 0;
   return {
     enter(lease) {
-      entered += 1;
-      const key = entered;
-      leases.set(key, lease);
-      return () => leases.delete(key);
+      leases.add(lease);
+      return () => void leases.delete(lease);
     },
     emit(change) {
       changes += 1;
-      for (const lease of leases.values()) lease.onChange(change);
+      for (const lease of [...leases]) lease.onChange(change);
     },
     endSession(sealed) {
-      for (const lease of leases.values())
+      for (const lease of [...leases])
         if (lease.session === sealed || lease.aggregateSession === sealed)
           lease.end(refuseWith('unknown-session'));
     },
     checkSessions() {
-      checkInBatches([...leases.values()]);
+      checkInBatches([...leases]);
     },
     count: () => changes,
   };

@@ -7,7 +7,6 @@ import type { Principal } from '../policy/principal.js';
 import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
 import { BoundedMap, OwnedMap } from './bounded-map.js';
-import { LiveMap } from './live-map.js';
 
 /** Beyond this number the oldest are forgotten first. */
 const MAX_REMEMBERED = 4096;
@@ -34,6 +33,14 @@ export function createPassedServerRequests(): PassedServerRequests {
 /** Identifies what a session has under an id or a token: 1 and "1" are different (JSON-RPC 2.0 §4). */
 export function keyOf(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
+}
+
+/** Enters a value; the returned function removes it, unless another has taken its key. */
+function enterInto<V>(table: Map<string, V>, key: string, value: V): () => void {
+  table.set(key, value);
+  return () => {
+    if (table.get(key) === value) table.delete(key);
+  };
 }
 
 /** Tasks of one caller, and in total, beyond which the oldest are forgotten first. */
@@ -112,16 +119,14 @@ type LiveProgress = {
  * ones displace it.
  */
 export function createLiveProgress(): LiveProgress {
-  const live = new LiveMap<string, LiveCount>();
+  const live = new Map<string, LiveCount>();
   const kept = new BoundedMap<string, LiveCount>(MAX_KEPT);
   return {
     enter(session, token, count) {
       const key = keyOf(session, token);
-      live.set(key, count);
+      const leave = enterInto(live, key, count);
       kept.delete(key);
-      return () => {
-        if (live.get(key) === count) live.delete(key);
-      };
+      return leave;
     },
     keep(session, token) {
       const key = keyOf(session, token);
@@ -155,10 +160,7 @@ export function createOpenLegacyStreams<End>(): OpenLegacyStreams<End> {
   const open = new Map<string, End>();
   return {
     enter(session, end) {
-      open.set(session, end);
-      return () => {
-        if (open.get(session) === end) open.delete(session);
-      };
+      return enterInto(open, session, end);
     },
     find: (session) => open.get(session),
     get size() {
@@ -224,15 +226,10 @@ type RunningStreams = {
  * reaches its own sessions only. A stream that another replica holds ends at the idle limit.
  */
 export function createRunningStreams(): RunningStreams {
-  const running = new LiveMap<string, { readonly end: () => void }>();
+  const running = new Map<string, { readonly end: () => void }>();
   return {
     enter(session, id, end) {
-      const key = keyOf(session, id);
-      const entry = { end };
-      running.set(key, entry);
-      return () => {
-        if (running.get(key) === entry) running.delete(key);
-      };
+      return enterInto(running, keyOf(session, id), { end });
     },
     cancel(session, id) {
       const key = keyOf(session, id);

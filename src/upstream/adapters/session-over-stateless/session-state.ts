@@ -9,7 +9,6 @@ import { randomUUID } from 'node:crypto';
 import type { JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
 import type { DisconnectController } from '../../../protocol/transport.js';
 import { OwnedMap } from '../../../state/bounded-map.js';
-import { LiveMap } from '../../../state/live-map.js';
 
 /** A client's reply to a server request. */
 export type ServerRequestReply =
@@ -22,7 +21,7 @@ export type SessionState = {
   /** Called when the resources change. */
   readonly listeners: Set<() => void>;
   /** Requests under way, by id. */
-  readonly running: LiveMap<RequestId, Pick<DisconnectController, 'abort'>>;
+  readonly running: Map<RequestId, Pick<DisconnectController, 'abort'>>;
   /** Server requests waiting for the client's reply, by id. */
   readonly waiting: Map<RequestId, (reply: ServerRequestReply) => void>;
 };
@@ -58,7 +57,7 @@ export function createSessionStates(): SessionStates {
   });
 
   function forget(session: string): void {
-    const running = sessionStates.get(session)?.running.values() ?? [];
+    const running = [...(sessionStates.get(session)?.running.values() ?? [])];
     sessionStates.delete(session);
     for (const leaving of running) leaving.abort();
   }
@@ -86,7 +85,7 @@ function emptySessionState(): SessionState {
     logLevel: undefined,
     resources: new Set(),
     listeners: new Set(),
-    running: new LiveMap(),
+    running: new Map(),
     waiting: new Map(),
   };
 }
