@@ -27,7 +27,6 @@ import type { Client } from '../protocol/listings.js';
 import type { SupportedVersions } from '../protocol/negotiation.js';
 import type {
   ClientEnd,
-  DisconnectSignal,
   ForwardOutcome,
   Incoming,
   LegacySseOutcome,
@@ -161,7 +160,7 @@ export type SessionScope = {
 export type StreamRequest = {
   readonly session: SessionFacts;
   readonly by: Caller;
-  readonly signal: DisconnectSignal;
+  readonly signal: AbortSignal;
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };
@@ -206,7 +205,7 @@ export type ObservedPage = Omit<Page, 'atMs'>;
 /** The streams of legacy SSE: one for each session, on which every response arrives. */
 export type LegacySsePorts = {
   /** Opens a legacy SSE stream at the upstream and waits until the server has named its message endpoint. */
-  open(upstream: string, by: Caller, signal: DisconnectSignal): Promise<LegacySseOutcome>;
+  open(upstream: string, by: Caller, signal: AbortSignal): Promise<LegacySseOutcome>;
   /** Seals a request into the id that the server is sent; `undefined` if it is too long. */
   sealRequest(sent: SentRequestFacts, scope: SessionScope): string | undefined;
   /** Opens such an id; `undefined` if it was not sent in this session of this caller. */
@@ -283,7 +282,7 @@ export type Ports = {
     upstream: string,
     authorized: AuthorizedRequest,
     by: Caller,
-    signal: DisconnectSignal | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: StreamRequest): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;

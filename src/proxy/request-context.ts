@@ -18,12 +18,7 @@ import type { JsonReading } from '../protocol/json/json.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { encodeSseMessage } from '../protocol/sse.js';
-import type {
-  DisconnectSignal,
-  Incoming,
-  Outgoing,
-  UpstreamResponse,
-} from '../protocol/transport.js';
+import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
 import type { AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 
@@ -60,10 +55,7 @@ export type Feature = {
   /** The content without the values that the gateway sealed. */
   readonly withoutSealed?: (content: JsonObject, admitted: AdmittedMessage) => JsonObject;
   /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */
-  readonly begin?: (
-    call: RequestContext,
-    admitted: AdmittedMessage,
-  ) => DisconnectSignal | undefined;
+  readonly begin?: (call: RequestContext, admitted: AdmittedMessage) => AbortSignal | undefined;
   /** Relays the response. */
   readonly relay?: (
     call: RequestContext,

@@ -8,7 +8,7 @@ import type { SessionFacts } from '../../protocol/admitted-request.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import type { Client } from '../../protocol/listings.js';
 import type { SupportedVersions } from '../../protocol/negotiation.js';
-import type { DisconnectSignal, ForwardOutcome, RoutedOutcome } from '../../protocol/transport.js';
+import type { ForwardOutcome, RoutedOutcome } from '../../protocol/transport.js';
 
 /** What is known of the upstream when a message is sent. */
 export type UpstreamOffer = {
@@ -20,14 +20,14 @@ export type UpstreamOffer = {
 export type OutboundRequest = {
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  readonly signal: DisconnectSignal | undefined;
+  readonly signal: AbortSignal | undefined;
 };
 
 /** A session stream to be opened. */
 export type OutboundStream = {
   readonly session: SessionFacts;
   readonly by: Caller;
-  readonly signal: DisconnectSignal;
+  readonly signal: AbortSignal;
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };

@@ -22,8 +22,6 @@ import {
 } from '../../../protocol/subscriptions.js';
 import {
   amendResponse,
-  DisconnectController,
-  type DisconnectSignal,
   errorOfStatus,
   type ForwardError,
   type ForwardOutcome,
@@ -74,7 +72,7 @@ async function listenInSession(
   dependencies: StatelessDependencies,
   { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardError>,
-  signal: DisconnectSignal | undefined,
+  signal: AbortSignal | undefined,
 ): Promise<RoutedOutcome> {
   const { message } = authorized.admitted;
   if (message.kind !== 'request') return bodyResponse(202);
@@ -166,7 +164,7 @@ export type StatelessClients = {
     authorized: AuthorizedRequest,
     by: Caller,
     sessionVersions: readonly string[],
-    signal: DisconnectSignal | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<RoutedOutcome>;
   close(): Promise<void>;
 };
@@ -219,7 +217,7 @@ type ForwardContext = {
   readonly dependencies: StatelessDependencies;
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  readonly signal: DisconnectSignal | undefined;
+  readonly signal: AbortSignal | undefined;
 };
 
 async function forward(
@@ -303,7 +301,7 @@ async function send(
     headers: Object.entries(sessionHeadersOf(session)),
     body: sessionBody(admitted, sent),
   };
-  const stop = new DisconnectController();
+  const stop = new AbortController();
   let isOver = false;
   const cancel = (): void => {
     if (isOver) return;
@@ -324,7 +322,13 @@ async function send(
   signal?.addEventListener('abort', cancel, { once: true });
   const mayWaitForInput =
     admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
-  const outcome = await dependencies.client.forwardAs(authorized, by, form, stop, mayWaitForInput);
+  const outcome = await dependencies.client.forwardAs(
+    authorized,
+    by,
+    form,
+    stop.signal,
+    mayWaitForInput,
+  );
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);
