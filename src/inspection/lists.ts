@@ -23,12 +23,7 @@ import type { Bytes, Pieces } from '../protocol/transport.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { Profile } from './profiles.js';
-import {
-  type InspectionInput,
-  type InspectionOutcome,
-  inspectMessage,
-  type WithholdReason,
-} from './responses.js';
+import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
 
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
 
@@ -102,12 +97,6 @@ export type FilteredPage = {
   readonly visible: number;
   readonly items: readonly ListItem[];
 };
-
-/** Filters one page and inspects the rest. `upstream-protocol` where the result is no list of that kind. */
-export function filterList(input: ListInput): ListOutcome {
-  const page = filterItems(input);
-  return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.inspectionInput));
-}
 
 /** Combines a filtered page with the outcome of its inspection. */
 export function completeList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {

@@ -110,7 +110,6 @@ type LiveProgress = {
   /** Keeps a request that was entered although it was answered, because its task goes on. */
   keep(session: string, token: RequestId): void;
   find(session: string, token: RequestId): LiveCount | undefined;
-  readonly size: number;
 };
 
 /**
@@ -137,9 +136,6 @@ export function createLiveProgress(): LiveProgress {
       const key = keyOf(session, token);
       return live.get(key) ?? kept.get(key);
     },
-    get size() {
-      return live.size + kept.size;
-    },
   };
 }
 
@@ -149,7 +145,6 @@ type OpenLegacyStreams<End> = {
   enter(session: string, end: End): () => void;
   /** `undefined` where this replica holds no stream of the session. */
   find(session: string): End | undefined;
-  readonly size: number;
 };
 
 /**
@@ -163,9 +158,6 @@ export function createOpenLegacyStreams<End>(): OpenLegacyStreams<End> {
       return enterInto(open, session, end);
     },
     find: (session) => open.get(session),
-    get size() {
-      return open.size;
-    },
   };
 }
 

@@ -49,7 +49,6 @@ export type LegacySseClientSessions = {
   begun(legacySession: SessionFacts, signal: AbortSignal): Promise<SessionFacts | undefined>;
   /** Removes the session and returns it, so that it can be ended at the upstream. */
   forget(legacySession: SessionFacts): SessionFacts | undefined;
-  readonly size: number;
 };
 
 type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
@@ -131,9 +130,6 @@ export function createLegacySseClientSessions(
       entries.delete(hash);
       waiting.get(hash)?.();
       return inner;
-    },
-    get size() {
-      return entries.size;
     },
   };
 }
