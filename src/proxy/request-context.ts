@@ -100,6 +100,17 @@ const MAX_RECORDED_KEYS = 32;
 /** How many groups the record keeps, of those that a rule names and the caller has. */
 const MAX_RECORDED_GROUPS = 32;
 
+/** The newest snapshot of the request's upstream, or the one it has where a reload removed the upstream. */
+export function newestSnapshot({ ports, incoming, snapshot }: RequestContext): Snapshot {
+  return ports.snapshot(incoming.upstream) ?? snapshot;
+}
+
+/** Lets whatever follows be decided under the newest snapshot: for what waited, or arrives on a long stream. */
+export function refreshSnapshot(call: RequestContext): Snapshot {
+  call.snapshot = newestSnapshot(call);
+  return call.snapshot;
+}
+
 /** The token as the client sent it: for the argument guard, and as a closed token for token exchange. */
 export function presentedToken(incoming: Incoming): string | undefined {
   const header = incoming.headers['authorization'];

@@ -17,7 +17,13 @@ import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { type AccessLease, type Grant, startTimer } from '../access-lease.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
-import { callerOf, nameOf, noteRefusal, type RequestContext } from '../request-context.js';
+import {
+  callerOf,
+  nameOf,
+  noteRefusal,
+  type RequestContext,
+  refreshSnapshot,
+} from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import {
   gatherWrites,
@@ -197,7 +203,7 @@ async function relaySessionStream(
   const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
     if (ended.aborted) return 'stop';
     // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    refreshSnapshot(call);
     await writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended });
     return call.outgoing.isClosed ? 'stop' : undefined;
   });

@@ -18,8 +18,14 @@ import type { PendingResponses } from '../../protocol/transport.js';
 import { BoundedMap } from '../../state/bounded-map.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import { maySee, planOf, type ResponsePlan } from '../originating-request.js';
-import type { ProgressCount } from '../request-context.js';
-import { callerOf, nameOf, type RequestContext, readMessage } from '../request-context.js';
+import {
+  callerOf,
+  nameOf,
+  newestSnapshot,
+  type ProgressCount,
+  type RequestContext,
+  readMessage,
+} from '../request-context.js';
 import { DROP, drop, type MessageOutcome } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { gatherWrites, writeFailure, writeVerdict } from '../sse-response.js';
@@ -250,7 +256,7 @@ async function checkAwaited(
 ): Promise<MessageOutcome> {
   if (!maySee(plan.admitted.target, plan.principal, call.snapshot)) return UNSEEN;
   const verdict = await createResponseCheck(call, plan, NO_SESSION_ID).checkText(text);
-  const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  const snapshot = newestSnapshot(call);
   return maySee(plan.admitted.target, plan.principal, snapshot) ? verdict : UNSEEN;
 }
 

@@ -32,7 +32,7 @@ import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { noteSession, openSessionStream } from '../features/session-streams.js';
-import { callerOf, noteRefusal, type RequestContext } from '../request-context.js';
+import { callerOf, noteRefusal, type RequestContext, refreshSnapshot } from '../request-context.js';
 import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen } from '../stream-lifetime.js';
 import { openStreamLimits } from '../stream-limits.js';
@@ -128,7 +128,7 @@ async function relayOne(
   const end = await pumpEvents(response, at.limits, async (event) => {
     if (ended.aborted) return 'stop';
     // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    refreshSnapshot(call);
     if (event.kind !== 'message') return undefined;
     at.lastEventId = event.id ?? at.lastEventId;
     const text = await checkedText(event.data, checkUnsolicited);
@@ -323,7 +323,7 @@ async function relayLegacyStream(
   const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
     if (ended.aborted) return 'stop';
     // Checked under the version now in force, not the one under which the stream was opened.
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    refreshSnapshot(call);
     if (event.kind !== 'message') await call.outgoing.write(encodeKeepAlive(event));
     else if (event.data !== '') await writer.write(event.data, ended);
     return call.outgoing.isClosed ? 'stop' : undefined;

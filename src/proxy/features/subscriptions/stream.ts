@@ -25,7 +25,7 @@ import {
 import type { UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
 import type { Snapshot } from '../../ports.js';
-import type { RequestContext } from '../../request-context.js';
+import { newestSnapshot, type RequestContext, refreshSnapshot } from '../../request-context.js';
 import { refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
 import { gatherWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
@@ -168,7 +168,7 @@ async function relayNotifications(
   const end = await pumpEvents(response, openStreamLimits(call, ended), async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
-    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    refreshSnapshot(call);
     const checked = await checkSubscriptionMessage(subscription, event.data);
     if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
@@ -198,7 +198,7 @@ async function fail(call: RequestContext, reason: Reason): Promise<void> {
 function announce(subscription: Subscription, method: string): void {
   const { call, id } = subscription;
   const filter = filterOfNotification(method);
-  const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  const snapshot = newestSnapshot(call);
   if (filter === undefined || !stillAllowed(subscription, snapshot).lists.includes(filter)) return;
   subscription.sentNotifications += 1;
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
