@@ -2,6 +2,7 @@
 // one set of ports with two implementations: of a single replica (this file) and of several (shared-state.ts). Every
 // lookup returns at once, except limits and single uses of a shared store. docs/contract.md §10.
 
+import { EventEmitter } from 'node:events';
 import type {
   LimitOutcome,
   LimitStore,
@@ -278,10 +279,7 @@ const ALONE: StoreStatus = {
 /** The state of a single replica: gone when the process ends. */
 export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   const known = createRevocationSet(ring, now);
-  const listeners: (() => void)[] = [];
-  const emitChange = (): void => {
-    for (const follow of listeners) follow();
-  };
+  const changes = new EventEmitter<{ change: [] }>();
   return {
     limits: createMemoryLimits(),
     replays: createMemoryReplays(now),
@@ -294,16 +292,16 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
       async add(revocation) {
         if (!known.hasCapacity()) return 'full';
         known.add(revocation);
-        emitChange();
+        changes.emit('change');
         return 'shared';
       },
       async lift(id) {
         if (!known.remove(id)) return 'unknown';
-        emitChange();
+        changes.emit('change');
         return 'lifted';
       },
       list: known.list,
-      onChange: (listener) => void listeners.push(listener),
+      onChange: (listener) => void changes.on('change', listener),
     },
     replicaBus: createLocalReplicaBus(),
     status: () => ALONE,

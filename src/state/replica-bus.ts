@@ -4,6 +4,7 @@
 // recipient knows by a keyed hash, and whatever follows from it is checked as usual. docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import type { Json } from '../protocol/jsonrpc.js';
 import { BoundedMap } from './bounded-map.js';
 import { sealedToken } from './sealed-token.js';
@@ -49,12 +50,13 @@ export type ReplicaBus = {
 
 export type SharedReplicaBus = ReplicaBus & {
   /**
-   * What the next poll asks for. Messages too long for a reply in time would block everything else that is polled:
-   * after a failed poll the next asks for no message, the one after it for one, then for twice as many each time.
+   * Polls the store and passes on the messages that it returns. Messages too long for a reply in time would block
+   * everything else that is polled: after a failed poll the next asks for no message, the one after it for one, then for
+   * twice as many each time.
    */
-  nextPollOptions(): Pick<SeenBefore, 'readTo' | 'maxMessages'>;
-  /** Takes the messages of a poll. */
-  note(found: StoreUpdate['messages']): void;
+  poll(
+    ask: (options: Pick<SeenBefore, 'readTo' | 'maxMessages'>) => Promise<StoreUpdate>,
+  ): Promise<StoreUpdate>;
   /** Whether the last poll returned as many messages as it asked for. */
   mayBeMore(): boolean;
 };
@@ -69,15 +71,15 @@ type Ports = StatePorts & {
 
 /** The bus of a single replica, which sends to itself only. */
 export function createLocalReplicaBus(): ReplicaBus {
-  const listeners: ((message: Json) => void)[] = [];
+  const inbox = new EventEmitter<{ message: [Json] }>();
   return {
     self: randomUUID(),
     send: () => Promise.resolve('nobody'),
     publish(message) {
-      for (const follow of listeners) follow(message);
+      inbox.emit('message', message);
       return Promise.resolve('told');
     },
-    onMessage: (listener) => void listeners.push(listener),
+    onMessage: (listener) => void inbox.on('message', listener),
   };
 }
 
@@ -85,13 +87,12 @@ export function createLocalReplicaBus(): ReplicaBus {
 export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   const { ring, now, link, isReachable, pollUntil, onError } = ports;
   const self = randomUUID();
-  const listeners: ((message: Json) => void)[] = [];
+  const inbox = new EventEmitter<{ message: [Json] }>();
   /** Messages that were read, by header and nonce. */
   const read = new BoundedMap<string, true>(MAX_READ);
   /** Score of the newest message of the last poll; with the next one the store deletes what was read. */
   let readTo = 0;
-  let requestedMessages = MAX_MESSAGES_PER_POLL;
-  let hasLastPollSucceeded = true;
+  let maxMessages = MAX_MESSAGES_PER_POLL;
   let mayBeMore = false;
 
   /** A message counts once, even if the store returned it twice. */
@@ -135,24 +136,21 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
       return ifReachable(async () => SENT[await link.enqueueMessages(sealed, MESSAGE_TTL_MS)]);
     },
     publish: (message) => ifReachable(() => enqueueForAll(message)),
-    onMessage: (listener) => void listeners.push(listener),
-    nextPollOptions() {
-      requestedMessages = hasLastPollSucceeded
-        ? Math.min(Math.max(1, 2 * requestedMessages), MAX_MESSAGES_PER_POLL)
-        : 0;
-      hasLastPollSucceeded = false;
-      return { readTo, maxMessages: requestedMessages };
-    },
+    onMessage: (listener) => void inbox.on('message', listener),
     mayBeMore: () => mayBeMore,
-    note(found) {
-      hasLastPollSucceeded = true;
-      mayBeMore = found.length === requestedMessages;
-      readTo = found.at(-1)?.at ?? 0;
-      for (const { text } of found) {
+    async poll(ask) {
+      const asked = maxMessages;
+      // Stays so if this poll fails.
+      maxMessages = 0;
+      const update = await ask({ readTo, maxMessages: asked });
+      maxMessages = Math.min(Math.max(1, 2 * asked), MAX_MESSAGES_PER_POLL);
+      mayBeMore = update.messages.length === asked;
+      readTo = update.messages.at(-1)?.at ?? 0;
+      for (const { text } of update.messages) {
         const message = MESSAGE.open(ring, [self], text, now());
-        if (message === undefined || !isNew(text)) continue;
-        for (const follow of listeners) follow(message);
+        if (message !== undefined && isNew(text)) inbox.emit('message', message);
       }
+      return update;
     },
   };
 }
