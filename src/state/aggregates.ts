@@ -97,40 +97,28 @@ const WINDOW_MS = 60_000;
 /** Beyond this number of callers and backends, the oldest are forgotten first. */
 const MAX_KNOWN = 10_000;
 
-type LostBackends = {
-  /** Notes a loss that ends the session. */
-  note(key: string): void;
-  /** Whether it has happened too often to end the session again. */
-  isFrequent(key: string): boolean;
-};
-
 /**
  * Counts how often a backend recently lost its session with a caller. An occasional loss ends the caller's session, so
  * that it is opened again with all backends; a backend that keeps losing it is left out, or it would take the others
  * with it. `key` names caller, aggregate and backend.
  */
-export function createLostBackends(now: () => number): LostBackends {
+export function createLostBackends(now: () => number) {
   const known = new BoundedMap<string, readonly number[]>(MAX_KNOWN);
   const recent = (key: string): readonly number[] =>
     (known.get(key) ?? []).filter((atMs) => now() - atMs < WINDOW_MS);
   return {
-    note: (key) => void known.set(key, [...recent(key), now()]),
-    isFrequent: (key) => recent(key).length >= MAX_LOSSES,
+    /** Notes a loss that ends the session. */
+    note: (key: string): void => void known.set(key, [...recent(key), now()]),
+    /** Whether it has happened too often to end the session again. */
+    isFrequent: (key: string): boolean => recent(key).length >= MAX_LOSSES,
   };
 }
 
-type RunningBackends = {
-  /** Enters a backend under the sealed session; the returned function removes it. */
-  enter(session: string, id: RequestId, upstream: string): () => void;
-  /** The backends that work on this request; empty where none is known. */
-  find(session: string, id: RequestId): readonly string[];
-};
-
 /**
- * The backends that work on a request of a session, so that a cancellation, whose reason may quote the request, reaches
- * only them. A caller reaches its own sessions only.
+ * The backends that work on a request of a sealed session, so that a cancellation, whose reason may quote the request,
+ * reaches only them. A caller reaches its own sessions only.
  */
-export function createRunningBackends(): RunningBackends {
+export function createRunningBackends() {
   // Plain values only, so that no request is kept alive.
   const running = new Map<string, readonly string[]>();
 
@@ -142,7 +130,8 @@ export function createRunningBackends(): RunningBackends {
   }
 
   return {
-    enter(session, id, upstream) {
+    /** Enters a backend; the returned function removes it. */
+    enter(session: string, id: RequestId, upstream: string): () => void {
       const key = keyOf(session, id);
       // Two requests with the same id, which no client should send, are counted separately.
       running.set(key, [...(running.get(key) ?? []), upstream]);
@@ -152,6 +141,9 @@ export function createRunningBackends(): RunningBackends {
         isIn = false;
       };
     },
-    find: (session, id) => [...new Set(running.get(keyOf(session, id)))],
+    /** The backends that work on this request; empty where none is known. */
+    find: (session: string, id: RequestId): readonly string[] => [
+      ...new Set(running.get(keyOf(session, id))),
+    ],
   };
 }

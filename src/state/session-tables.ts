@@ -11,22 +11,18 @@ import { BoundedMap, OwnedMap } from './bounded-map.js';
 /** Beyond this number the oldest are forgotten first. */
 const MAX_REMEMBERED = 4096;
 
-type PassedServerRequests = {
-  /** `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received. */
-  add(session: string, id: RequestId, sealed: string): void;
-  find(session: string, id: RequestId): string | undefined;
-};
-
 /**
  * Server requests that were passed on recently, by session and the server's own id, so that a server can cancel one: it
  * names its own id, which the client has never seen. One that is not found is not cancelled, and the server ignores its
- * reply.
+ * reply. `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received.
  */
-export function createPassedServerRequests(): PassedServerRequests {
+export function createPassedServerRequests() {
   const passed = new BoundedMap<string, string>(MAX_REMEMBERED);
   return {
-    add: (session, id, sealed) => void passed.set(keyOf(session, id), sealed),
-    find: (session, id) => passed.get(keyOf(session, id)),
+    add(session: string, id: RequestId, sealed: string): void {
+      passed.set(keyOf(session, id), sealed);
+    },
+    find: (session: string, id: RequestId): string | undefined => passed.get(keyOf(session, id)),
   };
 }
 
@@ -104,60 +100,45 @@ type LiveCount = { last: number };
 /** Answered requests whose task goes on, beyond which the oldest are forgotten first. */
 export const MAX_KEPT = 1024;
 
-type LiveProgress = {
-  /** `session` is the keyed hash of the sealed id. The returned function removes the request. */
-  enter(session: string, token: RequestId, count: LiveCount): () => void;
-  /** Keeps a request that was entered although it was answered, because its task goes on. */
-  keep(session: string, token: RequestId): void;
-  find(session: string, token: RequestId): LiveCount | undefined;
-};
-
 /**
  * Requests in progress that asked for progress notifications, by session and progress token, because a server may send
  * them on the stream of the session. A request is removed when it ends; one that was answered by a task, when newer
- * ones displace it.
+ * ones displace it. `session` is the keyed hash of the sealed id.
  */
-export function createLiveProgress(): LiveProgress {
+export function createLiveProgress() {
   const live = new Map<string, LiveCount>();
   const kept = new BoundedMap<string, LiveCount>(MAX_KEPT);
   return {
-    enter(session, token, count) {
+    /** The returned function removes the request. */
+    enter(session: string, token: RequestId, count: LiveCount): () => void {
       const key = keyOf(session, token);
-      const leave = enterInto(live, key, count);
       kept.delete(key);
-      return leave;
+      return enterInto(live, key, count);
     },
-    keep(session, token) {
+    /** Keeps a request that was entered although it was answered, because its task goes on. */
+    keep(session: string, token: RequestId): void {
       const key = keyOf(session, token);
       const count = live.get(key);
       if (count !== undefined) kept.set(key, count);
     },
-    find(session, token) {
+    find(session: string, token: RequestId): LiveCount | undefined {
       const key = keyOf(session, token);
       return live.get(key) ?? kept.get(key);
     },
   };
 }
 
-/** `End` is the stream of one client. */
-type OpenLegacyStreams<End> = {
-  /** `session` is the keyed hash of the sealed id. The returned function removes the stream. */
-  enter(session: string, end: End): () => void;
-  /** `undefined` where this replica holds no stream of the session. */
-  find(session: string): End | undefined;
-};
-
 /**
  * The clients' legacy SSE streams that this replica holds, by session, so that responses and refusals reach the stream
- * on which they are awaited.
+ * on which they are awaited. `End` is the stream of one client, `session` the keyed hash of the sealed id.
  */
-export function createOpenLegacyStreams<End>(): OpenLegacyStreams<End> {
+export function createOpenLegacyStreams<End>() {
   const open = new Map<string, End>();
   return {
-    enter(session, end) {
-      return enterInto(open, session, end);
-    },
-    find: (session) => open.get(session),
+    /** The returned function removes the stream. */
+    enter: (session: string, end: End): (() => void) => enterInto(open, session, end),
+    /** `undefined` where this replica holds no stream of the session. */
+    find: (session: string): End | undefined => open.get(session),
   };
 }
 
@@ -205,25 +186,19 @@ export function createOpenedSessions(
 /** A response that crosses the cancellation may still arrive within this time. */
 export const CANCEL_GRACE_MS = 1_000;
 
-type RunningStreams = {
-  /** Enters a stream under the sealed session; the returned function removes it. */
-  enter(session: string, id: RequestId, end: () => void): () => void;
-  /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
-  cancel(session: string, id: RequestId): void;
-};
-
 /**
- * Streamed responses in progress, by session and request id, so that a cancellation ends them: a server does not answer
- * a cancelled request, and some keep its stream open, which would occupy a slot of the upstream's concurrency. A caller
- * reaches its own sessions only. A stream that another replica holds ends at the idle limit.
+ * Streamed responses in progress, by sealed session and request id, so that a cancellation ends them: a server does not
+ * answer a cancelled request, and some keep its stream open, which would occupy a slot of the upstream's concurrency. A
+ * caller reaches its own sessions only. A stream that another replica holds ends at the idle limit.
  */
-export function createRunningStreams(): RunningStreams {
+export function createRunningStreams() {
   const running = new Map<string, { readonly end: () => void }>();
   return {
-    enter(session, id, end) {
-      return enterInto(running, keyOf(session, id), { end });
-    },
-    cancel(session, id) {
+    /** Enters a stream; the returned function removes it. */
+    enter: (session: string, id: RequestId, end: () => void): (() => void) =>
+      enterInto(running, keyOf(session, id), { end }),
+    /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
+    cancel(session: string, id: RequestId): void {
       const key = keyOf(session, id);
       const entry = running.get(key);
       if (entry === undefined) return;
