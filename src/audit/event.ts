@@ -5,7 +5,7 @@
 // bounded, and they hold nothing chosen by a client.
 
 import { randomUUID } from 'node:crypto';
-import type { Principal } from '../policy/principal.js';
+import type { PrincipalFacts } from '../policy/principal.js';
 import type { RequestRecord } from '../policy/record.js';
 import {
   type MaskText,
@@ -77,10 +77,10 @@ function versionsText(gateway: GatewayInfo, decided: FileVersions = gateway): st
 }
 
 /** A verified token is presented many times: its text is built once. */
-const actorTexts = new WeakMap<Principal, string>();
+const actorTexts = new WeakMap<PrincipalFacts, string>();
 
 /** The actor, up to the groups that were used. */
-function principalText(principal: Principal): string {
+function principalText(principal: PrincipalFacts): string {
   const cached = actorTexts.get(principal);
   if (cached !== undefined) return cached;
   const { token } = principal;
@@ -264,7 +264,7 @@ function eventHead(type: string, { gateway, nowMs }: EventContext): string {
   return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${instanceText(gateway)},"epoch":"`;
 }
 
-function actorText(principal: Principal | undefined, groups: readonly string[]): string {
+function actorText(principal: PrincipalFacts | undefined, groups: readonly string[]): string {
   return principal === undefined
     ? 'null'
     : `${principalText(principal)}${quoteList(groups, MAX_LISTED)}}`;

@@ -7,11 +7,25 @@ import type { DataServerPorts } from '../http/server.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { observedNames } from '../pins/last-seen.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
+import { ownerKey } from '../policy/principal.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
-import type { HandleRequest } from '../proxy/aggregate/requests.js';
 import { handleRequest } from '../proxy/pipeline.js';
-import type { Aggregate, Ports, Snapshot } from '../proxy/ports.js';
+import type {
+  Aggregate,
+  AggregatePort,
+  HandleRequest,
+  ListScope,
+  Ports,
+  Snapshot,
+} from '../proxy/ports.js';
+import {
+  createListedResources,
+  createLostBackends,
+  createRunningBackends,
+} from '../state/aggregates.js';
+import type { KeyRing } from '../state/keys.js';
+import { bindingOf, LIST_CURSOR } from '../state/sealed-values.js';
 import type { Version } from './config-version.js';
 import { challengeOf, type SnapshotOf } from './snapshot.js';
 import type { UpstreamRuntime } from './upstreams.js';
@@ -176,13 +190,51 @@ function countNames(hidden: Hidden): number {
   return count;
 }
 
+/** How long a client may wait between two pages. */
+const CURSOR_TTL_MS = 60 * 60 * 1000;
+
+/**
+ * Creates the port of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions and running
+ * backend requests in the memory of this replica.
+ */
+export function createAggregatePort(
+  { get }: Pick<Aggregates, 'get'>,
+  ring: KeyRing,
+  now: () => number,
+): AggregatePort {
+  const listed = createListedResources();
+  const lost = createLostBackends(now);
+  const running = createRunningBackends();
+  const bindingAt = ({ aggregate, principal, method }: ListScope): readonly string[] => [
+    ...bindingOf(aggregate, principal),
+    method,
+  ];
+  return {
+    get,
+    sealCursor: (cursors, scope) =>
+      LIST_CURSOR.seal(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
+    openCursor: (sealed, scope) => LIST_CURSOR.open(ring, bindingAt(scope), sealed, now()),
+    reportLostBackend(aggregate, upstream, principal) {
+      const key = ownerKey(principal, aggregate, upstream);
+      if (lost.isFrequent(key)) return false;
+      lost.note(key);
+      return true;
+    },
+    noteResources: (aggregate, principal, page) =>
+      listed.note(ownerKey(principal, aggregate), page),
+    recallResource: ({ aggregate, principal, uri }, backends) =>
+      listed.recall(ownerKey(principal, aggregate), uri, backends),
+    registerBackendRequest: running.enter,
+    findRunningBackends: running.find,
+  };
+}
+
 /**
  * Handles a message by the path that it came on: of one upstream directly; of an aggregate by requests to its backends,
  * each of which is handled like any other request. Counts the requests in progress of each upstream.
  */
 export function createDispatcher(
   ports: Ports,
-  aggregates: Aggregates,
   countInflight: (upstream: string, delta: 1 | -1) => void,
 ): DataServerPorts['handle'] {
   const run: HandleRequest = async (incoming, outgoing, own) => {
@@ -194,7 +246,7 @@ export function createDispatcher(
     }
   };
   return (incoming, outgoing) =>
-    aggregates.get(incoming.upstream) === undefined
+    ports.aggregates.get(incoming.upstream) === undefined
       ? run(incoming, outgoing, ports)
       : handleAggregateRequest(incoming, outgoing, ports, run);
 }

@@ -360,18 +360,14 @@ function openListeners(
   ring: KeyRing,
   phase: Phase,
 ): Listeners {
-  const { current, observability, runtimes, state, aggregates, updateControls } = assembly;
+  const { current, observability, state, updateControls } = assembly;
   const { metrics, audit, controls } = observability;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     ...assembly,
-    ...assembly.sharedResources,
     version: () => current.version,
-    runtime: runtimes.get,
     identity: () => current.identity,
     ring,
-    audit,
-    metrics,
     log,
     now,
   });
@@ -389,7 +385,7 @@ function openListeners(
     },
     data: {
       tables: () => (phase.isServing ? current.tables : undefined),
-      handle: createDispatcher(ports, aggregates, metrics.inflight),
+      handle: createDispatcher(ports, metrics.inflight),
       reportRefusal: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });

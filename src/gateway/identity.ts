@@ -16,9 +16,11 @@ import {
   type IntrospectorStatus,
 } from '../auth/introspection.js';
 import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/jwks.js';
+import { anonymousPrincipal } from '../auth/principal.js';
 import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
 import type { ReplayStore } from '../policy/limits.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
+import type { IdentityPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 
 import type { Revocations } from '../state/memory.js';
@@ -135,11 +137,28 @@ function introspectorFor(
   return introspector;
 }
 
+/** Creates the port that verifies callers, under the settings and the identity that are current at each call. */
+export function createIdentityPort(
+  settings: () => Settings,
+  identity: () => Identity,
+): IdentityPort {
+  return {
+    authenticate(incoming, outgoing) {
+      const { upstreams, aggregates } = settings();
+      const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);
+      // A reload may have removed the upstream since the request came.
+      if (upstream === undefined) return { reason: 'upstream-unavailable' };
+      if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
+      return authenticateCaller(identity(), upstream, incoming, outgoing);
+    },
+  };
+}
+
 /**
  * Verifies the caller of a request and, where the caller uses DPoP, adds the nonce for its next proof to the response.
  * The URL that a proof must name is the configured one, whatever Host and forwarding headers say.
  */
-export function authenticateCaller(
+function authenticateCaller(
   { authenticator, proofNonces }: Identity,
   upstream: Pick<UpstreamSettings, 'resource' | 'issuers' | 'audiences' | 'binding'>,
   incoming: Incoming,

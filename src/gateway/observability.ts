@@ -3,21 +3,22 @@
 // it changes (docs/contract.md §5).
 
 import { randomUUID } from 'node:crypto';
-import { type Audit, createAudit } from '../audit/audit.js';
+import { type Audit, createAudit, type RecordResult } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import type { AuditSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
 import type { PinState } from '../policy/definitions.js';
-import { openRecord } from '../policy/record.js';
+import { REASONS } from '../policy/reasons.js';
+import { openRecord, type RequestRecord } from '../policy/record.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
+import type { AuditPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
-
 import { type Controls, createControls } from '../telemetry/controls.js';
-import type { Log } from '../telemetry/log.js';
+import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
 import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js';
 import type { Version } from './config-version.js';
 import type { SnapshotOf } from './snapshot.js';
@@ -222,6 +223,68 @@ export function createObservability(
     onRemove: metrics.removeControl,
   });
   return { metrics, controls, audit, auditError: () => auditFailure };
+}
+
+/** Creates the port that writes what is known of a request, to the audit log, the metrics and the process log. */
+export function createAuditPort(
+  { audit, metrics }: Pick<Observability, 'audit' | 'metrics'>,
+  ring: KeyRing,
+  log: Log,
+): AuditPort {
+  /** Decisions written to the audit log in one group share one promise. */
+  let group:
+    | { readonly recorded: Promise<RecordResult>; readonly isDurable: Promise<boolean> }
+    | undefined;
+
+  function durabilityOf(recorded: Promise<RecordResult>): Promise<boolean> {
+    if (group?.recorded !== recorded)
+      group = { recorded, isDurable: recorded.then((how) => how === 'durable') };
+    return group.isDurable;
+  }
+
+  function writeAuthnFailure(record: RequestRecord): void {
+    const [reason = 'internal'] = record.decision.reasons;
+    metrics.authFailure(reason);
+    audit.event({
+      type: 'auth.failure',
+      upstream: record.upstream,
+      reason,
+      decisionId: record.id,
+      ip: record.client.ip,
+    });
+  }
+
+  return {
+    newDecisionId: randomUUID,
+    keyedHash: ring.hmac,
+    recordDecision(record) {
+      record.isDecisionWritten = true;
+      return durabilityOf(audit.decision(record));
+    },
+    closeRecord(record) {
+      const totalMs = performance.now() - record.startedMs;
+      if (isAuthnFailure(record)) writeAuthnFailure(record);
+      else {
+        if (record.isDecisionWritten !== true) void audit.decision(record);
+        audit.outcome(record, totalMs);
+      }
+      metrics.recordRequest(record, totalMs);
+      logRefusal(log, record);
+    },
+    report(error, decision) {
+      log.write('error', 'request failed', { decision, code: errorCode(error) });
+    },
+  };
+}
+
+/**
+ * A refusal before authentication succeeded, also because revocations or used proofs could not be looked up: counted and
+ * written separately, so that a flood leaves the log usable.
+ */
+function isAuthnFailure(record: RequestRecord): boolean {
+  const [reason] = record.decision.reasons;
+  if (record.principal !== undefined || reason === undefined) return false;
+  return reason === 'store-unavailable' || REASONS[reason].stage === 'authn';
 }
 
 /** The path is checked before every group of lines: confirmed lines must be in the file that is at the path now. */

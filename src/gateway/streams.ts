@@ -21,7 +21,7 @@ export type LeaseRegistry = {
   /** Ends the leases whose session has ended, after sessions ended at another replica. */
   checkSessions(): void;
   /** How many changes there have been; the end of a session is none. */
-  count(): number;
+  countChanges(): number;
 };
 
 /**
@@ -48,7 +48,7 @@ export function createLeaseRegistry(): LeaseRegistry {
     checkSessions() {
       checkInBatches([...leases]);
     },
-    count: () => changes,
+    countChanges: () => changes,
   };
 }
 

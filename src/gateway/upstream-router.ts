@@ -1,28 +1,37 @@
-// The ports that lead to an upstream: each finds the upstream's runtime, lets it choose the adapter, and passes
-// on what the newest listing has shown.
+// The port that leads to the upstreams: it finds an upstream's runtime, lets it choose the adapter, and passes on what
+// the newest listing has shown.
 
-import type { Ports, Snapshot } from '../proxy/ports.js';
+import type { Snapshot, UpstreamPort } from '../proxy/ports.js';
 import type { UpstreamRuntime } from './upstreams.js';
-
-type ForwardingPorts = Pick<
-  Ports,
-  'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'cancelAtServer' | 'notePage'
->;
 
 /** A reload may have removed the upstream since the message was allowed. */
 const NOT_RUNNING = { kind: 'error', reason: 'upstream-unavailable' } as const;
 
-export function createForwarding(
+export function createUpstreamPort(
   findRuntime: (upstream: string) => UpstreamRuntime | undefined,
   snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
-): ForwardingPorts {
+): UpstreamPort {
+  function runtimeOf(upstream: string): UpstreamRuntime {
+    const runtime = findRuntime(upstream);
+    if (runtime === undefined) throw new Error(`upstream ${upstream} is not running`);
+    return runtime;
+  }
+
   return {
-    forward(upstream, authorized, by, signal) {
+    snapshot(upstream) {
+      const runtime = findRuntime(upstream);
+      return runtime === undefined ? undefined : snapshotOf(runtime);
+    },
+    refreshListing: (upstream) => runtimeOf(upstream).refreshListing(),
+    notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
+    noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
+    forward(upstream, request) {
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);
       const snapshot = snapshotOf(runtime);
-      const adapter = runtime.adapters.forMessage(authorized.admitted, snapshot);
-      return adapter.forward({ authorized, by, signal }, snapshot);
+      return runtime.adapters
+        .forMessage(request.authorized.admitted, snapshot)
+        .forward(request, snapshot);
     },
     openStream(upstream, stream) {
       const runtime = findRuntime(upstream);
@@ -31,7 +40,9 @@ export function createForwarding(
       const adapter = runtime.adapters.forStream(stream.session, currentOffer());
       return adapter.openStream(stream, currentOffer);
     },
-    forwardSessionEnd(upstream, session, by) {
+    openLegacyStream: (upstream, by, signal) =>
+      runtimeOf(upstream).client.openLegacyStream(by, signal),
+    endSession(upstream, session, by) {
       const adapter = findRuntime(upstream)?.adapters.forSession(session);
       return adapter?.endSession(session, by) ?? Promise.resolve(NOT_RUNNING);
     },
@@ -41,6 +52,5 @@ export function createForwarding(
         .replyToServer(serverRequest, reply),
     cancelAtServer: (upstream, request) =>
       findRuntime(upstream)?.adapters.forSession(request.session).cancelAtServer(request),
-    notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
   };
 }

@@ -293,7 +293,7 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
 }
 
 const ERROR_EVENTS = {
-  credentials: 'upstream credentials could not be had',
+  credentials: 'upstream credentials could not be obtained',
   connection: 'upstream connection failed',
 } as const;
 /** The same error of one upstream is logged once within this time, because every failing call would repeat it. */

@@ -180,8 +180,8 @@ function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
     const permissions = preflightHeadersFor(request, DOCUMENT_METHODS);
     return { kind: 'preflight', headers: { ...permissions, 'access-control-allow-origin': '*' } };
   }
-  if (request.method === 'GET' || request.method === 'HEAD') return { kind: 'document', body };
-  return refused(405, undefined, undefined, { allow: 'GET' });
+  if (DOCUMENT_METHODS.includes(request.method ?? '')) return { kind: 'document', body };
+  return refused(405, undefined, undefined, { allow: DOCUMENT_METHODS.join(', ') });
 }
 
 function methodsOf({ legacySsePath }: EdgeRoute): readonly string[] {
@@ -208,7 +208,7 @@ function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | u
       : undefined;
   }
   if (transfer !== undefined && !isPlainlyChunked(transfer, request.httpVersion)) {
-    return refused(400, 'unsupported-media-type', upstream);
+    return refused(400, 'invalid-message', upstream);
   }
   if (length > route.maxRequestBytes) return refused(413, 'body-too-large', upstream);
   return isPlainJson(headers) ? undefined : refused(415, 'unsupported-media-type', upstream);

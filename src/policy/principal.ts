@@ -54,8 +54,8 @@ export type Confirmation = {
 /** The error of a failed proof of possession, as its challenge names it (RFC 9449 §7.1 and §9). */
 export type ProofError = 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce';
 
-/** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
-export type Principal = PrincipalBrand & {
+/** What a verified token says of its caller, for records: nothing can be decided or sent in the name of facts alone. */
+export type PrincipalFacts = {
   /** The name of the issuer in the configuration, which is what policies name. */
   readonly issuer: string;
   /** The `iss` claim, exactly. */
@@ -88,8 +88,11 @@ export type Principal = PrincipalBrand & {
   };
 };
 
+/** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
+export type Principal = PrincipalBrand & PrincipalFacts;
+
 /** Who a token was issued to, whichever token it is. */
-export type Owner = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
+export type Owner = Pick<PrincipalFacts, 'issuerUrl' | 'subject' | 'client'>;
 
 /** Identifies a caller in a table, by identity and not by token, because tokens are refreshed; `terms` narrow it. */
 export function ownerKey(

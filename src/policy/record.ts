@@ -6,7 +6,7 @@
 import type { RequestId } from '../protocol/jsonrpc.js';
 import type { Incoming } from '../protocol/transport.js';
 import type { Era } from '../protocol/versions/revisions.js';
-import type { Principal } from './principal.js';
+import type { PrincipalFacts } from './principal.js';
 import type { Reason, Stage } from './reasons.js';
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
@@ -113,7 +113,8 @@ export type RequestRecord = {
   requestText?: string;
   /** The decision was handed to the audit. */
   isDecisionWritten?: boolean;
-  principal: Principal | undefined;
+  /** For the record alone: whoever acts for the caller has the principal from the request. */
+  principal: PrincipalFacts | undefined;
   /** Groups of the principal that the deciding rule names, within a bound. */
   groupsUsed?: readonly string[];
   client: {

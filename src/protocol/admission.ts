@@ -24,7 +24,13 @@ import {
   protocolErrorOf,
 } from './errors.js';
 import { NO_PARAM_HEADERS } from './headers.js';
-import { hasInexactNumber, type JsonReading, readJson, spanOf } from './json/json.js';
+import {
+  hasInexactNumber,
+  type JsonReading,
+  type ParsedJson,
+  readJson,
+  spanOf,
+} from './json/json.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type Message, readEnvelope } from './jsonrpc.js';
 import { findMethod, isDefinedMethod } from './methods.js';
@@ -94,8 +100,6 @@ function unexpectedReply(): ProtocolError {
   return invalidMessage({}, 'No request is waiting for this answer.');
 }
 
-type Text = Extract<JsonReading, { readonly ok: true }>;
-
 /** Only of use to a server that may request roots. */
 const ROOTS_CHANGED = 'notifications/roots/list_changed';
 
@@ -135,7 +139,7 @@ export function admitMessage(input: AdmissionInput): AdmittedMessage | ProtocolE
   return reading.ok ? admitReading(input, reading) : unreadable(reading.error);
 }
 
-function admitReading(input: AdmissionInput, reading: Text): AdmittedMessage | ProtocolError {
+function admitReading(input: AdmissionInput, reading: ParsedJson): AdmittedMessage | ProtocolError {
   const envelope = readEnvelope(reading.value);
   switch (envelope.kind) {
     case 'request':
@@ -198,7 +202,11 @@ function admitReply(
   });
 }
 
-function admitCall(input: AdmissionInput, text: Text, call: Call): AdmittedMessage | ProtocolError {
+function admitCall(
+  input: AdmissionInput,
+  text: ParsedJson,
+  call: Call,
+): AdmittedMessage | ProtocolError {
   const meta = metaOf(call);
   const errorContext = errorContextOf(call);
   const classified = classify({ input, call, meta, errorContext });

@@ -34,6 +34,15 @@ export type ListedItem = {
   readonly isExact: boolean;
 };
 
+/** One page of the resources that a backend of an aggregate listed. Without `nextCursor` it is the last page. */
+export type ListedPage = {
+  readonly upstream: string;
+  readonly uris: readonly string[];
+  /** The cursor that the page was requested with. */
+  readonly cursor: string | undefined;
+  readonly nextCursor: string | undefined;
+};
+
 /** Every page of every kind that the upstream offers to this profile. */
 export type Listing = ClientProfile & {
   /** When the listing began, in milliseconds since the epoch: nothing in it was verified earlier. */

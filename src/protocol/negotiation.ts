@@ -7,12 +7,11 @@ import { type ErrorContext, headerMismatch, protocolErrorOf } from './errors.js'
 import { compareParamHeaders } from './headers.js';
 import type { Message } from './jsonrpc.js';
 import type { TaskCapability } from './tasks.js';
+import type { SpokenVersions } from './versions/detection.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions/revisions.js';
 
 /** Versions that both the upstream and the gateway support. */
-export type SupportedVersions = {
-  readonly sessions: readonly string[];
-  readonly stateless: readonly string[];
+export type SupportedVersions = SpokenVersions & {
   /** The task capabilities that it declares in sessions. */
   readonly tasks?: readonly TaskCapability[];
 };
@@ -57,7 +56,7 @@ export function checkSupported(
   if (supported === undefined || supported.length > 0) return undefined;
   const { message, protocol, version, rule } = admitted;
   if (!protocol.namesVersionAnew(rule.method)) return undefined;
-  const text = 'This server speaks no version that is carried here.';
+  const text = 'This server speaks no protocol version that is supported here.';
   const code = protocol.unsupportedVersionCode;
   const error = protocolErrorOf('unsupported-version', code, text, contextOf(message));
   return { ...error, data: { supported, requested: version } };

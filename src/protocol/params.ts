@@ -182,6 +182,9 @@ export function progressTokenOf(message: Message): RequestId | undefined {
   return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }
 
+/** The newest progress of a request. It only increases. */
+export type ProgressCount = { last: number };
+
 /** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
 export function isInputRetry(admitted: { readonly message: Message }): boolean {
   const params = paramsOf(admitted);
@@ -238,7 +241,7 @@ function checkInputRetry(
   if (responses === undefined && state === undefined) return undefined;
   if (method === 'tasks/update' && state === undefined) return undefined;
   if (!hasInputRequired || !canRequireInput(method))
-    return 'This request cannot answer a question.';
+    return 'This request cannot carry inputResponses or requestState.';
   if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
   const isValid = state === undefined || typeof state === 'string';
   return isValid ? undefined : 'requestState must be a string.';

@@ -80,6 +80,12 @@ export type InputRequiredResult = {
   readonly state: string | undefined;
 };
 
+/** The input requests that a task has already made, by a hash of their content. */
+export type RememberedInputRequests = {
+  has(requestHash: string): boolean;
+  add(requestHash: string): void;
+};
+
 const INPUT_REQUIRED_METHODS: ReadonlySet<string> = new Set([
   'tools/call',
   'prompts/get',

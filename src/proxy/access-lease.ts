@@ -39,8 +39,11 @@ export type AccessLease = {
   release(): void;
 };
 
+/** The ports that a lease asks. */
+export type LeasePorts = 'audit' | 'identity' | 'leases' | 'sessions' | 'upstreams';
+
 /** Makes a lease for what was just allowed, and asks what has changed since its request came. */
-export function createLease(call: RequestContext, terms: LeaseTerms): AccessLease {
+export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms): AccessLease {
   const { incoming, ports } = call;
   const { upstream, aggregate } = incoming;
   const { principal, session, grant, isReverified = false } = terms;
@@ -69,7 +72,7 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   }
 
   function fail(error: unknown): void {
-    ports.report(error, incoming.id);
+    ports.audit.report(error, incoming.id);
     end(refuseWith('internal'));
   }
 
@@ -84,7 +87,7 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
   function ask(by: Principal): Refusal | undefined {
     const over = checkSession(call, session, by);
     if (over !== undefined) return over;
-    const snapshot = ports.snapshot(upstream);
+    const snapshot = ports.upstreams.snapshot(upstream);
     return snapshot === undefined ? refuseWith('upstream-unavailable') : grant?.(snapshot, by);
   }
 
@@ -112,13 +115,13 @@ export function createLease(call: RequestContext, terms: LeaseTerms): AccessLeas
       else endIf(() => change(lease) ?? ask(principal));
     },
   };
-  const leave = ports.enterLease(lease);
+  const leave = ports.leases.enter(lease);
   const stopExpiry = startTimer(principal.token.expiresAt - Date.now(), () =>
     end(refuseWith('token-expired')),
   );
   // The end of a session is no change that is counted.
   lease.checkSession();
-  if (!isOver && ports.countChanges() !== call.changesAtStart) reverify().catch(fail);
+  if (!isOver && ports.leases.countChanges() !== call.changesAtStart) reverify().catch(fail);
   return {
     ended: () => refusal,
     pending: () => pending,
@@ -139,19 +142,19 @@ export async function authenticateAgain({
   incoming,
   outgoing,
   ports,
-}: RequestContext): Promise<Principal | Refusal> {
-  const outcome = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
+}: RequestContext<'identity'>): Promise<Principal | Refusal> {
+  const outcome = await ports.identity.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   return 'reason' in outcome ? refuseAuthn(outcome) : outcome;
 }
 
 /** The refusal of a session that has ended or was revoked, or is not this caller's. */
 export function checkSession(
-  { incoming, ports }: RequestContext,
+  { incoming, ports }: RequestContext<'sessions'>,
   session: string | undefined,
   principal: Principal,
 ): Refusal | undefined {
   if (session === undefined) return undefined;
-  const isOpen = ports.openSession(session, incoming.upstream, principal) !== undefined;
+  const isOpen = ports.sessions.open(session, incoming.upstream, principal) !== undefined;
   return isOpen ? undefined : refuseWith('unknown-session');
 }
 

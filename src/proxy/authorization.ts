@@ -12,7 +12,7 @@ import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Client } from '../protocol/listings.js';
 import type { Snapshot } from './ports.js';
-import type { RequestContext } from './request-context.js';
+import type { RequestContext, VerifiedCall } from './request-context.js';
 
 type Outcome<T> = T | Refusal | Promise<T | Refusal>;
 
@@ -32,7 +32,7 @@ export type Stages<
 };
 
 /** Where a decision is recorded. */
-type Recorded = Pick<RequestContext, 'ports' | 'record'>;
+type Recorded = Pick<RequestContext<'audit'>, 'ports' | 'record'>;
 
 /**
  * Takes a subject through all stages. What it returns may be forwarded: everything was met, and the decision is
@@ -73,7 +73,7 @@ async function recordDecision({ ports, record }: Recorded): Promise<Refusal | un
   let isRecorded = false;
   decision.action = 'forwarded';
   try {
-    isRecorded = await ports.recordDecision(record);
+    isRecorded = await ports.audit.recordDecision(record);
   } finally {
     if (!isRecorded) decision.action = 'refused';
   }
@@ -109,14 +109,17 @@ export function passThrough<T>(_subject: unknown, passed: T): T {
  * Counts a stream towards its caller's quota before anything is waited for, so that streams which are opened at the
  * same time cannot exceed it. It counts until the request ends.
  */
-export function reserveStream(call: RequestContext, principal: Principal): Refusal | undefined {
-  call.stream = call.ports.reserveStream(call.incoming.upstream, principal);
+export function reserveStream(
+  call: RequestContext<'streams'>,
+  principal: Principal,
+): Refusal | undefined {
+  call.stream = call.ports.streams.reserve(call.incoming.upstream, principal);
   return call.stream === undefined ? refuseWith('overloaded') : undefined;
 }
 
 /** The limit of every stream that a client opens: how many of them it may hold, and all callers together. */
 export function enforceStreamQuota<T>(
-  { call, principal }: { readonly call: RequestContext; readonly principal: Principal },
+  { call, principal }: VerifiedCall<'streams'>,
   opening: T,
 ): T | Refusal {
   return reserveStream(call, principal) ?? opening;

@@ -13,7 +13,7 @@ import { runBatch } from './features/batch.js';
 import { endSession } from './features/session-streams.js';
 import { featuresOf, requestsStream } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
-import type { Ports } from './ports.js';
+import type { AnyPort, Ports } from './ports.js';
 import { callerOf, type RequestContext, refuse } from './request-context.js';
 import { relayResponse } from './response-forwarding.js';
 import {
@@ -25,6 +25,7 @@ import {
   enforceObligations,
   inspectArguments,
 } from './stages.js';
+import { notifyCancelled } from './stream-lifetime.js';
 import { countWaits } from './upstream-wait-time.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
@@ -33,14 +34,14 @@ export async function handleRequest(
   outgoing: Outgoing,
   ports: Ports,
 ): Promise<void> {
-  const snapshot = ports.snapshot(incoming.upstream);
+  const snapshot = ports.upstreams.snapshot(incoming.upstream);
   if (snapshot === undefined) return outgoing.send(404, {}, '');
-  const call: RequestContext = {
+  const call: RequestContext<AnyPort> = {
     incoming,
     outgoing,
     ports,
     record: openRecord(incoming),
-    changesAtStart: ports.countChanges(),
+    changesAtStart: ports.leases.countChanges(),
     snapshot,
     admitted: undefined,
     featuresOf,
@@ -52,17 +53,17 @@ export async function handleRequest(
     const refusal = await runStages(call);
     if (refusal !== undefined) refuse(call, refusal);
   } catch (error) {
-    ports.report(error, incoming.id);
+    ports.audit.report(error, incoming.id);
     refuse(call, refuseWith('internal'));
   } finally {
     call.progress?.end();
     call.stream?.release();
-    ports.closeRecord(call.record);
+    ports.audit.closeRecord(call.record);
   }
 }
 
 /** Runs the controls in order. INVARIANT: the order of the stages must not change. */
-async function runStages(call: RequestContext): Promise<Refusal | undefined> {
+async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
@@ -77,9 +78,17 @@ async function runStages(call: RequestContext): Promise<Refusal | undefined> {
   if ('kind' in authorized) return authorized;
 
   const response = await forward(call, authorized);
-  if (response.kind === 'refused') return response;
+  const refusal = response.kind === 'refused' ? response : await relay(call, authorized, response);
+  if (refusal?.deny.reason === 'upstream-timeout') cancel(call, authorized);
+  return refusal;
+}
 
-  return relay(call, authorized, response);
+/**
+ * Whoever stops waiting for a response has to say so (MCP 2025-11-25, lifecycle, timeouts). A feature that relays the
+ * response itself waits for it elsewhere, or under another id.
+ */
+function cancel(call: RequestContext<'upstreams'>, authorized: AuthorizedRequest): void {
+  if (call.features.every(({ relay }) => relay === undefined)) notifyCancelled(call, authorized);
 }
 
 /** How a client's message is decided: decision, request inspection, limits. */
@@ -99,7 +108,7 @@ function acquireSlot(incoming: Incoming): boolean {
  * with legacy SSE the end of its stream does.
  */
 async function forward(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   authorized: AuthorizedRequest,
 ): Promise<UpstreamResponse | Refusal> {
   const { admitted } = authorized;
@@ -107,14 +116,15 @@ async function forward(
   const { upstream } = call.incoming;
   let signal = admitted.protocol.disconnectCancels ? call.incoming.signal : undefined;
   for (const { begin } of call.features) signal = begin?.(call, admitted) ?? signal;
-  const outcome = await call.ports.forward(upstream, authorized, callerOf(call), signal);
+  const by = callerOf(call, authorized.principal);
+  const outcome = await call.ports.upstreams.forward(upstream, { authorized, by, signal });
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'error' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */
 function relay(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Refusal | undefined | Promise<Refusal | undefined> {

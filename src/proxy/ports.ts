@@ -1,13 +1,18 @@
-// The pipeline's ports: the I/O of a gateway and one version of its tables, passed as typed arguments. gateway/
-// builds them; tests build them from literals. Nothing here decides.
+// The pipeline's ports: the I/O of a gateway and one version of its tables, in small types by the matter that each is
+// about. gateway/ builds each where that matter is kept; tests build them from literals. Nothing here decides.
 
 import type { InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/lists.js';
 import type { Page } from '../pins/last-seen.js';
-import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { LimitStore, ReplayOutcome } from '../policy/limits.js';
+import type {
+  GatewayReply,
+  OutboundRequest,
+  OutboundStream,
+  SessionRequest,
+} from '../policy/outbound.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
@@ -23,8 +28,10 @@ import type {
 } from '../protocol/admitted-request.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import type { JsonObject, RequestId } from '../protocol/jsonrpc.js';
-import type { Client } from '../protocol/listings.js';
+import type { Client, ListedPage } from '../protocol/listings.js';
 import type { SupportedVersions } from '../protocol/negotiation.js';
+import type { ProgressCount } from '../protocol/params.js';
+import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type {
   ClientEnd,
   ForwardOutcome,
@@ -93,14 +100,6 @@ export type ListScope = {
   readonly method: string;
 };
 
-/** One page of the resources that a backend listed. Without `nextCursor` it is the last page. */
-export type ListedPage = {
-  readonly upstream: string;
-  readonly uris: readonly string[];
-  readonly cursor: string | undefined;
-  readonly nextCursor: string | undefined;
-};
-
 /** A resource that a caller of an aggregate requests. */
 export type ResourceLookup = {
   readonly aggregate: string;
@@ -156,33 +155,11 @@ export type SessionScope = {
   readonly session: SessionFacts;
 };
 
-/** A session stream to be opened at the upstream. */
-export type StreamRequest = {
-  readonly session: SessionFacts;
-  readonly by: Caller;
-  readonly signal: AbortSignal;
-  /** The upstream's own event id, if a stream is resumed after it. */
-  readonly lastEventId: string | undefined;
-};
-
-/** A request within a session, from or to the server, and the caller on whose behalf the gateway acts on it. */
-export type ServerRequestRef = {
-  readonly session: SessionFacts;
-  readonly id: RequestId;
-  readonly by: Caller;
-};
-
 /** The owner of a task, and its upstream. */
 export type TaskScope = { readonly upstream: string; readonly principal: Principal };
 
-/** The input requests that a task has already made. */
-export type RememberedInputRequests = {
-  has(requestHash: string): boolean;
-  add(requestHash: string): void;
-};
-
 /** The ids of tasks, which clients carry sealed. */
-export type TaskPorts = {
+export type TaskPort = {
   /**
    * Seals a task into the id that this caller is given, valid for the server's `ttlMs` up to a bound;
    * `undefined` if what it must carry is too long.
@@ -196,16 +173,11 @@ export type TaskPorts = {
   inputRequestsOf(id: string, scope: TaskScope): RememberedInputRequests;
 };
 
-/** The gateway's own reply to a server request: `pong`, or the error that says why there will be no result. */
-export type GatewayReply = 'pong' | { readonly code: number; readonly message: string };
-
 /** The items of one page of a list, as the upstream sent them. */
 export type ObservedPage = Omit<Page, 'atMs'>;
 
 /** The streams of legacy SSE: one for each session, on which every response arrives. */
-export type LegacySsePorts = {
-  /** Opens a legacy SSE stream at the upstream and waits until the server has named its message endpoint. */
-  open(upstream: string, by: Caller, signal: AbortSignal): Promise<LegacySseOutcome>;
+export type LegacySsePort = {
   /** Seals a request into the id that the server is sent; `undefined` if it is too long. */
   sealRequest(sent: SentRequestFacts, scope: SessionScope): string | undefined;
   /** Opens such an id; `undefined` if it was not sent in this session of this caller. */
@@ -221,12 +193,122 @@ export type LegacySsePorts = {
 /** A failed authentication; `proof` is set if the challenge must mention a proof of possession. */
 export type AuthnError = { readonly reason: Reason; readonly proof?: ProofError };
 
-export type Ports = {
-  readonly legacySse: LegacySsePorts;
-  readonly tasks: TaskPorts;
+/** Who calls. */
+export type IdentityPort = {
+  /** Verifies the caller. Writes the headers that the client's next proof depends on to `outgoing`. */
+  authenticate(
+    incoming: Incoming,
+    outgoing: Pick<Outgoing, 'addHeader'>,
+  ): Principal | AuthnError | Promise<Principal | AuthnError>;
+};
+
+/** What is held longer than a request, and what may end it. */
+export type LeasePort = {
+  /** Registers a lease for every change to come, until the returned function is called. */
+  enter(lease: OpenLease): () => void;
+  /** How many versions and changes of the revocations there have been. */
+  countChanges(): number;
+};
+
+/** Sessions, and the ids that clients carry sealed within them. */
+export type SessionPort = {
+  /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
+  open(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
+  seal(facts: SessionFacts, upstream: string, principal: Principal): string;
+  /** Marks a session as ended; its id is unknown from then on. */
+  end(sealed: string): void;
+  /** Seals a server request into the id that the client is given. */
+  sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
+  /** Opens such an id; `undefined` if it was not given out in this session of this caller. */
+  openServerRequest(sealed: string, scope: SessionScope): ServerRequestFacts | undefined;
+  /** The sealed id of a recently forwarded server request, if this replica knows it. */
+  recallServerRequest(id: RequestId, session: SessionFacts): string | undefined;
+  /**
+   * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
+   * `unavailable` if the store cannot be reached.
+   */
+  claimReply(sealed: string, session: SessionFacts): ReplayOutcome | Promise<ReplayOutcome>;
+  /** Seals an event id; `undefined` if the stream cannot be resumed after that event. */
+  sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
+  openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;
+};
+
+/** What is known of each upstream, and everything that is sent to it. */
+export type UpstreamPort = {
   snapshot(upstream: string): Snapshot | undefined;
-  /** Looks up an aggregate by name. */
-  aggregate(name: string): Aggregate | undefined;
+  /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
+  refreshListing(upstream: string): Promise<void>;
+  /** Notes what a page of a list showed. It takes effect for all callers at once. */
+  notePage(upstream: string, page: ObservedPage): void;
+  /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
+  noteListChanged(upstream: string): Promise<void>;
+  forward(upstream: string, request: OutboundRequest): Promise<RoutedOutcome>;
+  openStream(upstream: string, stream: OutboundStream): Promise<ForwardOutcome>;
+  /** Opens a legacy SSE stream and waits until the server has named its message endpoint. */
+  openLegacyStream(upstream: string, by: Caller, signal: AbortSignal): Promise<LegacySseOutcome>;
+  endSession(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
+  /** Sends the gateway's own reply to a server request within a caller's session. */
+  replyToServer(upstream: string, serverRequest: SessionRequest, reply: GatewayReply): void;
+  /** Notifies the server of a session that the response to this request is no longer awaited. */
+  cancelAtServer(upstream: string, request: SessionRequest): void;
+};
+
+/** Where records, metrics and errors are written. */
+export type AuditPort = {
+  /** A decision id for whatever is decided besides the request itself. */
+  newDecisionId(): string;
+  /** Keyed hash for records: equal values can be recognized and none is revealed. */
+  keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
+  /** False if the record cannot be made durable; then nothing may be forwarded. */
+  recordDecision(record: RequestRecord): Promise<boolean>;
+  /** Writes the outcome (and the decision, if none was written). INVARIANT: called exactly once per request. */
+  closeRecord(record: RequestRecord): void;
+  /** Reports a bug or an I/O fault to the process log. */
+  report(error: unknown, decisionId: string): void;
+};
+
+/** The open streams of clients. */
+export type StreamPort = {
+  /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
+  reserve(upstream: string, principal: Principal): StreamReservation | undefined;
+  /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
+  registerResponse(session: string, id: RequestId, end: () => void): () => void;
+  /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */
+  cancelResponse(session: string, id: RequestId): void;
+};
+
+/** How content is read and inspected without holding up the event loop. */
+export type ContentPort = InspectionPort & {
+  /** Parses what an upstream sent, and large request bodies of callers. */
+  readonly readJson: ReadJson;
+  /** Divides the event loop's time between the streams of all upstreams. */
+  readonly loopScheduler: LoopScheduler;
+  readonly pages: PageCache;
+  /** Digest of an upstream's definition, as used in lock files. */
+  digest(kind: PinKind | 'instructions', definition: JsonObject, isExact: boolean): string;
+};
+
+/** Requests in progress that asked for progress notifications, by the hash of their session. */
+export type ProgressPort = {
+  /** Registers a request; the returned function unregisters it. */
+  enter(session: string, token: RequestId, count: ProgressCount): () => void;
+  /** The response is a task: its progress stays registered, within a bound. */
+  keep(session: string, token: RequestId): void;
+  /** The progress of the request with this token; `undefined` if none is in progress here. */
+  find(session: string, token: RequestId): ProgressCount | undefined;
+};
+
+/** The request state of an upstream, which clients carry sealed (MCP 2026-07-28). */
+export type RequestStatePort = {
+  /** `undefined` if it is too long to carry. */
+  seal(state: string, scope: RequestStateScope, principal: Principal): string | undefined;
+  /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
+  open(sealed: string, scope: RequestStateScope, principal: Principal): string | undefined;
+};
+
+/** The aggregates, and what is remembered of their backends. */
+export type AggregatePort = {
+  get(name: string): Aggregate | undefined;
   /** Seals the position at which each backend's list continues. */
   sealCursor(cursors: ReadonlyMap<string, string>, scope: ListScope): string;
   /** Opens such a cursor; `undefined` for anything else. */
@@ -237,89 +319,31 @@ export type Ports = {
   noteResources(aggregate: string, principal: Principal, page: ListedPage): void;
   /** Those of the given backends that listed a resource, provided this replica saw the complete list of each. */
   recallResource(lookup: ResourceLookup, backends: readonly string[]): readonly string[];
-  /** Verifies the caller. Writes the headers that the client's next proof depends on to `outgoing`. */
-  authenticate(
-    incoming: Incoming,
-    outgoing: Pick<Outgoing, 'addHeader'>,
-  ): Principal | AuthnError | Promise<Principal | AuthnError>;
-  /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
-  openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
-  sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
-  /** Seals a server request into the id that the client is given. */
-  sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
-  /** Opens such an id; `undefined` if it was not given out in this session of this caller. */
-  openServerRequest(sealed: string, scope: SessionScope): ServerRequestFacts | undefined;
-  /**
-   * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
-   * `unavailable` if the store cannot be reached.
-   */
-  claimReply(sealed: string, session: SessionFacts): ReplayOutcome | Promise<ReplayOutcome>;
-  /** The sealed id of a recently forwarded server request, if this replica knows it. */
-  recallServerRequest(id: RequestId, session: SessionFacts): string | undefined;
-  /** Seals an event id; `undefined` if the stream cannot be resumed after that event. */
-  sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
-  openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;
-  /** A decision id for whatever is decided besides the request itself. */
-  newDecisionId(): string;
-  /** Marks a session as ended; its id is unknown from then on. */
-  endSession(sealed: string): void;
-  /** Seals the request state of an upstream (2026-07-28); `undefined` if it is too long to carry. */
-  sealState(state: string, scope: RequestStateScope, principal: Principal): string | undefined;
-  /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
-  openState(sealed: string, scope: RequestStateScope, principal: Principal): string | undefined;
-  /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
-  refreshListing(upstream: string): Promise<void>;
-  readonly limits: LimitStore;
-  /** Keyed hash for records: equal values can be recognized and none is revealed. */
-  keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
-  /** Digest of an upstream's definition, as used in lock files. */
-  digest(kind: PinKind | 'instructions', definition: JsonObject, isExact: boolean): string;
-  /** False if the record cannot be made durable; then nothing may be forwarded. */
-  recordDecision(record: RequestRecord): Promise<boolean>;
-  /** Writes the outcome (and the decision, if none was written). INVARIANT: called exactly once per request. */
-  closeRecord(record: RequestRecord): void;
-  forward(
-    upstream: string,
-    authorized: AuthorizedRequest,
-    by: Caller,
-    signal: AbortSignal | undefined,
-  ): Promise<RoutedOutcome>;
-  openStream(upstream: string, stream: StreamRequest): Promise<ForwardOutcome>;
-  forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
-  /** Sends the gateway's own reply to a server request within a caller's session. */
-  replyToServer(upstream: string, serverRequest: ServerRequestRef, response: GatewayReply): void;
-  /** Notes what a page of a list showed. It takes effect for all callers at once. */
-  notePage(upstream: string, page: ObservedPage): void;
-  /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
-  noteListChanged(upstream: string): Promise<void>;
-  /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
-  reserveStream(upstream: string, principal: Principal): StreamReservation | undefined;
   /** Registers a request that a backend is working on; the returned function unregisters it. */
   registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
   /** The backends working on it, as far as this replica knows. */
   findRunningBackends(session: string, id: RequestId): readonly string[];
-  /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
-  registerResponse(session: string, id: RequestId, end: () => void): () => void;
-  /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */
-  cancelResponse(session: string, id: RequestId): void;
-  /** Registers a session's request that asked for progress; the returned function unregisters it. */
-  registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
-  /** The response is a task: its progress stays registered, within a bound. */
-  keepProgress(session: string, token: RequestId): void;
-  /** The progress of the request with this session and token; `undefined` if none is in progress here. */
-  findProgress(session: string, token: RequestId): { last: number } | undefined;
-  /** Notifies the server of a session that the response to this request is no longer awaited. */
-  cancelAtServer(upstream: string, request: ServerRequestRef): void;
-  /** Registers a lease for every change to come, until the returned function is called. */
-  enterLease(lease: OpenLease): () => void;
-  /** How many versions and changes of the revocations there have been. */
-  countChanges(): number;
-  readonly pages: PageCache;
-  readonly inspection: InspectionPort;
-  /** Parses what an upstream sent, and large request bodies of callers. */
-  readonly readJson: ReadJson;
-  /** Divides the event loop's time between the streams of all upstreams. */
-  readonly loopScheduler: LoopScheduler;
-  /** Reports a bug or an I/O fault to the process log. */
-  report(error: unknown, decisionId: string): void;
 };
+
+/** All ports; from `progress` on, those of single features. */
+export type Ports = {
+  readonly identity: IdentityPort;
+  readonly leases: LeasePort;
+  readonly sessions: SessionPort;
+  readonly upstreams: UpstreamPort;
+  readonly inspection: ContentPort;
+  readonly limits: LimitStore;
+  readonly audit: AuditPort;
+  readonly streams: StreamPort;
+  readonly progress: ProgressPort;
+  readonly requestState: RequestStatePort;
+  readonly tasks: TaskPort;
+  readonly legacySse: LegacySsePort;
+  readonly aggregates: AggregatePort;
+};
+
+/** The name of a port. */
+export type AnyPort = keyof Ports;
+
+/** Runs one request through the pipeline (proxy/pipeline.ts). */
+export type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;

@@ -17,13 +17,11 @@ import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
+import type { ProgressCount } from '../protocol/params.js';
 import { encodeSseMessage } from '../protocol/sse.js';
 import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
-import type { AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
-
-/** The progress of one request. It only increases. */
-export type ProgressCount = { last: number };
+import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 
 /** The progress of a request in progress, registered in its session until `end`. */
 export type FollowedProgress = ProgressCount & {
@@ -46,30 +44,39 @@ type PreparedMessage = {
 export type Feature = {
   /** Why the message may not use the feature, although its rule allows it. */
   readonly checkUse?: (
-    call: RequestContext,
+    call: RequestContext<AnyPort>,
     admitted: AdmittedMessage,
     catalog: Catalog,
   ) => ProtocolError | undefined;
   /** Opens what the client carries sealed, and seals what the upstream is to carry. */
-  readonly prepare?: (call: RequestContext, message: PreparedMessage) => AdmittedMessage | Refusal;
+  readonly prepare?: (
+    call: RequestContext<AnyPort>,
+    message: PreparedMessage,
+  ) => AdmittedMessage | Refusal;
   /** The content without the values that the gateway sealed. */
   readonly withoutSealed?: (content: JsonObject, admitted: AdmittedMessage) => JsonObject;
   /** Called before the message is forwarded; returns the signal that cancels it, if there is another one. */
-  readonly begin?: (call: RequestContext, admitted: AdmittedMessage) => AbortSignal | undefined;
+  readonly begin?: (
+    call: RequestContext<AnyPort>,
+    admitted: AdmittedMessage,
+  ) => AbortSignal | undefined;
   /** Relays the response. */
   readonly relay?: (
-    call: RequestContext,
+    call: RequestContext<AnyPort>,
     authorized: AuthorizedRequest,
     response: UpstreamResponse,
   ) => Refusal | undefined | Promise<Refusal | undefined>;
 };
 
-/** `snapshot` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
-export type RequestContext = {
+/**
+ * `Used`: the ports that a function uses, itself or through what it calls. `snapshot` may be replaced; `admitted` is set
+ * by admission, or by the stream that is resumed.
+ */
+export type RequestContext<Used extends AnyPort = never> = {
   readonly incoming: Incoming;
   /** Where the response is written: with legacy SSE the client's stream, once the message has been forwarded. */
   outgoing: Outgoing;
-  readonly ports: Ports;
+  readonly ports: Pick<Ports, Used>;
   readonly record: RequestRecord;
   /** The number of changes when the request began. A lease is passed those that come after its registration. */
   readonly changesAtStart: number;
@@ -81,6 +88,7 @@ export type RequestContext = {
   features: readonly Feature[];
   /** When the original request was made, in epoch milliseconds, if another HTTP request made it. */
   requestedAt?: number | undefined;
+  /** On whose behalf this request's messages are sent, once one is. */
   caller?: Caller;
   /** The message was read on another thread, so the caller's rights may have changed meanwhile. */
   hasWaited?: boolean;
@@ -92,6 +100,12 @@ export type RequestContext = {
   stream?: StreamReservation | undefined;
 };
 
+/** A request whose caller is verified. */
+export type VerifiedCall<Used extends AnyPort = never> = {
+  readonly call: RequestContext<Used>;
+  readonly principal: Principal;
+};
+
 const NO_GROUPS: readonly string[] = Object.freeze([]);
 const NO_TARGET: Target = { kind: 'none' };
 const NOTHING_CAPTURED: Readonly<Record<string, string>> = Object.freeze({});
@@ -101,12 +115,16 @@ const MAX_RECORDED_KEYS = 32;
 const MAX_RECORDED_GROUPS = 32;
 
 /** The newest snapshot of the request's upstream, or the one it has where a reload removed the upstream. */
-export function newestSnapshot({ ports, incoming, snapshot }: RequestContext): Snapshot {
-  return ports.snapshot(incoming.upstream) ?? snapshot;
+export function newestSnapshot({
+  ports,
+  incoming,
+  snapshot,
+}: RequestContext<'upstreams'>): Snapshot {
+  return ports.upstreams.snapshot(incoming.upstream) ?? snapshot;
 }
 
 /** Lets whatever follows be decided under the newest snapshot: for what waited, or arrives on a long stream. */
-export function refreshSnapshot(call: RequestContext): Snapshot {
+export function refreshSnapshot(call: RequestContext<'upstreams'>): Snapshot {
   call.snapshot = newestSnapshot(call);
   return call.snapshot;
 }
@@ -118,15 +136,16 @@ export function presentedToken(incoming: Incoming): string | undefined {
   return header === undefined || space === -1 ? undefined : header.slice(space + 1).trim();
 }
 
-/** The caller on whose behalf this request's messages are sent. Throws before authentication. */
-export function callerOf(call: RequestContext): Caller {
-  if (call.caller !== undefined) return call.caller;
-  const { incoming, record } = call;
-  const { principal } = record;
-  if (principal === undefined) throw new Error('nothing is sent for a caller that is not known');
+/** The caller on whose behalf this request's messages are sent: for one principal always the same object. */
+export function callerOf(
+  call: Pick<RequestContext, 'incoming' | 'caller'>,
+  principal: Principal,
+): Caller {
+  if (call.caller?.principal === principal) return call.caller;
+  const { incoming, caller } = call;
   const presented = presentedToken(incoming);
   const token = presented === undefined ? undefined : closeToken(presented);
-  call.caller = { principal, decisionId: incoming.id, token, signed: 0 };
+  call.caller = { principal, decisionId: incoming.id, token, signed: caller?.signed ?? 0 };
   return call.caller;
 }
 
@@ -137,7 +156,7 @@ export function presentedScheme(incoming: Incoming): string | undefined {
 
 /** Notes what is known after admission. */
 export function noteAdmitted(
-  call: Pick<RequestContext, 'record' | 'ports'>,
+  call: Pick<RequestContext<'audit'>, 'record' | 'ports'>,
   admitted: AdmittedMessage,
 ): void {
   const { record, ports } = call;
@@ -154,7 +173,7 @@ export function noteAdmitted(
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {
-    digest: ports.keyedHash('arguments', text),
+    digest: ports.audit.keyedHash('arguments', text),
     bytes: Buffer.byteLength(text),
     keys: Object.keys(args).slice(0, MAX_RECORDED_KEYS),
     captured: NOTHING_CAPTURED,
@@ -247,7 +266,10 @@ export function noteRule(record: RequestRecord, decision: Decision): void {
 }
 
 /** Responds with a refusal, if no response has begun, and notes it. */
-export function refuse(call: RequestContext, refusal: Refusal): void {
+export function refuse(
+  call: RequestContext<'legacySse' | 'sessions' | 'upstreams'>,
+  refusal: Refusal,
+): void {
   const { record, outgoing } = call;
   if (wasCancelledByDisconnect(call, refusal)) return;
   noteRefusal(call, refusal);
@@ -267,7 +289,10 @@ export function refuse(call: RequestContext, refusal: Refusal): void {
  * False if another replica holds the stream, or the client has too much unread; then the status of the POST must
  * do.
  */
-function sendOnLegacyStream({ admitted, ports }: RequestContext, json: string): boolean {
+function sendOnLegacyStream(
+  { admitted, ports }: RequestContext<'legacySse'>,
+  json: string,
+): boolean {
   if (admitted?.protocol.answersOnStream !== true || admitted.message.kind !== 'request')
     return false;
   const end =
@@ -286,26 +311,26 @@ function statusFor({ admitted }: RequestContext, status: number): number {
 }
 
 /** Sends an error to the server whose client's reply was refused, unless it already has a reply. */
-async function refuseToServer(call: RequestContext): Promise<void> {
-  const { admitted, incoming, ports, record } = call;
-  if (admitted?.session === undefined || record.decision.action !== 'refused') return;
+async function refuseToServer(call: RequestContext<'sessions' | 'upstreams'>): Promise<void> {
+  const { admitted, caller: by, incoming, ports, record } = call;
+  if (admitted?.session === undefined || by === undefined) return;
   const { message, session } = admitted;
   if ((message.kind !== 'result' && message.kind !== 'error') || message.id === undefined) return;
-  const by = callerOf(call);
+  if (record.decision.action !== 'refused') return;
   const isFirst = await claimReply(call);
   if (isFirst !== true) return;
-  ports.replyToServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
+  ports.upstreams.replyToServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
 }
 
 /** Claims the reply to a server request: true if this is the first one. The store is asked once per request. */
-export async function claimReply(call: RequestContext): Promise<ReplayOutcome> {
+export async function claimReply(call: RequestContext<'sessions'>): Promise<ReplayOutcome> {
   const { serverRequestId, session } = call.admitted ?? {};
   if (serverRequestId === undefined || session === undefined) return true;
-  call.replyClaim ??= call.ports.claimReply(serverRequestId, session);
+  call.replyClaim ??= call.ports.sessions.claimReply(serverRequestId, session);
   return call.replyClaim;
 }
 
-const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
+const WITHHELD = { code: -32603, message: 'The response was withheld.' };
 
 /**
  * True if the request was broken off because its client disconnected, which is how a stateless request is
@@ -376,11 +401,11 @@ export function profileOf(
 
 /** Parses JSON under the upstream's limits. Synchronous unless the message is large. */
 export function readMessage(
-  { ports, snapshot, incoming }: RequestContext,
+  { ports, snapshot, incoming }: RequestContext<'inspection'>,
   source: Uint8Array | string,
 ): ReadOutcome | Promise<ReadOutcome> {
   const { maxValues } = snapshot.limits;
-  return ports.readJson(source, { upstream: incoming.upstream, maxValues });
+  return ports.inspection.readJson(source, { upstream: incoming.upstream, maxValues });
 }
 
 /** Whether the message was actually parsed. One that is not valid JSON counts: admission reports that. */

@@ -10,12 +10,13 @@ import { addFinding, type Finding } from '../policy/record.js';
 import type { Refusal } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
-import type { JsonReading } from '../protocol/json/json.js';
+import type { ParsedJson } from '../protocol/json/json.js';
 import { findRelatedTask } from '../protocol/tasks.js';
 import type { Pieces } from '../protocol/transport.js';
 import type { ProtocolVersion } from '../protocol/versions/protocol-version.js';
 import type { NotificationGate } from './features/progress.js';
 import { type MessageWithoutTask, removeRelatedTask } from './features/tasks/request.js';
+import type { AnyPort } from './ports.js';
 import type { RequestContext } from './request-context.js';
 import { profileOf } from './request-context.js';
 
@@ -34,8 +35,13 @@ export type MessageOutcome =
   | { readonly kind: 'drop' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-export type ParsedMessage = Extract<JsonReading, { readonly ok: true }>;
 export type Inspection = InspectionOutcome;
+
+/** The ports that the check of a message may use. */
+export type CheckPorts = Exclude<
+  AnyPort,
+  'aggregates' | 'identity' | 'leases' | 'legacySse' | 'streams'
+>;
 
 /**
  * The state of one response's checks. `responseObligations` applies to every message that answers a request and
@@ -44,7 +50,7 @@ export type Inspection = InspectionOutcome;
  * recorded one by one.
  */
 export type CheckContext = {
-  readonly call: RequestContext;
+  readonly call: RequestContext<CheckPorts>;
   responseObligations: ResponseObligations | undefined;
   readonly principal: Principal;
   readonly protocol: ProtocolVersion;
@@ -54,7 +60,7 @@ export type CheckContext = {
   readonly requestMethod: string | undefined;
   carry: PreviousTail;
   refusedServerRequests: number;
-  readonly gate: NotificationGate;
+  gate(): NotificationGate;
 };
 
 export const DROP: MessageOutcome = { kind: 'drop' };
@@ -67,7 +73,7 @@ const MAX_BYTES_A_CHAR = 3;
  */
 export function inspect(
   context: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   output?: CompiledSchema,
   approved: readonly string[] = [],
 ): Inspection | Promise<Inspection> {
@@ -90,7 +96,7 @@ function withTask(related: MessageWithoutTask, outcome: Inspection): Inspection 
 /** The message without its task id. */
 export function relatedOf(
   { call, principal }: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
 ): MessageWithoutTask {
   const scope = { upstream: call.incoming.upstream, principal };
   return removeRelatedTask(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
@@ -98,7 +104,7 @@ export function relatedOf(
 
 function inspectContent(
   context: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   output: CompiledSchema | undefined,
   approved: readonly string[],
 ): Inspection | Promise<Inspection> {

@@ -25,7 +25,7 @@ import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
 
 import { filterServerCapabilities } from '../protocol/capabilities.js';
-import { hasInexactNumber, type JsonReading } from '../protocol/json/json.js';
+import { hasInexactNumber, type ParsedJson } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RequestId, type Target } from '../protocol/jsonrpc.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
@@ -106,13 +106,11 @@ function policyKey(call: RequestContext, { principal, responseObligations }: Res
   return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
 }
 
-type ParsedMessage = Extract<JsonReading, { readonly ok: true }>;
-
 /** A response to be filtered. `bytes` is set if the body was read whole, so that its page can be recognized. */
 export type FilterInput = {
-  readonly call: RequestContext;
+  readonly call: RequestContext<'audit' | 'inspection' | 'sessions' | 'upstreams'>;
   readonly responsePlan: ResponsePlan;
-  readonly reading: ParsedMessage;
+  readonly reading: ParsedJson;
   readonly result: JsonObject;
   /** The session that a handshake opens. */
   readonly openedSession: SessionTarget;
@@ -146,14 +144,14 @@ export function filterResponse(filtering: FilterInput): MessageOutcome | Promise
 
 /** A page seen before with the same bytes and the same viewer key: the filtered bytes of that time, with this id. */
 export function recallList(
-  call: RequestContext,
+  call: RequestContext<'inspection'>,
   responsePlan: ResponsePlan,
   bytes: Bytes,
 ): MessageOutcome | undefined {
   const { admitted } = responsePlan;
   const id = idOf(responsePlan);
   if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
-  const page = call.ports.pages
+  const page = call.ports.inspection.pages
     .find(pageKey(call, responsePlan), bytes, id)
     ?.filtered(policyKey(call, responsePlan));
   if (page === undefined) return undefined;
@@ -223,7 +221,7 @@ function endHandshakeResponse(
   )
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
-  const sealed = call.ports.sealSession(
+  const sealed = call.ports.sessions.seal(
     {
       version,
       target: openedSession,
@@ -234,7 +232,7 @@ function endHandshakeResponse(
     call.incoming.upstream,
     responsePlan.principal,
   );
-  call.record.client.session = call.ports.keyedHash('session', sealed);
+  call.record.client.session = call.ports.audit.keyedHash('session', sealed);
   return {
     kind: 'own',
     text: outcome.text,
@@ -266,7 +264,7 @@ async function digestInSlices(
   list: ListKind,
   pin: PinKind,
 ): Promise<void> {
-  const { loopScheduler, digest } = call.ports;
+  const { loopScheduler, digest } = call.ports.inspection;
   const items = result[memberOf(list)];
   if (reading.suspectNumbers || !Array.isArray(items)) return;
   for (const item of items) {
@@ -286,7 +284,7 @@ function filterListNow(
   const known =
     bytes === undefined || id === undefined
       ? undefined
-      : call.ports.pages.find(pageKey(call, responsePlan), bytes, id);
+      : call.ports.inspection.pages.find(pageKey(call, responsePlan), bytes, id);
   const page = filterItems(listInput(filtering, kind, known));
   if (page.kind === 'withhold') return withheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
@@ -314,7 +312,11 @@ function endListResponse(
   if (bytes !== undefined && id !== undefined) {
     const page =
       known ??
-      call.ports.pages.keep(pageKey(call, responsePlan), { bytes, text: reading.text, id }, items);
+      call.ports.inspection.pages.keep(
+        pageKey(call, responsePlan),
+        { bytes, text: reading.text, id },
+        items,
+      );
     page?.keepFiltered(filteredKey, text, outcome);
   }
   return passedResponse(text === reading.text ? undefined : text);
@@ -335,7 +337,7 @@ function listInput(
     if (isNoted) return;
     isNoted = true;
     const page: ObservedPage = { kind, items: seen };
-    call.ports.notePage(call.incoming.upstream, page);
+    call.ports.upstreams.notePage(call.incoming.upstream, page);
     refreshSnapshot(call);
   }
 
@@ -354,7 +356,7 @@ function listInput(
       const isExact = !(
         reading.suspectNumbers && hasInexactNumber(itemText, { start: 0, end: itemText.length })
       );
-      const digest = digests.get(name) ?? call.ports.digest(pin, definition, isExact);
+      const digest = digests.get(name) ?? call.ports.inspection.digest(pin, definition, isExact);
       seen.push({ name, digest, definition });
       return digest;
     },

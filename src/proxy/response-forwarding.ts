@@ -23,7 +23,15 @@ import {
   writeEvents,
   writeFailure,
 } from './sse-response.js';
-import { keepAlive, type StreamEndReason, timeLeftMs, watchResponse } from './stream-lifetime.js';
+import {
+  keepAlive,
+  notifyCancelled,
+  type RelayPorts,
+  registerOpenResponse,
+  type StreamEndReason,
+  timeLeftMs,
+  watchResponse,
+} from './stream-lifetime.js';
 import { responseStreamLimits } from './stream-limits.js';
 
 /** Upstream statuses that accept a message which has no response body. */
@@ -36,7 +44,7 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
  * failures are then written as the last event.
  */
 export async function relayResponse(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -64,7 +72,10 @@ export async function relayResponse(
 }
 
 /** A message without a response body (a notification, a reply) is acknowledged with 202, or refused. */
-export function acknowledge(call: RequestContext, response: UpstreamResponse): Refusal | undefined {
+export function acknowledge(
+  call: RequestContext<'sessions' | 'streams'>,
+  response: UpstreamResponse,
+): Refusal | undefined {
   response.release();
   if (!ACCEPTED.has(response.status))
     return refuseStatus(call, response, call.admitted?.session) ?? refuseWith('upstream-protocol');
@@ -76,16 +87,16 @@ export function acknowledge(call: RequestContext, response: UpstreamResponse): R
 }
 
 /** The upstream has received the cancellation; whatever it still streams for that request is discarded. */
-function passCancellation({ admitted, incoming, ports }: RequestContext): void {
+function passCancellation({ admitted, incoming, ports }: RequestContext<'streams'>): void {
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
   const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
-  if (typeof id === 'string' || typeof id === 'number') ports.cancelResponse(session, id);
+  if (typeof id === 'string' || typeof id === 'number') ports.streams.cancelResponse(session, id);
 }
 
 /** Refusals that follow from the status alone, whatever the body says. */
 export function refuseStatus(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   response: UpstreamResponse,
   session: SessionFacts | undefined,
 ): Refusal | undefined {
@@ -93,7 +104,7 @@ export function refuseStatus(
   if (reason !== undefined) return refuseWith(reason);
   if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
-    if (sealed !== undefined) call.ports.endSession(sealed);
+    if (sealed !== undefined) call.ports.sessions.end(sealed);
     return refuseWith('unknown-session');
   }
   return isResponseStatus(response.status) ? undefined : refuseWith('upstream-protocol');
@@ -105,7 +116,7 @@ function isResponseStatus(status: number): boolean {
 }
 
 async function relayBody(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'inspection'>,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
@@ -114,7 +125,7 @@ async function relayBody(
   const bytes = await response.readBody(maxResponseBytes, withinMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const { loopScheduler } = call.ports;
+  const { loopScheduler } = call.ports.inspection;
   try {
     const turn = loopScheduler.waitForTurn(call.incoming.upstream);
     if (turn !== undefined) await turn;
@@ -144,16 +155,18 @@ function mustSendResponseAlone(
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
 async function relayResponseAlone(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'inspection' | 'streams'>,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
   let responseOutcome: MessageOutcome | undefined;
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
+  let ended: 'late' | 'cancelled' | undefined;
+  const endAs = (why: 'late' | 'cancelled') => (): void => {
+    ended ??= why;
     response.abort();
-  }, timeLeftMs(call));
+  };
+  const unregister = registerOpenResponse(call, endAs('cancelled'));
+  const timer = setTimeout(endAs('late'), timeLeftMs(call));
   const end = await pumpEvents(response, responseStreamLimits(call), async (event) => {
     if (event.kind !== 'message' || event.data === '') return undefined;
     const verdict = await responseCheck.checkText(event.data);
@@ -163,15 +176,24 @@ async function relayResponseAlone(
         ? { ...verdict, text: event.data }
         : verdict;
     return 'stop';
+  }).finally(() => {
+    clearTimeout(timer);
+    unregister();
   });
-  clearTimeout(timer);
   if (responseOutcome !== undefined) return sendResponse(call, responseOutcome, 200, '');
-  return refuseWith(isLate ? 'upstream-timeout' : reasonOfEnd(end));
+  if (ended === 'cancelled') return sendNothing(call);
+  return refuseWith(ended === 'late' ? 'upstream-timeout' : reasonOfEnd(end));
+}
+
+/** A cancelled request gets no response, but its POST has to end (MCP 2025-11-25, cancellation). */
+function sendNothing(call: RequestContext): undefined {
+  call.record.result.http = 202;
+  call.outgoing.send(202, {}, '');
 }
 
 /** Sends a complete response that was checked, or returns the refusal to send instead. */
 export function sendResponse(
-  call: RequestContext,
+  call: RequestContext<'audit'>,
   verdict: MessageOutcome,
   status: number,
   unchanged: Body,
@@ -186,7 +208,7 @@ export function sendResponse(
 }
 
 async function relayEvents(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
@@ -204,9 +226,11 @@ async function relayEvents(
     // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
     await isGone();
     writeEnd(call, end, watch.endReason(), writes);
+    if (end === 'upstream-timeout' && watch.endReason() === undefined)
+      notifyCancelled(call, authorized);
   } catch (error) {
     // The headers have been sent, so the refusal can only be written as the last event.
-    call.ports.report(error, call.incoming.id);
+    call.ports.audit.report(error, call.incoming.id);
     writeFailure(call, refuseWith('internal'), writes);
   }
   await writes.flush();

@@ -10,7 +10,7 @@ import { refuseWith } from '../policy/refusal.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 
 import type { ReadOutcome } from '../protocol/json/incremental.js';
-import { setMember, setPrivate } from '../protocol/json/json.js';
+import { type ParsedJson, setMember, setPrivate } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
 import { isInputRetry } from '../protocol/params.js';
 import { classifyUpstreamMessage } from '../protocol/responses.js';
@@ -25,10 +25,10 @@ import type { ResponsePlan } from './originating-request.js';
 import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
 import {
   type CheckContext,
+  type CheckPorts,
   type Inspection,
   inspect,
   type MessageOutcome,
-  type ParsedMessage,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
 import { checkOtherMessage } from './unsolicited-messages.js';
@@ -72,7 +72,7 @@ const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** Creates the check of every message that answers a request. `opened`: the session that a handshake opens. */
 export function createResponseCheck(
-  call: RequestContext,
+  call: RequestContext<CheckPorts>,
   responsePlan: ResponsePlan,
   openedSession: SessionTarget,
 ): ResponseCheck {
@@ -88,8 +88,9 @@ export function createResponseCheck(
     requestMethod: admitted.rule.method,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    // Most responses come without notifications.
-    get gate() {
+    // Most responses come without notifications. INVARIANT: no accessor, which would give the object of each request
+    // a hidden class of its own and keep it alive into the old generation.
+    gate() {
       gate ??= createGateFor(call, admitted);
       return gate;
     },
@@ -166,7 +167,7 @@ export function createResponseCheck(
 /** Checks a result by its method: few have a check of their own. */
 type ResultCheck = (
   subject: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   result: JsonObject,
   context: ResultContext,
 ) => MessageOutcome | Promise<MessageOutcome>;
@@ -194,7 +195,7 @@ const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCh
 
 function checkContent(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   result: JsonObject,
   context: ResultContext,
   reviewed?: readonly string[],
@@ -214,7 +215,7 @@ function checkContent(
 function markPrivate(
   context: CheckContext,
   { admitted }: ResponsePlan,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   verdict: MessageOutcome,
 ): MessageOutcome {
   const { rule } = admitted;

@@ -43,7 +43,7 @@ const NO_IDS: EventIds = () => undefined;
 
 /** The event ids of a stream that answers a request of a session. */
 export function responseEventIds(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   { admitted, principal, responseObligations }: ResponsePlan,
 ): EventIds {
   const { session, message, rule, target, mayDefer, task } = admitted;
@@ -62,7 +62,7 @@ function requestedAt({ incoming, requestedAt: before }: RequestContext): number 
 
 /** The event ids of the stream of a session itself. */
 export function sessionEventIds(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   principal: Principal,
   session: SessionFacts,
 ): EventIds {
@@ -70,7 +70,7 @@ export function sessionEventIds(
 }
 
 function eventIds(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   principal: Principal,
   session: SessionFacts,
   request: EventFacts['request'],
@@ -79,7 +79,10 @@ function eventIds(
   return (upstreamId) =>
     upstreamId === undefined || !EVENT_ID.test(upstreamId)
       ? undefined
-      : call.ports.sealEvent({ upstreamId, request, requestedAt: requestedAt(call) }, scope);
+      : call.ports.sessions.sealEvent(
+          { upstreamId, request, requestedAt: requestedAt(call) },
+          scope,
+        );
 }
 
 /**
@@ -125,7 +128,7 @@ const RESUMABLE_ENDS: ReadonlySet<ReadEnd> = new Set(['ended', 'upstream-unavail
 
 /** What writing the stream of one response needs. */
 type Writing = {
-  readonly call: RequestContext;
+  readonly call: RequestContext<'audit' | 'inspection'>;
   readonly responseCheck: ResponseCheck;
   readonly idOf: EventIds;
   readonly writes: GatheredWrites;
@@ -252,7 +255,7 @@ export function writeFailure(call: RequestContext, refusal: Refusal, writes: Gat
 
 /** Notes a response that passed. */
 export function noteResult(
-  call: RequestContext,
+  call: RequestContext<'audit'>,
   verdict: Extract<MessageOutcome, { kind: 'own' }>,
   http: number,
   body: Body,
@@ -265,7 +268,7 @@ export function noteResult(
   // Lists are identified by the pins that they show; the result of a call or a read only by its digest.
   const response = call.admitted?.rule.response;
   if (response === 'inspect' || response === 'task')
-    result.digest = call.ports.keyedHash('result', joinPieces(body));
+    result.digest = call.ports.audit.keyedHash('result', joinPieces(body));
 }
 
 /** The reason for a stream that ended without its response. */

@@ -21,8 +21,9 @@ import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests
 import { adaptToAcceptHeader } from './accept.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { decideTarget } from './authorization.js';
-import type { AuthnError, Snapshot } from './ports.js';
+import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import {
+  callerOf,
   claimReply,
   isRead,
   noteAdmitted,
@@ -33,6 +34,7 @@ import {
   refreshSnapshot,
   refuseAuthn,
   refuseReadError,
+  type VerifiedCall,
 } from './request-context.js';
 
 /**
@@ -50,9 +52,9 @@ function contentOf({ features }: RequestContext, admitted: AdmittedMessage): Jso
 
 /** Verifies the caller's token: a principal, or a 401 or 503 refusal. Synchronous if the token is cached. */
 export function authenticate(
-  call: RequestContext,
+  call: RequestContext<'identity' | 'upstreams'>,
 ): Principal | Refusal | Promise<Principal | Refusal> {
-  const outcome = call.ports.authenticate(call.incoming, call.outgoing);
+  const outcome = call.ports.identity.authenticate(call.incoming, call.outgoing);
   if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
   return outcome.then((resolved) => {
     refreshAfterWait(call);
@@ -72,13 +74,13 @@ export function noteCaller(
 }
 
 /** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
-function refreshAfterWait(call: RequestContext): void {
+function refreshAfterWait(call: RequestContext<'upstreams'>): void {
   call.record.versions = refreshSnapshot(call).versions;
 }
 
 /** Parses and validates the message by the rules of its era: one message, a batch, or a 400 or 404. */
 export function admit(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'inspection' | 'sessions' | 'tasks' | 'upstreams'>,
   principal: Principal,
 ): AdmittedMessage | AdmittedArray | Refusal | Promise<AdmittedMessage | AdmittedArray | Refusal> {
   const reading = readMessage(call, call.incoming.body);
@@ -91,7 +93,7 @@ export function admit(
 }
 
 function admitRead(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'sessions' | 'tasks'>,
   principal: Principal,
   reading: ReadOutcome,
 ): AdmittedMessage | AdmittedArray | Refusal {
@@ -104,9 +106,9 @@ function admitRead(
     body: incoming.body,
     reading,
     isLegacySse: incoming.legacySsePath === 'message',
-    openSession: (sealed) => ports.openSession(sealed, upstream, principal),
+    openSession: (sealed) => ports.sessions.open(sealed, upstream, principal),
     openServerRequest: (id, session) =>
-      ports.openServerRequest(id, { upstream, principal, session }),
+      ports.sessions.openServerRequest(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
     grants: () => grantsForCaller(snapshot, principal),
     mayShowApps: () => snapshot.mayShowApps(principal),
@@ -116,6 +118,8 @@ function admitRead(
   if (outcome.kind === 'array') return outcome;
   const admitted = adaptToAcceptHeader(call, outcome);
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
+  // The server of a reply that is refused gets an error on behalf of the client that was to reply.
+  if (outcome.serverRequestId !== undefined) callerOf(call, principal);
   noteAdmitted(call, outcome);
   return admitted;
 }
@@ -131,7 +135,7 @@ function grantsForCaller(
 
 /** Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. */
 function decide(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
 ): Allow | Refusal | Promise<Allow | Refusal> {
@@ -139,7 +143,7 @@ function decide(
   const { isFresh, supportedVersions } = call.snapshot;
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
   if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
-  return call.ports.refreshListing(call.incoming.upstream).then(() => {
+  return call.ports.upstreams.refreshListing(call.incoming.upstream).then(() => {
     refreshAfterWait(call);
     return decideNow(call, principal, admitted, { startedMs, isFresh: call.snapshot.isFresh });
   });
@@ -151,7 +155,7 @@ function needsFreshListing({ rule }: AdmittedMessage): boolean {
 }
 
 function decideNow(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
   { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
@@ -171,7 +175,7 @@ function decideNow(
 }
 
 function checkFeatures(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   admitted: AdmittedMessage,
   catalog: Catalog,
 ): ProtocolError | undefined {
@@ -183,11 +187,7 @@ function checkFeatures(
 }
 
 /** A client's message that is decided on. */
-export type ClientMessage = {
-  readonly call: RequestContext;
-  readonly principal: Principal;
-  readonly admitted: AdmittedMessage;
-};
+export type ClientMessage = VerifiedCall<AnyPort> & { readonly admitted: AdmittedMessage };
 
 /** Decides, and opens what the client carries for the gateway in the message. */
 export function decideMessage(
@@ -214,7 +214,7 @@ function openDecided(
  * and seals the ids of requests on legacy SSE.
  */
 function openSealedValues(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   principal: Principal,
   admitted: AdmittedMessage,
   allow: Allow,
@@ -242,7 +242,7 @@ export type DecidedRequest = {
  * the message that was decided on, `decided.restored` the one to forward.
  */
 export function inspectArguments(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   admitted: AdmittedMessage,
   decided: DecidedRequest,
 ): DecidedRequest | Refusal | Promise<DecidedRequest | Refusal> {
@@ -278,7 +278,7 @@ function finishArgumentInspection(
  * also in the record.
  */
 async function decideAgain(
-  call: RequestContext,
+  call: RequestContext<AnyPort>,
   admitted: AdmittedMessage,
   decided: DecidedRequest,
 ): Promise<DecidedRequest | Refusal> {
@@ -287,7 +287,7 @@ async function decideAgain(
   // Ending a session changes no version, so it is checked first; with an expired token, authentication refuses anyway.
   const over = isTokenExpired ? undefined : checkSession(call, session, decided.principal);
   if (over !== undefined) return over;
-  if (call.ports.countChanges() === call.changesAtStart && !isTokenExpired) return decided;
+  if (call.ports.leases.countChanges() === call.changesAtStart && !isTokenExpired) return decided;
   const principal = await authenticateAgain(call);
   if ('kind' in principal) return principal;
   const overNow = checkSession(call, session, principal);
@@ -295,9 +295,11 @@ async function decideAgain(
   const { secrets } = call.snapshot.profile.request;
   refreshAfterWait(call);
   call.record.principal = principal;
+  if (call.caller !== undefined) callerOf(call, principal);
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
-  const restored = restoreRevalidated(call, admitted, { ...decided, principal, allow });
+  // What is sealed or narrowed by the decision is so by the new one: ids on legacy SSE, the filter of a subscription.
+  const restored = openSealedValues(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
   const revalidated = { principal, allow, restored };
   // A different profile may refuse the arguments, so they are inspected again, and again only if it changes
@@ -305,20 +307,6 @@ async function decideAgain(
   return call.snapshot.profile.request.secrets === secrets
     ? revalidated
     : inspectArguments(call, admitted, revalidated);
-}
-
-/**
- * A response on a legacy SSE stream is checked by the plan sealed into the request id, so the id must be sealed
- * again with the obligations now in force.
- */
-function restoreRevalidated(
-  call: RequestContext,
-  admitted: AdmittedMessage,
-  { principal, allow, restored }: DecidedRequest,
-): AdmittedMessage | Refusal {
-  return admitted.protocol.answersOnStream
-    ? openSealedValues(call, principal, admitted, allow)
-    : restored;
 }
 
 /** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
@@ -340,10 +328,10 @@ function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | und
 
 /** Enforces the decision's limits, and that a server request is answered only once. */
 export function enforceObligations(
-  call: RequestContext,
+  call: RequestContext<'limits' | 'sessions'>,
   { principal, allow, restored }: DecidedRequest,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
-  const outcome = enforce(allow, restored, principal, { limits: call.ports.limits });
+  const outcome = enforce(allow, restored, principal, call.ports);
   if (outcome instanceof Promise) return outcome.then(authorizedOr);
   return restored.serverRequestId === undefined
     ? authorizedOr(outcome)
@@ -352,7 +340,7 @@ export function enforceObligations(
 
 /** A reply has no limits of its own, so `enforce` never had to wait for one. */
 async function authorizeReply(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   outcome: AuthorizedRequest | Deny,
 ): Promise<AuthorizedRequest | Refusal> {
   const isFirst = await claimReply(call);

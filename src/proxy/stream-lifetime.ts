@@ -12,6 +12,7 @@ import { onAbort } from '../protocol/transport.js';
 import {
   type AccessLease,
   createLease,
+  type LeasePorts,
   type LeaseTerms,
   startTimer,
   timerMs,
@@ -19,6 +20,7 @@ import {
 import { decideTarget } from './authorization.js';
 import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext } from './request-context.js';
+import type { CheckPorts } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
 
@@ -28,12 +30,15 @@ const CUT_AFTER_MS = 1_000;
 /** On what terms a stream is open, and how it receives list changes. */
 export type StreamTerms = LeaseTerms & { announce(method: string): void };
 
+/** The ports that relaying what an upstream sends may use. */
+export type RelayPorts = CheckPorts | LeasePorts | 'streams';
+
 /**
  * Opens a stream and keeps it alive and registered while `run` lasts, or returns why its access ended while the upstream
  * was being waited for. The signal is aborted when the client disconnects, or the lease or the gateway ends.
  */
 export async function keepStreamOpen(
-  call: RequestContext,
+  call: RequestContext<LeasePorts>,
   { announce, ...terms }: StreamTerms,
   run: (ended: AbortSignal, lease: AccessLease) => Promise<void>,
 ): Promise<Refusal | undefined> {
@@ -51,6 +56,7 @@ export async function keepStreamOpen(
   };
   outgoing.open(200, STREAM_HEADERS);
   record.result = { ...record.result, status: 'ok', http: 200 };
+  // Its writers are many and none writes through this, so a busy stream gets the comments too.
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
   stream.open({ announce, end });
   lease.onEnd(end);
@@ -110,7 +116,7 @@ type ResponseWatch = {
 
 /** Watches the stream of a response until `close`, and aborts it when it may no longer continue. */
 export function watchResponse(
-  call: RequestContext,
+  call: RequestContext<LeasePorts | 'streams'>,
   authorized: AuthorizedRequest,
   {
     response,
@@ -190,19 +196,28 @@ export function timeLeftMs({ incoming, snapshot, requestedAt }: RequestContext):
   return timerMs(snapshot.limits.exchangeMaxMs - spentMs);
 }
 
-/** Sends a cancellation: closing a connection cancels nothing in a session (MCP 2025-11-25, cancellation). */
-export function notifyCancelled(call: RequestContext, { admitted }: ResponsePlan): void {
+/**
+ * Sends a cancellation for a request whose response did not come in time: closing a connection cancels nothing in a
+ * session (MCP 2025-11-25, cancellation). Neither a handshake nor a call that runs as a task is cancelled so.
+ */
+export function notifyCancelled(
+  call: RequestContext<'upstreams'>,
+  { admitted, principal }: ResponsePlan,
+): void {
   const { incoming, ports } = call;
-  const { message, session } = admitted;
+  const { message, session, rule, mayDefer } = admitted;
   if (session === undefined || message.kind !== 'request') return;
-  ports.cancelAtServer(incoming.upstream, { session, id: message.id, by: callerOf(call) });
+  if (rule.method === 'initialize' || mayDefer) return;
+  const by = callerOf(call, principal);
+  ports.upstreams.cancelAtServer(incoming.upstream, { session, id: message.id, by });
 }
 
-function registerOpenResponse(
-  { admitted, incoming, ports }: RequestContext,
+/** Calls `end` when the client cancels the request, until the returned function is called. */
+export function registerOpenResponse(
+  { admitted, incoming, ports }: RequestContext<'streams'>,
   end: () => void,
 ): () => void {
   const session = incoming.headers['mcp-session-id'];
   if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.registerResponse(session, admitted.message.id, end);
+  return ports.streams.registerResponse(session, admitted.message.id, end);
 }

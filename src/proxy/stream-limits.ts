@@ -5,7 +5,11 @@ import type { StreamLimits } from '../protocol/sse-reader.js';
 import type { RequestContext } from './request-context.js';
 
 /** Limits for the response to one request: the sum of its bytes is bounded, as for a body. */
-export function responseStreamLimits({ snapshot, incoming, ports }: RequestContext): StreamLimits {
+export function responseStreamLimits({
+  snapshot,
+  incoming,
+  ports,
+}: RequestContext<'inspection'>): StreamLimits {
   const { maxResponseBytes } = snapshot.limits;
   let sum = 0;
   return {
@@ -15,7 +19,7 @@ export function responseStreamLimits({ snapshot, incoming, ports }: RequestConte
       return sum > maxResponseBytes ? 'too-large' : undefined;
     },
     upstream: incoming.upstream,
-    loopScheduler: ports.loopScheduler,
+    loopScheduler: ports.inspection.loopScheduler,
   };
 }
 
@@ -26,12 +30,12 @@ const MINUTE_MS = 60_000;
  * of an upstream share a rate.
  */
 export function openStreamLimits(
-  { snapshot, incoming, outgoing, ports }: RequestContext,
+  { snapshot, incoming, outgoing, ports }: RequestContext<'inspection'>,
   ended: AbortSignal,
 ): StreamLimits {
   const { maxResponseBytes, maxStreamBytesPerMinute } = snapshot.limits;
   const { upstream } = incoming;
-  const { loopScheduler } = ports;
+  const { loopScheduler } = ports.inspection;
   let sinceMs = performance.now();
   let sum = 0;
   return {

@@ -8,7 +8,7 @@ import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
-import { applyEdits, spanOf } from '../protocol/json/json.js';
+import { applyEdits, type ParsedJson, spanOf } from '../protocol/json/json.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';
 import { protocolOfSession } from '../protocol/versions/detection.js';
@@ -16,15 +16,15 @@ import { createSessionGate, type NotificationGate } from './features/progress.js
 import { checkServerRequest } from './features/server-requests.js';
 import { checkSessionTaskNotification } from './features/tasks/status.js';
 import type { RequestContext } from './request-context.js';
-import { readMessage } from './request-context.js';
+import { isRead, readMessage } from './request-context.js';
 import {
   type CheckContext,
+  type CheckPorts,
   DROP,
   drop,
   type Inspection,
   inspect,
   type MessageOutcome,
-  type ParsedMessage,
 } from './response-context.js';
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
@@ -40,7 +40,7 @@ function isResponseMessage(message: UpstreamMessage): message is ResponseMessage
 
 /** Creates the check for the messages of an unsolicited stream. It returns the text to send, or `undefined`. */
 export function createUnsolicitedCheck(
-  call: RequestContext,
+  call: RequestContext<CheckPorts>,
   principal: Principal,
   session: SessionFacts,
   gate: NotificationGate = createSessionGate(call, session),
@@ -57,11 +57,14 @@ export function createUnsolicitedCheck(
     requestMethod: undefined,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    gate,
+    gate: () => gate,
   };
   return async (data) => {
     const reading = await readMessage(call, data);
-    if (!reading.ok) return undefined;
+    if (!reading.ok) {
+      drop(call, isRead(reading) ? 'malformed-message' : 'unread-message');
+      return undefined;
+    }
     const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
     if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
@@ -74,7 +77,7 @@ export function createUnsolicitedCheck(
 /** Checks one message that is not the response itself. */
 export function checkOtherMessage(
   context: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   message: Exclude<UpstreamMessage, ResponseMessage>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call } = context;
@@ -94,7 +97,7 @@ export function checkOtherMessage(
 
 function checkNotification(
   context: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   message: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call } = context;
@@ -107,24 +110,32 @@ function checkNotification(
     drop(call, 'unasked-notice');
     return DROP;
   }
-  const notificationError = context.gate.find(message.method, message.params);
+  const notificationError = context.gate().find(message.method, message.params);
   if (notificationError !== undefined) {
     drop(call, notificationError);
     return DROP;
   }
   const outcome = inspect(context, reading);
-  return outcome instanceof Promise ? outcome.then(passInspected) : passInspected(outcome);
+  return outcome instanceof Promise
+    ? outcome.then((resolved) => passInspected(call, resolved))
+    : passInspected(call, outcome);
 }
 
-function passInspected(outcome: Inspection): MessageOutcome {
-  if (outcome.kind === 'withhold') return DROP;
+function passInspected(call: RequestContext, outcome: Inspection): MessageOutcome {
+  if (outcome.kind === 'withhold') {
+    drop(call, 'withheld-notice');
+    return DROP;
+  }
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
 }
 
-async function passListChanged(call: RequestContext, method: string): Promise<MessageOutcome> {
+async function passListChanged(
+  call: RequestContext<'upstreams'>,
+  method: string,
+): Promise<MessageOutcome> {
   // The upstream is listed again first, because a client that lists at once must not be shown unverified
   // definitions.
-  await call.ports.noteListChanged(call.incoming.upstream);
+  await call.ports.upstreams.noteListChanged(call.incoming.upstream);
   // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
   return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
 }
@@ -148,17 +159,19 @@ function concernsClient(
 /** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
 async function checkCancellation(
   context: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   params: JsonObject | undefined,
 ): Promise<MessageOutcome> {
   const { call, session } = context;
   const id = params?.['requestId'];
   const isId = typeof id === 'string' || typeof id === 'number';
   const sealed =
-    isId && session !== undefined ? call.ports.recallServerRequest(id, session) : undefined;
+    isId && session !== undefined
+      ? call.ports.sessions.recallServerRequest(id, session)
+      : undefined;
   const outcome = sealed === undefined ? undefined : await inspect(context, reading);
   if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
-    drop(call, 'foreign-message');
+    drop(call, sealed === undefined ? 'foreign-message' : 'withheld-notice');
     return DROP;
   }
   const text = outcome.kind === 'changed' ? outcome.text : reading.text;

@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { RequestId } from '../protocol/jsonrpc.js';
+import type { ListedPage } from '../protocol/listings.js';
 import { BoundedMap } from './bounded-map.js';
 import { keyOf } from './session-tables.js';
 
@@ -15,14 +16,6 @@ const MAX_URIS_A_CALLER = 10_000;
 const MAX_URIS = 50_000;
 /** Longer URIs are not remembered. */
 const MAX_URI_CHARS = 2_048;
-
-/** A page of one backend's list: the cursor it was requested with, and the cursor that it returned. */
-type ListedPage = {
-  readonly upstream: string;
-  readonly uris: readonly string[];
-  readonly cursor: string | undefined;
-  readonly nextCursor: string | undefined;
-};
 
 type ListedResources = {
   /** `key` names the caller and the aggregate. */

@@ -6,6 +6,8 @@
 import type { Principal } from '../policy/principal.js';
 import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
+import type { ProgressCount } from '../protocol/params.js';
+import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import { BoundedMap, OwnedMap } from './bounded-map.js';
 
 /** Beyond this number the oldest are forgotten first. */
@@ -54,10 +56,7 @@ type GivenTasks = {
   add(caller: string, task: OpenedTask): void;
   find(caller: string, id: string): OpenedTask | undefined;
   /** The input requests of a task that were sent before; those of an unknown task are not remembered. */
-  inputRequestsOf(
-    caller: string,
-    id: string,
-  ): { has(requestHash: string): boolean; add(requestHash: string): void };
+  inputRequestsOf(caller: string, id: string): RememberedInputRequests;
 };
 
 /**
@@ -94,9 +93,6 @@ export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
   };
 }
 
-/** The newest progress of a request; it may only increase. */
-type LiveCount = { last: number };
-
 /** Answered requests whose task goes on, beyond which the oldest are forgotten first. */
 export const MAX_KEPT = 1024;
 
@@ -106,11 +102,11 @@ export const MAX_KEPT = 1024;
  * ones displace it. `session` is the keyed hash of the sealed id.
  */
 export function createLiveProgress() {
-  const live = new Map<string, LiveCount>();
-  const kept = new BoundedMap<string, LiveCount>(MAX_KEPT);
+  const live = new Map<string, ProgressCount>();
+  const kept = new BoundedMap<string, ProgressCount>(MAX_KEPT);
   return {
     /** The returned function removes the request. */
-    enter(session: string, token: RequestId, count: LiveCount): () => void {
+    enter(session: string, token: RequestId, count: ProgressCount): () => void {
       const key = keyOf(session, token);
       kept.delete(key);
       return enterInto(live, key, count);
@@ -121,7 +117,7 @@ export function createLiveProgress() {
       const count = live.get(key);
       if (count !== undefined) kept.set(key, count);
     },
-    find(session: string, token: RequestId): LiveCount | undefined {
+    find(session: string, token: RequestId): ProgressCount | undefined {
       const key = keyOf(session, token);
       return live.get(key) ?? kept.get(key);
     },

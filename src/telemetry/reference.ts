@@ -140,7 +140,7 @@ const TYPES: readonly (readonly [string, string])[] = [
   ['mcp.outcome', 'Once, at the end of every exchange, refusals included.'],
   [
     'auth.failure',
-    'No valid token. `detail.suppressed`: failures before it that were counted only.',
+    'No valid token, or none that could be verified. `detail.suppressed`: failures before it that were counted only.',
   ],
   [
     'pin.drift',

@@ -40,9 +40,9 @@ export type BufferQuotaBounds = {
 const MAX_BYTES = 128 * 1024 * 1024;
 const QUOTA_DIVISOR = 4;
 const MAX_WAIT_MS = 5_000;
-/** Four responses of the default cap: about a tenth of the event loop's time. */
-const BYTES_PER_SECOND = 32 * 1024 * 1024;
-const BURST_BYTES = 8 * 1024 * 1024;
+/** Two responses of the default cap, which take the event loop 30 to 60 ms each. */
+const BYTES_PER_SECOND = 16 * 1024 * 1024;
+const BURST_BYTES = 1024 * 1024;
 const UNPACED_BYTES = 256 * 1024;
 /** Interval at which reservations that wait for their upstream's rate are retried. Milliseconds. */
 const PACE_MS = 20;

@@ -60,6 +60,23 @@ describe('a request whose length is not one number', () => {
     expectNothingForwarded(rig);
   });
 
+  it('[X-03] is no message where its coding is unknown, and is recorded so', async () => {
+    const head = [
+      `POST ${rig.path} HTTP/1.1`,
+      `Host: 127.0.0.1:${rig.port}`,
+      'Transfer-Encoding: gzip, chunked',
+      '',
+      '',
+    ];
+    const reply = await sendRaw(rig.port, [head.join('\r\n') + chunked], hasCompleteResponse);
+    expect(reply.status).toBe(400);
+    expect(reply.text).toContain('-32600');
+    const id = /^sallyport-decision: (\S+)/im.exec(reply.text)?.[1] ?? '';
+    const lines = await linesOf(rig.gateway, id, 2);
+    expect(lines[1]?.['decision']).toMatchObject({ stage: 'edge', reasons: ['invalid-message'] });
+    expect(lines[1]?.['result'].http).toBe(400);
+  });
+
   it.each([
     ['GET', 'Content-Length: 2', '{}'],
     ['DELETE', 'Content-Length: 2', '{}'],

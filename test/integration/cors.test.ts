@@ -157,6 +157,13 @@ describe('cross-origin requests', () => {
     }
   });
 
+  it('[BND-27] the documents name every method by which they are read', async () => {
+    for (const method of ['GET', 'HEAD'])
+      expect((await fetch(document, { method })).status).toBe(200);
+    const refused = await fetch(document, { method: 'PUT' });
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
   it('[BND-25] an origin that a reload takes away is foreign at the next request', async () => {
     const other = await startRig({ listener: [`allowedOrigins: ["${ALLOWED}"]`] });
     try {

@@ -20,6 +20,7 @@ import {
   statelessParts,
 } from '../support/wire-client.js';
 
+const JSON_TYPE = 'application/json';
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const TOKEN = { ...CALL, _meta: { progressToken: 'live' } };
 
@@ -97,6 +98,35 @@ describe('the time of an exchange', () => {
     expect(response.status).toBe(504);
     await response.text();
   });
+
+  it.each<[string, number, Act, string]>([
+    ['does not begin', 11, { kind: 'hold' }, 'application/json, text/event-stream'],
+    [
+      'is a body that does not end',
+      12,
+      { ...streamed(Array(100).fill(' '), { paceMs: 50, ending: 'hold' }), contentType: JSON_TYPE },
+      'application/json, text/event-stream',
+    ],
+    ['is waited for alone', 13, endlessProgress(), JSON_TYPE],
+  ])(
+    '[LEG-10] ends where the answer %s, and its server learns of it',
+    async (_how, id, act, accept) => {
+      const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+      rig.upstream.obey(onMethod('tools/call', () => act));
+      const body = { jsonrpc: '2.0', id, method: 'tools/call', params: TOKEN };
+      const headers = { ...session.headers, accept };
+      const response = await sendRaw(rig.access.url, body, { headers });
+      expect(response.status).toBe(504);
+      await response.text();
+      const cancelled = () =>
+        rig.upstream
+          .seen()
+          .filter(({ method }) => method === 'notifications/cancelled')
+          .map(({ body }) => body);
+      const named = expect.stringContaining(`"requestId":${id},`);
+      await expect.poll(cancelled, PATIENT).toContainEqual(named);
+    },
+  );
 
   it('[LEG-10] ends where a broken answer is resumed', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
@@ -235,6 +265,18 @@ describe('what a client takes', () => {
       expect(await response.json()).toMatchObject({ id: 5, result: textResult('done') });
     },
   );
+
+  it('[LEG-12] is nothing where it cancels what is answered alone, and the upstream is released', async () => {
+    rig.upstream.obey(onMethod('tools/call', () => streamed([':\n\n'], { ending: 'hold' })));
+    const answer = ask('application/json');
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    const params = { requestId: 5 };
+    const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params };
+    expect((await post(rig.access, JSON.stringify(note), session.headers)).status).toBe(202);
+    const response = await answer;
+    expect([response.status, await response.text()]).toEqual([202, '']);
+    await expect.poll(() => rig.upstream.uses()[0]?.isAborted, PATIENT).toBe(true);
+  });
 
   it('[LEG-12] is not asked where it takes no stream, and its server learns that', async () => {
     const question = {

@@ -39,9 +39,14 @@ rules:
     who: {subjects: [seldom]}
     what: {upstreams: ["*"], elicitation: [form]}
     limits: {rate: 1/h}
+  - id: seldom-links
+    effect: allow
+    who: {subjects: [linked]}
+    what: {upstreams: ["*"], elicitation: [url]}
+    limits: {rate: 1/h}
   - id: seldom-tools
     effect: allow
-    who: {subjects: [seldom]}
+    who: {subjects: [seldom, linked]}
     what: {upstreams: ["*"], tools: ["*"]}
   - id: tools
     effect: allow
@@ -270,6 +275,16 @@ describe('a question', () => {
     const second = await call({ as: 'seldom' });
     expect([second.status, decisionReason(second)]).toEqual([200, 'rate-limited']);
     expect(second.text).not.toContain('inputRequests');
+  });
+
+  it('[T-07] is not counted where its content may not pass', async () => {
+    const token = ['sk', 'live', 'a8Kq2ZrT7mXw4Lp9Nv3Bd6Yh'].join('_');
+    ask({ a: link(`https://example.com/?token=${token}`) });
+    expect(decisionReason(await call({ as: 'linked' }))).toBe('elicitation-url');
+    const good = { a: link('https://example.com/') };
+    ask(good);
+    expect(resultOf(await call({ as: 'linked' }))['inputRequests']).toEqual(good);
+    expect(decisionReason(await call({ as: 'linked' }))).toBe('rate-limited');
   });
 
   it('[T-07] comes on a stream as on a body', async () => {

@@ -12,7 +12,7 @@ import {
   HONEST_TOOLS,
   type HostileRequest,
 } from '../support/hostile-upstream.js';
-import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { openRawSession, postRaw, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { makeGithubToken } from '../support/secrets.js';
 import { PATIENT } from '../support/timing.js';
 
@@ -341,6 +341,24 @@ describe('[Q-13] a client that leaves', () => {
     );
     replay('stream-1/0', [ownAnswer('kept')]);
     expect((await resume(id)).messages).toEqual([ownAnswer('kept')]);
+  });
+});
+
+describe('[Q-13] a client that cancels its request', () => {
+  it('ends the stream on which it resumed the response, which has none', async () => {
+    const id = await callAndBreak();
+    rig.upstream.forget();
+    rig.upstream.obey(({ httpMethod }) =>
+      httpMethod === 'GET' ? streamed([':\n\n'], 'hold') : undefined,
+    );
+    const resumed = resume(id);
+    const streams = () => rig.upstream.seen().filter(({ httpMethod }) => httpMethod === 'GET');
+    await expect.poll(() => streams().length, PATIENT).toBe(1);
+    const params = { requestId: 7 };
+    const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params };
+    expect((await postRaw(rig.access.url, note, { headers: session.headers })).status).toBe(202);
+    expect((await resumed).messages).toEqual([]);
+    await expect.poll(() => streams()[0]?.isAborted, PATIENT).toBe(true);
   });
 });
 

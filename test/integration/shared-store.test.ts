@@ -12,6 +12,7 @@ import {
 } from '../support/deployments.js';
 import type { RunningGateway } from '../support/gateway.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import type { FakeStore } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
 import { makeProofHolder, type ProofHolder, proofHeaders } from '../support/tokens.js';
 import {
@@ -22,10 +23,13 @@ import {
   statelessParts,
 } from '../support/wire-client.js';
 
+const shared = vi.hoisted((): { store?: FakeStore } => ({}));
+
 vi.mock('../../src/state/redis.js', async (load) => {
   const real = await load<typeof import('../../src/state/redis.js')>();
   const { createFakeStore } = await import('../support/state.js');
   const store = createFakeStore(Date.now);
+  shared.store = store;
   return { ...real, openRedisLink: () => store.link() };
 });
 
@@ -92,6 +96,30 @@ describe('a proof at replicas of which each has another key in front', () => {
       expect(replies.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(1);
     }
     expect(upstream.uses().length).toBeLessThanOrEqual(rounds);
+  });
+});
+
+describe('a proof while the store is away', () => {
+  it('[ACH-08] is refused, on record as a failure of authentication and in one line', async () => {
+    const { one } = both;
+    const holder = await makeProofHolder();
+    const claims = { cnf: { jkt: holder.thumbprint } };
+    const token = await both.issuer.mint(RESOURCE, { claims });
+    const proof = await proofHeaders(holder, { url: RESOURCE, token });
+    shared.store?.goDown();
+    const refused = await post(
+      { url: one.url('target'), token: undefined },
+      JSON.stringify(CALL.body),
+      { ...CALL.headers, ...proof },
+    );
+    shared.store?.comeBack();
+    expect([refused.status, refused.message?.['error']]).toMatchObject([503, { code: 1509 }]);
+    const id = refused.headers.get('sallyport-decision');
+    const lines = async () => (await one.audit()).filter((line) => line['decision']?.id === id);
+    await expect.poll(async () => (await lines()).length, PATIENT).toBeGreaterThan(0);
+    expect(await lines()).toMatchObject([
+      { type: 'auth.failure', decision: { reasons: ['store-unavailable'] } },
+    ]);
   });
 });
 

@@ -375,6 +375,27 @@ describe('questions of a task', () => {
     await reload();
   });
 
+  it('[TSK-07] are not counted where their content may not pass', async () => {
+    const limits = '    limits: {rate: 1/h, per: subject}\n';
+    const policy = grantQuestions('elicitation: [url]', limits).replace('id: ask', 'id: links');
+    await rig.gateway.writePolicy('questions', policy);
+    await reload();
+    const link = (url: string): JsonObject => ({
+      method: 'elicitation/create',
+      params: { mode: 'url', message: 'Please visit.', url },
+    });
+    const declared = { elicitation: { url: {} } };
+    const taskId = await beginStateless(rig.access);
+    server.say('up-1', asks({ a: link(`https://example.com/?token=${SECRET}`) }));
+    await expectWithheldLines(rig, await look(taskId, declared), 'elicitation-url');
+    server.say('up-1', asks({ a: link('https://example.com/') }));
+    expect(resultOf(await look(taskId, declared))['status']).toBe('input_required');
+    server.say('up-1', asks({ b: link('https://example.com/') }));
+    expect(errorOf(await look(taskId, declared))['code']).toBe(1429);
+    await rig.gateway.writePolicy('questions', grantQuestions('elicitation: [form]'));
+    await reload();
+  });
+
   it('[TSK-07] a secret in the place of an id that nobody reads does not leave either', async () => {
     const params = { name: 'talk', arguments: {}, taskId: SECRET };
     const reply = await askStateless(rig.access, 'tools/call', params);

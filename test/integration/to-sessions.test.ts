@@ -5,7 +5,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALLOW_ALL, type AttackRig, startRig } from '../support/gateway.js';
 import { inTurn, jsonBody, onMethod, sessionsOnly, stream } from '../support/hostile-acts.js';
-import { type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
+import {
+  type Act,
+  type HostileRequest,
+  type Order,
+  paramsOf,
+} from '../support/hostile-upstream.js';
 import {
   ALL_QUESTIONS,
   askThenAnswer,
@@ -25,8 +30,55 @@ import {
 } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
+const EVENTS = 'text/event-stream';
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
+
+describe('a stateless client whose call takes too long in a session', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s, streamIdle: 1s}'],
+      prepare: (upstream) => upstream.obey(sessionsOnly),
+    });
+  });
+  afterEach(() => {
+    rig.upstream.obey(sessionsOnly);
+    rig.upstream.forget();
+  });
+  afterAll(() => rig.close());
+
+  it.each<[string, Act]>([
+    ['does not begin', { kind: 'hold' }],
+    [
+      'is a body that does not end',
+      {
+        ...{ kind: 'chunks', chunks: Array(100).fill(' '), paceMs: 50, ending: 'hold' },
+        contentType: 'application/json',
+      },
+    ],
+    [
+      'is a stream that falls silent',
+      { ...{ kind: 'chunks', chunks: [':\n\n'], ending: 'hold' }, contentType: EVENTS },
+    ],
+  ])(
+    '[Y-05] gets an error where the response %s, and the server learns of it',
+    async (_how, act) => {
+      rig.upstream.obey(
+        inTurn(
+          sessionsOnly,
+          onMethod('tools/call', () => act),
+        ),
+      );
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(errorOf(reply)['code']).toBe(1505);
+      const sent = rig.upstream.uses()[0]?.id;
+      const cancelled = () =>
+        rig.upstream.seen().find(({ method }) => method === 'notifications/cancelled')?.message;
+      await expect.poll(cancelled, PATIENT).toMatchObject({ params: { requestId: sent } });
+    },
+  );
+});
 
 describe('a stateless client before an upstream of sessions', () => {
   let rig: AttackRig;
@@ -206,6 +258,27 @@ describe('a stateless client before an upstream of sessions', () => {
     await expect
       .poll(found, PATIENT)
       .toContainEqual(expect.objectContaining({ detector: 'server-request', action: 'drop' }));
+  });
+
+  it('[Y-05] has its server’s pings answered, and none recorded as dropped', async () => {
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('tools/call', (request) =>
+          askThenAnswer(request, [{ id: 'ping-1', method: 'ping' }], 5),
+        ),
+      ),
+    );
+    const access: Access = rig.as(await rig.gateway.token('target', { sub: 'pinged' }));
+    expect(resultOf(await callStateless(access, 'read_record', { id: 'one' }))).toBeDefined();
+    const pong = () =>
+      rig.upstream.seen().find(({ message }) => message?.['id'] === 'ping-1')?.message;
+    await expect.poll(pong, PATIENT).toMatchObject({ result: {} });
+    const outcome = async () =>
+      (await rig.gateway.audit()).find(
+        (line) => line['type'] === 'mcp.outcome' && line['actor']?.sub === 'pinged',
+      );
+    await expect.poll(outcome, PATIENT).toMatchObject({ findings: [] });
   });
 
   it('[Y-05] gets a demand for a visit as a question', async () => {

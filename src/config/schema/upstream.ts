@@ -148,14 +148,14 @@ export const AGGREGATE_SCHEMA: Schema = record(
   {
     path: text('Path on the data listener; `/<name>` where absent.'),
     authentication: oneOfStrings(
-      '`none` is possible only where every member has it.',
+      '`none` is possible only if every backend has it.',
       ['required', 'none'],
       {
         default: 'required',
       },
     ),
     issuers: textList(
-      'Names of the issuers that may vouch for callers here; every member must accept each of them.',
+      'Names of the issuers whose tokens are accepted here; every backend must accept each of them.',
       { minItems: 1 },
     ),
     audiences: named(
@@ -163,7 +163,7 @@ export const AGGREGATE_SCHEMA: Schema = record(
       textList('Accepted audiences, compared exactly.', { minItems: 1 }),
       { default: {} },
     ),
-    upstreams: named('The members by name, in the order in which lists show them.', BACKEND, {
+    upstreams: named('The backends by name, in the order in which lists show them.', BACKEND, {
       minProperties: 1,
       maxProperties: MAX_BACKENDS,
     }),
@@ -193,26 +193,26 @@ const PINNING = record(
 );
 
 const LIMITS = record(
-  'Bounds of every exchange with this upstream.',
+  'Limits on requests to this upstream and on their responses.',
   {
-    requestTimeout: duration('Longest wait for the first byte of an answer.', '30s'),
+    requestTimeout: duration('Longest wait for the first byte of a response.', '30s'),
     streamIdle: duration('Longest silence on a stream.', '5m'),
     exchangeMax: duration(
-      'Longest time of an exchange, whatever comes meanwhile; streams of GET and subscriptions are exempt.',
+      'Longest duration of a request and its response, whatever arrives meanwhile; GET streams and subscriptions are exempt.',
       '10m',
     ),
-    keepAlive: duration('How often a silent stream tells its client that it lives.', '25s'),
+    keepAlive: duration('How often a keep-alive is sent on a silent stream.', '25s'),
     maxRequestBytes: size('Largest request body.', '1MiB'),
     maxResponseBytes: size(
-      'Largest answer, decoded: a whole body, or all events of a stream that answers one request.',
+      'Largest response, decoded: a complete body, or all events of a stream that answers one request.',
       '8MiB',
     ),
     maxStreamBytesPerMinute: size(
-      'Most that a stream of its own may bring in a minute: of GET, of a subscription, or a channel of HTTP+SSE. Past it the stream ends with `rate-limited`.',
+      'Most bytes per minute on a long-lived stream: a GET stream, a subscription or an HTTP+SSE stream. Beyond that the stream ends with `rate-limited`.',
       '64MiB',
     ),
     maxListingBytesPerMinute: size(
-      "Most that the gateway's own listing reads in a minute. Past it the definitions are not verified until the next minute.",
+      'Most bytes per minute that the gateway reads for its own listings. Beyond that the definitions are not verified until the next minute.',
       '32MiB',
     ),
     maxValues: count(

@@ -95,10 +95,10 @@ const UNTHROTTLED_FRACTION = 0.5;
 
 /**
  * The bytes that all long-lived streams of one upstream may bring in a second, and its burst. What ordinary servers
- * announce is a small fraction; at this rate the costliest events take about a fifth of the event loop's time.
+ * announce is a small fraction; at this rate the costliest events take about a tenth of the event loop's time.
  */
-const STREAM_BYTES_PER_SECOND = 8 * 1024 * 1024;
-const STREAM_BURST_BYTES = 8 * 1024 * 1024;
+const STREAM_BYTES_PER_SECOND = 4 * 1024 * 1024;
+const STREAM_BURST_BYTES = 1024 * 1024;
 /** Interval at which a stream that waits for its upstream's rate looks whether it was closed. */
 const CLOSED_CHECK_MS = 500;
 

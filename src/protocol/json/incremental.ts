@@ -3,7 +3,7 @@
 // has accepted.
 
 import type { Json, JsonObject } from '../jsonrpc.js';
-import { type JsonReading, skipString } from './json.js';
+import { type JsonReading, type ParsedJson, skipString } from './json.js';
 
 /** Bounds of one part; a single string or number may exceed them. */
 type PartBounds = { readonly maxValues: number; readonly maxChars: number };
@@ -177,9 +177,7 @@ export type ReadError =
   | 'overloaded'
   | 'internal';
 
-export type ReadOutcome =
-  | Extract<JsonReading, { readonly ok: true }>
-  | { readonly ok: false; readonly error: ReadError };
+export type ReadOutcome = ParsedJson | { readonly ok: false; readonly error: ReadError };
 
 export type ReadOptions = {
   /** The upstream whose turn on the event loop the read waits for. */

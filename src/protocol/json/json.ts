@@ -19,17 +19,18 @@ export type Span = { readonly start: number; readonly end: number };
 /** A member of an object: its decoded name, the offset of the name's opening quote, and the span of its value. */
 type Member = { readonly name: string; readonly start: number; readonly value: Span };
 
-export type JsonReading =
-  | {
-      readonly ok: true;
-      readonly text: string;
-      readonly value: Json;
-      /** False proves that no number literal loses precision as a double. */
-      readonly suspectNumbers: boolean;
-      /** Number of values in the text, including the root. */
-      readonly values: number;
-    }
-  | { readonly ok: false; readonly error: JsonError };
+/** Text that is valid JSON, and its value. */
+export type ParsedJson = {
+  readonly ok: true;
+  readonly text: string;
+  readonly value: Json;
+  /** False proves that no number literal loses precision as a double. */
+  readonly suspectNumbers: boolean;
+  /** Number of values in the text, including the root. */
+  readonly values: number;
+};
+
+export type JsonReading = ParsedJson | { readonly ok: false; readonly error: JsonError };
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 

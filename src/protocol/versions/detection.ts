@@ -61,7 +61,7 @@ export function protocolListedAs(era: ListedEra): ProtocolVersion {
 }
 
 /** Versions that both an upstream and the gateway support, by era. */
-type CarriedVersions = {
+export type SpokenVersions = {
   readonly sessions: readonly string[];
   readonly stateless: readonly string[];
 };
@@ -73,7 +73,7 @@ type CarriedVersions = {
  */
 export function protocolForUpstream(
   client: ProtocolVersion,
-  supportedVersions: CarriedVersions | undefined,
+  supportedVersions: SpokenVersions | undefined,
 ): ProtocolVersion {
   const hasSessions = supportedVersions !== undefined && supportedVersions.sessions.length > 0;
   const isStateless = supportedVersions !== undefined && supportedVersions.stateless.length > 0;
@@ -84,7 +84,7 @@ export function protocolForUpstream(
 /** True if messages between a client and its upstream are translated into another era. */
 export function isTranslated(
   client: ProtocolVersion,
-  supportedVersions: CarriedVersions | undefined,
+  supportedVersions: SpokenVersions | undefined,
 ): boolean {
   return protocolForUpstream(client, supportedVersions).hasSessions !== client.hasSessions;
 }

@@ -5,7 +5,7 @@
 
 import { type CapabilityGrants, grantsOf } from '../capabilities.js';
 import { type ErrorContext, headerMismatch } from '../errors.js';
-import { type HeaderMap, NO_PARAM_HEADERS } from '../headers.js';
+import { acceptsType, type HeaderMap, NO_PARAM_HEADERS } from '../headers.js';
 import type { JsonObject } from '../jsonrpc.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../server-requests.js';
 import type { AdmissionInput, OpenSession, SessionCheck, SessionRules } from './admission-rules.js';
@@ -69,13 +69,18 @@ export const NO_LEGACY_SSE_HERE =
 /** Headers that no client of this transport sends. */
 const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
 
+const STREAM = 'text/event-stream';
+
 /**
  * True for a GET by which a client probes for this transport: it has no header of a later one
  * (MCP 2025-11-25, transports, backwards compatibility).
  */
 export function probesForLegacySse(headers: HeaderMap): boolean {
   const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
-  return !isOfSession && headers['accept']?.includes('text/event-stream') === true;
+  const { accept } = headers;
+  // Named and not only covered: a GET that accepts anything may come from a browser.
+  const isNamed = accept?.toLowerCase().includes(STREAM) === true;
+  return !isOfSession && isNamed && acceptsType(accept, STREAM);
 }
 
 /** The sealed session in a query, or `undefined` if the gateway did not issue such a query. */
@@ -114,7 +119,10 @@ export function checkLegacySse(
   if (stray !== undefined) return stray;
   const version = headers['mcp-protocol-version']?.trim() ?? LEGACY_SSE_VERSION;
   if (claimsStateless(meta, headers) || version !== LEGACY_SSE_VERSION) {
-    return headerMismatch(errorContext, 'Messages of HTTP+SSE have the version of HTTP+SSE.');
+    return headerMismatch(
+      errorContext,
+      'A message over HTTP+SSE has the protocol version 2024-11-05.',
+    );
   }
   const sealed = headers['mcp-session-id'];
   if (sealed === undefined) return sessionRequired(errorContext);

@@ -223,7 +223,7 @@ export function findFatal(
   hasSession: boolean,
 ): BackendOutcome | undefined {
   const isReported = (upstream: string): boolean =>
-    ports.reportLostBackend(aggregate.name, upstream, principal);
+    ports.aggregates.reportLostBackend(aggregate.name, upstream, principal);
   return (
     outcomes.find(({ response: { status } }) => status === UNAUTHORIZED) ??
     outcomes.find(

@@ -115,7 +115,7 @@ function openCursors(
   const cursor = paramsOf(admitted)['cursor'];
   if (typeof cursor !== 'string') return undefined;
   const scope = { aggregate: context.aggregate.name, principal, method: admitted.rule.method };
-  return context.ports.openCursor(cursor, scope) ?? 'foreign';
+  return context.ports.aggregates.openCursor(cursor, scope) ?? 'foreign';
 }
 
 /** The requests for all backends, or for those whose lists continue. */
@@ -155,8 +155,8 @@ function noteResources(
     nextCursor: undefined,
   }));
   for (const { upstream, uris, nextCursor } of [...pages, ...empty]) {
-    const cursor = cursors?.get(upstream);
-    ports.noteResources(aggregate.name, principal, { upstream, uris, cursor, nextCursor });
+    const page = { upstream, uris, cursor: cursors?.get(upstream), nextCursor };
+    ports.aggregates.noteResources(aggregate.name, principal, page);
   }
 }
 
@@ -174,7 +174,7 @@ function cursorOf(
   const more = fitting(pages);
   if (more.length === 0) return undefined;
   const scope = { aggregate: context.aggregate.name, principal, method };
-  return context.ports.sealCursor(new Map(more), scope);
+  return context.ports.aggregates.sealCursor(new Map(more), scope);
 }
 
 /** Selects the cursors that fit. A list whose cursor is too long ends here, without ending the others. */

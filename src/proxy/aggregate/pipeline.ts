@@ -12,15 +12,10 @@ import type { ReadOutcome } from '../../protocol/json/incremental.js';
 import type { JsonReading } from '../../protocol/json/json.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import { runBatch } from '../features/batch.js';
-import type { Ports } from '../ports.js';
+import type { HandleRequest, Ports } from '../ports.js';
 import { isRead, refuseReadError } from '../request-context.js';
 import { noteCaller } from '../stages.js';
-import {
-  type AggregateContext,
-  type HandleRequest,
-  refuseAggregate,
-  type VerifiedRequest,
-} from './requests.js';
+import { type AggregateContext, refuseAggregate, type VerifiedRequest } from './requests.js';
 import { findTask, route } from './router.js';
 import { backendSessionsIn, findBackend, openAggregateSession } from './sessions.js';
 import { endSessions, openStreams } from './streams.js';
@@ -32,13 +27,13 @@ export async function handleAggregateRequest(
   ports: Ports,
   run: HandleRequest,
 ): Promise<void> {
-  const aggregate = ports.aggregate(incoming.upstream);
+  const aggregate = ports.aggregates.get(incoming.upstream);
   if (aggregate === undefined) return outgoing.send(404, {}, '');
   const record = openRecord(incoming);
   record.versions = aggregate.versions;
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
-    changesAtStart: ports.countChanges(),
+    changesAtStart: ports.leases.countChanges(),
     admitted: undefined,
     hasBackendRecords: false,
   };
@@ -46,17 +41,17 @@ export async function handleAggregateRequest(
     const refusal = await runStages(context);
     if (refusal !== undefined) refuseAggregate(context, refusal);
   } catch (error) {
-    ports.report(error, incoming.id);
+    ports.audit.report(error, incoming.id);
     refuseAggregate(context, refuseWith('internal'));
   } finally {
-    if (!context.hasBackendRecords) ports.closeRecord(record);
+    if (!context.hasBackendRecords) ports.audit.closeRecord(record);
   }
 }
 
 /** The stages in order: authentication, admission, routing to the backends. */
 async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record, run } = context;
-  const principal = noteCaller(context, await ports.authenticate(incoming, outgoing));
+  const principal = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
   if ('kind' in principal) return principal;
   const verified: VerifiedRequest = { context, principal };
   if (incoming.httpMethod === 'GET') return openStreams(verified);
@@ -77,7 +72,7 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
 /** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */
 function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<ReadOutcome> {
   const terms = { upstream: incoming.upstream, maxValues: Number.POSITIVE_INFINITY };
-  return ports.readJson(incoming.body, terms);
+  return ports.inspection.readJson(incoming.body, terms);
 }
 
 /** Admits the message only to find its backends. The backend's own pipeline run admits what is forwarded. */
@@ -96,7 +91,7 @@ function admit(
     openServerRequest: (id, session) =>
       findBackend(
         backendSessionsIn(context, principal, session),
-        (scope) => ports.openServerRequest(id, scope),
+        (scope) => ports.sessions.openServerRequest(id, scope),
         principal,
       )?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,

@@ -10,7 +10,14 @@ import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js
 import type { AdmittedMessage } from '../../protocol/admitted-request.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
-import type { Aggregate, Ports } from '../ports.js';
+import type {
+  Aggregate,
+  HandleRequest,
+  IdentityPort,
+  LeasePort,
+  Ports,
+  SessionPort,
+} from '../ports.js';
 import { noteAdmitted, presentedScheme } from '../request-context.js';
 import type { Backend } from './merge.js';
 
@@ -41,7 +48,7 @@ export async function runBackendRequest(
   context.hasBackendRecords = true;
   const backendIncoming: Incoming = {
     ...incoming,
-    id: isOneOfMany ? ports.newDecisionId() : incoming.id,
+    id: isOneOfMany ? ports.audit.newDecisionId() : incoming.id,
     upstream: backend.upstream,
     aggregate: aggregate.name,
     headers: headersOf(incoming, backendRequest),
@@ -64,7 +71,7 @@ function enterRequest(
 ): () => void {
   const session = incoming.headers['mcp-session-id'];
   if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.registerBackendRequest(session, admitted.message.id, upstream);
+  return ports.aggregates.registerBackendRequest(session, admitted.message.id, upstream);
 }
 
 /** Replaces the session headers: the aggregate's session id means nothing to a backend, which has its own. */
@@ -91,19 +98,20 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
   let isFirst = true;
   /** Whether nothing has changed since the caller was verified: a large body is waited for, and revocations must not. */
   const isStillVerified = (): boolean =>
-    ports.countChanges() === context.changesAtStart && principal.token.expiresAt > Date.now();
-  return {
-    ...ports,
-    snapshot: (upstream) => ports.aggregate(name)?.snapshot(upstream),
-    openSession(own, upstream, by) {
+    ports.leases.countChanges() === context.changesAtStart &&
+    principal.token.expiresAt > Date.now();
+  const sessions: SessionPort = {
+    ...ports.sessions,
+    open(own, upstream, by) {
       // A backend's session is valid only as long as the aggregate's, which may be revoked while a stream is
       // open.
-      const isOver = sealed !== undefined && ports.openSession(sealed, name, by) === undefined;
-      return isOver ? undefined : ports.openSession(own, upstream, by);
+      const isOver = sealed !== undefined && ports.sessions.open(sealed, name, by) === undefined;
+      return isOver ? undefined : ports.sessions.open(own, upstream, by);
     },
-    enterLease: (lease) => ports.enterLease({ ...lease, aggregateSession: sealed }),
+  };
+  const identity: IdentityPort = {
     authenticate(incoming, outgoing) {
-      const aggregate = ports.aggregate(name);
+      const aggregate = ports.aggregates.get(name);
       const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);
       // A reload may have removed the backend while one of its streams was open.
       if (isBackend !== true) return { reason: 'upstream-unavailable' };
@@ -112,13 +120,20 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
       isFirst = false;
       if (isReused) return principal;
       // The proof of possession was used when the request came.
-      return ports.authenticate({ ...incoming, upstream: name, isProofUsed: true }, outgoing);
+      const again = { ...incoming, upstream: name, isProofUsed: true };
+      return ports.identity.authenticate(again, outgoing);
     },
   };
+  const snapshot = (upstream: string) => ports.aggregates.get(name)?.snapshot(upstream);
+  const enter: LeasePort['enter'] = (lease) =>
+    ports.leases.enter({ ...lease, aggregateSession: sealed });
+  return {
+    ...ports,
+    ...{ identity, sessions },
+    upstreams: { ...ports.upstreams, snapshot },
+    leases: { ...ports.leases, enter },
+  };
 }
-
-/** Runs one request through the pipeline (proxy/pipeline.ts). */
-export type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
 
 /** One request of a client to an aggregate. Each backend request has a record of its own. */
 export type AggregateContext = {

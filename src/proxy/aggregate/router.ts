@@ -9,6 +9,7 @@ import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../protoco
 import { changeMembers } from '../../protocol/json/json.js';
 import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
 import type { Client } from '../../protocol/listings.js';
+import type { SessionScope } from '../ports.js';
 import { findFatal, requestBackends } from './fan-out.js';
 import { joinHandshakes, joinLists } from './lists.js';
 import { type Backend, backendOfName, isList, resultOf, withText } from './merge.js';
@@ -75,7 +76,7 @@ function findBackendOfUri(
   if (only === undefined) return 'nobody';
   if (others.length === 0) return only;
   if (target.kind !== 'resource') return 'several';
-  const listing = context.ports.recallResource(
+  const listing = context.ports.aggregates.recallResource(
     { aggregate: context.aggregate.name, principal, uri: target.uri },
     seen.map(({ upstream }) => upstream),
   );
@@ -241,7 +242,8 @@ async function reply(verified: VerifiedRequest, admitted: AdmittedMessage): Prom
   const backends =
     admitted.session === undefined ? [] : backendSessionsIn(context, principal, admitted.session);
   const sealed = sealedIdOf(incoming.body);
-  const found = findBackend(backends, (scope) => ports.openServerRequest(sealed, scope), principal);
+  const open = (scope: SessionScope) => ports.sessions.openServerRequest(sealed, scope);
+  const found = findBackend(backends, open, principal);
   if (found === undefined) throw new Error('an admitted reply has a server request');
   await runBackendRequest(verified, backendRequestIn(found.session), outgoing);
   return undefined;
@@ -283,7 +285,9 @@ function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<u
   const { requestId: id, ...rest } = params;
   const session = incoming.headers['mcp-session-id'];
   const working =
-    session !== undefined && isRequestId(id) ? ports.findRunningBackends(session, id) : NO_BACKENDS;
+    session !== undefined && isRequestId(id)
+      ? ports.aggregates.findRunningBackends(session, id)
+      : NO_BACKENDS;
   const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
   if (known.length > 0) return notifyBackends(verified, known);
   const bare = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });

@@ -4,7 +4,7 @@
 
 import type { Principal } from '../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
-import type { Ports } from '../ports.js';
+import type { SessionScope } from '../ports.js';
 import type { Backend } from './merge.js';
 import type { AggregateContext, BackendRequest, VerifiedRequest } from './requests.js';
 
@@ -27,7 +27,7 @@ export function sealSessions(
   const { aggregate, ports } = context;
   const held = new Map(sessions.map(({ backend, sealed }) => [backend.upstream, sealed]));
   const opened = sessions.map(({ backend, sealed }) =>
-    ports.openSession(sealed, backend.upstream, principal),
+    ports.sessions.open(sealed, backend.upstream, principal),
   );
   const allowedServerRequests = [
     ...new Set(opened.flatMap((facts) => facts?.allowedServerRequests ?? [])),
@@ -39,7 +39,7 @@ export function sealSessions(
     allowedServerRequests,
     tasks,
   };
-  const sealed = ports.sealSession(facts, aggregate.name, principal);
+  const sealed = ports.sessions.seal(facts, aggregate.name, principal);
   return sealed.length > MAX_SEALED_CHARS ? undefined : sealed;
 }
 
@@ -53,12 +53,12 @@ export function openAggregateSession(
   sealed: string,
 ): SessionFacts | undefined {
   const { aggregate, ports } = context;
-  const session = ports.openSession(sealed, aggregate.name, principal);
+  const session = ports.sessions.open(sealed, aggregate.name, principal);
   if (session === undefined) return undefined;
   const backends = backendSessionsIn(context, principal, session);
   const lost = lostBackends(context, session, backends);
   const isReported = lost.map((upstream) =>
-    ports.reportLostBackend(aggregate.name, upstream, principal),
+    ports.aggregates.reportLostBackend(aggregate.name, upstream, principal),
   );
   return backends.length === 0 || isReported.includes(true) ? undefined : session;
 }
@@ -72,7 +72,7 @@ export function backendSessionsIn(
   const sealedOf = backendSessionIds(session);
   return aggregate.backends.flatMap((backend) => {
     const sealed = sealedOf.get(backend.upstream);
-    const facts = sealed && ports.openSession(sealed, backend.upstream, principal);
+    const facts = sealed && ports.sessions.open(sealed, backend.upstream, principal);
     return sealed && facts ? [{ backend, sealed, facts }] : [];
   });
 }
@@ -116,7 +116,7 @@ function lostBackends(
 /** Finds the backend in whose session `open` succeeds. Sealed ids open only in the session they were issued in. */
 export function findBackend<T>(
   backends: readonly BackendSession[],
-  open: (scope: Parameters<Ports['openServerRequest']>[1]) => T | undefined,
+  open: (scope: SessionScope) => T | undefined,
   principal: Principal,
 ): { readonly session: BackendSession; readonly opened: T } | undefined {
   for (const session of backends) {

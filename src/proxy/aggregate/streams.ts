@@ -225,7 +225,7 @@ function findEvent(
   id: string,
 ): { readonly session: BackendSession; readonly opened: EventFacts } | undefined {
   const backends = backendSessionsIn(context, principal, session);
-  return findBackend(backends, (scope) => context.ports.openEvent(id, scope), principal);
+  return findBackend(backends, (scope) => context.ports.sessions.openEvent(id, scope), principal);
 }
 
 /**
@@ -290,7 +290,7 @@ export async function endSessions(verified: VerifiedRequest): Promise<Refusal | 
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.endSession(sealed);
+  if (sealed !== undefined) ports.sessions.end(sealed);
   const backends = backendSessionsIn(context, principal, admitted.session);
   await Promise.all(
     backends.map((backend) => {

@@ -3,11 +3,10 @@
 // Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
 
 import { isAppUri } from '../../policy/resource-uri.js';
-import { hasInexactNumber, spanOf } from '../../protocol/json/json.js';
+import { hasInexactNumber, type ParsedJson, spanOf } from '../../protocol/json/json.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import type { ResponsePlan } from '../originating-request.js';
 import type { RequestContext } from '../request-context.js';
-import type { ParsedMessage } from '../response-context.js';
 
 /** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
 type AppContent = 'approved' | 'changed' | 'none';
@@ -17,9 +16,9 @@ type AppContent = 'approved' | 'changed' | 'none';
  * changed definition. Without pinning nothing is compared.
  */
 export function reviewAppContent(
-  call: RequestContext,
+  call: RequestContext<'inspection' | 'upstreams'>,
   { admitted }: ResponsePlan,
-  { text }: ParsedMessage,
+  { text }: ParsedJson,
   result: JsonObject,
 ): AppContent {
   const { target } = admitted;
@@ -31,10 +30,10 @@ export function reviewAppContent(
   const span = spanOf(text, ['result', 'contents']);
   const isExact = span !== undefined && !hasInexactNumber(text, span);
   const definition = { uri, contents };
-  const digest = call.ports.digest('resource', definition, isExact);
+  const digest = call.ports.inspection.digest('resource', definition, isExact);
   if (digest === catalog.statusOf('resource', uri).pinned?.digest) return 'approved';
   const item = { name: uri, digest, definition };
   const page = { kind: 'resource' as const, items: [item] };
-  call.ports.notePage(call.incoming.upstream, page);
+  call.ports.upstreams.notePage(call.incoming.upstream, page);
   return 'changed';
 }

@@ -12,16 +12,14 @@ import { SESSION } from '../../protocol/versions/session.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { authorize, passThrough, type Stages } from '../authorization.js';
 import { toJsonRpcMessage } from '../legacy-sse/request.js';
-import type { Ports } from '../ports.js';
+import type { AnyPort, HandleRequest } from '../ports.js';
 import type { RequestContext } from '../request-context.js';
 import { STREAM_HEADERS } from '../sse-response.js';
-
-type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
 
 const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
 
-type BatchContext = Pick<RequestContext, 'incoming' | 'outgoing' | 'ports' | 'record'>;
+type BatchContext = Pick<RequestContext<AnyPort>, 'incoming' | 'outgoing' | 'ports' | 'record'>;
 type Batch = { readonly call: BatchContext; readonly array: AdmittedArray };
 
 /** The batch itself is recorded too: that it was admitted, and its status. Its elements are decided one by one. */
@@ -55,7 +53,7 @@ export async function runBatch(
   if (array.hasRequests) outgoing.open(200, STREAM_HEADERS);
   let status = ACCEPTED;
   for (const element of array.elements) {
-    const elementIncoming = elementOf(incoming, element, ports.newDecisionId());
+    const elementIncoming = elementOf(incoming, element, ports.audit.newDecisionId());
     const collected = createElementOutgoing(
       outgoing,
       array.hasRequests ? idOf(element) : undefined,

@@ -12,6 +12,7 @@ import {
   readLink,
 } from '../../inspection/elicitation/forms-and-links.js';
 import { canonicalForm } from '../../pins/digest.js';
+import type { Allow } from '../../policy/decision.js';
 import { enforceLimits } from '../../policy/limits.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Reason } from '../../policy/reasons.js';
@@ -22,6 +23,7 @@ import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.
 import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import {
   applyEdits,
+  type ParsedJson,
   readJsonText,
   removalEdits,
   setMember,
@@ -34,12 +36,13 @@ import {
   type InputRequest,
   type InputRequiredResult,
   isOwnKey,
+  type RememberedInputRequests,
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
 import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
-import type { RememberedInputRequests, RequestStateScope } from '../ports.js';
+import type { RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type RequestContext } from '../request-context.js';
-import type { MessageOutcome, ParsedMessage } from '../response-context.js';
+import type { MessageOutcome } from '../response-context.js';
 import { decideForCaller } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
@@ -76,7 +79,7 @@ function stateScope(upstream: string, admitted: PlannedMessage): RequestStateSco
  * under the gateway's reserved keys.
  */
 function prepareInputRetry(
-  call: RequestContext,
+  call: RequestContext<'requestState'>,
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage | Refusal {
@@ -84,7 +87,7 @@ function prepareInputRetry(
   const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
   if (typeof sealed === 'string') {
     const scope = stateScope(call.incoming.upstream, admitted);
-    const state = call.ports.openState(sealed, scope, principal);
+    const state = call.ports.requestState.open(sealed, scope, principal);
     const span = spanOf(admitted.text, ['params', 'requestState']);
     if (state === undefined || span === undefined) return refuseState(admitted);
     edits.push({ ...span, text: JSON.stringify(state) });
@@ -116,7 +119,7 @@ function refuseState({ message }: AdmittedMessage): Refusal {
 }
 
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */
-type Inspect = (reading: ParsedMessage) => MessageOutcome | Promise<MessageOutcome>;
+type Inspect = (reading: ParsedJson) => MessageOutcome | Promise<MessageOutcome>;
 
 /** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const UNINSPECTED_MEMBERS: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
@@ -130,7 +133,7 @@ const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
 
 /** Checks a result of type `input_required`. */
 export async function checkInputRequired(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'limits' | 'requestState'>,
   responsePlan: ResponsePlan,
   { text, result }: { readonly text: string; readonly result: JsonObject },
   inspect: Inspect,
@@ -139,39 +142,48 @@ export async function checkInputRequired(
   if (inputRequired === undefined) return withhold('upstream-protocol');
   const { principal } = responsePlan;
   const { allowedServerRequests } = responsePlan.admitted;
-  const inputRequestError = await enforceServerRequests(
-    { call, principal, allowedServerRequests },
-    inputRequired,
-  );
-  if (inputRequestError !== undefined) {
-    noteWithheld(call, inputRequestError.inputRequest);
-    return withhold(inputRequestError.reason);
-  }
+  const target = { call, principal, allowedServerRequests };
+  const decided = decideInputRequests(target, inputRequired);
+  if ('reason' in decided) return withholdFor(call, decided);
   const reading = readJsonText(cutMembers(text));
   if (!reading.ok) return withhold('upstream-protocol');
   const verdict = await inspect(reading);
   if (verdict.kind !== 'own') return verdict;
   const inspected = normalizeUrls(verdict.text ?? reading.text, inputRequired, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
-  if (inputRequired.state === undefined) return { ...verdict, text: inspected };
-  const scope = stateScope(call.incoming.upstream, responsePlan.admitted);
-  const sealed = call.ports.sealState(inputRequired.state, scope, responsePlan.principal);
-  if (sealed === undefined) return withhold('result-too-large');
-  return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
+  const withState = sealStateIn(call, responsePlan, inspected, inputRequired.state);
+  if (withState === undefined) return withhold('result-too-large');
+  const limited = await limitInputRequests(target, decided);
+  return limited === undefined ? { ...verdict, text: withState } : withholdFor(call, limited);
+}
+
+/** The result with the server's state sealed; `undefined` if that is too long to carry. */
+function sealStateIn(
+  call: RequestContext<'requestState'>,
+  { admitted, principal }: ResponsePlan,
+  text: string,
+  state: string | undefined,
+): string | undefined {
+  if (state === undefined) return text;
+  const scope = stateScope(call.incoming.upstream, admitted);
+  const sealed = call.ports.requestState.seal(state, scope, principal);
+  return sealed && setMember(text, ['result'], 'requestState', sealed);
 }
 
 const NO_INPUT_REQUESTS_SEEN: RememberedInputRequests = { has: () => false, add: () => undefined };
 
 /** Identifies an input request by its whole content, because a server may reuse a key for a different one. */
-function hashOf({ ports }: RequestContext, inputRequest: InputRequest): string {
-  return ports.keyedHash('arguments', JSON.stringify(inputRequest));
+function hashOf({ ports }: RequestContext<'audit'>, inputRequest: InputRequest): string {
+  return ports.audit.keyedHash('arguments', JSON.stringify(inputRequest));
 }
 
 type InputRequestError = { readonly reason: Reason; readonly inputRequest: InputRequest };
 
 /** The caller, and the server requests that it declared and was granted. */
 type ServerRequestTarget = Pick<ResponsePlan, 'principal'> &
-  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & { readonly call: RequestContext };
+  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & {
+    readonly call: RequestContext<'audit' | 'limits'>;
+  };
 
 function findInputRequestError(
   { inputRequests }: InputRequiredResult,
@@ -190,25 +202,43 @@ function findInputRequestError(
   return undefined;
 }
 
+/** Input requests that may pass, each with the decision that allows it. */
+type DecidedInputRequest = { readonly inputRequest: InputRequest; readonly allow: Allow };
+
 /**
- * Returns the first input request that may not pass, with the reason. Each is decided by the rules now in force
- * and counted against their limits; an input request that was made before is not counted again.
+ * Decides each input request by the rules now in force, or returns the first that may not pass, with the reason. Like a
+ * server request, they are counted only after their content was inspected: `limitInputRequests`.
  */
-export async function enforceServerRequests(
+export function decideInputRequests(
   { call, principal, allowedServerRequests }: ServerRequestTarget,
   inputRequired: InputRequiredResult,
-  rememberedRequests: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
-): Promise<InputRequestError | undefined> {
+): readonly DecidedInputRequest[] | InputRequestError {
   const inputRequestError = findInputRequestError(inputRequired, allowedServerRequests);
   if (inputRequestError !== undefined) return inputRequestError;
+  const decided: DecidedInputRequest[] = [];
   for (const inputRequest of inputRequired.inputRequests) {
     const { name } = inputRequest;
-    const decision = decideForCaller({ call, principal }, name);
+    const decision = decideForCaller(call.snapshot, principal, name);
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
+    decided.push({ inputRequest, allow: decision });
+  }
+  return decided;
+}
+
+/**
+ * Counts the input requests against their limits and returns the first that exceeds one. One that was made before is not
+ * counted again.
+ */
+export async function limitInputRequests(
+  { call, principal }: Pick<ServerRequestTarget, 'call' | 'principal'>,
+  decided: readonly DecidedInputRequest[],
+  rememberedRequests: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
+): Promise<InputRequestError | undefined> {
+  for (const { inputRequest, allow } of decided) {
     const requestHash =
       rememberedRequests === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
     if (rememberedRequests.has(requestHash)) continue;
-    const limited = await enforceLimits(decision, principal, call.ports.limits);
+    const limited = await enforceLimits(allow, principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, inputRequest };
     rememberedRequests.add(requestHash);
   }
@@ -269,6 +299,14 @@ export function noteWithheld(call: RequestContext, { name }: InputRequest): void
     count: 1,
     action: 'withhold',
   });
+}
+
+function withholdFor(
+  call: RequestContext,
+  { reason, inputRequest }: InputRequestError,
+): MessageOutcome {
+  noteWithheld(call, inputRequest);
+  return withhold(reason);
 }
 
 function withhold(reason: Reason): MessageOutcome {

@@ -4,13 +4,8 @@
 
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import type { JsonObject, Message, RequestId } from '../../protocol/jsonrpc.js';
-import { progressTokenOf } from '../../protocol/params.js';
-import type {
-  Feature,
-  FollowedProgress,
-  ProgressCount,
-  RequestContext,
-} from '../request-context.js';
+import { type ProgressCount, progressTokenOf } from '../../protocol/params.js';
+import type { Feature, FollowedProgress, RequestContext } from '../request-context.js';
 
 /** Progress and log messages of one response or one stream, per second. */
 export const MAX_NOTIFICATIONS_PER_SECOND = 100;
@@ -46,7 +41,7 @@ export const PROGRESS_REPORTS: Feature = {
 
 /** Registers a request that asked for progress while it runs; `undefined` for any other message. */
 function followProgress(
-  { ports }: RequestContext,
+  { ports: { progress } }: RequestContext<'progress'>,
   admitted: AdmittedMessage,
 ): FollowedProgress | undefined {
   const token = progressTokenOf(admitted.message);
@@ -55,15 +50,15 @@ function followProgress(
   const { session } = admitted;
   const hash = session?.hash;
   if (hash === undefined) return { last, end: () => undefined, keep: () => undefined };
-  const keep = (): void => ports.keepProgress(hash, token);
+  const keep = (): void => progress.keep(hash, token);
   const followed = { last, end: () => leave(), keep };
-  const leave = ports.registerProgress(hash, token, followed);
+  const leave = progress.enter(hash, token, followed);
   return followed;
 }
 
 /** The gate for messages that accompany the response to this request. */
 export function createGateFor(
-  call: RequestContext,
+  call: RequestContext<'progress'>,
   admitted: Pick<AdmittedMessage, 'message' | 'session' | 'task'>,
 ): NotificationGate {
   return admitted.task === undefined
@@ -79,7 +74,7 @@ export function createResponseGate(message: Message, count = createCount()): Not
 
 /** The gate for messages that accompany a task's result: the token of the call that created it is active too. */
 function createTaskGate(
-  { ports }: RequestContext,
+  { ports: { progress } }: RequestContext<'progress'>,
   { message, session }: Pick<AdmittedMessage, 'message' | 'session'>,
   count = createCount(),
 ): NotificationGate {
@@ -87,16 +82,16 @@ function createTaskGate(
   const hash = session?.hash;
   return createGate((named) => {
     if (named === token) return count;
-    return hash === undefined ? undefined : ports.findProgress(hash, named);
+    return hash === undefined ? undefined : progress.find(hash, named);
   });
 }
 
 /** The gate for an unsolicited stream: the tokens of its session's running requests are active. */
 export function createSessionGate(
-  { ports }: RequestContext,
+  { ports: { progress } }: RequestContext<'progress'>,
   { hash = '' }: SessionFacts,
 ): NotificationGate {
-  return createGate((token) => ports.findProgress(hash, token));
+  return createGate((token) => progress.find(hash, token));
 }
 
 /** Creates a gate over the active tokens. */

@@ -7,12 +7,13 @@ import { checkForm, readLink } from '../../inspection/elicitation/forms-and-link
 import { responseObligationsOf } from '../../policy/authorized-request.js';
 import type { Allow, Decision } from '../../policy/decision.js';
 import { enforceLimits } from '../../policy/limits.js';
+import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
 import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
 import type { SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
-import { applyEdits, spanOf } from '../../protocol/json/json.js';
+import { applyEdits, type ParsedJson, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import {
   isObject,
@@ -25,13 +26,13 @@ import type { UpstreamMessage } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
 import { authorize, type Stages } from '../authorization.js';
+import type { Snapshot } from '../ports.js';
 import { callerOf, noteRule, profileOf } from '../request-context.js';
 import {
   type CheckContext,
   DROP,
   drop,
   type MessageOutcome,
-  type ParsedMessage,
   relatedOf,
 } from '../response-context.js';
 
@@ -41,7 +42,7 @@ type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' 
 type ServerRequestContext = {
   readonly checkContext: CheckContext;
   readonly session: SessionFacts;
-  readonly reading: ParsedMessage;
+  readonly reading: ParsedJson;
   readonly request: ServerRequest;
   readonly name: ServerRequestName;
   readonly record: RequestRecord;
@@ -71,13 +72,13 @@ const CODES: { readonly [reason in Reason]?: number } = {
 /** Checks one server request. If it passes, its id is sealed so that only this client can reply to it. */
 export async function checkServerRequest(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   request: ServerRequest,
 ): Promise<MessageOutcome> {
   const { call, session } = checkContext;
   const name = serverRequestNameOf(request.method, request.params);
   if (session === undefined || name === undefined) {
-    drop(call, 'server-request');
+    if (session === undefined || request.method !== 'ping') drop(call, 'server-request');
     if (session !== undefined) replyUnsupported(checkContext, session, request);
     return DROP;
   }
@@ -91,7 +92,7 @@ export async function checkServerRequest(
     const authorized = await authorize({ ports: call.ports, record }, SERVER_REQUEST, context);
     outcome = 'kind' in authorized ? authorized : sealId(context, authorized);
   } catch (error) {
-    call.ports.report(error, record.id);
+    call.ports.audit.report(error, record.id);
     outcome = refuseWith('internal');
   }
   if (typeof outcome !== 'string')
@@ -99,19 +100,20 @@ export async function checkServerRequest(
   record.result.status = 'ok';
   record.result.http = 200;
   record.result.bytes = Buffer.byteLength(outcome);
-  call.ports.closeRecord(record);
+  call.ports.audit.closeRecord(record);
   return { kind: 'pass', text: outcome };
 }
 
 /** Answers a ping; any other method that no server may call does not exist. */
 function replyUnsupported(
-  { call }: CheckContext,
+  { call, principal }: CheckContext,
   session: SessionFacts,
   { id, method }: ServerRequest,
 ): void {
   const reply =
     method === 'ping' ? 'pong' : { code: METHOD_NOT_FOUND, message: 'Method not found' };
-  call.ports.replyToServer(call.incoming.upstream, { session, id, by: callerOf(call) }, reply);
+  const by = callerOf(call, principal);
+  call.ports.upstreams.replyToServer(call.incoming.upstream, { session, id, by }, reply);
 }
 
 /** A server request is decided in the same order as a client's. */
@@ -127,7 +129,7 @@ type InspectedRequest = { readonly allow: Allow; readonly text: string };
 /** Whether the client declared support when the session was opened, and the rules now in force allow it. */
 function decideNow({ checkContext, session, name, record }: ServerRequestContext): Allow | Refusal {
   const startedMs = performance.now();
-  const decision = decideForCaller(checkContext, name);
+  const decision = decideForCaller(checkContext.call.snapshot, checkContext.principal, name);
   record.latency.policy = performance.now() - startedMs;
   noteRule(record, decision);
   if (decision.verdict === 'deny') return forbid(name, decision.reason);
@@ -138,7 +140,8 @@ function decideNow({ checkContext, session, name, record }: ServerRequestContext
 
 /** The decision about a server request under the rules now in force. */
 export function decideForCaller(
-  { call: { snapshot }, principal }: Pick<CheckContext, 'call' | 'principal'>,
+  snapshot: Snapshot,
+  principal: Principal,
   name: ServerRequestName,
 ): Decision {
   const { policies, upstream } = snapshot;
@@ -162,7 +165,7 @@ function sealId(
   const { call, principal } = checkContext;
   const scope = { upstream: call.incoming.upstream, principal, session };
   const { id, method } = request;
-  const sealed = call.ports.sealServerRequest({ id, method, name }, scope);
+  const sealed = call.ports.sessions.sealServerRequest({ id, method, name }, scope);
   const span = spanOf(text, ['id']);
   if (span === undefined) return refuseWith('internal');
   return applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]);
@@ -235,12 +238,12 @@ function refuseServerRequest(
   reason: Reason,
   opened?: RequestRecord,
 ): MessageOutcome {
-  const { call } = checkContext;
+  const { call, principal } = checkContext;
   drop(call, 'server-request');
   const code = CODES[reason] ?? INTERNAL_ERROR;
   const message = code === METHOD_NOT_FOUND ? 'Method not found' : REASONS[reason].text;
-  const to = { session, id: request.id, by: callerOf(call) };
-  call.ports.replyToServer(call.incoming.upstream, to, { code, message });
+  const to = { session, id: request.id, by: callerOf(call, principal) };
+  call.ports.upstreams.replyToServer(call.incoming.upstream, to, { code, message });
   checkContext.refusedServerRequests += 1;
   // A decision that was written is followed by its outcome.
   const mustClose = opened?.isDecisionWritten === true;
@@ -251,7 +254,7 @@ function refuseServerRequest(
   record.decision.stage = REASONS[reason].stage;
   record.decision.reasons.push(reason);
   record.result.rpcCode = code;
-  call.ports.closeRecord(record);
+  call.ports.audit.closeRecord(record);
   return DROP;
 }
 
@@ -263,7 +266,7 @@ function openServerRequestRecord(
 ): RequestRecord {
   const { upstream, httpMethod, remoteAddress } = call.incoming;
   const record = openRecord({
-    id: call.ports.newDecisionId(),
+    id: call.ports.audit.newDecisionId(),
     receivedAt: Date.now(),
     startedMs: performance.now(),
     upstream,
@@ -328,8 +331,7 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
   return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
 }
 
-function mayElicitUrl(checkContext: CheckContext): boolean {
-  if (checkContext.session?.allowedServerRequests?.includes('elicitation/url') !== true)
-    return false;
-  return decideForCaller(checkContext, 'elicitation/url').verdict === 'allow';
+function mayElicitUrl({ call, principal, session }: CheckContext): boolean {
+  if (session?.allowedServerRequests?.includes('elicitation/url') !== true) return false;
+  return decideForCaller(call.snapshot, principal, 'elicitation/url').verdict === 'allow';
 }

@@ -23,6 +23,7 @@ import {
   noteRefusal,
   type RequestContext,
   refreshSnapshot,
+  type VerifiedCall,
 } from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import {
@@ -38,6 +39,8 @@ import {
   aborted,
   keepStreamOpen,
   notifyCancelled,
+  type RelayPorts,
+  registerOpenResponse,
   type StreamTerms,
   timeLeftMs,
 } from '../stream-lifetime.js';
@@ -45,10 +48,10 @@ import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 function sessionOpener(
-  call: RequestContext,
+  call: RequestContext<'sessions'>,
   principal: Principal,
 ): (sealed: string) => SessionFacts | undefined {
-  return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
+  return (sealed) => call.ports.sessions.open(sealed, call.incoming.upstream, principal);
 }
 
 /** Notes a stream, or the end of a session. */
@@ -66,16 +69,16 @@ export function noteSession(call: RequestContext, session: SessionFacts, method:
  * side leaves, the awaited response has passed, or its access lease ends.
  */
 export async function openSessionStream(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const stream = await authorize(call, SESSION_STREAM, { call, principal });
   if ('kind' in stream) return stream;
   const { session, responsePlan, lastEventId } = stream;
-  const outcome = await ports.openStream(incoming.upstream, {
+  const outcome = await ports.upstreams.openStream(incoming.upstream, {
     session,
-    by: callerOf(call),
+    by: callerOf(call, principal),
     signal: incoming.signal,
     lastEventId,
   });
@@ -105,25 +108,22 @@ async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal |
   return ended;
 }
 
-/** A stream, or the end of a session, that a caller requests. */
-type SessionRequest = { readonly call: RequestContext; readonly principal: Principal };
-
 /** Content is inspected message by message once the stream is open. */
-const SESSION_STREAM: Stages<SessionRequest, Stream> = {
+const SESSION_STREAM: Stages<VerifiedCall<RelayPorts>, Stream> = {
   decide: admitStream,
   inspect: passThrough,
   enforce: enforceStreamQuota,
 };
 
 /** A stream belongs to a session of this caller; one that is resumed, to a response that it may still see. */
-function admitStream({ call, principal }: SessionRequest): Stream | Refusal {
+function admitStream({ call, principal }: VerifiedCall<RelayPorts>): Stream | Refusal {
   const { incoming, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,
     openSession: sessionOpener(call, principal),
     openEvent: (id, session) =>
-      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
+      ports.sessions.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   if (!acceptsEventStream(incoming)) return refuseProtocolError(notAcceptable({}));
@@ -152,9 +152,7 @@ function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): G
   };
 }
 
-type Stream = {
-  readonly call: RequestContext;
-  readonly principal: Principal;
+type Stream = VerifiedCall<RelayPorts> & {
   readonly session: SessionFacts;
   /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
   readonly responsePlan: ResponsePlan | undefined;
@@ -212,37 +210,46 @@ async function relaySessionStream(
 
 /** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
 async function relayResumed(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   responsePlan: ResponsePlan,
   response: UpstreamResponse,
   { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
   const writes = gatherWrites(call.outgoing);
-  let isLate = false;
+  let ended: 'late' | 'cancelled' | undefined;
+  const unregister = registerOpenResponse(call, () => {
+    ended ??= 'cancelled';
+    response.abort();
+  });
   const stopLate = startTimer(timeLeftMs(call), () => {
-    isLate = true;
+    ended ??= 'late';
     response.abort();
     if (!writes.hasResponse) notifyCancelled(call, responsePlan);
   });
   const idOf = responseEventIds(call, responsePlan);
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
-  const isGone = (): boolean => isLate || leave.aborted || lease.check() !== undefined;
+  const isGone = (): boolean => ended !== undefined || leave.aborted || lease.check() !== undefined;
   const writing = { call, responseCheck, idOf, writes, isGone };
-  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(stopLate);
-  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
-  if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
+  const end = await writeEvents(response, { ...writing, isResumable: true }).finally(() => {
+    stopLate();
+    unregister();
+  });
+  // A cancelled request gets no response (MCP 2025-11-25, cancellation).
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || ended === 'cancelled';
+  if (ended === 'late') writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
+  if (end === 'upstream-timeout' && ended === undefined) notifyCancelled(call, responsePlan);
   await writes.flush();
 }
 
-const SESSION_END: Stages<SessionRequest, SessionFacts> = {
+const SESSION_END: Stages<VerifiedCall<'sessions'>, SessionFacts> = {
   decide: admitEnd,
   inspect: passThrough,
   enforce: passThrough,
 };
 
-function admitEnd({ call, principal }: SessionRequest): SessionFacts | Refusal {
+function admitEnd({ call, principal }: VerifiedCall<'sessions'>): SessionFacts | Refusal {
   const { headers, repeated } = call.incoming;
   const openSession = sessionOpener(call, principal);
   const admitted = admitSessionEnd({ headers, repeated, openSession });
@@ -253,18 +260,21 @@ function admitEnd({ call, principal }: SessionRequest): SessionFacts | Refusal {
 
 /** Ends a session for its owner. For any other caller the id is unknown. */
 export async function endSession(
-  call: RequestContext,
+  call: RequestContext<'audit' | 'sessions' | 'upstreams'>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
   const session = await authorize(call, SESSION_END, { call, principal });
   if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.endSession(sealed);
-  const outcome = await ports.forwardSessionEnd(incoming.upstream, session, callerOf(call));
-  if (outcome.kind === 'error') return refuseWith(outcome.reason);
-  outcome.release();
-  // The session has ended here, whatever state the upstream keeps (a server may answer 405).
+  if (sealed !== undefined) ports.sessions.end(sealed);
+  const outcome = await ports.upstreams.endSession(
+    incoming.upstream,
+    session,
+    callerOf(call, principal),
+  );
+  if (outcome.kind === 'response') outcome.release();
+  // The session has ended here, whatever the upstream does: it may answer 405, or not at all.
   record.result = { ...record.result, status: 'ok', http: 204 };
   outgoing.send(204, {}, '');
   return undefined;

@@ -20,7 +20,9 @@ import { TASK_USE } from './tasks/request.js';
 /** A request that opens the stream of a subscription. */
 export const SUBSCRIPTION_STREAM: Feature = {
   prepare(call, { principal, admitted }) {
-    return reserveStream(call, principal) ?? narrowSubscription(call, principal, admitted);
+    // One that is decided again has its place in the quota.
+    const refusal = call.stream === undefined ? reserveStream(call, principal) : undefined;
+    return refusal ?? narrowSubscription(call, principal, admitted);
   },
   withoutSealed(content) {
     const { notifications } = content;

@@ -8,7 +8,7 @@ import type { Allow } from '../../policy/decision.js';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { amendAdmitted } from '../../protocol/admission.js';
-import type { AdmittedMessage } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, SentRequestFacts } from '../../protocol/admitted-request.js';
 import { invalidParams, renderError } from '../../protocol/errors.js';
 import { spanOf } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
@@ -52,7 +52,7 @@ export const BRIDGED_LEGACY_SSE: Feature = {
  * request whose client does not read its stream, because its response would have to be held here.
  */
 function findLegacyStream(
-  call: RequestContext,
+  call: RequestContext<'legacySse'>,
   { session, message }: Pick<AdmittedMessage, 'session' | 'message'>,
 ): Refusal | undefined {
   const end = session === undefined ? undefined : call.ports.legacySse.findClientEnd(session);
@@ -65,7 +65,7 @@ function findLegacyStream(
  * which cancels the request; `undefined` for a message that is not answered there.
  */
 function moveToLegacyStream(
-  call: RequestContext,
+  call: RequestContext<'legacySse'>,
   admitted: AdmittedMessage,
 ): AbortSignal | undefined {
   const { message, session } = admitted;
@@ -125,7 +125,7 @@ export function toJsonRpcMessage(
 
 /** The message under the sealed id by which the server is to know it. */
 function sealRequestId(
-  call: RequestContext,
+  call: RequestContext<'legacySse'>,
   principal: Principal,
   admitted: AdmittedMessage,
   allow: Allow,
@@ -148,7 +148,7 @@ function sealRequestId(
   });
   if (sealed !== undefined) return withSealedId(admitted, sealed);
   return refuseProtocolError(
-    invalidParams({ id: message.id }, 'The id and the name of what it asks for are too long.'),
+    invalidParams({ id: message.id }, 'The id and the name of the target are too long.'),
   );
 }
 
@@ -156,7 +156,7 @@ function sealRequestId(
  * After the server has accepted a message, waits for its response if this replica holds the stream. A cancelled
  * request is no longer waited for.
  */
-function awaitStreamResponse(call: RequestContext, admitted: AdmittedMessage): void {
+function awaitStreamResponse(call: RequestContext<'legacySse'>, admitted: AdmittedMessage): void {
   const { message, rule } = admitted;
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
@@ -176,7 +176,7 @@ function sealedAt({ text, edits }: AdmittedMessage, path: readonly string[]): st
 
 /** The responses that the stream still waits for, if this replica holds it. */
 function pendingResponsesOf(
-  { ports }: RequestContext,
+  { ports }: RequestContext<'legacySse'>,
   { session }: AdmittedMessage,
 ): PendingResponses | undefined {
   return session === undefined
@@ -193,17 +193,20 @@ function withSealedId(admitted: AdmittedMessage, sealed: string): AdmittedMessag
 }
 
 function seal(
-  { ports, incoming }: RequestContext,
+  { ports, incoming }: RequestContext<'legacySse'>,
   principal: Principal,
   { session }: AdmittedMessage,
-  sent: Parameters<RequestContext['ports']['legacySse']['sealRequest']>[0],
+  sent: SentRequestFacts,
 ): string | undefined {
   if (session === undefined) throw new Error('a message of HTTP+SSE has a session');
   return ports.legacySse.sealRequest(sent, { upstream: incoming.upstream, principal, session });
 }
 
 /** The id of a request that this replica did not send stays unchanged; no server knows the client's id. */
-function sealCancelledId(call: RequestContext, admitted: AdmittedMessage): AdmittedMessage {
+function sealCancelledId(
+  call: RequestContext<'legacySse'>,
+  admitted: AdmittedMessage,
+): AdmittedMessage {
   const { message, session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = 'params' in message ? message.params?.['requestId'] : undefined;

@@ -13,6 +13,7 @@ import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
 
 import { applyEdits, spanOf } from '../../protocol/json/json.js';
 import { readEnvelope } from '../../protocol/jsonrpc.js';
+import type { ProgressCount } from '../../protocol/params.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { PendingResponses } from '../../protocol/transport.js';
 import { BoundedMap } from '../../state/bounded-map.js';
@@ -22,11 +23,10 @@ import {
   callerOf,
   nameOf,
   newestSnapshot,
-  type ProgressCount,
   type RequestContext,
   readMessage,
 } from '../request-context.js';
-import { DROP, drop, type MessageOutcome } from '../response-context.js';
+import { type CheckPorts, DROP, drop, type MessageOutcome } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { gatherWrites, writeFailure, writeVerdict } from '../sse-response.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
@@ -75,7 +75,7 @@ const MAX_RESPONDED_IDS = 1024;
 const PROGRESS = 'notifications/progress';
 
 type LegacyStream = {
-  readonly call: RequestContext;
+  readonly call: RequestContext<WriterPorts>;
   readonly principal: Principal;
   session: SessionFacts;
   checkUnsolicited: (data: string) => Promise<string | undefined>;
@@ -87,6 +87,9 @@ type LegacyStream = {
   liveProgress: ProgressCount | undefined;
 };
 
+/** The ports that writing a stream may use. */
+type WriterPorts = CheckPorts | 'legacySse';
+
 export type LegacySseWriter = {
   /** Writes what may pass of one message. Must be called for one message at a time, in order. */
   write(data: string, ended: AbortSignal): Promise<void>;
@@ -96,7 +99,7 @@ export type LegacySseWriter = {
 
 /** Creates the writer for one stream. The caller must close `awaited` when the stream ends. */
 export function createLegacySseWriter(
-  call: RequestContext,
+  call: RequestContext<WriterPorts>,
   principal: Principal,
   session: SessionFacts,
 ): LegacySseWriter {
@@ -110,7 +113,7 @@ export function createLegacySseWriter(
       hasCome: (id) => stream.respondedIds.has(id),
       onLate(id) {
         refuseLate(stream, id).catch((error: unknown) =>
-          call.ports.report(error, call.incoming.id),
+          call.ports.audit.report(error, call.incoming.id),
         );
       },
     }),
@@ -215,25 +218,26 @@ async function refuseLate(stream: LegacyStream, id: string): Promise<void> {
   markResponded(stream, id);
   await record(openResponseContext(call, plan, sent), '', async () => LATE);
   // A handshake cannot be cancelled (MCP 2024-11-05, cancellation).
-  if (sent.method !== 'initialize')
-    call.ports.cancelAtServer(call.incoming.upstream, { session, id, by: callerOf(call) });
+  if (sent.method === 'initialize') return;
+  const by = callerOf(call, principal);
+  call.ports.upstreams.cancelAtServer(call.incoming.upstream, { session, id, by });
 }
 
 /** Writes the outcome of one response and closes its record, whatever happens. */
 async function record(
-  responding: RequestContext,
+  responding: RequestContext<WriterPorts>,
   text: string,
-  check: (responding: RequestContext) => Promise<MessageOutcome>,
+  check: (responding: RequestContext<WriterPorts>) => Promise<MessageOutcome>,
 ): Promise<void> {
   const { ports } = responding;
   const writes = gatherWrites(responding.outgoing);
   try {
     writeVerdict({ call: responding, writes }, await check(responding), text, undefined);
   } catch (error) {
-    ports.report(error, responding.record.id);
+    ports.audit.report(error, responding.record.id);
     writeFailure(responding, refuseWith('internal'), writes);
   } finally {
-    ports.closeRecord(responding.record);
+    ports.audit.closeRecord(responding.record);
   }
   await writes.flush();
 }
@@ -250,7 +254,7 @@ const LATE: MessageOutcome = { kind: 'refused', refusal: refuseWith('upstream-ti
  * who may no longer see the target gets no more of it.
  */
 async function checkAwaited(
-  call: RequestContext,
+  call: RequestContext<CheckPorts>,
   plan: ResponsePlan,
   text: string,
 ): Promise<MessageOutcome> {
@@ -277,14 +281,14 @@ function applyAllowedServerRequests(
 
 /** The context of a response. It was allowed when it was requested, and its record begins at that time. */
 function openResponseContext(
-  call: RequestContext,
+  call: RequestContext<WriterPorts>,
   { admitted, principal }: ResponsePlan,
   sent: SentRequestFacts,
-): RequestContext {
+): RequestContext<WriterPorts> {
   const waitedMs = Math.max(0, Date.now() - sent.sentAt);
   const incoming = {
     ...call.incoming,
-    id: call.ports.newDecisionId(),
+    id: call.ports.audit.newDecisionId(),
     receivedAt: sent.sentAt,
     startedMs: performance.now() - waitedMs,
   };

@@ -32,9 +32,15 @@ import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
 import { acceptsEventStream, notAcceptable } from '../accept.js';
 import { authorize, enforceStreamQuota, passThrough, type Stages } from '../authorization.js';
 import { noteSession, openSessionStream } from '../features/session-streams.js';
-import { callerOf, noteRefusal, type RequestContext, refreshSnapshot } from '../request-context.js';
+import {
+  callerOf,
+  noteRefusal,
+  type RequestContext,
+  refreshSnapshot,
+  type VerifiedCall,
+} from '../request-context.js';
 import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
-import { aborted, keepStreamOpen } from '../stream-lifetime.js';
+import { aborted, keepStreamOpen, type RelayPorts } from '../stream-lifetime.js';
 import { openStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
@@ -48,9 +54,7 @@ const NO_STREAM: ReadonlySet<number> = new Set([405]);
 const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
 
 /** What a bridged stream needs. */
-type Bridged = {
-  readonly call: RequestContext;
-  readonly principal: Principal;
+type Bridged = VerifiedCall<RelayPorts> & {
   /** The session in its current form: the allowed server requests are known only after `initialize`. */
   readonly session: () => SessionFacts | undefined;
 };
@@ -87,16 +91,16 @@ async function relayNext(bridged: Bridged, ended: AbortSignal, at: Position): Pr
 }
 
 async function open(
-  { call, session }: Bridged,
+  { call, principal, session }: Bridged,
   ended: AbortSignal,
   lastEventId: string | undefined,
 ): Promise<ForwardOutcome | undefined> {
   const facts = session();
   if (facts === undefined) return undefined;
   const { upstream } = call.incoming;
-  const outcome = await call.ports.openStream(upstream, {
+  const outcome = await call.ports.upstreams.openStream(upstream, {
     session: facts,
-    by: callerOf(call),
+    by: callerOf(call, principal),
     signal: ended,
     lastEventId,
   });
@@ -142,9 +146,12 @@ async function relayOne(
   return false;
 }
 
+/** The ports that a stream of this transport may use. */
+type LegacyPorts = RelayPorts | 'legacySse';
+
 /** Opens the stream that a GET requests: a legacy SSE stream, or one of a session. */
 export function openGetStream(
-  call: RequestContext,
+  call: RequestContext<LegacyPorts>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   return opensLegacyStream(call)
@@ -170,27 +177,25 @@ type StartedRelay = {
   relay(leave: AbortSignal): Promise<void>;
 };
 
-type OpenedLegacyStream = {
-  readonly call: RequestContext;
-  readonly principal: Principal;
+type OpenedLegacyStream = VerifiedCall<LegacyPorts> & {
   readonly sealed: string;
   readonly session: SessionFacts;
 };
 
 /** Opens the stream on both sides and keeps it until one of them leaves. */
 async function openLegacyStream(
-  call: RequestContext,
+  call: RequestContext<LegacyPorts>,
   principal: Principal,
 ): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
   const opening = await authorize(call, LEGACY_STREAM, { call, principal });
   if ('kind' in opening) return opening;
-  const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
+  const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(opening) : BRIDGE;
   if ('kind' in upstreamSide) return upstreamSide;
   const facts = { version: LEGACY_SSE_VERSION, target: upstreamSide.target };
-  const sealed = ports.sealSession(facts, upstream, principal);
-  const session = ports.openSession(sealed, upstream, principal);
+  const sealed = ports.sessions.seal(facts, upstream, principal);
+  const session = ports.sessions.open(sealed, upstream, principal);
   if (session === undefined) {
     upstreamSide.abort();
     return refuseWith('internal');
@@ -200,10 +205,8 @@ async function openLegacyStream(
   return ended;
 }
 
-type StreamOpening = { readonly call: RequestContext; readonly principal: Principal };
-
 /** The session begins with its stream, so there is nothing to decide but whether the client can read one. */
-const LEGACY_STREAM: Stages<StreamOpening> = {
+const LEGACY_STREAM: Stages<VerifiedCall<LegacyPorts>> = {
   decide(opening) {
     const { call } = opening;
     noteSession(call, { version: LEGACY_SSE_VERSION, target: NO_SESSION_ID }, 'GET');
@@ -213,18 +216,22 @@ const LEGACY_STREAM: Stages<StreamOpening> = {
   enforce: enforceStreamQuota,
 };
 
-async function openDirect(call: RequestContext): Promise<LegacySseUpstream | Refusal> {
+async function openDirect({
+  call,
+  principal,
+}: VerifiedCall<LegacyPorts>): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
-  const outcome = await ports.legacySse.open(incoming.upstream, callerOf(call), incoming.signal);
+  const by = callerOf(call, principal);
+  const outcome = await ports.upstreams.openLegacyStream(incoming.upstream, by, incoming.signal);
   if (outcome.kind === 'error') return refuseWith(outcome.reason);
   const { messageEndpoint, response } = outcome;
   return {
     target: { kind: 'legacy-sse', messageEndpoint },
-    begin({ call: opened, principal, session }) {
-      const writer = createLegacySseWriter(opened, principal, session);
+    begin({ session }) {
+      const writer = createLegacySseWriter(call, principal, session);
       return {
         pendingResponses: writer.pendingResponses,
-        relay: (ended) => relayLegacyStream(opened, { response, writer }, ended),
+        relay: (ended) => relayLegacyStream(call, { response, writer }, ended),
       };
     },
     abort: () => response.abort(),
@@ -237,7 +244,7 @@ const BRIDGE: LegacySseUpstream = {
   begin({ call, principal, sealed }) {
     const { ports, incoming } = call;
     const session = (): SessionFacts | undefined =>
-      ports.openSession(sealed, incoming.upstream, principal);
+      ports.sessions.open(sealed, incoming.upstream, principal);
     return {
       // Each pipeline run waits for its own response.
       pendingResponses: undefined,
@@ -275,7 +282,7 @@ async function serve(
     pendingResponses?.close();
     // No message can be answered on this stream any more.
     over.abort();
-    ports.endSession(sealed);
+    ports.sessions.end(sealed);
     if (upstreamSide === BRIDGE) await endAtUpstream(stream);
   }
 }
@@ -309,13 +316,14 @@ function clientEnd(
 }
 
 /** Ends the upstream session that was opened for this stream. */
-async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<void> {
-  const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session, callerOf(call));
+async function endAtUpstream({ call, principal, session }: OpenedLegacyStream): Promise<void> {
+  const by = callerOf(call, principal);
+  const ended = await call.ports.upstreams.endSession(call.incoming.upstream, session, by);
   if (ended.kind === 'response') ended.release();
 }
 
 async function relayLegacyStream(
-  call: RequestContext,
+  call: RequestContext<'inspection' | 'upstreams'>,
   { response, writer }: { readonly response: UpstreamResponse; readonly writer: LegacySseWriter },
   ended: AbortSignal,
 ): Promise<void> {

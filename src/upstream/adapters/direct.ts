@@ -2,12 +2,13 @@
 // sends the gateway's own messages in a session, within a bound.
 // Source: MCP 2024-11-05 and 2025-11-25, cancellation and ping.
 
+import type { GatewayReply } from '../../policy/outbound.js';
 import type { Caller } from '../../policy/principal.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { messageEndpointOf, type SessionUpstream } from '../client.js';
 import { sessionHeadersOf } from './stateless-over-session/session-pool.js';
-import type { OwnReply, UpstreamAdapter } from './upstream-adapter.js';
+import type { UpstreamAdapter } from './upstream-adapter.js';
 
 /** Longest time for sending a message of the gateway's own. */
 const OWN_MESSAGE_TIMEOUT_MS = 5_000;
@@ -42,7 +43,7 @@ export function createDirectAdapter(
       send({ session, by }, { jsonrpc: '2.0', id, ...membersOf(reply) });
     },
     cancelAtServer({ session, id, by }) {
-      const params = { requestId: id, reason: 'The exchange took too long.' };
+      const params = { requestId: id, reason: 'The response took too long.' };
       send({ session, by }, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
     },
   };
@@ -65,7 +66,7 @@ async function sendOwnMessage(
   if (outcome.kind === 'response') outcome.release();
 }
 
-function membersOf(reply: OwnReply): JsonObject {
+function membersOf(reply: GatewayReply): JsonObject {
   return reply === 'pong'
     ? { result: {} }
     : { error: { code: reply.code, message: reply.message } };

@@ -49,16 +49,21 @@ export function acceptedResponse(): UpstreamResponse {
   return bodyResponse(202);
 }
 
-/** An event stream that is produced as fast as it is read. `source` is released or aborted with it. */
+/**
+ * An event stream that is produced as fast as it is read. `source` is released or aborted with it, also behind the error
+ * that ends it: a conversation that is not returned to after its last item would never clean up.
+ */
 export function streamResponse(
   conversation: OutboundItems,
   source: Pick<UpstreamResponse, 'release' | 'abort'>,
 ): UpstreamResponse {
   let isOver = false;
+  let isReleased = false;
   const gathered = createBatchReader(conversation);
   const leave = (give: 'release' | 'abort'): void => {
-    if (give === 'release' && isOver) return;
+    if (give === 'release' && isReleased) return;
     isOver = true;
+    isReleased = true;
     source[give]();
     void conversation.return(undefined).catch(() => undefined);
   };

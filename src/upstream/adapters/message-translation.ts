@@ -316,8 +316,9 @@ export function toSessionMessage(
 }
 
 const INPUT_REQUIRED =
-  'This server asks for input first, and this session has not declared what it asks for, or may not be asked.';
-const UNKNOWN_RESULT = 'This server answered with a kind of result that sessions do not have.';
+  'This server asks for input first, of a kind that this client has not declared or may not be asked for.';
+const UNKNOWN_RESULT =
+  'This server answered with a kind of result that does not exist in sessions.';
 
 /** An error of the gateway's own in place of a response that cannot be translated. */
 export function errorResponseText(id: RequestId, message: string, code = INTERNAL): string {
@@ -339,7 +340,7 @@ function toSessionError(text: string, error: JsonObject, reader: SessionResponse
 }
 
 const TASK_ONLY =
-  'This server runs this as a task only. Tasks are not carried between revisions, and it speaks another one.';
+  'This server runs this as a task only. Tasks are not translated between revisions, and it speaks another one.';
 
 /**
  * A stateless-era server that runs a call only as a task requires a capability that no session declares; in

@@ -1,11 +1,15 @@
 // How messages reach an upstream: the interface of every way there is. selection.ts chooses one for each message
 // and each session; nothing else asks how an upstream is reached. Only types.
 
-import type { AuthorizedRequest } from '../../policy/authorized-request.js';
 import type { Catalog } from '../../policy/definitions.js';
+import type {
+  GatewayReply,
+  OutboundRequest,
+  OutboundStream,
+  SessionRequest,
+} from '../../policy/outbound.js';
 import type { Caller } from '../../policy/principal.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
-import type { RequestId } from '../../protocol/jsonrpc.js';
 import type { Client } from '../../protocol/listings.js';
 import type { SupportedVersions } from '../../protocol/negotiation.js';
 import type { ForwardOutcome, RoutedOutcome } from '../../protocol/transport.js';
@@ -17,37 +21,12 @@ export type UpstreamOffer = {
   catalogFor(client: Client): Pick<Catalog, 'statusOf'>;
 };
 
-export type OutboundRequest = {
-  readonly authorized: AuthorizedRequest;
-  readonly by: Caller;
-  readonly signal: AbortSignal | undefined;
-};
-
-/** A session stream to be opened. */
-export type OutboundStream = {
-  readonly session: SessionFacts;
-  readonly by: Caller;
-  readonly signal: AbortSignal;
-  /** The upstream's own event id, if a stream is resumed after it. */
-  readonly lastEventId: string | undefined;
-};
-
-/** A request within a session, from or to the server, and the caller on whose behalf the gateway acts on it. */
-export type SessionRequest = {
-  readonly session: SessionFacts;
-  readonly id: RequestId;
-  readonly by: Caller;
-};
-
-/** The gateway's own reply to a server request: `pong`, or the error that says why there will be no result. */
-export type OwnReply = 'pong' | { readonly code: number; readonly message: string };
-
 export type UpstreamAdapter = {
   forward(request: OutboundRequest, offer: UpstreamOffer): Promise<RoutedOutcome>;
   /** The offer is read when the stream is opened, because a session that is not initialized is waited for. */
   openStream(stream: OutboundStream, currentOffer: () => UpstreamOffer): Promise<ForwardOutcome>;
   endSession(session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
-  replyToServer(serverRequest: SessionRequest, reply: OwnReply): void;
+  replyToServer(serverRequest: SessionRequest, reply: GatewayReply): void;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
   cancelAtServer(request: SessionRequest): void;
 };

@@ -8,7 +8,7 @@
 // Apps extension (SEP-1865), capability negotiation.
 
 import { type ClientProfile, isSameProfile, type Listing } from '../../protocol/listings.js';
-import { protocolListedAs } from '../../protocol/versions/detection.js';
+import { protocolListedAs, type SpokenVersions } from '../../protocol/versions/detection.js';
 import { type ListedEra, SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
 import type { MessageReader } from '../message-reader.js';
 import {
@@ -29,7 +29,6 @@ import {
   isAnyKnown,
   isKnown,
   recordOutcome,
-  type SpokenVersions,
   spokenVersions,
 } from './supported-versions.js';
 

@@ -2,6 +2,7 @@
 // listing fails is removed only if the upstream says that it does not speak it; until then its listing ages.
 // MCP 2026-07-28, versioning (an upstream may speak one era or both).
 
+import type { SpokenVersions } from '../../protocol/versions/detection.js';
 import { LISTED_ERAS, type ListedEra, perListedEra } from '../../protocol/versions/revisions.js';
 import { SESSION } from '../../protocol/versions/session.js';
 import { STATELESS } from '../../protocol/versions/stateless.js';
@@ -10,12 +11,6 @@ import type { ListingError } from './request.js';
 
 /** The interval at which an era that is not spoken is probed again. Milliseconds. */
 export const PROBE_INTERVAL_MS = 600_000;
-
-/** The versions that both the upstream and the gateway speak. */
-export type SpokenVersions = {
-  readonly sessions: readonly string[];
-  readonly stateless: readonly string[];
-};
 
 type EraState = {
   /** When the last complete listing was verified; `undefined` while the era is not known to be spoken. */

@@ -87,7 +87,7 @@ describe('the registry of leases', () => {
     expect(log.splice(0)).toEqual(['first']);
     registry.emit(NO_CHANGE);
     expect(log.sort()).toEqual(['first', 'new']);
-    expect(registry.count()).toBe(2);
+    expect(registry.countChanges()).toBe(2);
   });
 
   it('[REV-33] ends what belongs to a session that has ended, or to its aggregate, and nothing else', () => {

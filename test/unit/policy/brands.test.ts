@@ -11,6 +11,7 @@ import { decide } from '../../../src/policy/decide.js';
 import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { type Caller, closeToken, openToken } from '../../../src/policy/principal.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
 import type { PolicyQuery } from '../../../src/policy/rules.js';
 import type { AdmittedMessage } from '../../../src/protocol/admitted-request.js';
 import { policiesOf } from './samples.js';
@@ -23,6 +24,7 @@ declare const allow: Allow;
 declare const deny: Deny;
 declare const decision: Decision;
 declare const question: PolicyQuery;
+declare const recorded: NonNullable<RequestRecord['principal']>;
 
 const forward = (_cleared: AuthorizedRequest): void => {};
 const carry = (_token: Caller['token']): void => {};
@@ -55,6 +57,8 @@ function mistakes(): void {
   void enforce(allow, { ...admitted, edits: [] }, caller, ports);
   // @ts-expect-error nor is a copy of a principal the verified caller
   void enforce(allow, admitted, { ...caller, subject: 'ada' }, ports);
+  // @ts-expect-error nor is what a record says of the caller, so nothing acts for a caller whom it names
+  void enforce(allow, admitted, recorded, ports);
   // @ts-expect-error nor is a copy of an allow one
   void enforce({ ...allow, obligations: [] }, admitted, caller, ports);
   carry(closeToken('token'));

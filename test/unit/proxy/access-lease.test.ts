@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Principal } from '../../../src/policy/principal.js';
 import { refuseWith } from '../../../src/policy/refusal.js';
-import { createLease, type LeaseTerms } from '../../../src/proxy/access-lease.js';
+import { createLease, type LeasePorts, type LeaseTerms } from '../../../src/proxy/access-lease.js';
 import type { AuthnError, Change, OpenLease } from '../../../src/proxy/ports.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
 import { principal } from '../policy/samples.js';
@@ -45,20 +45,24 @@ function createRig(more: Partial<LeaseTerms> = {}) {
     incoming: { id: 'decision', upstream: 'github', headers: {} },
     outgoing: {},
     ports: {
-      enterLease(lease: OpenLease) {
-        entered.push(lease);
-        return () => void entered.splice(entered.indexOf(lease), 1);
+      leases: {
+        enter(lease: OpenLease) {
+          entered.push(lease);
+          return () => void entered.splice(entered.indexOf(lease), 1);
+        },
+        countChanges: () => rig.changes,
       },
-      countChanges: () => rig.changes,
-      openSession: () => (rig.isOpen ? {} : undefined),
-      snapshot: () => (rig.isThere ? {} : undefined),
-      authenticate() {
-        rig.asked += 1;
-        return rig.authenticate();
+      sessions: { open: () => (rig.isOpen ? {} : undefined) },
+      upstreams: { snapshot: () => (rig.isThere ? {} : undefined) },
+      identity: {
+        authenticate() {
+          rig.asked += 1;
+          return rig.authenticate();
+        },
       },
-      report: (error: unknown) => void reported.push(error),
+      audit: { report: (error: unknown) => void reported.push(error) },
     },
-  } as unknown as RequestContext;
+  } as unknown as RequestContext<LeasePorts>;
   return rig;
 }
 

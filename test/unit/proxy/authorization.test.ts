@@ -33,13 +33,13 @@ function recorderOf(ran: string[], isWritten = true) {
     ...{ id: 'one', receivedAt: 0, startedMs: 0, upstream: 'one', httpMethod: 'POST' },
     remoteAddress: '127.0.0.1',
   });
-  const ports = {
+  const audit = {
     async recordDecision({ decision }: RequestRecord) {
       ran.push(`record ${decision.action}`);
       return isWritten;
     },
-  } as Ports;
-  return { record, ports };
+  };
+  return { record, ports: { audit } as Pick<Ports, 'audit'> };
 }
 
 describe.each([

@@ -14,7 +14,7 @@ import {
   type UpstreamResponse,
 } from '../../../src/protocol/transport.js';
 import { handleRequest } from '../../../src/proxy/pipeline.js';
-import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
+import type { AnyPort, Ports, Snapshot } from '../../../src/proxy/ports.js';
 import { FREE_TURNS } from '../../support/timing.js';
 import { profile } from '../inspection/samples.js';
 import { catalog, policiesOf, principal } from '../policy/samples.js';
@@ -71,7 +71,7 @@ export type Run = {
 };
 
 export type Replaced = {
-  readonly ports?: Partial<Ports>;
+  readonly ports?: PartialPorts;
   readonly snapshot?: Partial<Snapshot>;
   readonly incoming?: Partial<Incoming>;
   /** Takes what is written to a stream; a promise of it is a client that is slow. */
@@ -201,65 +201,45 @@ export const CALLER = principal({
   },
 });
 
-const PORTS: Omit<Ports, 'snapshot' | 'closeRecord' | 'report'> = {
-  authenticate: () => CALLER,
-  readJson: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
-  openState: () => 'state of the server',
+/** Ports as far as a test needs them. */
+export type PartialPorts = { readonly [name in AnyPort]?: Partial<Ports[name]> };
+
+/** All of these together; where two have the same function, the last counts. */
+export function joinPorts(...all: readonly PartialPorts[]): PartialPorts {
+  const joined: { [name: string]: object } = {};
+  for (const [name, port] of all.flatMap((ports) => Object.entries(ports)))
+    joined[name] = { ...joined[name], ...port };
+  return joined;
+}
+
+/** Ports with these functions. Every other one throws when it is called. */
+function portsOf(...all: readonly PartialPorts[]): Ports {
+  const joined = joinPorts(...all);
+  const getFunction = (port: object, name: string) => Reflect.get(port, name) ?? refuseUse;
+  const getPort = (ports: object, name: string) =>
+    new Proxy(Reflect.get(ports, name) ?? {}, { get: getFunction });
+  return new Proxy(joined, { get: getPort }) as Ports;
+}
+
+const PORTS: PartialPorts = {
+  identity: { authenticate: () => CALLER },
+  leases: { enter: () => () => undefined, countChanges: () => 0 },
+  upstreams: {
+    forward: () =>
+      Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),
+    notePage: () => undefined,
+  },
   inspection: {
     message: (input) => inspectMessage(input),
     request: (input) => guardArguments(input),
+    readJson: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
+    loopScheduler: FREE_TURNS,
+    pages: { find: () => undefined, keep: () => undefined },
+    digest: () => 'digest',
   },
   limits: { take: () => ({ ok: true }) },
-  recordDecision: () => Promise.resolve(true),
-  forward: () =>
-    Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),
-  keyedHash: () => 'hash',
-  digest: () => 'digest',
-  notePage: () => undefined,
-  pages: { find: () => undefined, keep: () => undefined },
-  loopScheduler: FREE_TURNS,
-  countChanges: () => 0,
-  enterLease: () => () => undefined,
-  reserveStream: refuseUse,
-  refreshListing: refuseUse,
-  aggregate: refuseUse,
-  claimReply: refuseUse,
-  sealCursor: refuseUse,
-  openCursor: refuseUse,
-  reportLostBackend: refuseUse,
-  noteResources: refuseUse,
-  recallResource: refuseUse,
-  registerBackendRequest: refuseUse,
-  findRunningBackends: refuseUse,
-  openSession: refuseUse,
-  legacySse: {
-    open: refuseUse,
-    sealRequest: refuseUse,
-    openRequest: refuseUse,
-    recallRequest: refuseUse,
-    registerClientEnd: refuseUse,
-    findClientEnd: refuseUse,
-  },
-  tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, inputRequestsOf: refuseUse },
-  sealSession: refuseUse,
-  sealServerRequest: refuseUse,
-  openServerRequest: refuseUse,
-  recallServerRequest: refuseUse,
-  sealEvent: refuseUse,
-  openEvent: refuseUse,
-  newDecisionId: refuseUse,
-  sealState: refuseUse,
-  endSession: refuseUse,
-  openStream: refuseUse,
-  forwardSessionEnd: refuseUse,
-  replyToServer: refuseUse,
-  cancelAtServer: refuseUse,
-  registerProgress: refuseUse,
-  keepProgress: refuseUse,
-  findProgress: refuseUse,
-  noteListChanged: refuseUse,
-  registerResponse: refuseUse,
-  cancelResponse: refuseUse,
+  audit: { keyedHash: () => 'hash', recordDecision: () => Promise.resolve(true) },
+  requestState: { open: () => 'state of the server' },
 };
 
 function textOf(body: Body): string {
@@ -268,66 +248,50 @@ function textOf(body: Body): string {
 }
 
 /** Calls every port as it is, and notes those that are steps. */
-function watchPorts(ports: Ports, note: (step: Step) => void, isForwarded: () => boolean): Ports {
-  const { inspection, limits } = ports;
+function watchPorts(
+  ports: Ports,
+  note: (step: Step) => void,
+  isForwarded: () => boolean,
+): PartialPorts {
+  const { identity, upstreams, inspection, limits, audit, requestState } = ports;
+  const noting =
+    <Given extends unknown[], Returned>(step: Step, run: (...given: Given) => Returned) =>
+    (...given: Given): Returned => {
+      note(step);
+      return run(...given);
+    };
   return {
-    ...ports,
-    snapshot(upstream) {
-      const found = ports.snapshot(upstream);
-      if (found === undefined) return undefined;
-      return {
-        ...found,
-        catalogFor(client) {
-          // The response is checked by the same catalog.
-          if (!isForwarded()) note('decide');
-          return found.catalogFor(client);
-        },
-      };
-    },
-    authenticate(...given) {
-      note('authenticate');
-      return ports.authenticate(...given);
-    },
-    readJson(...given) {
-      note(isForwarded() ? 'read response' : 'admit');
-      return ports.readJson(...given);
-    },
-    openState(...given) {
-      note('open state');
-      return ports.openState(...given);
+    identity: { authenticate: noting('authenticate', identity.authenticate) },
+    upstreams: {
+      snapshot(upstream) {
+        const found = upstreams.snapshot(upstream);
+        if (found === undefined) return undefined;
+        return {
+          ...found,
+          catalogFor(client) {
+            // The response is checked by the same catalog.
+            if (!isForwarded()) note('decide');
+            return found.catalogFor(client);
+          },
+        };
+      },
+      forward: noting('forward', upstreams.forward),
+      notePage: noting('note page', upstreams.notePage),
     },
     inspection: {
-      request(...given) {
-        note('inspect arguments');
-        return inspection.request(...given);
-      },
-      message(...given) {
-        note('inspect response');
-        return inspection.message(...given);
+      request: noting('inspect arguments', inspection.request),
+      message: noting('inspect response', inspection.message),
+      readJson(...given) {
+        note(isForwarded() ? 'read response' : 'admit');
+        return inspection.readJson(...given);
       },
     },
-    limits: {
-      take(...given) {
-        note('limits');
-        return limits.take(...given);
-      },
+    limits: { take: noting('limits', limits.take) },
+    audit: {
+      recordDecision: noting('record', audit.recordDecision),
+      closeRecord: noting('close', audit.closeRecord),
     },
-    recordDecision(record) {
-      note('record');
-      return ports.recordDecision(record);
-    },
-    forward(...given) {
-      note('forward');
-      return ports.forward(...given);
-    },
-    notePage(...given) {
-      note('note page');
-      ports.notePage(...given);
-    },
-    closeRecord(record) {
-      note('close');
-      ports.closeRecord(record);
-    },
+    requestState: { open: noting('open state', requestState.open) },
   };
 }
 
@@ -341,13 +305,14 @@ export async function runRequest({ ports, snapshot, incoming, take }: Replaced =
     if (steps.at(-1) !== step) steps.push(step);
   };
   const current: Snapshot = { ...SNAPSHOT, ...snapshot };
-  const all: Ports = {
-    ...PORTS,
-    snapshot: () => current,
-    closeRecord: (record) => void records.push(record),
-    report: (error) => void reported.push(error),
-    ...ports,
+  const own: PartialPorts = {
+    upstreams: { snapshot: () => current },
+    audit: {
+      closeRecord: (record) => void records.push(record),
+      report: (error) => void reported.push(error),
+    },
   };
+  const all = [PORTS, own, ports ?? {}];
   const given: Incoming = { ...INCOMING, ...incoming };
   const outgoing: Outgoing = {
     isClosed: false,
@@ -371,7 +336,7 @@ export async function runRequest({ ports, snapshot, incoming, take }: Replaced =
     note('slot');
     return given.acquireSlot(...of);
   };
-  const watched = watchPorts(all, note, () => steps.includes('forward'));
-  await handleRequest({ ...given, acquireSlot }, outgoing, watched);
+  const watched = watchPorts(portsOf(...all), note, () => steps.includes('forward'));
+  await handleRequest({ ...given, acquireSlot }, outgoing, portsOf(...all, watched));
   return { steps, sent, records, reported };
 }

@@ -3,19 +3,21 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Reason } from '../../../src/policy/reasons.js';
+import { applyEdits } from '../../../src/protocol/json/json.js';
 import type { Ports, Snapshot } from '../../../src/proxy/ports.js';
-import { catalog } from '../policy/samples.js';
+import { catalog, policiesOf, principal } from '../policy/samples.js';
 import {
   CALLER,
   encode,
   GOOD_STEPS,
+  type PartialPorts,
   type Replaced,
   type Run,
-  refuseUse,
   requestOf,
   runRequest,
   SNAPSHOT,
   type Step,
+  TOOL,
 } from './pipeline-rig.js';
 
 /** The steps up to one that ends the request, and how it ends. */
@@ -50,17 +52,40 @@ describe('a request that every stage lets pass', () => {
     const later = <T>(value: T): Promise<T> => new Promise((go) => setImmediate(() => go(value)));
     const { steps, sent } = await runRequest({
       ports: {
-        authenticate: () => later(CALLER),
+        identity: { authenticate: () => later(CALLER) },
         limits: { take: () => later({ ok: true }) },
-        recordDecision: () => later(true),
+        audit: { recordDecision: () => later(true) },
       },
     });
     expect(steps).toEqual(GOOD_STEPS);
     expect(sent).toMatchObject([{ status: 200 }]);
   });
 
+  it('[PIP-01] is sent on behalf of the caller who was authorized, whatever its record says', async () => {
+    const callers: unknown[] = [];
+    await runRequest({
+      ports: {
+        audit: {
+          async recordDecision(record) {
+            record.principal = principal({ subject: 'eve' });
+            return true;
+          },
+        },
+        upstreams: {
+          async forward(_upstream, { by }) {
+            callers.push(by.principal);
+            return { kind: 'error', reason: 'upstream-unavailable' };
+          },
+        },
+      },
+    });
+    expect(callers).toEqual([CALLER]);
+  });
+
   it('[PIP-01] is for an upstream that there is: any other is unknown, and nothing runs', async () => {
-    const { steps, sent } = await runRequest({ ports: { snapshot: () => undefined } });
+    const { steps, sent } = await runRequest({
+      ports: { upstreams: { snapshot: () => undefined } },
+    });
     expect(steps).toEqual(['send']);
     expect(sent).toMatchObject([{ status: 404, body: '' }]);
   });
@@ -72,31 +97,37 @@ const REFUSALS: readonly (readonly [Step, Reason, number, Replaced])[] = [
   ['authenticate', 'store-unavailable', 503, { ports: unverified('store-unavailable') }],
   ['slot', 'overloaded', 503, { incoming: { acquireSlot: () => false } }],
   ['admit', 'malformed-json', 400, { incoming: { body: encode('{') } }],
-  ['admit', 'overloaded', 503, { ports: { readJson: () => ({ ok: false, error: 'overloaded' }) } }],
+  ['admit', 'overloaded', 503, { ports: unread('overloaded') }],
   ['decide', 'tool-unpinned', 200, { snapshot: { catalogFor: () => catalog() } }],
-  ['open state', 'invalid-message', 400, { ports: { openState: () => undefined } }],
+  ['open state', 'invalid-message', 400, { ports: { requestState: { open: () => undefined } } }],
   ['inspect arguments', 'arguments-content', 200, { ports: refusingArguments() }],
   ['limits', 'rate-limited', 200, { ports: limited({ ok: false, retryAfterMs: 1 }) }],
   ['limits', 'store-unavailable', 503, { ports: limited('unavailable') }],
-  ['record', 'audit-unavailable', 503, { ports: { recordDecision: async () => false } }],
+  ['record', 'audit-unavailable', 503, { ports: { audit: { recordDecision: async () => false } } }],
   ['forward', 'upstream-unavailable', 502, { ports: unreachable() }],
 ];
 
-function unverified(reason: Reason): Partial<Ports> {
-  return { authenticate: () => ({ reason }) };
+function unverified(reason: Reason): PartialPorts {
+  return { identity: { authenticate: () => ({ reason }) } };
 }
 
-function refusingArguments(): Partial<Ports> {
+function unread(error: 'overloaded'): PartialPorts {
+  return { inspection: { readJson: () => ({ ok: false, error }) } };
+}
+
+function refusingArguments(): PartialPorts {
   const refused = { kind: 'refuse', reason: 'arguments-content', findings: [] } as const;
-  return { inspection: { request: () => refused, message: refuseUse } };
+  return { inspection: { request: () => refused } };
 }
 
-function limited(outcome: ReturnType<Ports['limits']['take']>): Partial<Ports> {
+function limited(outcome: ReturnType<Ports['limits']['take']>): PartialPorts {
   return { limits: { take: () => outcome } };
 }
 
-function unreachable(): Partial<Ports> {
-  return { forward: async () => ({ kind: 'error', reason: 'upstream-unavailable' }) };
+function unreachable(): PartialPorts {
+  return {
+    upstreams: { forward: async () => ({ kind: 'error', reason: 'upstream-unavailable' }) },
+  };
 }
 
 describe('a stage that refuses', () => {
@@ -111,8 +142,10 @@ describe('a stage that refuses', () => {
     const run = await runRequest({
       snapshot: { isFresh: false },
       ports: {
-        async refreshListing() {
-          freshened += 1;
+        upstreams: {
+          async refreshListing() {
+            freshened += 1;
+          },
         },
       },
     });
@@ -124,7 +157,7 @@ describe('a stage that refuses', () => {
     const params = { notifications: { toolsListChanged: true } };
     const run = await runRequest({
       incoming: requestOf('subscriptions/listen', params),
-      ports: { reserveStream: () => undefined },
+      ports: { streams: { reserve: () => undefined } },
     });
     expect(run.steps).toEqual(['authenticate', 'admit', 'decide', 'send', 'close']);
     expect(run.sent).toMatchObject([{ status: 503 }]);
@@ -145,37 +178,31 @@ describe('a stage that refuses', () => {
 
 /** The port or the table on which each stage depends, broken. */
 const BROKEN: readonly (readonly [Step, (fail: () => never) => Replaced])[] = [
-  ['authenticate', (fail) => ({ ports: { authenticate: fail } })],
+  ['authenticate', (fail) => ({ ports: { identity: { authenticate: fail } } })],
   ['slot', (fail) => ({ incoming: { acquireSlot: fail } })],
-  ['admit', (fail) => ({ ports: { readJson: fail } })],
+  ['admit', (fail) => ({ ports: { inspection: { readJson: fail } } })],
   ['decide', (fail) => ({ snapshot: { catalogFor: fail } })],
-  ['open state', (fail) => ({ ports: { openState: fail } })],
-  [
-    'inspect arguments',
-    (fail) => ({ ports: { inspection: { request: fail, message: refuseUse } } }),
-  ],
+  ['open state', (fail) => ({ ports: { requestState: { open: fail } } })],
+  ['inspect arguments', (fail) => ({ ports: { inspection: { request: fail } } })],
   ['limits', (fail) => ({ ports: { limits: { take: fail } } })],
-  ['record', (fail) => ({ ports: { recordDecision: fail } })],
-  ['forward', (fail) => ({ ports: { forward: fail } })],
+  ['record', (fail) => ({ ports: { audit: { recordDecision: fail } } })],
+  ['forward', (fail) => ({ ports: { upstreams: { forward: fail } } })],
 ];
 
 /** The same for what may have to be waited for. */
 const REJECTING: readonly (readonly [Step, (fail: () => Promise<never>) => Replaced])[] = [
-  ['authenticate', (fail) => ({ ports: { authenticate: fail } })],
-  ['admit', (fail) => ({ ports: { readJson: fail } })],
+  ['authenticate', (fail) => ({ ports: { identity: { authenticate: fail } } })],
+  ['admit', (fail) => ({ ports: { inspection: { readJson: fail } } })],
   [
     'decide',
     (fail) => ({
-      ports: { refreshListing: fail },
+      ports: { upstreams: { refreshListing: fail } },
       snapshot: { supportedVersions: undefined, isFresh: false },
     }),
   ],
-  [
-    'inspect arguments',
-    (fail) => ({ ports: { inspection: { request: fail, message: refuseUse } } }),
-  ],
-  ['record', (fail) => ({ ports: { recordDecision: fail } })],
-  ['forward', (fail) => ({ ports: { forward: fail } })],
+  ['inspect arguments', (fail) => ({ ports: { inspection: { request: fail } } })],
+  ['record', (fail) => ({ ports: { audit: { recordDecision: fail } } })],
+  ['forward', (fail) => ({ ports: { upstreams: { forward: fail } } })],
 ];
 
 describe('a stage that breaks', () => {
@@ -222,16 +249,113 @@ describe('a request whose caller took time to verify', () => {
     let current = before;
     const run = await runRequest({
       ports: {
-        snapshot: () => current,
-        async authenticate() {
-          await Promise.resolve();
-          current = after;
-          return CALLER;
+        upstreams: { snapshot: () => current, ...unreachable().upstreams },
+        identity: {
+          async authenticate() {
+            await Promise.resolve();
+            current = after;
+            return CALLER;
+          },
         },
-        ...unreachable(),
       },
     });
     expectEnd(run, 'forward', 'upstream-unavailable', 502);
     expect(run.records[0]?.versions?.pins).toBe('pins-2');
+  });
+});
+
+describe('a subscription whose inspection took time', () => {
+  it('[T-01] leaves as the rules that hold afterwards narrow it, in the one place it has', async () => {
+    const readable = (resources: readonly string[]): Snapshot => ({
+      ...SNAPSHOT,
+      policies: policiesOf([
+        {
+          ...{ id: 'all', effect: 'allow', who: { anyone: true } },
+          what: { upstreams: ['github'], resources },
+        },
+      ]),
+    });
+    let current = readable(['memo://open/*']);
+    let changes = 0;
+    let reserved = 0;
+    const forwarded: string[] = [];
+    await runRequest({
+      incoming: requestOf('subscriptions/listen', {
+        notifications: { resourceSubscriptions: ['memo://open/one', 'memo://open/two'] },
+      }),
+      ports: {
+        leases: { countChanges: () => changes },
+        streams: {
+          reserve() {
+            reserved += 1;
+            return { open: () => undefined, release: () => undefined };
+          },
+        },
+        inspection: {
+          async request() {
+            current = readable(['memo://open/one']);
+            changes += 1;
+            return { kind: 'clear', findings: [] };
+          },
+        },
+        upstreams: {
+          snapshot: () => current,
+          async forward(_upstream, { authorized: { admitted } }) {
+            forwarded.push(applyEdits(admitted.text, admitted.edits));
+            return { kind: 'error', reason: 'upstream-unavailable' };
+          },
+        },
+      },
+    });
+    const sent = forwarded.map((text) => JSON.parse(text).params.notifications);
+    expect(sent).toEqual([{ resourceSubscriptions: ['memo://open/one'] }]);
+    expect(reserved).toBe(1);
+  });
+});
+
+describe('a request to a server of HTTP+SSE that does not accept it in time', () => {
+  it('[LEG-10] is not cancelled under the id of its client, which the server does not know', async () => {
+    const version = '2024-11-05';
+    const params = { name: TOOL, arguments: {} };
+    const run = await runRequest({
+      incoming: {
+        headers: { 'mcp-session-id': 'sealed' },
+        legacySsePath: 'message',
+        body: encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })),
+      },
+      snapshot: {
+        legacySse: { messageUrl: '', isDirect: true },
+        supportedVersions: { sessions: [version], stateless: [] },
+      },
+      ports: {
+        sessions: {
+          open: () => ({ version, target: { kind: 'legacy-sse', messageEndpoint: '/' } }),
+        },
+        legacySse: { findClientEnd: () => undefined, sealRequest: () => 'sealed-id' },
+        upstreams: { forward: async () => ({ kind: 'error', reason: 'upstream-timeout' }) },
+      },
+    });
+    expect(run.sent).toMatchObject([{ status: 504 }]);
+    expect(run.reported).toEqual([]);
+  });
+});
+
+describe('the end of a session', () => {
+  it('[PIP-01] is 204 though the upstream cannot be told', async () => {
+    const ended: string[] = [];
+    const run = await runRequest({
+      incoming: { httpMethod: 'DELETE', headers: { 'mcp-session-id': 'sealed' }, body: encode('') },
+      ports: {
+        sessions: {
+          open: () => ({ version: '2025-11-25', target: { kind: 'upstream', id: 's' } }),
+          end: (sealed) => void ended.push(sealed),
+        },
+        upstreams: { endSession: async () => ({ kind: 'error', reason: 'upstream-unavailable' }) },
+      },
+    });
+    expect(ended).toEqual(['sealed']);
+    expect(run.sent).toMatchObject([{ status: 204 }]);
+    expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
+    expect(run.records[0]?.result).toMatchObject({ status: 'ok', http: 204 });
   });
 });

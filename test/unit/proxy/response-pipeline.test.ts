@@ -18,9 +18,12 @@ import type { UpstreamResponse } from '../../../src/protocol/transport.js';
 import type { OpenLease, Ports } from '../../../src/proxy/ports.js';
 import { catalog, policiesOf } from '../policy/samples.js';
 import {
+  encode,
   eventResponse,
   GOOD_STEPS,
+  joinPorts,
   jsonResponse,
+  type PartialPorts,
   type Replaced,
   type Run,
   refuseUse,
@@ -36,13 +39,14 @@ import {
 const CONTENT = 'content-of-the-upstream';
 const TEXT_RESULT = { content: [{ type: 'text', text: CONTENT }] };
 
-function sending(response: UpstreamResponse): Pick<Ports, 'forward'> {
-  return { forward: () => Promise.resolve(response) };
+function sending(response: UpstreamResponse): PartialPorts {
+  return { upstreams: { forward: () => Promise.resolve(response) } };
 }
 
 /** The result of a good call, under further ports and tables. */
-function runResult(result: JsonObject, { ports, ...more }: Replaced = {}): Promise<Run> {
-  return runRequest({ ...more, ports: { ...sending(jsonResponse(resultText(result))), ...ports } });
+function runResult(result: JsonObject, { ports = {}, ...more }: Replaced = {}): Promise<Run> {
+  const sent = sending(jsonResponse(resultText(result)));
+  return runRequest({ ...more, ports: joinPorts(sent, ports) });
 }
 
 /** That the response was replaced by a refusal with this reason. */
@@ -62,7 +66,7 @@ function stepsTo(last: Step): readonly Step[] {
   return [...GOOD_STEPS.slice(0, GOOD_STEPS.indexOf(last) + 1), 'send', 'close'];
 }
 
-function inspecting(message: Ports['inspection']['message']): Partial<Ports> {
+function inspecting(message: Ports['inspection']['message']): PartialPorts {
   return { inspection: { message, request: () => ({ kind: 'clear', findings: [] }) } };
 }
 
@@ -191,9 +195,11 @@ describe('the approved output schema', () => {
     let isForwarded = false;
     const run = await runRequest({
       ports: {
-        async forward() {
-          isForwarded = true;
-          return jsonResponse(resultText(TEXT_RESULT));
+        upstreams: {
+          async forward() {
+            isForwarded = true;
+            return jsonResponse(resultText(TEXT_RESULT));
+          },
         },
       },
       snapshot: {
@@ -227,7 +233,9 @@ describe('the filter of lists', () => {
   });
 
   it('[PIP-03] hides a definition that is not, byte for byte, the one that was last listed', async () => {
-    const run = await list([toolOf(TOOL)], { ports: { digest: () => 'another digest' } });
+    const run = await list([toolOf(TOOL)], {
+      ports: { inspection: { digest: () => 'another digest' } },
+    });
     expect(shown(run)).toEqual([]);
   });
 
@@ -247,7 +255,7 @@ describe('the filter of lists', () => {
     const broken = (): never => {
       throw new Error('broken');
     };
-    for (const ports of [{ notePage: broken }, { digest: broken }]) {
+    for (const ports of [{ upstreams: { notePage: broken } }, { inspection: { digest: broken } }]) {
       const run = await list([toolOf(CONTENT), toolOf(TOOL)], { ports });
       expectWithheld(run, 'internal');
       expect(run.reported).toMatchObject([{ message: 'broken' }]);
@@ -269,7 +277,7 @@ describe('the pins of resources that a host runs', () => {
       {
         incoming: requestOf('resources/read', { uri }),
         snapshot: { catalogFor: () => catalogWith({ digest: 'approved' }) },
-        ports: { digest: () => digest },
+        ports: { inspection: { digest: () => digest } },
       },
     );
 
@@ -303,12 +311,16 @@ describe('the reader of messages', () => {
     let isForwarded = false;
     const run = await runRequest({
       ports: {
-        async forward() {
-          isForwarded = true;
-          return jsonResponse(CONTENT);
+        upstreams: {
+          async forward() {
+            isForwarded = true;
+            return jsonResponse(CONTENT);
+          },
         },
-        readJson: (source) =>
-          isForwarded || typeof source === 'string' ? { ok: false, error } : readJson(source),
+        inspection: {
+          readJson: (source) =>
+            isForwarded || typeof source === 'string' ? { ok: false, error } : readJson(source),
+        },
       },
     });
     expectWithheld(run, reason);
@@ -429,7 +441,7 @@ describe('a response that is a stream', () => {
   });
 
   /** Runs the rest of a response that is resumed. */
-  function runResumed({ ports, ...more }: Replaced): Promise<Run> {
+  function runResumed({ ports = {}, ...more }: Replaced): Promise<Run> {
     const target = { kind: 'tool', name: TOOL } as const;
     const asked = { id: 1, method: 'tools/call', target, maxResultBytes: undefined };
     const version = '2025-11-25';
@@ -442,30 +454,36 @@ describe('a response that is a stream', () => {
           ...{ 'mcp-session-id': 'sealed', 'last-event-id': 'event' },
         },
       },
-      ports: {
-        openSession: () => ({
-          ...{ version, target: { kind: 'upstream', id: undefined } },
-          allowedServerRequests: ['roots'],
-        }),
-        openEvent: () => ({
-          ...{ upstreamId: '1', requestedAt: Date.now() },
-          request: { ...asked, profiles: [] },
-        }),
-        reserveStream: () => ({ open: () => undefined, release: () => undefined }),
-        ...ports,
-      },
+      ports: joinPorts(ports, {
+        sessions: {
+          open: () => ({
+            ...{ version, target: { kind: 'upstream', id: undefined } },
+            allowedServerRequests: ['roots'],
+          }),
+          openEvent: () => ({
+            ...{ upstreamId: '1', requestedAt: Date.now() },
+            request: { ...asked, profiles: [] },
+          }),
+        },
+        streams: {
+          registerResponse: () => () => undefined,
+          reserve: () => ({ open: () => undefined, release: () => undefined }),
+        },
+      }),
     });
   }
 
   describe('whose client takes the response slowly', () => {
     const leases: OpenLease[] = [];
     const cancelled: unknown[] = [];
-    const watched: Partial<Ports> = {
-      enterLease(lease) {
-        leases.push(lease);
-        return () => undefined;
+    const watched: PartialPorts = {
+      leases: {
+        enter(lease) {
+          leases.push(lease);
+          return () => undefined;
+        },
       },
-      cancelAtServer: (_upstream, { id }) => void cancelled.push(id),
+      upstreams: { cancelAtServer: (_upstream, { id }) => void cancelled.push(id) },
     };
     const endWith = (reason: Reason) => () => leases.at(-1)?.end(refuseWith(reason));
     const passTime = () => void vi.advanceTimersByTime(SNAPSHOT.limits.exchangeMaxMs + 1);
@@ -487,7 +505,7 @@ describe('a response that is a stream', () => {
       ['its caller is revoked', endWith('token-revoked')],
       ['its time is over', passTime],
     ])('[PIP-03] is complete though %s meanwhile', async (_what, happen) => {
-      const ports = { ...watched, ...sending(eventResponse(resultText(TEXT_RESULT))) };
+      const ports = joinPorts(watched, sending(eventResponse(resultText(TEXT_RESULT))));
       const run = await runRequest({ incoming, ports, take: during(happen) });
       expect(messagesOf(run)).toMatchObject([{ id: 1, result: TEXT_RESULT }]);
       expect(run.records[0]?.decision).toMatchObject({ action: 'forwarded', reasons: [] });
@@ -497,11 +515,11 @@ describe('a response that is a stream', () => {
     it('[PIP-03] has one refusal in its place, whatever happens meanwhile', async () => {
       const run = await runRequest({
         incoming,
-        ports: {
-          ...watched,
-          ...sending(eventResponse(resultText(TEXT_RESULT))),
-          ...inspecting(() => withheld('result-content')),
-        },
+        ports: joinPorts(
+          watched,
+          sending(eventResponse(resultText(TEXT_RESULT))),
+          inspecting(() => withheld('result-content')),
+        ),
         take: during(endWith('denied-by-rule')),
       });
       expect(messagesOf(run)).toHaveLength(1);
@@ -510,10 +528,9 @@ describe('a response that is a stream', () => {
 
     it('[PIP-03] is complete where it was resumed and its time is over meanwhile', async () => {
       const run = await runResumed({
-        ports: {
-          ...watched,
-          openStream: async () => eventResponse(resultText({ content: [] })),
-        },
+        ports: joinPorts(watched, {
+          upstreams: { openStream: async () => eventResponse(resultText({ content: [] })) },
+        }),
         take: during(passTime),
       });
       expect(messagesOf(run)).toMatchObject([{ id: 1, result: { content: [] } }]);
@@ -538,21 +555,120 @@ describe('a response that is a stream', () => {
         ]),
       },
       ports: {
-        openStream: async () => eventResponse(...asked, resultText({ content: [] })),
-        newDecisionId: () => 'decision',
-        async recordDecision(record) {
-          record.isDecisionWritten = true;
-          written.push(record);
-          return true;
+        upstreams: {
+          openStream: async () => eventResponse(...asked, resultText({ content: [] })),
+          replyToServer: () => undefined,
         },
-        sealServerRequest() {
-          throw new Error('broken');
+        audit: {
+          newDecisionId: () => 'decision',
+          async recordDecision(record) {
+            record.isDecisionWritten = true;
+            written.push(record);
+            return true;
+          },
         },
-        replyToServer: () => undefined,
+        sessions: {
+          sealServerRequest() {
+            throw new Error('broken');
+          },
+        },
       },
     });
     // That of the stream is one of them.
     expect(written).toHaveLength(COUNT + 1);
     expect(written.filter((record) => !run.records.includes(record))).toEqual([]);
   });
+
+  const ping = JSON.stringify({ jsonrpc: '2.0', id: 'p', method: 'ping' });
+
+  it('[PIP-03] answers a ping, which is recorded as nothing that was dropped', async () => {
+    const replies: unknown[] = [];
+    const run = await runResumed({
+      ports: {
+        upstreams: {
+          openStream: async () => eventResponse(ping, resultText({ content: [] })),
+          replyToServer: (_upstream, { id }, reply) => void replies.push([id, reply]),
+        },
+      },
+    });
+    expect(replies).toEqual([['p', 'pong']]);
+    expect(messagesOf(run)).toMatchObject([{ id: 1 }]);
+    expect(run.records[0]?.findings).toEqual([]);
+  });
+
+  it('[LEG-10] that falls silent where it was resumed is cancelled at the server', async () => {
+    const cancelled: unknown[] = [];
+    const run = await runResumed({
+      ports: {
+        upstreams: {
+          openStream: async () => ({ ...eventResponse(), next: () => 'upstream-timeout' }),
+          cancelAtServer: (_upstream, { id }) => void cancelled.push(id),
+        },
+      },
+    });
+    expect(messagesOf(run)).toMatchObject([{ id: 1, error: { code: 1505 } }]);
+    expect(cancelled).toEqual([1]);
+  });
+
+  it('[LEG-10] that falls silent in a session is cancelled at the server', async () => {
+    const version = '2025-11-25';
+    const cancelled: unknown[] = [];
+    const params = { name: TOOL, arguments: {} };
+    const run = await runRequest({
+      incoming: {
+        headers: { 'mcp-protocol-version': version, 'mcp-session-id': 'sealed' },
+        body: encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })),
+      },
+      snapshot: { supportedVersions: { sessions: [version], stateless: [] } },
+      ports: joinPorts(sending({ ...eventResponse(), next: () => 'upstream-timeout' }), {
+        sessions: { open: () => ({ version, target: { kind: 'upstream', id: 's' } }) },
+        streams: { registerResponse: () => () => undefined },
+        upstreams: { cancelAtServer: (_upstream, { id }) => void cancelled.push(id) },
+      }),
+    });
+    expect(messagesOf(run)).toMatchObject([{ id: 1, error: { code: 1505 } }]);
+    expect(cancelled).toEqual([1]);
+  });
+
+  /** Runs the stream of a session, on which the upstream sends this. */
+  function runSessionStream(sent: readonly string[], ports: PartialPorts = {}): Promise<Run> {
+    const version = '2025-11-25';
+    return runRequest({
+      incoming: {
+        httpMethod: 'GET',
+        headers: {
+          ...{ accept: 'text/event-stream', 'mcp-protocol-version': version },
+          'mcp-session-id': 'sealed',
+        },
+      },
+      ports: joinPorts(ports, {
+        sessions: { open: () => ({ version, target: { kind: 'upstream', id: undefined } }) },
+        streams: { reserve: () => ({ open: () => undefined, release: () => undefined }) },
+        upstreams: { openStream: async () => eventResponse(...sent) },
+      }),
+    });
+  }
+
+  it.each<[string, string, string, PartialPorts]>([
+    ['is no JSON', '{', 'malformed-message', {}],
+    [
+      'is not read for want of room',
+      ping,
+      'unread-message',
+      { inspection: { readJson: () => ({ ok: false, error: 'overloaded' }) } },
+    ],
+    [
+      'is withheld',
+      JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: {} }),
+      'withheld-notice',
+      inspecting(() => ({ kind: 'withhold', reason: 'overloaded', findings: [] })),
+    ],
+  ])(
+    '[PIP-03] that no request opened: what %s is dropped on record',
+    async (_what, text, detector, ports) => {
+      const run = await runSessionStream([text], ports);
+      expect(messagesOf(run)).toEqual([]);
+      expect(run.records[0]?.findings).toMatchObject([{ detector, action: 'drop', count: 1 }]);
+    },
+  );
 });

@@ -1,8 +1,10 @@
 // How long a stream is held: it ends with its client, also where the client left before anybody listened.
 
 import { describe, expect, it } from 'vitest';
+import type { LeasePorts } from '../../../src/proxy/access-lease.js';
+import type { ResponsePlan } from '../../../src/proxy/originating-request.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
-import { keepStreamOpen } from '../../../src/proxy/stream-lifetime.js';
+import { keepStreamOpen, notifyCancelled } from '../../../src/proxy/stream-lifetime.js';
 import { principal } from '../policy/samples.js';
 
 /** A stream of a client whose disconnect is told by the signal, and what was done with it. */
@@ -18,14 +20,11 @@ function streamOf(signal: AbortSignal) {
       disconnect: () => done.push('cut'),
       end: () => done.push('end'),
     },
-    ports: {
-      countChanges: () => 1,
-      enterLease: () => () => undefined,
-    },
+    ports: { leases: { countChanges: () => 1, enter: () => () => undefined } },
     stream: { open: () => undefined, release: () => done.push('released') },
     snapshot: { limits: { keepAliveMs: 60_000 } },
   };
-  return { call: call as unknown as RequestContext, done };
+  return { call: call as unknown as RequestContext<LeasePorts>, done };
 }
 
 const TERMS = { principal: principal(), session: undefined, announce: () => undefined };
@@ -52,5 +51,37 @@ describe('a stream that is held', () => {
       expect(leave.aborted).toBe(true);
     });
     expect(done).toEqual(['released', 'end']);
+  });
+});
+
+describe('a request that is given up', () => {
+  const REQUEST = { kind: 'request', id: 7, method: 'tools/call', params: {} };
+  const PLAN = {
+    message: REQUEST,
+    session: { version: '2025-11-25', target: { kind: 'upstream', id: 's' } },
+    rule: { method: 'tools/call' },
+    mayDefer: false,
+  };
+
+  it.each<[string, object, readonly unknown[]]>([
+    ['is cancelled at the server of its session', {}, [7]],
+    ['has nothing to cancel without a session', { session: undefined }, []],
+    ['is none where it was a notification', { message: { ...REQUEST, kind: 'notification' } }, []],
+    ['is not cancelled where it opens a session', { rule: { method: 'initialize' } }, []],
+    ['is not cancelled so where it runs as a task', { mayDefer: true }, []],
+  ])('[LEG-10] %s', (_what, changed, expected) => {
+    const cancelled: unknown[] = [];
+    const call = {
+      incoming: { upstream: 'github', headers: {} },
+      ports: {
+        upstreams: { cancelAtServer: (_at: string, { id }: { id: unknown }) => cancelled.push(id) },
+      },
+    };
+    const plan = { principal, admitted: { ...PLAN, ...changed } };
+    notifyCancelled(
+      call as unknown as RequestContext<'upstreams'>,
+      plan as unknown as ResponsePlan,
+    );
+    expect(cancelled).toEqual(expected);
   });
 });

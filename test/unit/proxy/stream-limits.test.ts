@@ -18,8 +18,8 @@ describe('[PRF-12] a long-lived stream that waits for the rate of its upstream',
         snapshot: { limits: { maxResponseBytes: 1, maxStreamBytesPerMinute: 1 } },
         incoming: { upstream: 'one' },
         outgoing,
-        ports: { loopScheduler: { pace } },
-      } as unknown as RequestContext,
+        ports: { inspection: { loopScheduler: { pace } } },
+      } as unknown as RequestContext<'inspection'>,
       controller.signal,
     );
     void limits.pace?.(1);

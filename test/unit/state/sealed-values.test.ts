@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createSealedIds } from '../../../src/gateway/sealed-ids.js';
+import { createReplyClaims } from '../../../src/gateway/sealed-ids.js';
 import type { EventFacts, ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
@@ -101,8 +101,8 @@ describe('[Q-17] questions that were asked', () => {
 });
 
 describe('[Q-07] the answer to a question', () => {
-  const place = (replica: ReturnType<typeof createSealedIds>, id: string) =>
-    replica.claimReply('sealed', {
+  const place = (claim: ReturnType<typeof createReplyClaims>, id: string) =>
+    claim('sealed', {
       version: '2025-11-25',
       hash: 'hash-1',
       target: { kind: 'upstream', id },
@@ -110,14 +110,14 @@ describe('[Q-07] the answer to a question', () => {
 
   test('is the first on one replica alone, where they share a store', async () => {
     const store = createMemoryReplays(() => NOW);
-    const [one, other] = [1, 2].map(() => createSealedIds(ring, () => NOW, store));
+    const [one, other] = [1, 2].map(() => createReplyClaims(ring, () => NOW, store));
     if (one === undefined || other === undefined) throw new Error('two were made');
     const claims = [place(one, 'up'), place(other, 'up'), place(one, 'up')];
     expect((await Promise.all(claims)).sort()).toEqual([false, false, true]);
   });
 
   test('is none where nobody can tell', async () => {
-    const replica = createSealedIds(ring, () => NOW, { useOnce: () => 'unavailable' });
+    const replica = createReplyClaims(ring, () => NOW, { useOnce: () => 'unavailable' });
     expect(await place(replica, 'up')).toBe('unavailable');
   });
 });

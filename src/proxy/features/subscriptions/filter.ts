@@ -21,6 +21,7 @@ import {
 import { hasTask, isTranslated } from '../../../protocol/versions/detection.js';
 import { STATELESS } from '../../../protocol/versions/stateless.js';
 import { decideTarget } from '../../authorization.js';
+import type { Snapshot } from '../../ports.js';
 import type { RequestContext } from '../../request-context.js';
 import { mayKnowTask } from '../tasks/status.js';
 
@@ -34,14 +35,14 @@ const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
 
 /** The message, with its filter reduced to what the caller may receive. */
 export function narrowSubscription(
-  call: RequestContext,
+  call: RequestContext<'tasks'>,
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage {
   const rawFilter = paramsOf(admitted)['notifications'];
   const requested = readFilter(rawFilter) ?? EMPTY_FILTER;
   const subscribedTasks = openSubscribedTasks(call, principal, requested.tasks);
-  const allowed = allowedFilter(call, principal, requested, subscribedTasks);
+  const allowed = allowedFilter(call.snapshot, principal, requested, subscribedTasks);
   if (allowed.tasks.length === 0 && matchesExactly(rawFilter, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
@@ -66,7 +67,7 @@ export type SubscribedTasks = ReadonlyMap<string, OpenedTask>;
 
 /** Those of the given ids that are tasks of this caller at this upstream. */
 export function openSubscribedTasks(
-  { incoming, ports, snapshot }: RequestContext,
+  { incoming, ports, snapshot }: RequestContext<'tasks'>,
   principal: Principal,
   ids: readonly string[],
 ): SubscribedTasks {
@@ -82,12 +83,11 @@ export function openSubscribedTasks(
 
 /** The part of a filter that the current rules allow this caller. */
 export function allowedFilter(
-  call: RequestContext,
+  snapshot: Snapshot,
   principal: Principal,
   { lists, uris, tasks }: SubscriptionFilter,
   subscribedTasks: SubscribedTasks,
 ): SubscriptionFilter {
-  const { snapshot } = call;
   const { policies } = snapshot;
   const catalog = snapshot.catalogFor(LISTENER);
   return {
@@ -98,9 +98,7 @@ export function allowedFilter(
     }),
     tasks: tasks.filter((sealed) => {
       const task = subscribedTasks.get(sealed);
-      return (
-        task !== undefined && mayKnowTask({ call, principal, ...LISTENER }, task) !== undefined
-      );
+      return task !== undefined && mayKnowTask(snapshot, principal, LISTENER, task) !== undefined;
     }),
   };
 }

@@ -10,7 +10,7 @@ import { addFinding } from '../../../policy/record.js';
 import { refuseWith, renderRefusal } from '../../../policy/refusal.js';
 import { normalizeUri } from '../../../policy/resource-uri.js';
 import {
-  type JsonReading,
+  type ParsedJson,
   readJsonText,
   removeMember,
   setMember,
@@ -36,14 +36,14 @@ import {
   reasonOfReadError,
   refusalContext,
 } from '../../request-context.js';
-import { type CheckContext, drop as noteDrop } from '../../response-context.js';
+import { type CheckContext, type CheckPorts, drop as noteDrop } from '../../response-context.js';
 import { createResponseGate } from '../progress.js';
 import { checkTaskNotification } from '../tasks/status.js';
 import { allowedFilter, type SubscribedTasks } from './filter.js';
 
 /** One open subscription. `agreed` is the acknowledged filter; nothing passes before the acknowledgement. */
 export type Subscription = {
-  readonly call: RequestContext;
+  readonly call: RequestContext<CheckPorts>;
   readonly authorized: AuthorizedRequest;
   readonly id: RequestId;
   readonly requested: SubscriptionFilter;
@@ -60,7 +60,6 @@ export type Subscription = {
 
 export type CheckedMessage = { readonly text: string | undefined; readonly isLast: boolean };
 
-type Read = Extract<JsonReading, { readonly ok: true }>;
 type Notification = Extract<UpstreamMessage, { readonly kind: 'notification' }>;
 
 const NOTHING: CheckedMessage = { text: undefined, isLast: false };
@@ -101,7 +100,7 @@ export async function checkSubscriptionMessage(
 }
 
 /** A server with nothing to report may end at once. The gateway continues if it can announce list changes. */
-async function checkEnd(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
+async function checkEnd(subscription: Subscription, reading: ParsedJson): Promise<CheckedMessage> {
   const { agreed, isOurs } = subscription;
   if (agreed === undefined) return fail(subscription, 'upstream-protocol');
   return isOurs && agreed.lists.length > 0
@@ -109,7 +108,7 @@ async function checkEnd(subscription: Subscription, reading: Read): Promise<Chec
     : finish(subscription, reading);
 }
 
-async function finish(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
+async function finish(subscription: Subscription, reading: ParsedJson): Promise<CheckedMessage> {
   const text = await inspect(subscription, reading);
   if (text === undefined) return fail(subscription, 'result-content');
   subscription.isOver = true;
@@ -118,7 +117,7 @@ async function finish(subscription: Subscription, reading: Read): Promise<Checke
 
 async function checkNotification(
   subscription: Subscription,
-  reading: Read,
+  reading: ParsedJson,
   { method, params }: Notification,
 ): Promise<CheckedMessage> {
   if (!belongsToSubscription(params, subscription.id)) return drop(subscription, 'foreign-message');
@@ -145,7 +144,7 @@ async function checkNotification(
  */
 async function acknowledge(
   subscription: Subscription,
-  reading: Read,
+  reading: ParsedJson,
   params: JsonObject | undefined,
 ): Promise<CheckedMessage> {
   const honored = readFilter(params?.['notifications']);
@@ -170,7 +169,7 @@ async function acknowledge(
 }
 
 /** Removes the server's task ids before inspection: they look like secrets, and none of them reaches the client. */
-function withoutTasks(reading: Read, { tasks }: SubscriptionFilter): Read {
+function withoutTasks(reading: ParsedJson, { tasks }: SubscriptionFilter): ParsedJson {
   if (tasks.length === 0) return reading;
   const cut = readJsonText(removeMember(reading.text, ['params', 'notifications'], 'taskIds'));
   return cut.ok ? cut : reading;
@@ -179,7 +178,7 @@ function withoutTasks(reading: Read, { tasks }: SubscriptionFilter): Read {
 /** Checks a task status notification like the response to `tasks/get`. */
 async function checkTaskStatus(
   subscription: Subscription,
-  reading: Read,
+  reading: ParsedJson,
   id: Json | undefined,
 ): Promise<CheckedMessage> {
   const { call, authorized, subscribedTasks, agreed } = subscription;
@@ -197,7 +196,7 @@ async function checkTaskStatus(
     requestMethod: undefined,
     carry: NO_CARRY,
     refusedServerRequests: 0,
-    gate: createResponseGate(admitted.message),
+    gate: () => createResponseGate(admitted.message),
   };
   const text = await checkTaskNotification(
     checkContext,
@@ -215,7 +214,7 @@ async function checkListChanged(
 ): Promise<CheckedMessage> {
   const { call, id } = subscription;
   const before = subscription.sentNotifications;
-  await call.ports.noteListChanged(call.incoming.upstream);
+  await call.ports.upstreams.noteListChanged(call.incoming.upstream);
   // The gateway has already announced the new listing on this stream.
   if (subscription.sentNotifications !== before) return NOTHING;
   // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
@@ -242,12 +241,12 @@ function allowedNow(
   { call, authorized, subscribedTasks }: Subscription,
   filter: SubscriptionFilter,
 ): SubscriptionFilter {
-  return allowedFilter(call, authorized.principal, filter, subscribedTasks);
+  return allowedFilter(call.snapshot, authorized.principal, filter, subscribedTasks);
 }
 
 async function inspect(
   { call, authorized }: Subscription,
-  { text, value }: Read,
+  { text, value }: ParsedJson,
 ): Promise<string | undefined> {
   const profile = profileOf(call, authorized.responseObligations);
   const outcome = await call.ports.inspection.message(

@@ -26,10 +26,16 @@ import type { UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
 import type { Snapshot } from '../../ports.js';
 import { newestSnapshot, type RequestContext, refreshSnapshot } from '../../request-context.js';
+import type { CheckPorts } from '../../response-context.js';
 import { refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
 import { gatherWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
-import { aborted, keepStreamOpen, type StreamTerms } from '../../stream-lifetime.js';
+import {
+  aborted,
+  keepStreamOpen,
+  type RelayPorts,
+  type StreamTerms,
+} from '../../stream-lifetime.js';
 import { openStreamLimits } from '../../stream-limits.js';
 import { allowedFilter, openSubscribedTasks } from './filter.js';
 import { checkSubscriptionMessage, type Subscription } from './notifications.js';
@@ -40,7 +46,7 @@ const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
 
 /** Relays the stream of a subscription, or returns the refusal to send instead. */
 export async function relaySubscription(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -59,7 +65,7 @@ export async function relaySubscription(
 
 /** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
 async function relayRefused(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
@@ -77,7 +83,7 @@ async function relayRefused(
 
 /** Serves the stream until either side leaves, its access lease ends, or nothing in the filter is allowed any more. */
 async function serve(
-  call: RequestContext,
+  call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse | undefined,
 ): Promise<Refusal | undefined> {
@@ -95,7 +101,7 @@ async function serve(
       await run(subscription, response, leave);
     } catch (error) {
       // The headers have been sent, so the refusal can only be written as the last event.
-      call.ports.report(error, call.incoming.id);
+      call.ports.audit.report(error, call.incoming.id);
       subscription.isOver = true;
       await fail(call, 'internal');
     } finally {
@@ -123,7 +129,10 @@ async function sendFinalResponse(subscription: Subscription, ended: AbortSignal)
   await call.outgoing.write(encodeSseMessage(renderFinalResponse(id)));
 }
 
-function openSubscription(call: RequestContext, authorized: AuthorizedRequest): Subscription {
+function openSubscription(
+  call: RequestContext<CheckPorts>,
+  authorized: AuthorizedRequest,
+): Subscription {
   const { admitted, principal } = authorized;
   const asked = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
   const subscribedTasks = openSubscribedTasks(call, principal, asked.tasks);
@@ -131,7 +140,7 @@ function openSubscription(call: RequestContext, authorized: AuthorizedRequest): 
     call,
     authorized,
     id: idOf(admitted.message),
-    requested: allowedFilter(call, principal, asked, subscribedTasks),
+    requested: allowedFilter(call.snapshot, principal, asked, subscribedTasks),
     subscribedTasks,
     agreed: undefined,
     isOurs: false,
@@ -206,11 +215,11 @@ function announce(subscription: Subscription, method: string): void {
 
 /** The agreed filter, as far as the snapshot still allows it. */
 function stillAllowed(
-  { call, authorized, agreed, subscribedTasks }: Subscription,
+  { authorized, agreed, subscribedTasks }: Subscription,
   snapshot: Snapshot,
 ): SubscriptionFilter {
   if (agreed === undefined) return EMPTY_FILTER;
-  return allowedFilter({ ...call, snapshot }, authorized.principal, agreed, subscribedTasks);
+  return allowedFilter(snapshot, authorized.principal, agreed, subscribedTasks);
 }
 
 function hasPurpose(subscription: Subscription, snapshot: Snapshot): boolean {

@@ -22,7 +22,7 @@ import {
 } from '../../../protocol/errors.js';
 import { encodeHeaderValue } from '../../../protocol/headers.js';
 import {
-  type JsonReading,
+  type ParsedJson,
   readJsonText,
   removeMember,
   setMember,
@@ -32,16 +32,14 @@ import { isObject, type JsonObject, type Message } from '../../../protocol/jsonr
 import { findRelatedTask, RELATED_TASK_KEY, type TaskForm } from '../../../protocol/tasks.js';
 import { isTranslated, protocolForUpstream } from '../../../protocol/versions/detection.js';
 import type { ProtocolVersion } from '../../../protocol/versions/protocol-version.js';
-import type { Snapshot, TaskPorts, TaskScope } from '../../ports.js';
+import type { Snapshot, TaskPort, TaskScope } from '../../ports.js';
 import type { Feature, RequestContext } from '../../request-context.js';
 
-type Read = Extract<JsonReading, { readonly ok: true }>;
-
 /** A message without its related-task id, for inspection. `restore` inserts the id that the client knows. */
-export type MessageWithoutTask = { readonly reading: Read; restore(text: string): string };
+export type MessageWithoutTask = { readonly reading: ParsedJson; restore(text: string): string };
 
 type Known = {
-  readonly tasks: TaskPorts;
+  readonly tasks: TaskPort;
   readonly scope: TaskScope;
   /** The task that the current request is about. */
   readonly own: OpenedTask | undefined;
@@ -69,7 +67,10 @@ export const TASK_USE: Feature = {
 };
 
 /** Removes the related-task id from a server's message, if it has one. */
-export function removeRelatedTask(reading: Read, { tasks, scope, own }: Known): MessageWithoutTask {
+export function removeRelatedTask(
+  reading: ParsedJson,
+  { tasks, scope, own }: Known,
+): MessageWithoutTask {
   const related = findRelatedTask(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
@@ -99,10 +100,10 @@ function relatedEdits(
 }
 
 const NOT_TRANSLATED =
-  'Tasks are not carried between revisions, and this server speaks another one.';
+  'Tasks are not translated between revisions, and this server speaks another one.';
 const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
 const TASK_ONLY_TOOL =
-  'This tool can be called as a task only. Tasks are not carried between revisions, and this server speaks another one.';
+  'This tool can be called as a task only. Tasks are not translated between revisions, and this server speaks another one.';
 /** Where a 2026-07-28 client declares support for tasks. */
 const EXTENSION_PATH =
   '/params/_meta/io.modelcontextprotocol~1clientCapabilities/extensions/io.modelcontextprotocol~1tasks';
@@ -228,7 +229,7 @@ function taskSupport(
 
 /** The message with the task ids that its server knows. */
 function restoreTaskIds(
-  call: RequestContext,
+  call: RequestContext<'tasks'>,
   principal: Principal,
   admitted: AdmittedMessage,
 ): AdmittedMessage {

@@ -8,6 +8,7 @@ import type { OpenedTask } from '../../../protocol/admitted-request.js';
 import {
   applyEdits,
   elementSpans,
+  type ParsedJson,
   readJsonText,
   removalEdits,
   setMember,
@@ -17,12 +18,7 @@ import type { Json, JsonObject } from '../../../protocol/jsonrpc.js';
 import { readPlainTask } from '../../../protocol/tasks.js';
 import { hasTask } from '../../../protocol/versions/detection.js';
 import type { ResponsePlan } from '../../originating-request.js';
-import {
-  type CheckContext,
-  inspect,
-  type MessageOutcome,
-  type ParsedMessage,
-} from '../../response-context.js';
+import { type CheckContext, inspect, type MessageOutcome } from '../../response-context.js';
 import { checkTaskState, mayKnowTask } from './status.js';
 
 const NO_HEADERS = {};
@@ -33,7 +29,7 @@ const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 export async function checkCreatedTask(
   checkContext: CheckContext,
   { admitted, responseObligations }: ResponsePlan,
-  { text }: ParsedMessage,
+  { text }: ParsedJson,
   result: JsonObject,
 ): Promise<MessageOutcome> {
   const { call, principal, protocol } = checkContext;
@@ -71,7 +67,7 @@ export async function checkCreatedTask(
 export async function checkTaskResponse(
   checkContext: CheckContext,
   { admitted }: ResponsePlan,
-  reading: ParsedMessage,
+  reading: ParsedJson,
 ): Promise<MessageOutcome> {
   const { rule, task, allowedServerRequests } = admitted;
   if (task === undefined) return withhold('internal');
@@ -90,7 +86,7 @@ export async function checkTaskResponse(
 /** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
 async function acknowledge(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
 ): Promise<MessageOutcome> {
   const span = spanOf(reading.text, ['result']);
   const edits =
@@ -126,7 +122,7 @@ type Kept = { readonly text: string; readonly task: OpenedTask };
  */
 export async function checkTaskList(
   checkContext: CheckContext,
-  { text, value }: ParsedMessage,
+  { text, value }: ParsedJson,
 ): Promise<MessageOutcome> {
   const span = spanOf(text, LIST);
   const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[
@@ -165,6 +161,7 @@ function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefi
   const scope = { upstream: call.incoming.upstream, principal };
   const task = read && call.ports.tasks.recall(read.id, scope);
   const isKnown =
-    hasTask(checkContext.protocol, task) && mayKnowTask(checkContext, task) !== undefined;
+    hasTask(checkContext.protocol, task) &&
+    mayKnowTask(call.snapshot, principal, checkContext, task) !== undefined;
   return isKnown ? task : undefined;
 }

@@ -7,15 +7,23 @@
 import { responseObligationsOf } from '../../../policy/authorized-request.js';
 import type { Allow } from '../../../policy/decision.js';
 import { type CompiledSchema, definitionOf } from '../../../policy/definitions.js';
+import type { Principal } from '../../../policy/principal.js';
 import type { Reason } from '../../../policy/reasons.js';
 import type { OpenedTask } from '../../../protocol/admitted-request.js';
-import { applyEdits, readJsonText, setMember, spanOf } from '../../../protocol/json/json.js';
+import {
+  applyEdits,
+  type ParsedJson,
+  readJsonText,
+  setMember,
+  spanOf,
+} from '../../../protocol/json/json.js';
 import {
   isObject,
   type JsonObject,
   readEnvelope,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
+import type { Client } from '../../../protocol/listings.js';
 import {
   type InputRequiredResult,
   readInputRequiredResult,
@@ -23,15 +31,20 @@ import {
 import { isTaskId, type Task, type TaskState } from '../../../protocol/tasks.js';
 import { hasTask } from '../../../protocol/versions/detection.js';
 import { decideTarget } from '../../authorization.js';
+import type { Snapshot } from '../../ports.js';
 import {
   type CheckContext,
   DROP,
   drop,
   inspect,
   type MessageOutcome,
-  type ParsedMessage,
 } from '../../response-context.js';
-import { enforceServerRequests, normalizeUrls, noteWithheld } from '../input-required.js';
+import {
+  decideInputRequests,
+  limitInputRequests,
+  normalizeUrls,
+  noteWithheld,
+} from '../input-required.js';
 
 /** A message about one task. `allowedServerRequests` is what its server may ask of the recipient. */
 type TaskStateContext = {
@@ -54,15 +67,15 @@ const BROKEN = { reason: 'upstream-protocol' } as const;
 /** Checks a task in the result of a response, or in the params of a notification. */
 export async function checkTaskState(
   context: TaskStateContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   holder: EnvelopeMember,
 ): Promise<TaskStateVerdict> {
   const { checkContext, task } = context;
   const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
   const read = checkContext.protocol.tasks?.readStatus(taskObject);
   if (read === undefined || !isObject(taskObject) || read.id !== task.id) return BROKEN;
-  const inputRequired = await checkServerRequests(context, taskObject, read.state);
-  if ('reason' in inputRequired) return inputRequired;
+  const asked = decideServerRequests(context, taskObject, read.state);
+  if ('reason' in asked) return asked;
   const outer = await inspectOuter(checkContext, reading, holder, read);
   if ('reason' in outer) return outer;
   const payload = await inspectPayload(context, reading.text, holder, read);
@@ -70,43 +83,61 @@ export async function checkTaskState(
   const named = setMember(outer.text, [holder], 'taskId', task.sealed);
   const completed =
     payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
-  const text = completed && normalizeUrls(completed, inputRequired, [holder]);
+  const text = completed && normalizeUrls(completed, asked.inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
+  const limited = await limitServerRequests(context, asked.decided);
+  if (limited !== undefined) return limited;
   return {
     text: withPrivateCacheScope(text, holder, taskObject),
     isError: payload?.isError === true,
   };
 }
 
-const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
+type AskedInput = {
+  readonly inputRequired: InputRequiredResult;
+  readonly decided: Parameters<typeof limitInputRequests>[1];
+};
 
-/** Checks input requests. They are repeated at every poll and counted once; all may have been answered by now. */
-async function checkServerRequests(
-  { checkContext, task, allowedServerRequests }: TaskStateContext,
+const NO_INPUT_REQUESTS: AskedInput = {
+  inputRequired: { inputRequests: [], state: undefined },
+  decided: [],
+};
+
+/** Decides the input requests of a task, all of which may have been answered by now. */
+function decideServerRequests(
+  { checkContext, allowedServerRequests }: TaskStateContext,
   held: JsonObject,
   state: TaskState,
-): Promise<InputRequiredResult | { readonly reason: Reason }> {
+): AskedInput | { readonly reason: Reason } {
   if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0)
     return NO_INPUT_REQUESTS;
   const inputRequired = readInputRequiredResult(held);
   if (inputRequired === undefined) return BROKEN;
   const { call, principal } = checkContext;
+  const decided = decideInputRequests({ call, principal, allowedServerRequests }, inputRequired);
+  if (!('reason' in decided)) return { inputRequired, decided };
+  noteWithheld(call, decided.inputRequest);
+  return { reason: decided.reason };
+}
+
+/** Counts the input requests of a task, which are repeated at every poll and counted once. */
+async function limitServerRequests(
+  { checkContext: { call, principal }, task }: TaskStateContext,
+  decided: AskedInput['decided'],
+): Promise<{ readonly reason: Reason } | undefined> {
+  if (decided.length === 0) return undefined;
   const scope = { upstream: call.incoming.upstream, principal };
   const rememberedRequests = call.ports.tasks.inputRequestsOf(task.id, scope);
-  const inputRequestError = await enforceServerRequests(
-    { call, principal, allowedServerRequests },
-    inputRequired,
-    rememberedRequests,
-  );
-  if (inputRequestError === undefined) return inputRequired;
-  noteWithheld(call, inputRequestError.inputRequest);
-  return { reason: inputRequestError.reason };
+  const limited = await limitInputRequests({ call, principal }, decided, rememberedRequests);
+  if (limited === undefined) return undefined;
+  noteWithheld(call, limited.inputRequest);
+  return { reason: limited.reason };
 }
 
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
 async function inspectOuter(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   holder: EnvelopeMember,
   { state }: Task,
 ): Promise<{ readonly text: string } | { readonly reason: Reason }> {
@@ -171,23 +202,25 @@ function withPrivateCacheScope(text: string, holder: EnvelopeMember, held: JsonO
 
 /** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
 export function mayKnowTask(
-  checkContext: Pick<CheckContext, 'call' | 'principal' | 'protocol' | 'apps'>,
+  snapshot: Snapshot,
+  principal: Principal,
+  client: Client,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
-  const { call, principal } = checkContext;
   const target = { kind: 'task', tool } as const;
-  const decision = decideTarget(call.snapshot, principal, checkContext, { target });
+  const decision = decideTarget(snapshot, principal, client, { target });
   return decision.verdict === 'allow' ? decision : undefined;
 }
 
 /** Checks a status notification like the response to a poll. Returns the text for the client, or `undefined`. */
 export async function checkTaskNotification(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   task: OpenedTask,
   allowedServerRequests: readonly ServerRequestName[],
 ): Promise<string | undefined> {
-  const allow = mayKnowTask(checkContext, task);
+  const { call, principal } = checkContext;
+  const allow = mayKnowTask(call.snapshot, principal, checkContext, task);
   if (allow === undefined) return undefined;
   const subjectWithObligations = {
     ...checkContext,
@@ -204,7 +237,7 @@ export async function checkTaskNotification(
 /** Checks a status notification in a session, which names its task by the server's own id. */
 export async function checkSessionTaskNotification(
   checkContext: CheckContext,
-  reading: ParsedMessage,
+  reading: ParsedJson,
   params: JsonObject | undefined,
 ): Promise<MessageOutcome> {
   const { call, principal } = checkContext;

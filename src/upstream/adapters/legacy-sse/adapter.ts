@@ -41,8 +41,8 @@ const FIRST_REFUSAL = 300;
 const INVALID_REQUEST = -32600;
 
 const NOT_SENT: { readonly [why in NotSent]: string } = {
-  'id-in-use': 'A request with this id is under way in this session.',
-  'too-many': 'As many requests as are carried wait in this session.',
+  'id-in-use': 'A request with this id is already pending in this session.',
+  'too-many': 'Too many requests are pending in this session.',
 };
 
 /** Creates the adapter of one legacy SSE upstream. Opens nothing before the first session. */

@@ -3,6 +3,7 @@
 // Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
 import { type AuthorizedRequest, withAdmitted } from '../../../policy/authorized-request.js';
+import type { OutboundRequest } from '../../../policy/outbound.js';
 import { copyAdmitted } from '../../../protocol/admission.js';
 import type { SessionFacts } from '../../../protocol/admitted-request.js';
 import { INVALID_REQUEST } from '../../../protocol/errors.js';
@@ -15,11 +16,11 @@ import {
 import { SESSION } from '../../../protocol/versions/session.js';
 import { bodyResponse } from '../local-response.js';
 import { errorResponseText } from '../message-translation.js';
-import type { OutboundRequest, UpstreamAdapter, UpstreamOffer } from '../upstream-adapter.js';
+import type { UpstreamAdapter, UpstreamOffer } from '../upstream-adapter.js';
 import type { LegacySseClientSessions } from './client-sessions.js';
 
-const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
-const INITIALIZED = 'This session has begun. It is initialized once.';
+const NOT_INITIALIZED = 'This session is not initialized. Initialize first.';
+const INITIALIZED = 'This session is already initialized.';
 
 /** `inSession`: how the session of the upstream is reached; `knownAt`: the same for a session that may be lost. */
 type BridgeParts = {

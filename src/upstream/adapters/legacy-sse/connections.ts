@@ -21,21 +21,31 @@ import type { UpstreamClient } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
 import type { MessageReader } from '../../message-reader.js';
 import { bodyResponse } from '../local-response.js';
-import { type BufferBudget, type BufferReader, createOwnerBufferBudget } from './event-buffer.js';
+import {
+  type BufferBudget,
+  type BufferReader,
+  createOwnerBufferBudget,
+  type OwnerBufferBudget,
+} from './event-buffer.js';
 import { createLegacySseSession, type LegacySseSession } from './session.js';
+
+/** What a session that is being opened holds. */
+type SessionSlot = {
+  /** Shared by all sessions of the caller, open or being opened. */
+  readonly budget: OwnerBufferBudget;
+  /** Gives the slot back, whether or not a session was entered. */
+  release(): void;
+};
 
 /** The open sessions, by the id that the gateway gave them. */
 export type LegacySseSessionTable = {
   /**
-   * Takes a slot for a session that is being opened. The returned function gives the slot back, whether or
-   * not a session was entered. `undefined` if the limit of all sessions, or of this caller's, is reached.
-   * Without an owner it is a session of the gateway's own, each for a different principal, which its opener
+   * Takes a slot for a session that is being opened. `undefined` if the limit of all sessions, or of this caller's, is
+   * reached. Without an owner it is a session of the gateway's own, each for a different principal, which its opener
    * bounds.
    */
-  acquire(owner: string | undefined): (() => void) | undefined;
+  acquire(owner: string | undefined): SessionSlot | undefined;
   enter(id: string, session: LegacySseSession): void;
-  /** Any other session of this caller. */
-  findOwned(owner: string | undefined): LegacySseSession | undefined;
   find(id: string | undefined): LegacySseSession | undefined;
   leave(id: string): void;
   close(): void;
@@ -47,11 +57,17 @@ export const MAX_LEGACY_SSE_SESSIONS = 1_000;
 export const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
 const SWEEPS_PER_IDLE_TIME = 2;
 
-/** Creates an empty table. `restMs`: how long a session may rest before it is ended. */
-export function createLegacySseSessionTable(restMs: number): LegacySseSessionTable {
+/**
+ * Creates an empty table. `restMs`: how long a session may rest before it is ended. `createBudget` is called for a
+ * caller's first session.
+ */
+export function createLegacySseSessionTable(
+  restMs: number,
+  createBudget: () => OwnerBufferBudget,
+): LegacySseSessionTable {
   const open = new Map<string, LegacySseSession>();
-  /** The owners of sessions that are being opened. */
-  const opening: (string | undefined)[] = [];
+  /** Sessions that are being opened. */
+  const opening = new Set<Pick<LegacySseSession, 'owner' | 'budget'>>();
   const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_PER_IDLE_TIME, 1));
   sweeping.unref();
 
@@ -67,25 +83,28 @@ export function createLegacySseSessionTable(restMs: number): LegacySseSessionTab
   /** Ends a resting session of a caller at its limit before a new one is refused. */
   function makeCapacity(owner: string): boolean {
     const own = [...open].filter(([, session]) => session.owner === owner);
-    const coming = opening.filter((one) => one === owner).length;
-    if (own.length + coming < MAX_LEGACY_SSE_SESSIONS_PER_CALLER) return true;
+    const coming = [...opening].filter((one) => one.owner === owner);
+    if (own.length + coming.length < MAX_LEGACY_SSE_SESSIONS_PER_CALLER) return true;
     const resting = own.find(([, session]) => session.isResting);
     if (resting !== undefined) end(...resting);
     return resting !== undefined;
   }
 
+  /** A session of the gateway's own has only one caller, and so a budget to itself. */
+  function budgetOf(owner: string | undefined): OwnerBufferBudget {
+    const all = owner === undefined ? [] : [...opening, ...open.values()];
+    return all.find((one) => one.owner === owner)?.budget ?? createBudget();
+  }
+
   return {
     acquire(owner) {
       if (owner !== undefined && !makeCapacity(owner)) return undefined;
-      if (open.size + opening.length >= MAX_LEGACY_SSE_SESSIONS) return undefined;
-      opening.push(owner);
-      return () => void opening.splice(opening.indexOf(owner), 1);
+      if (open.size + opening.size >= MAX_LEGACY_SSE_SESSIONS) return undefined;
+      const slot = { owner, budget: budgetOf(owner) };
+      opening.add(slot);
+      return { budget: slot.budget, release: () => void opening.delete(slot) };
     },
     enter: (id, session) => void open.set(id, session),
-    findOwned: (owner) =>
-      owner === undefined
-        ? undefined
-        : [...open.values()].find((session) => session.owner === owner),
     find: (id) => (id === undefined ? undefined : open.get(id)),
     leave(id) {
       const session = open.get(id);
@@ -189,10 +208,7 @@ type Handshake = {
   readonly post: Post;
 };
 
-export type LegacySseConnections = Omit<
-  LegacySseSessionTable,
-  'enter' | 'findOwned' | 'acquire'
-> & {
+export type LegacySseConnections = Omit<LegacySseSessionTable, 'enter' | 'acquire'> & {
   /** Resolves with the handshake's response, which has a session id if a session was opened. */
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
@@ -212,8 +228,11 @@ const UNAVAILABLE = { kind: 'error', reason: 'upstream-unavailable' } as const;
 export function createLegacySseConnections(
   settings: LegacySseAdapterSettings,
 ): LegacySseConnections {
-  const table = createLegacySseSessionTable(settings.streamIdleMs);
   const budget: BufferBudget = { bytesLeft: MAX_HELD_BYTES };
+  const maxOwnBytes = Math.max(MAX_HELD_BYTES / QUOTA_DIVISOR, 2 * settings.maxResponseBytes);
+  const table = createLegacySseSessionTable(settings.streamIdleMs, () =>
+    createOwnerBufferBudget(budget, maxOwnBytes),
+  );
   return {
     find: table.find,
     leave: table.leave,
@@ -222,12 +241,12 @@ export function createLegacySseConnections(
       return table.size;
     },
     async open(handshake) {
-      const releaseSlot = table.acquire(handshake.owner);
-      if (releaseSlot === undefined) return UNAVAILABLE;
+      const slot = table.acquire(handshake.owner);
+      if (slot === undefined) return UNAVAILABLE;
       try {
-        return await openSession(table, handshake, settings, budget);
+        return await openSession(table, handshake, settings, slot.budget);
       } finally {
-        releaseSlot();
+        slot.release();
       }
     },
   };
@@ -237,22 +256,19 @@ async function openSession(
   table: LegacySseSessionTable,
   handshake: Handshake,
   settings: LegacySseAdapterSettings,
-  budget: BufferBudget,
+  budget: OwnerBufferBudget,
 ): Promise<ForwardOutcome> {
   const opened = await settings.client.openLegacyStream(handshake.by, new AbortController().signal);
   if (opened.kind === 'error') return opened;
   const id = randomUUID();
   const { messageEndpoint, response: upstreamResponse } = opened;
-  const maxOwnBytes = Math.max(MAX_HELD_BYTES / QUOTA_DIVISOR, 2 * settings.maxResponseBytes);
   const session = createLegacySseSession({
     messageEndpoint,
     response: upstreamResponse,
     owner: handshake.owner,
     bounds: settings,
     idleMs: settings.streamIdleMs,
-    // A session of the gateway's own has only one caller, and so a quota to itself.
-    budget:
-      table.findOwned(handshake.owner)?.budget ?? createOwnerBufferBudget(budget, maxOwnBytes),
+    budget,
     now: settings.now,
     sendMessage: createMessageSender(settings, handshake.by, messageEndpoint),
     onEnd: () => table.leave(id),

@@ -68,7 +68,7 @@ const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
 
 const NO_SINGLE_REQUEST = {
   code: -32603,
-  message: 'Nobody can be asked: no request, or more than one, waits on this channel.',
+  message: 'No client can be asked: the session has no pending request, or more than one.',
 };
 
 type Pending = { readonly request: PendingRequest; readonly eventBuffer: EventBuffer };

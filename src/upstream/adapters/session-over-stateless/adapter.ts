@@ -98,7 +98,7 @@ type LocalSession = {
   readonly sessionBus: SessionBus;
 };
 
-const TOO_MANY = 'This session has subscribed to as many resources as are kept.';
+const TOO_MANY = 'This session has subscribed to as many resources as it may.';
 const RUNS_ELSEWHERE = { kind: 'error', reason: 'asked-elsewhere' } as const;
 const UNDELIVERED = {
   unavailable: { kind: 'error', reason: 'store-unavailable' },

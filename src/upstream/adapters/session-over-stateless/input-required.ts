@@ -48,9 +48,10 @@ const REPLY_TIMEOUT_MS = 30 * 60 * 1000;
 /** Pending server requests per session. */
 const MAX_WAITING = 64;
 
-const UNANSWERED = 'A question of this server was not answered, so its answer cannot be had.';
-const ENDLESS = 'This server asks more often than is carried.';
-const MALFORMED = 'This server asked for input in a form that is not carried.';
+const UNANSWERED = 'A request of this server was not answered, so there is no result.';
+const ENDLESS = 'This server asked for input too many times.';
+const MALFORMED =
+  'This server asked for input in a form that is not supported, or for too much at once.';
 
 /** How one response ended: with an input-required result, or complete. */
 type Round = { readonly result: JsonObject } | undefined;

@@ -147,7 +147,8 @@ async function* relaySubscription(
   }
 }
 
+/** What cannot be read is passed on as it is: the check of the session's stream drops and records it. */
 function notificationOf(text: string, value: Json | undefined): OutboundItem | undefined {
-  const translated = value === undefined ? undefined : toSessionNotification(text, value);
+  const translated = value === undefined ? text : toSessionNotification(text, value);
   return translated === undefined ? undefined : { kind: 'message', text: translated };
 }

@@ -41,11 +41,10 @@ import {
   discoverResult,
   errorResponseText,
   sessionBody,
-  type TranslatedRequest,
   toStatelessMessage,
   translatedRequestOf,
 } from '../message-translation.js';
-import type { StatelessDependencies, StatelessSettings } from './input-required.js';
+import type { SessionCall, StatelessDependencies, StatelessSettings } from './input-required.js';
 
 import { createSuspendedCalls, relayInSession, resume } from './input-required.js';
 import {
@@ -175,7 +174,9 @@ const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 /** The specification says 404; servers that have lost a session also respond with 400. */
 const LOST_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 const LOST =
-  'The session with this server was lost, and nothing is known of the call. It was not sent again.';
+  'The session with this server was lost. The call may have been executed, so it was not sent again.';
+
+const NOT_AWAITED = 'The client has disconnected, or the response took too long.';
 
 /** Creates the adapter of one upstream. */
 export function createStatelessClients(settings: StatelessSettings): StatelessClients {
@@ -308,7 +309,7 @@ async function send(
     isOver = true;
     stop.abort();
     session.release();
-    const params = { requestId: sent.sentId, reason: 'The client has left.' };
+    const params = { requestId: sent.sentId, reason: NOT_AWAITED };
     dependencies.sendInSession(session, by, {
       jsonrpc: '2.0',
       method: 'notifications/cancelled',
@@ -335,6 +336,7 @@ async function send(
     session.release();
   };
   if (outcome.kind === 'error') {
+    if (outcome.reason === 'upstream-timeout') cancel();
     end();
     return outcome;
   }
@@ -353,27 +355,34 @@ async function send(
     end,
     allowedServerRequests: admitted.allowedServerRequests,
   };
-  return isEventStream(outcome)
-    ? relayInSession(call, outcome)
-    : translateBody(outcome, sent, end, dependencies);
+  return isEventStream(outcome) ? relayInSession(call, outcome) : translateBody(outcome, call);
 }
 
-/** Translates a response that has one body. */
+/** Translates a response that has one body. Until that was read, the request may still be cancelled. */
 function translateBody(
   response: UpstreamResponse,
-  sent: TranslatedRequest,
-  end: () => void,
-  { pages, messageReader }: StatelessDependencies,
+  { dependencies: { pages, messageReader }, session, sent, cancel, end }: SessionCall,
 ): UpstreamResponse {
-  end();
-  if (!isJson(response)) return response;
+  session.release();
+  if (!isJson(response)) {
+    end();
+    return response;
+  }
   const page = {
     method: sent.method,
     ids: { source: sent.sentId, translated: sent.id },
     messageReader,
     translate: (text: string, value: Json) => toStatelessMessage(text, value, sent),
   };
-  return amendResponse(response, { readBody: translatedBody(response, pages, page) });
+  const readBody = translatedBody(response, pages, page);
+  return amendResponse(response, {
+    async readBody(maxBytes, withinMs) {
+      const body = await readBody(maxBytes, withinMs);
+      if (body === 'upstream-timeout') cancel();
+      end();
+      return body;
+    },
+  });
 }
 
 /** Handles the retry after input was required: the suspended call continues with the client's response. */

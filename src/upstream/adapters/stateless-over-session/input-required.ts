@@ -114,7 +114,7 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
 }
 
 /** A call in progress in a session. */
-type SessionCall = {
+export type SessionCall = {
   readonly dependencies: StatelessDependencies;
   readonly by: Caller;
   readonly session: PooledSession;
@@ -129,7 +129,7 @@ type SessionCall = {
 
 const INPUT_REQUEST_KEY = 'question';
 const NO_SUCH_METHOD = { code: -32601, message: 'Method not found' };
-const DECLINED = { code: -32603, message: 'The client gave no answer.' };
+const DECLINED = { code: -32603, message: 'The client did not answer.' };
 
 /** The response to a call, as it arrives. */
 export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
@@ -195,11 +195,15 @@ function stepOf(
   rest: AsyncIterator<InboundItem, unknown>,
   inbound: InboundItem,
 ): Step {
-  if (inbound.kind !== 'message') return { outbound: inbound, isLast: false, isSuspended: false };
+  if (inbound.kind !== 'message') {
+    if (inbound.kind === 'error' && inbound.reason === 'upstream-timeout') call.cancel();
+    return { outbound: inbound, isLast: false, isSuspended: false };
+  }
   const { text, value } = inbound;
   const asked = readServerRequest(value);
   if (asked !== undefined) {
     const inputRequired = suspend(call, rest, asked);
+    if (asked.method === 'ping') return { outbound: undefined, isLast: false, isSuspended: false };
     // A disallowed server request is relayed unchanged; the check of this response drops and records it.
     const outbound = { kind: 'message', text: inputRequired ?? text } as const;
     return {

@@ -4,6 +4,7 @@ import type { SessionFacts } from '../../../../src/protocol/admitted-request.js'
 import {
   checkLegacySse,
   legacySseAddress,
+  probesForLegacySse,
   readEndpoint,
   sessionInQuery,
 } from '../../../../src/protocol/versions/legacy-sse.js';
@@ -38,6 +39,22 @@ describe('the address that a server wants messages at', () => {
     `/${'x'.repeat(3000)}`,
   ])('[V-07] is nowhere else: %s', (value) => {
     expect(readEndpoint(value, BASE)).toBeUndefined();
+  });
+});
+
+describe('a GET that probes for HTTP+SSE', () => {
+  it.each([
+    ['text/event-stream', true],
+    ['Text/Event-Stream', true],
+    ['application/json, TEXT/EVENT-STREAM;q=0.5', true],
+    ['text/event-stream;q=0', false],
+    ['text/event-stream; Q=0.0, */*', false],
+    ['*/*', false],
+    ['', false],
+    [undefined, false],
+  ])('[V-10] names the media type of streams: %s is %s', (accept, isProbe) => {
+    expect(probesForLegacySse({ accept })).toBe(isProbe);
+    expect(probesForLegacySse({ accept, 'last-event-id': '1' })).toBe(false);
   });
 });
 

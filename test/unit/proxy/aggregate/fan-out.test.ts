@@ -7,8 +7,8 @@ import { encodeSseMessage } from '../../../../src/protocol/sse.js';
 import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
 import { SESSION } from '../../../../src/protocol/versions/session.js';
 import { requestBackends } from '../../../../src/proxy/aggregate/fan-out.js';
-import type { AggregateContext, HandleRequest } from '../../../../src/proxy/aggregate/requests.js';
-import type { Aggregate, Ports } from '../../../../src/proxy/ports.js';
+import type { AggregateContext } from '../../../../src/proxy/aggregate/requests.js';
+import type { Aggregate, HandleRequest } from '../../../../src/proxy/ports.js';
 import { principal } from '../../policy/samples.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -51,7 +51,7 @@ function contextWith(run: HandleRequest): { context: AggregateContext; written: 
   const admitted = { message, target, rule, protocol: SESSION, removed: [] };
   const context = {
     ...{ incoming, outgoing, run, record: openRecord(incoming), isPassedOn: false, admitted },
-    ports: { newDecisionId: () => 'id' } as unknown as Ports,
+    ports: { audit: { newDecisionId: () => 'id' } },
     aggregate: { name: 'all', challenge: () => '' } as unknown as Aggregate,
   };
   return { context: context as unknown as AggregateContext, written };

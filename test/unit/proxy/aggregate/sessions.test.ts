@@ -18,10 +18,12 @@ describe('a session of an aggregate', () => {
     const context = {
       aggregate: { name: 'all' },
       ports: {
-        openSession: (_sealed: string, upstream: string) => opened.get(upstream),
-        sealSession(facts: unknown) {
-          sealed.push(facts);
-          return 'sealed';
+        sessions: {
+          open: (_sealed: string, upstream: string) => opened.get(upstream),
+          seal(facts: unknown) {
+            sealed.push(facts);
+            return 'sealed';
+          },
         },
       },
     };

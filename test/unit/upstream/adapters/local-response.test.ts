@@ -55,6 +55,23 @@ describe('a conversation that is told as a stream', () => {
     await expect(response.next()).rejects.toThrow('broken');
   });
 
+  it('[PRF-03] is returned to once it was released behind the fault that ends it', async () => {
+    const given: string[] = [];
+    async function* fail(): OutboundItems {
+      try {
+        yield { kind: 'error', reason: 'upstream-timeout' };
+      } finally {
+        given.push('slot');
+      }
+    }
+    const source = { release: () => given.push('source'), abort: () => undefined };
+    const response = streamResponse(fail(), { ...source, release: () => void source.release() });
+    expect(await response.next()).toBe('upstream-timeout');
+    response.release();
+    response.release();
+    await expect.poll(() => given).toEqual(['source', 'slot']);
+  });
+
   it('[PRF-03] says nothing more once it was left', async () => {
     const response = streamResponse(say([message('1'), 'pause', message('2')]), SOURCE);
     expect(decode(await response.next())).toBe(event('1'));

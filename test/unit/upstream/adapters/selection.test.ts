@@ -1,6 +1,7 @@
 // Which adapter takes a message, by what its client and its upstream speak and by the session that it belongs to.
 
 import { describe, expect, it } from 'vitest';
+import type { OutboundRequest } from '../../../../src/policy/outbound.js';
 import type {
   AdmittedMessage,
   SessionFacts,
@@ -12,10 +13,7 @@ import type { ProtocolVersion } from '../../../../src/protocol/versions/protocol
 import { SESSION } from '../../../../src/protocol/versions/session.js';
 import { STATELESS } from '../../../../src/protocol/versions/stateless.js';
 import { createUpstreamAdapters } from '../../../../src/upstream/adapters/selection.js';
-import type {
-  OutboundRequest,
-  UpstreamOffer,
-} from '../../../../src/upstream/adapters/upstream-adapter.js';
+import type { UpstreamOffer } from '../../../../src/upstream/adapters/upstream-adapter.js';
 
 const SESSIONS: SupportedVersions = { sessions: ['2025-11-25'], stateless: [] };
 const MODERN: SupportedVersions = { sessions: [], stateless: ['2026-07-28'] };

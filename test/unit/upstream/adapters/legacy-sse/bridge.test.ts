@@ -1,13 +1,11 @@
 // A client of legacy SSE whose upstream speaks something else: its stream waits until its session is initialized.
 
 import { expect, it } from 'vitest';
+import type { OutboundStream } from '../../../../../src/policy/outbound.js';
 import type { SessionFacts } from '../../../../../src/protocol/admitted-request.js';
 import type { SupportedVersions } from '../../../../../src/protocol/negotiation.js';
 import { createBridgeAdapter } from '../../../../../src/upstream/adapters/legacy-sse/bridge.js';
-import type {
-  OutboundStream,
-  UpstreamOffer,
-} from '../../../../../src/upstream/adapters/upstream-adapter.js';
+import type { UpstreamOffer } from '../../../../../src/upstream/adapters/upstream-adapter.js';
 
 it('[LEG-03] opens its stream by what the upstream speaks once the session is initialized', async () => {
   let supportedVersions: SupportedVersions = { sessions: ['2025-11-25'], stateless: [] };

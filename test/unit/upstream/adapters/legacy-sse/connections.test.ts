@@ -19,6 +19,8 @@ function refuseUse(): never {
   throw new Error('a table has no use for it');
 }
 
+const createBudget = () => createOwnerBufferBudget({ bytesLeft: 1 }, 1);
+
 function session(
   id: string,
   owner: string | undefined,
@@ -27,7 +29,7 @@ function session(
   return {
     messageEndpoint: '/',
     owner,
-    budget: createOwnerBufferBudget({ bytesLeft: 1 }, 1),
+    budget: createBudget(),
     begin: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,
@@ -51,7 +53,7 @@ function enter(id: string, owner: string | undefined, isResting = false): { isRe
 beforeEach(() => {
   vi.useFakeTimers();
   closed = [];
-  table = createLegacySseSessionTable(REST_MS);
+  table = createLegacySseSessionTable(REST_MS, createBudget);
 });
 afterEach(() => {
   table.close();
@@ -88,8 +90,20 @@ describe('[LEG-06] the channels of an upstream', () => {
     expect(rooms).not.toContain(undefined);
     expect(table.acquire('a')).toBeUndefined();
     expect(table.acquire('b')).toBeDefined();
-    rooms[0]?.();
+    rooms[0]?.release();
     expect(table.acquire('a')).toBeDefined();
+  });
+
+  it('[LEG-09] of one caller share what it may buffer, from when the first is being opened', () => {
+    const [first, second, other] = [table.acquire('a'), table.acquire('a'), table.acquire('b')];
+    expect(second?.budget).toBe(first?.budget);
+    expect(other?.budget).not.toBe(first?.budget);
+    first?.release();
+    second?.release();
+    const opened = session('one', 'a', { isResting: false });
+    table.enter('one', opened);
+    expect(table.acquire('a')?.budget).toBe(opened.budget);
+    expect(table.acquire(undefined)?.budget).not.toBe(table.acquire(undefined)?.budget);
   });
 
   it("are not one caller's where the gateway opened them for many", () => {

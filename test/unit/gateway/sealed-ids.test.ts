@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readKeyText, writeKeyText } from '../../../src/config/keys.js';
-import { createTaskPorts, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gateway/ports.js';
+import { createTaskPort, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gateway/sealed-ids.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
@@ -36,8 +36,8 @@ describe('the id of a task', () => {
     });
     fc.assert(
       fc.property(facts, (task) => {
-        const sealed = createTaskPorts(ring, () => 0).seal(task, 1000, scopeOf()) ?? '';
-        const other = createTaskPorts(ring, () => 0);
+        const sealed = createTaskPort(ring, () => 0).seal(task, 1000, scopeOf()) ?? '';
+        const other = createTaskPort(ring, () => 0);
         expect(other.open(sealed, scopeOf())).toEqual(task);
         for (const scope of [
           scopeOf({ subject: 'eve' }),
@@ -52,7 +52,7 @@ describe('the id of a task', () => {
 
   test('[TSK-02] lives as long as its task and a little longer, and never past the bound', () => {
     let now = 0;
-    const ports = createTaskPorts(ring, () => now);
+    const ports = createTaskPort(ring, () => now);
     for (const [ttlMs, livesMs] of [
       [60_000, 60_000 + TASK_GRACE_MS],
       [null, MAX_TASK_TTL_MS],
@@ -70,7 +70,7 @@ describe('the id of a task', () => {
   });
 
   test('[TSK-01] is the same when the task is told again, and not when it is another', () => {
-    const ports = createTaskPorts(ring, () => 0);
+    const ports = createTaskPort(ring, () => 0);
     const sealed = ports.seal(TASK, 1000, scopeOf());
     expect(ports.seal(TASK, 1000, scopeOf())).toBe(sealed);
     const stricter = { ...TASK, profiles: [] };
@@ -80,19 +80,19 @@ describe('the id of a task', () => {
   });
 
   test('[TSK-01] is none where it would be too long for a header', () => {
-    const ports = createTaskPorts(ring, () => 0);
+    const ports = createTaskPort(ring, () => 0);
     expect(ports.seal({ ...TASK, tool: 'x'.repeat(5000) }, 1000, scopeOf())).toBeUndefined();
   });
 });
 
 describe('what is remembered of tasks', () => {
   test('[TSK-08] is what a caller was given or has shown, and nobody else’s', () => {
-    const ports = createTaskPorts(ring, () => 0);
+    const ports = createTaskPort(ring, () => 0);
     const sealed = ports.seal(TASK, 1000, scopeOf()) ?? '';
     expect(ports.recall(TASK.id, scopeOf())).toEqual({ ...TASK, sealed });
     expect(ports.recall(TASK.id, scopeOf({ subject: 'eve' }))).toBeUndefined();
     expect(ports.recall(TASK.id, scopeOf({}, 'two'))).toBeUndefined();
-    const replica = createTaskPorts(ring, () => 0);
+    const replica = createTaskPort(ring, () => 0);
     expect(replica.recall(TASK.id, scopeOf())).toBeUndefined();
     replica.open(sealed, scopeOf());
     expect(replica.recall(TASK.id, scopeOf())?.sealed).toBe(sealed);
