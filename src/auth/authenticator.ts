@@ -8,13 +8,13 @@ import { hash } from 'node:crypto';
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { Principal } from '../policy/principal.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import { readBearer } from './bearer.js';
 import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
 import type { ProofSubject, ProofVerdict } from './dpop.js';
 import type { Introspector } from './introspection.js';
 import type { KeySource } from './jwks.js';
 import { planVerification, type SignaturePlan, type TokenPlan, verifySignature } from './jwt.js';
-import { createGenerationCache } from './lru-cache.js';
 import { makePrincipal } from './principal.js';
 import {
   type AuthnError,
@@ -122,8 +122,8 @@ function tokenNameOf(token: string, source: ClaimSource): string {
  * outlive it.
  */
 export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
-  const accepted = createGenerationCache<Entry>(MAX_ACCEPTED_ENTRIES);
-  const refused = createGenerationCache<Entry>(MAX_REFUSED_ENTRIES);
+  const accepted = new BoundedMap<string, Entry>(MAX_ACCEPTED_ENTRIES);
+  const refused = new BoundedMap<string, Entry>(MAX_REFUSED_ENTRIES);
   const inFlight = new Map<string, Promise<AuthnOutcome>>();
   const contexts = new WeakMap<ProtectedResource, AcceptanceContext>();
   let lastAcceptanceId = 0;
@@ -154,7 +154,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   }
 
   function recall(cacheKey: string): AuthnOutcome | undefined {
-    return freshOutcome(accepted.get(cacheKey)) ?? freshOutcome(refused.get(cacheKey));
+    return freshOutcome(accepted.use(cacheKey)) ?? freshOutcome(refused.use(cacheKey));
   }
 
   function remember(cacheKey: string, outcome: AuthnOutcome, validity: CacheValidity): void {

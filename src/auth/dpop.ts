@@ -9,8 +9,8 @@ import type { ReplayStore } from '../policy/limits.js';
 import type { ProofError } from '../policy/principal.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import { isCompactJws } from './bearer.js';
-import { createGenerationCache } from './lru-cache.js';
 
 /** Algorithms of proofs, all asymmetric, each with one kind of key. Published in metadata and challenges. */
 export const PROOF_ALGORITHMS: readonly string[] = [
@@ -189,11 +189,11 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export function createProofVerifier(
   ports: ProofPorts,
 ): (subject: ProofSubject) => Promise<ProofVerdict> {
-  const imported = createGenerationCache<CryptoKey>(MAX_IMPORTED_KEYS);
+  const imported = new BoundedMap<string, CryptoKey>(MAX_IMPORTED_KEYS);
 
   async function keyOf({ jwk, thumbprint }: ProofKey, alg: string): Promise<CryptoKey | undefined> {
     const name = alg + thumbprint;
-    const known = imported.get(name);
+    const known = imported.use(name);
     if (known !== undefined) return known;
     try {
       const key = (await importJWK({ ...jwk }, alg)) as CryptoKey;

@@ -6,8 +6,9 @@ import { hash } from 'node:crypto';
 import * as oauth from 'oauth4webapi';
 import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { BoundedMap } from '../state/bounded-map.js';
+import { createRate } from '../state/quota.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
-import { createGenerationCache } from './lru-cache.js';
 
 type IntrospectionBudget = {
   /** Takes one request; false where none is left for a known or an unknown token. */
@@ -23,16 +24,11 @@ export function createIntrospectionBudget(
   now: () => number,
 ): IntrospectionBudget {
   const reserve = perSecond / 2;
-  let left = perSecond;
-  let refilledAt = now();
+  const rate = createRate({ burst: perSecond, perSecond }, now);
   return {
     take(isKnown) {
-      const at = now();
-      // A clock that was set back adds nothing.
-      left = Math.min(perSecond, left + (Math.max(0, at - refilledAt) * perSecond) / 1000);
-      refilledAt = at;
-      if (left < (isKnown ? 1 : reserve + 1)) return false;
-      left -= 1;
+      if (rate.left() < (isKnown ? 1 : reserve + 1)) return false;
+      rate.spend(1);
       return true;
     },
   };
@@ -131,7 +127,7 @@ export function createIntrospector(
 ): Introspector {
   const context: IntrospectionContext = { issuer, introspection, ports };
   const budget = createIntrospectionBudget(introspection.maxPerSecond, ports.now);
-  const known = createGenerationCache<true>(MAX_KNOWN);
+  const known = new BoundedMap<string, true>(MAX_KNOWN);
   let endpoint: { readonly url: URL; readonly foundAt: number } | undefined;
   let failure: string | undefined;
   let outageAt = Number.NEGATIVE_INFINITY;
@@ -187,7 +183,7 @@ export function createIntrospector(
       known.set(nameOf(token), true);
     },
     async introspect(token) {
-      const isKnown = known.get(nameOf(token)) === true;
+      const isKnown = known.use(nameOf(token)) === true;
       const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_UNKNOWN_WAITING);
       if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
       waiting += 1;

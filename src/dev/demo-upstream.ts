@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import {
   createHelpDesk,
   type DemoSecrets,
@@ -110,7 +111,7 @@ const LIST_CHANGED: JsonObject = { jsonrpc: '2.0', method: 'notifications/tools/
 
 type DemoContext = {
   readonly story: ServerContent;
-  readonly sessions: Map<string, Set<ServerResponse>>;
+  readonly sessions: BoundedMap<string, Set<ServerResponse>>;
   readonly seen: SeenRequest[];
   behaviour: Misbehaviour;
 };
@@ -149,8 +150,6 @@ async function streamReply(
 }
 
 function openSession(demo: DemoContext): string {
-  const oldest = demo.sessions.keys().next();
-  if (demo.sessions.size >= MAX_SESSIONS && !oldest.done) demo.sessions.delete(oldest.value);
   const id = randomBytes(16).toString('hex');
   demo.sessions.set(id, new Set());
   return id;
@@ -302,7 +301,7 @@ export async function startDemoUpstream(
   const secrets = deriveDemoSecrets(options.seed ?? randomBytes(16).toString('hex'));
   const demo: DemoContext = {
     story: createHelpDesk(secrets, () => demo.behaviour),
-    sessions: new Map(),
+    sessions: new BoundedMap(MAX_SESSIONS),
     seen: [],
     behaviour: GOOD_BEHAVIOUR,
   };

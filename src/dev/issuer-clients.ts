@@ -4,6 +4,7 @@
 // draft-ietf-oauth-client-id-metadata-document §3 and §4; MCP 2025-11-25, authorization.
 
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { BoundedMap } from '../state/bounded-map.js';
 
 const MAX_CLIENTS = 1_000;
 const MAX_REDIRECT_URIS = 10;
@@ -74,13 +75,11 @@ export function isRegisteredRedirect(client: PublicClient, uri: string): boolean
 
 /** Creates the registry. Beyond a thousand registrations, the oldest is removed. */
 export function createClientRegistry(machines: readonly DevMachine[]): ClientRegistry {
-  const clients = new Map<string, PublicClient>();
+  const clients = new BoundedMap<string, PublicClient>(MAX_CLIENTS);
   return {
     register(metadata) {
       const redirectUris = usableRedirects(metadata);
       if (redirectUris === undefined) return undefined;
-      const oldest = clients.keys().next().value;
-      if (clients.size >= MAX_CLIENTS && oldest !== undefined) clients.delete(oldest);
       const id = randomUUID();
       clients.set(id, { id, redirectUris });
       return {
@@ -125,14 +124,12 @@ export function isDocumentUrl(id: string): boolean {
 export function createDocumentClients(
   fetchDocument: FetchDocument,
 ): (id: string) => Promise<PublicClient | undefined> {
-  const known = new Map<string, Known>();
+  const known = new BoundedMap<string, Known>(MAX_KNOWN);
   return async (id) => {
     const found = known.get(id);
     if (found !== undefined && found.untilMs > Date.now()) return found.client;
     const client = readDocument(id, await fetchDocument(new URL(id)));
     if (client === undefined) return undefined;
-    const oldest = known.keys().next().value;
-    if (known.size >= MAX_KNOWN && oldest !== undefined) known.delete(oldest);
     known.set(id, { client, untilMs: Date.now() + KNOWN_FOR_MS });
     return client;
   };

@@ -5,6 +5,7 @@
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { BoundedMap } from '../state/bounded-map.js';
 import { type DevMachine, isRegisteredRedirect, type PublicClient } from './issuer-clients.js';
 
 const CODE_LIFETIME_MS = 60_000;
@@ -115,11 +116,9 @@ export function createGrantService(
   issuer: string,
   users: readonly [DevUser, ...DevUser[]],
 ): GrantService {
-  const codes = new Map<string, Code>();
+  const codes = new BoundedMap<string, Code>(MAX_CODES);
 
   function keepCode(code: Code): string {
-    const oldest = codes.keys().next().value;
-    if (codes.size >= MAX_CODES && oldest !== undefined) codes.delete(oldest);
     const name = randomBytes(32).toString('base64url');
     codes.set(name, code);
     return name;
@@ -212,11 +211,9 @@ type Family = { readonly grant: Grant; readonly untilMs: number; isOver: boolean
  * thousand tokens, the oldest are removed. RFC 6749 §6, RFC 9700 §4.14.2.
  */
 export function createRefreshService(): RefreshService {
-  const tokens = new Map<string, { readonly family: Family; isUsed: boolean }>();
+  const tokens = new BoundedMap<string, { readonly family: Family; isUsed: boolean }>(MAX_TOKENS);
 
   function keep(family: Family): string {
-    const oldest = tokens.keys().next().value;
-    if (tokens.size >= MAX_TOKENS && oldest !== undefined) tokens.delete(oldest);
     const name = randomBytes(32).toString('base64url');
     tokens.set(name, { family, isUsed: false });
     return name;

@@ -7,7 +7,7 @@ import type { DataServerPorts } from '../http/server.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { observedNames } from '../pins/last-seen.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
-import type { Principal } from '../policy/principal.js';
+import { ownerKey } from '../policy/principal.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { handleAggregateRequest } from '../proxy/aggregate/pipeline.js';
 import { handleRequest } from '../proxy/pipeline.js';
@@ -25,9 +25,8 @@ import {
   createRunningBackends,
 } from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
-import { openCursor, sealCursor } from '../state/sealed-values.js';
+import { bindingOf, LIST_CURSOR } from '../state/sealed-values.js';
 import type { Version } from './config-version.js';
-import { bindingOf } from './sealed-ids.js';
 import { challengeOf, type SnapshotOf } from './snapshot.js';
 import type { UpstreamRuntime } from './upstreams.js';
 
@@ -191,11 +190,6 @@ function countNames(hidden: Hidden): number {
   return count;
 }
 
-/** Identifies a caller by identity, at one aggregate. */
-function callerKeyOf(aggregate: string, principal: Principal): string {
-  return JSON.stringify(bindingOf(aggregate, principal));
-}
-
 /** How long a client may wait between two pages. */
 const CURSOR_TTL_MS = 60 * 60 * 1000;
 
@@ -211,25 +205,25 @@ export function createAggregatePort(
   const listed = createListedResources();
   const lost = createLostBackends(now);
   const running = createRunningBackends();
-  const bindingAt = ({ aggregate, principal, method }: ListScope) => ({
+  const bindingAt = ({ aggregate, principal, method }: ListScope): readonly string[] => [
     ...bindingOf(aggregate, principal),
     method,
-  });
+  ];
   return {
     get,
     sealCursor: (cursors, scope) =>
-      sealCursor(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
-    openCursor: (sealed, scope) => openCursor(ring, bindingAt(scope), sealed, now()),
+      LIST_CURSOR.seal(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
+    openCursor: (sealed, scope) => LIST_CURSOR.open(ring, bindingAt(scope), sealed, now()),
     reportLostBackend(aggregate, upstream, principal) {
-      const key = `${callerKeyOf(aggregate, principal)} ${upstream}`;
+      const key = ownerKey(principal, aggregate, upstream);
       if (lost.isFrequent(key)) return false;
       lost.note(key);
       return true;
     },
     noteResources: (aggregate, principal, page) =>
-      listed.note(callerKeyOf(aggregate, principal), page),
+      listed.note(ownerKey(principal, aggregate), page),
     recallResource: ({ aggregate, principal, uri }, backends) =>
-      listed.recall(callerKeyOf(aggregate, principal), uri, backends),
+      listed.recall(ownerKey(principal, aggregate), uri, backends),
     registerBackendRequest: running.enter,
     findRunningBackends: running.find,
   };

@@ -4,7 +4,7 @@
 
 import type { Settings } from '../config/settings.js';
 import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
-import type { Principal } from '../policy/principal.js';
+import { ownerKey, type Principal } from '../policy/principal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { backendSessionIds } from '../proxy/aggregate/sessions.js';
@@ -15,28 +15,19 @@ import type {
   SessionPort,
   SessionScope,
   TaskPort,
-  TaskScope,
 } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 import type { GatewayState } from '../state/memory.js';
 import {
-  openEvent,
-  openRequest,
-  openRequestState,
-  openServerRequest,
-  openSession,
-  openTask,
+  bindingOf,
+  EVENT_ID,
+  LEGACY_REQUEST_ID,
+  REQUEST_STATE,
   REQUEST_STATE_TTL_MS,
-  type ServerRequestBinding,
-  type SessionBinding,
-  type StateBinding,
-  sealEvent,
-  sealRequest,
-  sealRequestState,
-  sealServerRequest,
-  sealSession,
-  sealTask,
+  SERVER_REQUEST_ID,
+  SESSION_ID,
   sessionHash,
+  TASK_ID,
 } from '../state/sealed-values.js';
 import {
   createGivenTasks,
@@ -52,19 +43,9 @@ export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
 /** How long a server request waits for its reply, which a person may have to give. */
 const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;
 
-/** Binds a sealed value to a caller at an upstream. */
-export function bindingOf(upstream: string, principal: Principal): SessionBinding {
-  return {
-    upstream,
-    issuer: principal.issuerUrl,
-    subject: principal.subject,
-    client: principal.client,
-  };
-}
-
 /** Binds a sealed value to a caller's session. */
-function bindingIn({ upstream, principal, session }: SessionScope): ServerRequestBinding {
-  return { ...bindingOf(upstream, principal), session: session.hash ?? '' };
+function bindingIn({ upstream, principal, session }: SessionScope): readonly string[] {
+  return [...bindingOf(upstream, principal), session.hash ?? ''];
 }
 
 /** Creates the claims of replies to server requests. */
@@ -101,7 +82,7 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
   const { ended, revocations, claimedReplies } = dependencies.state;
   const asked = createPassedServerRequests();
   const opened = createOpenedSessions((sealed, upstream, principal) => {
-    const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
+    const session = SESSION_ID.open(ring, bindingOf(upstream, principal), sealed, now());
     if (session === undefined) return undefined;
     const hashes = ring.hmacAll('session', sealed);
     const hash = sessionHash(ring, sealed) ?? hashes[0];
@@ -124,38 +105,40 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
       return dependencies.runtime(upstream)?.adapters.currentFacts(session) ?? session;
     },
     seal: (facts, upstream, principal) =>
-      sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
+      SESSION_ID.seal(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     end(sealed) {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
       leases.endSession(sealed);
     },
     sealServerRequest(request, scope) {
-      const binding = bindingIn(scope);
-      const sealed = sealServerRequest(ring, binding, request, now() + SERVER_REQUEST_TTL_MS);
-      asked.add(binding.session, request.id, sealed);
+      const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
+      const sealed = SERVER_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);
+      asked.add(scope.session.hash ?? '', request.id, sealed);
       return sealed;
     },
-    openServerRequest: (sealed, scope) => openServerRequest(ring, bindingIn(scope), sealed, now()),
+    openServerRequest: (sealed, scope) =>
+      SERVER_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
     claimReply: createReplyClaims(ring, now, claimedReplies),
     recallServerRequest: (id, session) => asked.find(session.hash ?? '', id),
-    sealEvent: (event, scope) => sealEvent(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
-    openEvent: (sealed, scope) => openEvent(ring, bindingIn(scope), sealed, now()),
+    sealEvent: (event, scope) =>
+      EVENT_ID.seal(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
+    openEvent: (sealed, scope) => EVENT_ID.open(ring, bindingIn(scope), sealed, now()),
   };
 }
 
 /** Creates the port of request state, which is bound to its caller and to the request that it belongs to. */
 export function createRequestStatePort(ring: KeyRing, now: () => number): RequestStatePort {
-  function bindingFor(scope: RequestStateScope, principal: Principal): StateBinding {
+  function bindingFor(scope: RequestStateScope, principal: Principal): readonly string[] {
     const { upstream, method, target } = scope;
     const params = ring.hmac('request-state', scope.params);
-    return { ...bindingOf(upstream, principal), method, target, params };
+    return [...bindingOf(upstream, principal), method, target, params];
   }
 
   return {
     seal: (state, scope, principal) =>
-      sealRequestState(ring, bindingFor(scope, principal), state, now() + REQUEST_STATE_TTL_MS),
+      REQUEST_STATE.seal(ring, bindingFor(scope, principal), state, now() + REQUEST_STATE_TTL_MS),
     open: (sealed, scope, principal) =>
-      openRequestState(ring, bindingFor(scope, principal), sealed, now()),
+      REQUEST_STATE.open(ring, bindingFor(scope, principal), sealed, now()),
   };
 }
 
@@ -166,12 +149,12 @@ export function createLegacySsePort(ring: KeyRing, now: () => number): LegacySse
   const sent = createPassedServerRequests();
   return {
     sealRequest(request, scope) {
-      const binding = bindingIn(scope);
-      const sealed = sealRequest(ring, binding, request, now() + SESSION_TTL_MS);
-      if (sealed !== undefined) sent.add(binding.session, request.id, sealed);
+      const expiresAtMs = now() + SESSION_TTL_MS;
+      const sealed = LEGACY_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);
+      if (sealed !== undefined) sent.add(scope.session.hash ?? '', request.id, sealed);
       return sealed;
     },
-    openRequest: (sealed, scope) => openRequest(ring, bindingIn(scope), sealed, now()),
+    openRequest: (sealed, scope) => LEGACY_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
     recallRequest: (id, session) => sent.find(session.hash ?? '', id),
     registerClientEnd: (session, end) => openStreams.enter(session.hash ?? '', end),
     findClientEnd: (session) => openStreams.find(session.hash ?? ''),
@@ -190,36 +173,29 @@ export const TASK_GRACE_MS = 60 * 60 * 1000;
 export function createTaskPort(ring: KeyRing, now: () => number): TaskPort {
   const given = createGivenTasks();
   return {
-    seal(task, ttlMs, scope) {
-      const { upstream, principal } = scope;
-      const caller = callerKeyOf(scope);
+    seal(task, ttlMs, { upstream, principal }) {
+      const caller = ownerKey(principal, upstream);
       const binding = bindingOf(upstream, principal);
       const lifetimeMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
       // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
       // half of that id's lifetime is left.
       const known = given.find(caller, task.id);
       const isYoung = (one: string): boolean =>
-        openTask(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
+        TASK_ID.open(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
       if (known !== undefined && isSame(known, task) && isYoung(known.sealed)) return known.sealed;
-      const sealed = sealTask(ring, binding, task, now() + lifetimeMs);
+      const sealed = TASK_ID.seal(ring, binding, task, now() + lifetimeMs);
       if (sealed !== undefined) given.begin(caller, { ...task, sealed });
       return sealed;
     },
-    open(sealed, scope) {
-      const { upstream, principal } = scope;
-      const task = openTask(ring, bindingOf(upstream, principal), sealed, now());
-      if (task !== undefined) given.add(callerKeyOf(scope), { ...task, sealed });
+    open(sealed, { upstream, principal }) {
+      const task = TASK_ID.open(ring, bindingOf(upstream, principal), sealed, now());
+      if (task !== undefined) given.add(ownerKey(principal, upstream), { ...task, sealed });
       return task;
     },
-    recall: (id, scope) => given.find(callerKeyOf(scope), id),
-    inputRequestsOf: (id, scope) => given.inputRequestsOf(callerKeyOf(scope), id),
+    recall: (id, { upstream, principal }) => given.find(ownerKey(principal, upstream), id),
+    inputRequestsOf: (id, { upstream, principal }) =>
+      given.inputRequestsOf(ownerKey(principal, upstream), id),
   };
-}
-
-/** Identifies a caller by identity, not by token, because tokens are refreshed. */
-function callerKeyOf({ upstream, principal }: TaskScope): string {
-  const { issuer, subject, client } = bindingOf(upstream, principal);
-  return JSON.stringify([upstream, issuer, subject, client]);
 }
 
 function isSame(one: object, other: object): boolean {

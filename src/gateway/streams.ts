@@ -3,10 +3,10 @@
 // new version leaves a lease its upstream and its caller.
 
 import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
-import type { Principal } from '../policy/principal.js';
+import { ownerKey, type Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Change, OpenLease, OpenStream, StreamReservation } from '../proxy/ports.js';
-import { LiveMap } from '../state/live-map.js';
+import { createQuota } from '../state/quota.js';
 
 export type LeaseRegistry = {
   /** Registers a lease until the returned function is called. */
@@ -29,27 +29,24 @@ export type LeaseRegistry = {
  * streamed response would pay for.
  */
 export function createLeaseRegistry(): LeaseRegistry {
-  const leases = new LiveMap<number, OpenLease>();
-  let entered = 0;
+  const leases = new Set<OpenLease>();
   let changes = 0;
   return {
     enter(lease) {
-      entered += 1;
-      const key = entered;
-      leases.set(key, lease);
-      return () => leases.delete(key);
+      leases.add(lease);
+      return () => void leases.delete(lease);
     },
     emit(change) {
       changes += 1;
-      for (const lease of leases.values()) lease.onChange(change);
+      for (const lease of [...leases]) lease.onChange(change);
     },
     endSession(sealed) {
-      for (const lease of leases.values())
+      for (const lease of [...leases])
         if (lease.session === sealed || lease.aggregate?.session === sealed)
           lease.end(refuseWith('unknown-session'));
     },
     checkSessions() {
-      checkInBatches([...leases.values()]);
+      checkInBatches([...leases]);
     },
     countChanges: () => changes,
   };
@@ -120,11 +117,6 @@ function tokenRulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
 export const MAX_STREAMS_A_CALLER = 64;
 const MAX_STREAMS = 10_000;
 
-/** Identifies a caller by identity, not by token, because tokens are refreshed. */
-function holderOf(upstream: string, { issuerUrl, subject, client }: Principal): string {
-  return JSON.stringify([upstream, issuerUrl, subject, client]);
-}
-
 export type StreamRegistry = {
   /** Counts a stream before it is opened; `undefined` if its caller, or all together, have as many as allowed. */
   reserve(upstream: string, principal: Principal): StreamReservation | undefined;
@@ -140,16 +132,12 @@ export function createStreamRegistry(
   count: (upstream: string, delta: 1 | -1) => void,
 ): StreamRegistry {
   const open = new Map<OpenStream, string>();
-  const reservedBy = new Map<string, number>();
-  let reserved = 0;
+  const quota = createQuota({ total: MAX_STREAMS, perOwner: MAX_STREAMS_A_CALLER });
 
   return {
     reserve(upstream, principal) {
-      const holder = holderOf(upstream, principal);
-      const own = reservedBy.get(holder) ?? 0;
-      if (reserved >= MAX_STREAMS || own >= MAX_STREAMS_A_CALLER) return undefined;
-      reservedBy.set(holder, own + 1);
-      reserved += 1;
+      const holder = ownerKey(principal, upstream);
+      if (!quota.take(holder)) return undefined;
       let stream: OpenStream | undefined;
       let isReleased = false;
       return {
@@ -162,10 +150,7 @@ export function createStreamRegistry(
           if (isReleased) return;
           isReleased = true;
           if (stream !== undefined && open.delete(stream)) count(upstream, -1);
-          const left = (reservedBy.get(holder) ?? 1) - 1;
-          if (left > 0) reservedBy.set(holder, left);
-          else reservedBy.delete(holder);
-          reserved -= 1;
+          quota.give(holder);
         },
       };
     },
@@ -176,7 +161,7 @@ export function createStreamRegistry(
       for (const stream of [...open.keys()]) stream.end();
     },
     get size() {
-      return reserved;
+      return quota.used;
     },
   };
 }

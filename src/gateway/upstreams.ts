@@ -21,6 +21,7 @@ import {
 import type { Json } from '../protocol/jsonrpc.js';
 
 import type { Listing } from '../protocol/listings.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import type { GatewayState } from '../state/memory.js';
 import type { ReplicaBus } from '../state/replica-bus.js';
 import type { Log } from '../telemetry/log.js';
@@ -303,11 +304,10 @@ function createErrorReporter(
   upstream: string,
   { log, now }: Pick<RuntimesPorts, 'log' | 'now'>,
 ): ConnectionPorts['onTrouble'] {
-  const reportedAtMs = new Map<string, number>();
+  const reportedAtMs = new BoundedMap<string, number>(MAX_REMEMBERED_ERRORS);
   return (what, detail) => {
     const last = reportedAtMs.get(detail) ?? Number.NEGATIVE_INFINITY;
     if (now() - last < ERROR_LOG_INTERVAL_MS) return;
-    if (reportedAtMs.size >= MAX_REMEMBERED_ERRORS) reportedAtMs.clear();
     reportedAtMs.set(detail, now());
     log.write('error', ERROR_EVENTS[what], { upstream, detail });
   };

@@ -20,14 +20,10 @@ import {
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import type { Bytes, Pieces } from '../protocol/transport.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { Profile } from './profiles.js';
-import {
-  type InspectionInput,
-  type InspectionOutcome,
-  inspectMessage,
-  type WithholdReason,
-} from './responses.js';
+import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
 
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
 
@@ -101,12 +97,6 @@ export type FilteredPage = {
   readonly visible: number;
   readonly items: readonly ListItem[];
 };
-
-/** Filters one page and inspects the rest. `upstream-protocol` where the result is no list of that kind. */
-export function filterList(input: ListInput): ListOutcome {
-  const page = filterItems(input);
-  return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.inspectionInput));
-}
 
 /** Combines a filtered page with the outcome of its inspection. */
 export function completeList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
@@ -259,7 +249,7 @@ type PageCacheOptions = {
   readonly isEqual: IsEqual;
 };
 
-type CacheEntry = { readonly halves: SplitMessage; readonly page: CachedPage; bytes: number };
+type CacheEntry = { readonly halves: SplitMessage; readonly page: CachedPage };
 
 /**
  * Caches pages and drops the least recently used. A page that only differs in its JSON-RPC id keeps its digests
@@ -269,77 +259,47 @@ type CacheEntry = { readonly halves: SplitMessage; readonly page: CachedPage; by
  * Source: docs/contract.md §6 (results that depend on the caller); MCP 2026-07-28, caching.
  */
 export function createPageCache(options: PageCacheOptions): PageCache {
-  const pages = new Map<string, CacheEntry>();
-  let totalBytes = 0;
-
-  function drop(key: string): void {
-    totalBytes -= pages.get(key)?.bytes ?? 0;
-    pages.delete(key);
-  }
-
-  function evictPages(): void {
-    for (const key of pages.keys()) {
-      if (pages.size <= options.maxPages && totalBytes <= options.maxBytes) return;
-      drop(key);
-    }
-  }
-
-  /** Counts further bytes of a page, towards the total only while the page is still cached. */
-  function grow(key: string, kept: CacheEntry, bytes: number): void {
-    kept.bytes += bytes;
-    if (pages.get(key) !== kept) return;
-    totalBytes += bytes;
-    evictPages();
-  }
-
+  const pages = new BoundedMap<string, CacheEntry>(options.maxPages, options.maxBytes);
   return {
     find(key, bytes, id) {
       const kept = pages.get(key);
       if (kept === undefined || !matchesMessage(kept.halves, bytes, id, options.isEqual))
         return undefined;
-      pages.delete(key);
-      pages.set(key, kept);
+      pages.use(key);
       return kept.page;
     },
     keep(key, { bytes, text, id }, items) {
       const halves = splitAtId(text, id);
-      drop(key);
+      pages.delete(key);
       if (halves === undefined || !matchesMessage(halves, bytes, id, options.isEqual))
         return undefined;
-      const page = createPage(items, id, options.maxFilteredPages, (more) => grow(key, kept, more));
-      const kept: CacheEntry = { halves, page, bytes: 0 };
-      pages.set(key, kept);
-      grow(key, kept, bytes.byteLength);
+      const page = createPage(items, id, options.maxFilteredPages, (formBytes) => {
+        if (pages.get(key) === kept) pages.set(key, kept, bytes.byteLength + formBytes);
+      });
+      const kept: CacheEntry = { halves, page };
+      pages.set(key, kept, bytes.byteLength);
       return page;
     },
   };
 }
 
+/** `onForms` is called with the bytes of all filtered forms. */
 function createPage(
   items: readonly ListItem[],
   id: RequestId,
   maxForms: number,
-  grow: (bytes: number) => void,
+  onForms: (bytes: number) => void,
 ): CachedPage {
-  const forms = new Map<string, CachedFilteredPage & { readonly bytes: number }>();
-
-  function drop(policyKey: string): void {
-    grow(-(forms.get(policyKey)?.bytes ?? 0));
-    forms.delete(policyKey);
-  }
-
+  const forms = new BoundedMap<string, CachedFilteredPage>(maxForms);
   return {
     items,
     filtered: (policyKey) => forms.get(policyKey),
     keepFiltered(policyKey, text, facts) {
       const halves = splitAtId(text, id);
       if (halves === undefined) return;
-      drop(policyKey);
       const bytes = halves.head.byteLength + halves.tail.byteLength;
-      forms.set(policyKey, { ...facts, bytes, render: (other) => piecesAtId(halves, other) });
-      const [oldest] = forms.keys();
-      if (forms.size > maxForms && oldest !== undefined) drop(oldest);
-      grow(bytes);
+      forms.set(policyKey, { ...facts, render: (other) => piecesAtId(halves, other) }, bytes);
+      onForms(forms.weight);
     },
   };
 }

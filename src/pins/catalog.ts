@@ -12,6 +12,7 @@ import type {
 } from '../policy/definitions.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { type ClientProfile, isSameProfile } from '../protocol/listings.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import { NO_DIGEST, sha256Hex } from './digest.js';
 import {
   lastNoted,
@@ -261,15 +262,13 @@ export function createDefinitionCompiler(
   tools: SchemaTools,
   maxCompiled = MAX_COMPILED,
 ): CompileDefinition {
-  const known = new Map<string, CompiledDefinition>();
+  const known = new BoundedMap<string, CompiledDefinition>(maxCompiled);
   return (kind, name, version) => {
     // The digest covers the name: definitions of one kind with equal digests are equal.
     const key = `${kind} ${version.sha256}`;
     const cached = known.get(key);
     if (cached !== undefined) return cached;
     const compiled = compileGuarded(tools, kind, name, version);
-    const oldest = known.size >= maxCompiled ? known.keys().next().value : undefined;
-    if (oldest !== undefined) known.delete(oldest);
     known.set(key, compiled);
     return compiled;
   };

@@ -7,6 +7,7 @@
 import { type CelInput, celEnv, celMap, isCelError, parse, plan } from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import { suggestName } from '../text/edit-distance.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 import type { Principal } from './principal.js';
@@ -370,15 +371,14 @@ type ExpressionResult =
 const STRING_FUNCTIONS = new Set(['lowerAscii', 'upperAscii', 'trim']);
 
 /** Patterns are literals of policies, vetted at compilation; this cache only avoids compiling them again. */
-const compiledPatterns = new Map<string, LinearRegex>();
 const MAX_COMPILED_PATTERNS = 500;
+const compiledPatterns = new BoundedMap<string, LinearRegex>(MAX_COMPILED_PATTERNS);
 
 function regexFor(pattern: string): LinearRegex {
   const known = compiledPatterns.get(pattern);
   if (known !== undefined) return known;
   const compiled = compileLinear(pattern);
   if (!compiled.ok) throw new Error(compiled.why);
-  if (compiledPatterns.size >= MAX_COMPILED_PATTERNS) compiledPatterns.clear();
   compiledPatterns.set(pattern, compiled.regex);
   return compiled.regex;
 }

@@ -90,3 +90,14 @@ export type PrincipalFacts = {
 
 /** The verified caller. Every value comes from a verified token, none from what the client says of itself. */
 export type Principal = PrincipalBrand & PrincipalFacts;
+
+/** Who a token was issued to, whichever token it is. */
+export type Owner = Pick<PrincipalFacts, 'issuerUrl' | 'subject' | 'client'>;
+
+/** Identifies a caller in a table, by identity and not by token, because tokens are refreshed; `terms` narrow it. */
+export function ownerKey(
+  { issuerUrl, subject, client }: Owner,
+  ...terms: readonly unknown[]
+): string {
+  return JSON.stringify([issuerUrl, subject, client, ...terms]);
+}

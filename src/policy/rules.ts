@@ -4,6 +4,7 @@
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
+import { BoundedMap } from '../state/bounded-map.js';
 import type { Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { RateLimit } from './decision.js';
@@ -96,8 +97,8 @@ export function matchesUpstream(rule: Rule, upstream: string): boolean {
 type KindIndex = {
   readonly exact: ReadonlyMap<string, readonly Rule[]>;
   readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
-  /** Cached results; cleared when full, because names come from the wire. */
-  readonly known: Map<string, Candidates>;
+  /** Cached results; bounded, because names come from the wire. */
+  readonly known: BoundedMap<string, Candidates>;
 };
 
 type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
@@ -119,7 +120,7 @@ const MAX_KNOWN_NAMES = 1000;
 interface CompiledPolicies extends PolicySet {
   readonly rules: readonly Rule[];
   readonly byPrincipal: WeakMap<Principal, PrincipalRules>;
-  readonly byKey: Map<string, PrincipalRules>;
+  readonly byKey: BoundedMap<string, PrincipalRules>;
 }
 
 /** Makes the compiled set. Called by policy/compile/compile.ts alone. */
@@ -129,7 +130,7 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
     ruleCount: rules.length,
     rules: Object.freeze([...rules]),
     byPrincipal: new WeakMap(),
-    byKey: new Map(),
+    byKey: new BoundedMap(MAX_PRINCIPAL_RULES),
   };
   return Object.freeze(set) as unknown as PolicySet;
 }
@@ -187,7 +188,6 @@ export function findCandidates(
   const known = index.known.get(name);
   if (known !== undefined) return known;
   const candidates = groupByEffect(matchingRules(index, name));
-  if (index.known.size >= MAX_KNOWN_NAMES) index.known.clear();
   index.known.set(name, candidates);
   return candidates;
 }
@@ -200,7 +200,6 @@ function principalRulesOf(policies: CompiledPolicies, principal: Principal): Pri
   let principalRules = policies.byKey.get(key);
   if (principalRules === undefined) {
     principalRules = { key, rules, upstreams: new Map() };
-    if (policies.byKey.size >= MAX_PRINCIPAL_RULES) policies.byKey.clear();
     policies.byKey.set(key, principalRules);
   }
   policies.byPrincipal.set(principal, principalRules);
@@ -242,7 +241,7 @@ function indexKind(rules: readonly Rule[], kind: TargetKind): KindIndex {
       else exact.set(pattern.text, [...(exact.get(pattern.text) ?? []), rule]);
     }
   }
-  return { exact, patterned, known: new Map() };
+  return { exact, patterned, known: new BoundedMap(MAX_KNOWN_NAMES) };
 }
 
 function matchingRules(index: KindIndex, name: string): ReadonlySet<Rule> {

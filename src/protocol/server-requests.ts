@@ -8,21 +8,6 @@ import { foldName } from '../text/case-folding.js';
 import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type ServerRequestName } from './jsonrpc.js';
 
-/** All server requests, in the order in which records name them. */
-export const SERVER_REQUEST_NAMES: readonly ServerRequestName[] = [
-  'sampling',
-  'elicitation/form',
-  'elicitation/url',
-  'roots',
-];
-
-/** Methods that request something of a client. `ping` requests nothing and is not one of them. */
-export const SERVER_REQUEST_METHODS: ReadonlySet<string> = new Set([
-  'sampling/createMessage',
-  'elicitation/create',
-  'roots/list',
-]);
-
 /**
  * Which server request this is. Elicitation without a mode is form mode.
  * @returns `malformed` for a mode that no revision defines; `undefined` for a method that is no server

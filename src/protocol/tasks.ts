@@ -22,7 +22,7 @@ export type TaskForm = 'session' | 'extension' | 'none';
 /** The task capabilities that a server can declare in a session. */
 export type TaskCapability = 'call' | 'list' | 'cancel';
 
-export const TASK_CAPABILITIES: readonly TaskCapability[] = ['call', 'list', 'cancel'];
+const TASK_CAPABILITIES: readonly TaskCapability[] = ['call', 'list', 'cancel'];
 
 /** The state of a task. A task has only the content member that belongs to its status. */
 export type TaskState =

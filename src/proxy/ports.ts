@@ -35,7 +35,6 @@ import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type {
   AggregateRef,
   ClientEnd,
-  DisconnectSignal,
   ForwardOutcome,
   Incoming,
   LegacySseOutcome,
@@ -245,11 +244,7 @@ export type UpstreamPort = {
   forward(upstream: string, request: OutboundRequest): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: OutboundStream): Promise<ForwardOutcome>;
   /** Opens a legacy SSE stream and waits until the server has named its message endpoint. */
-  openLegacyStream(
-    upstream: string,
-    by: Caller,
-    signal: DisconnectSignal,
-  ): Promise<LegacySseOutcome>;
+  openLegacyStream(upstream: string, by: Caller, signal: AbortSignal): Promise<LegacySseOutcome>;
   endSession(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   /** Sends the gateway's own reply to a server request within a caller's session. */
   replyToServer(upstream: string, serverRequest: SessionRequest, reply: GatewayReply): void;

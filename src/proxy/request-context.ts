@@ -19,12 +19,7 @@ import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { ProgressCount } from '../protocol/params.js';
 import { encodeSseMessage } from '../protocol/sse.js';
-import type {
-  DisconnectSignal,
-  Incoming,
-  Outgoing,
-  UpstreamResponse,
-} from '../protocol/transport.js';
+import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 
@@ -64,7 +59,7 @@ export type Feature = {
   readonly begin?: (
     call: RequestContext<AnyPort>,
     admitted: AdmittedMessage,
-  ) => DisconnectSignal | undefined;
+  ) => AbortSignal | undefined;
   /** Relays the response. */
   readonly relay?: (
     call: RequestContext<AnyPort>,
@@ -118,6 +113,21 @@ const NOTHING_CAPTURED: Readonly<Record<string, string>> = Object.freeze({});
 const MAX_RECORDED_KEYS = 32;
 /** How many groups the record keeps, of those that a rule names and the caller has. */
 const MAX_RECORDED_GROUPS = 32;
+
+/** The newest snapshot of the request's upstream, or the one it has where a reload removed the upstream. */
+export function newestSnapshot({
+  ports,
+  incoming,
+  snapshot,
+}: RequestContext<'upstreams'>): Snapshot {
+  return ports.upstreams.snapshot(incoming.upstream) ?? snapshot;
+}
+
+/** Lets whatever follows be decided under the newest snapshot: for what waited, or arrives on a long stream. */
+export function refreshSnapshot(call: RequestContext<'upstreams'>): Snapshot {
+  call.snapshot = newestSnapshot(call);
+  return call.snapshot;
+}
 
 /** The token as the client sent it: for the argument guard, and as a closed token for token exchange. */
 export function presentedToken(incoming: Incoming): string | undefined {

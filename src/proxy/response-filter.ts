@@ -32,7 +32,7 @@ import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import { taskForm } from './features/tasks/request.js';
 import type { ResponsePlan } from './originating-request.js';
 import type { ObservedPage } from './ports.js';
-import { profileOf, type RequestContext } from './request-context.js';
+import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
@@ -250,7 +250,7 @@ function filterListResponse(
   if (kind.pin === undefined || reading.text.length <= LARGE_PAGE_CHARS)
     return filterListNow(filtering, kind);
   return digestInSlices(filtering, kind.list, kind.pin).then(() => {
-    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
+    refreshSnapshot(call);
     return filterListNow(filtering, kind);
   });
 }
@@ -338,7 +338,7 @@ function listInput(
     isNoted = true;
     const page: ObservedPage = { kind, items: seen };
     call.ports.upstreams.notePage(call.incoming.upstream, page);
-    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
+    refreshSnapshot(call);
   }
 
   return {

@@ -31,6 +31,7 @@ import {
   presentedToken,
   type RequestContext,
   readMessage,
+  refreshSnapshot,
   refuseAuthn,
   refuseReadError,
   type VerifiedCall,
@@ -56,7 +57,7 @@ export function authenticate(
   const outcome = call.ports.identity.authenticate(call.incoming, call.outgoing);
   if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
   return outcome.then((resolved) => {
-    refreshSnapshot(call);
+    refreshAfterWait(call);
     return noteCaller(call, resolved);
   });
 }
@@ -73,9 +74,8 @@ export function noteCaller(
 }
 
 /** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
-function refreshSnapshot(call: RequestContext<'upstreams'>): void {
-  call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
-  call.record.versions = call.snapshot.versions;
+function refreshAfterWait(call: RequestContext<'upstreams'>): void {
+  call.record.versions = refreshSnapshot(call).versions;
 }
 
 /** Parses and validates the message by the rules of its era: one message, a batch, or a 400 or 404. */
@@ -87,7 +87,7 @@ export function admit(
   if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
   return reading.then((resolved) => {
     call.hasWaited = true;
-    refreshSnapshot(call);
+    refreshAfterWait(call);
     return admitRead(call, principal, resolved);
   });
 }
@@ -144,7 +144,7 @@ function decide(
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
   if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
   return call.ports.upstreams.refreshListing(call.incoming.upstream).then(() => {
-    refreshSnapshot(call);
+    refreshAfterWait(call);
     return decideNow(call, principal, admitted, { startedMs, isFresh: call.snapshot.isFresh });
   });
 }
@@ -293,7 +293,7 @@ async function decideAgain(
   const overNow = checkSession(call, session, principal);
   if (overNow !== undefined) return overNow;
   const { secrets } = call.snapshot.profile.request;
-  refreshSnapshot(call);
+  refreshAfterWait(call);
   call.record.principal = principal;
   if (call.caller !== undefined) callerOf(call, principal);
   const allow = await decide(call, principal, admitted);

@@ -20,7 +20,7 @@ import {
 } from './access-lease.js';
 import { decideTarget } from './authorization.js';
 import type { ResponsePlan } from './originating-request.js';
-import { callerOf, type RequestContext } from './request-context.js';
+import { callerOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import type { CheckPorts } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
@@ -89,7 +89,7 @@ export async function relayHeldStream(
   onAbort(ended, abort);
   const end = await pumpEvents(response, limits, async (event) => {
     if (ended.aborted) return 'stop';
-    call.snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
+    refreshSnapshot(call);
     return (await relayEvent(event)) ?? (call.outgoing.isClosed ? 'stop' : undefined);
   });
   ended.removeEventListener('abort', abort);

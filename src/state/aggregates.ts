@@ -5,6 +5,8 @@
 import { createHash } from 'node:crypto';
 import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ListedPage } from '../protocol/listings.js';
+import { BoundedMap } from './bounded-map.js';
+import { keyOf } from './session-tables.js';
 
 /**
  * URIs remembered per caller; beyond it all of the caller's are forgotten, because a partial memory could point to the
@@ -39,57 +41,24 @@ export function createListedResources({
   maxUris = MAX_URIS,
   maxUrisACaller = MAX_URIS_A_CALLER,
 } = {}): ListedResources {
-  // In the order of use.
-  const known = new Map<string, ListedEntry>();
-  let count = 0;
+  const known = new BoundedMap<string, ListedEntry>(Number.POSITIVE_INFINITY, maxUris);
 
-  function forget(key: string): void {
-    const entry = known.get(key);
-    if (entry !== undefined) count -= sizeOf(entry);
-    known.delete(key);
-  }
-
-  /** How many of these URIs were not shown to the caller before. */
-  function countNew(key: string, uris: readonly string[]): number {
-    const listers = known.get(key)?.listers;
-    return uris.filter((uri) => listers?.has(uri) !== true).length;
-  }
-
-  function entryFor(key: string): ListedEntry {
-    const shown = known.get(key) ?? emptyShown();
-    if (!known.delete(key)) count += 1;
-    known.set(key, shown);
+  /** Enters the URIs, in a new entry where the caller would exceed its own bound. */
+  function enter(key: string, uris: readonly string[], upstream: string): ListedEntry {
+    const own = known.get(key) ?? emptyShown();
+    const more = uris.filter((uri) => !own.listers.has(uri)).length;
+    const shown = own.listers.size + more > maxUrisACaller ? emptyShown() : own;
+    for (const uri of uris)
+      shown.listers.set(uri, (shown.listers.get(uri) ?? new Set()).add(upstream));
+    // Counts the caller too: most lists are empty, and the number of callers is not bounded.
+    known.set(key, shown, shown.listers.size + 1);
     return shown;
-  }
-
-  /**
-   * Returns the caller's entry with capacity for a page. A caller over its bound loses only its own entries; the total
-   * bound drops the least recently used callers.
-   */
-  function entryWithCapacity(key: string, uris: readonly string[]): ListedEntry {
-    const own = known.get(key)?.listers.size ?? 0;
-    if (own + countNew(key, uris) > maxUrisACaller) forget(key);
-    const shown = entryFor(key);
-    const needed = countNew(key, uris);
-    for (const other of known.keys()) {
-      // The caller's own entry is the last.
-      if (other === key || count + needed <= maxUris) break;
-      forget(other);
-    }
-    return shown;
-  }
-
-  function add({ listers }: ListedEntry, uri: string, upstream: string): void {
-    const listed = listers.get(uri) ?? new Set();
-    if (listed.size === 0) count += 1;
-    listers.set(uri, listed.add(upstream));
   }
 
   return {
     note(key, { upstream, uris, cursor, nextCursor }) {
       const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUrisACaller);
-      const shown = entryWithCapacity(key, kept);
-      for (const uri of kept) add(shown, uri, upstream);
+      const shown = enter(key, kept, upstream);
       const isNext = cursor === undefined || shown.begun.get(upstream) === digestOf(cursor);
       shown.begun.delete(upstream);
       // URIs that were not kept, or pages seen by another replica, leave a gap.
@@ -115,57 +84,34 @@ function digestOf(cursor: string): string {
   return createHash('sha256').update(cursor).digest('base64');
 }
 
-/** Counts the caller too: most lists are empty, and the number of callers is not bounded. */
-function sizeOf({ listers }: ListedEntry): number {
-  return listers.size + 1;
-}
-
 /** Losses within the window that end the session; after further ones the backend is left out. */
 const MAX_LOSSES = 3;
 const WINDOW_MS = 60_000;
 /** Beyond this number of callers and backends, the oldest are forgotten first. */
 const MAX_KNOWN = 10_000;
 
-type LostBackends = {
-  /** Notes a loss that ends the session. */
-  note(key: string): void;
-  /** Whether it has happened too often to end the session again. */
-  isFrequent(key: string): boolean;
-};
-
 /**
  * Counts how often a backend recently lost its session with a caller. An occasional loss ends the caller's session, so
  * that it is opened again with all backends; a backend that keeps losing it is left out, or it would take the others
  * with it. `key` names caller, aggregate and backend.
  */
-export function createLostBackends(now: () => number): LostBackends {
-  const known = new Map<string, readonly number[]>();
+export function createLostBackends(now: () => number) {
+  const known = new BoundedMap<string, readonly number[]>(MAX_KNOWN);
   const recent = (key: string): readonly number[] =>
     (known.get(key) ?? []).filter((atMs) => now() - atMs < WINDOW_MS);
   return {
-    note(key) {
-      const losses = [...recent(key), now()];
-      known.delete(key);
-      known.set(key, losses);
-      const [oldest] = known.keys();
-      if (known.size > MAX_KNOWN && oldest !== undefined) known.delete(oldest);
-    },
-    isFrequent: (key) => recent(key).length >= MAX_LOSSES,
+    /** Notes a loss that ends the session. */
+    note: (key: string): void => void known.set(key, [...recent(key), now()]),
+    /** Whether it has happened too often to end the session again. */
+    isFrequent: (key: string): boolean => recent(key).length >= MAX_LOSSES,
   };
 }
 
-type RunningBackends = {
-  /** Enters a backend under the sealed session; the returned function removes it. */
-  enter(session: string, id: RequestId, upstream: string): () => void;
-  /** The backends that work on this request; empty where none is known. */
-  find(session: string, id: RequestId): readonly string[];
-};
-
 /**
- * The backends that work on a request of a session, so that a cancellation, whose reason may quote the request, reaches
- * only them. A caller reaches its own sessions only.
+ * The backends that work on a request of a sealed session, so that a cancellation, whose reason may quote the request,
+ * reaches only them. A caller reaches its own sessions only.
  */
-export function createRunningBackends(): RunningBackends {
+export function createRunningBackends() {
   // Plain values only, so that no request is kept alive.
   const running = new Map<string, readonly string[]>();
 
@@ -177,7 +123,8 @@ export function createRunningBackends(): RunningBackends {
   }
 
   return {
-    enter(session, id, upstream) {
+    /** Enters a backend; the returned function removes it. */
+    enter(session: string, id: RequestId, upstream: string): () => void {
       const key = keyOf(session, id);
       // Two requests with the same id, which no client should send, are counted separately.
       running.set(key, [...(running.get(key) ?? []), upstream]);
@@ -187,11 +134,9 @@ export function createRunningBackends(): RunningBackends {
         isIn = false;
       };
     },
-    find: (session, id) => [...new Set(running.get(keyOf(session, id)))],
+    /** The backends that work on this request; empty where none is known. */
+    find: (session: string, id: RequestId): readonly string[] => [
+      ...new Set(running.get(keyOf(session, id))),
+    ],
   };
-}
-
-/** The ids 1 and "1" are different (JSON-RPC 2.0 §4). */
-function keyOf(session: string, id: RequestId): string {
-  return `${session} ${JSON.stringify(id)}`;
 }

@@ -2,6 +2,7 @@
 // one set of ports with two implementations: of a single replica (this file) and of several (shared-state.ts). Every
 // lookup returns at once, except limits and single uses of a shared store. docs/contract.md §10.
 
+import { EventEmitter } from 'node:events';
 import type {
   LimitOutcome,
   LimitStore,
@@ -10,6 +11,8 @@ import type {
   ReplayStore,
 } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
+import { BoundedMap } from './bounded-map.js';
+import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation } from './revocations.js';
 import type { StatePorts } from './store.js';
@@ -26,28 +29,43 @@ export type EndedSessions = {
 };
 
 /**
- * Remembers ended sessions until they would have expired anyway, because a sealed id is valid until then
- * (docs/contract.md §10: the store can only take away).
+ * Remembers ended sessions, because a sealed id is valid until it expires (docs/contract.md §10: the store can only take
+ * away). All sessions have the same lifetime, so the oldest, which is forgotten first, is the next to expire.
  */
-export function createEndedSessions(now: () => number): EndedSessions {
-  const ended = new Map<string, number>();
+export function createEndedSessions(): Pick<EndedSessions, 'has'> & { add(hash: string): void } {
+  const ended = new BoundedMap<string, true>(MAX_ENDED);
+  return { add: (hash) => void ended.set(hash, true), has: (hash) => ended.has(hash) };
+}
 
-  function forgetExpired(): void {
-    const nowMs = now();
-    // Insertion order is order of expiry, because all sessions have the same lifetime.
-    for (const [hash, expiresAtMs] of ended) {
-      if (expiresAtMs > nowMs && ended.size < MAX_ENDED) return;
-      ended.delete(hash);
+/** Entries examined with each use, so that a table shrinks by itself. */
+const SWEEP_PER_USE = 4;
+/** Time between two sweeps of all of a full table, so that it does not make each call expensive. */
+const FULL_SWEEP_EVERY_MS = 1000;
+
+/** Sweeps a table that must not forget what still counts: `forgetIfOver` decides about one entry. */
+function createSweep<V>(
+  table: ReadonlyMap<string, V>,
+  forgetIfOver: (key: string, value: V, nowMs: number) => void,
+): { some(nowMs: number): void; hasCapacity(nowMs: number, isFull: () => boolean): boolean } {
+  let sweptAtMs = Number.NEGATIVE_INFINITY;
+
+  function sweep(nowMs: number, most: number): void {
+    let examined = 0;
+    for (const [key, value] of table) {
+      if (examined++ >= most) return;
+      forgetIfOver(key, value, nowMs);
     }
   }
 
   return {
-    add(hash, expiresAtMs) {
-      forgetExpired();
-      ended.set(hash, expiresAtMs);
+    some: (nowMs) => sweep(nowMs, SWEEP_PER_USE),
+    hasCapacity(nowMs, isFull) {
+      if (!isFull()) return true;
+      if (nowMs - sweptAtMs < FULL_SWEEP_EVERY_MS) return false;
+      sweptAtMs = nowMs;
+      sweep(nowMs, table.size);
+      return !isFull();
     },
-    has: (hash) => ended.has(hash),
-    onElsewhere: () => undefined,
   };
 }
 
@@ -55,8 +73,6 @@ export function createEndedSessions(now: () => number): EndedSessions {
 const STEPS_PER_WINDOW = 16;
 /** One more than a window has, so that its oldest step, which it may still overlap, is kept. */
 const SLOTS = STEPS_PER_WINDOW + 1;
-/** Idle keys swept on each use, so that the table shrinks by itself. */
-const SWEEP_PER_TAKE = 2;
 
 type Usage = {
   readonly windowMs: number;
@@ -90,25 +106,10 @@ const DEFAULT_MAX_KEYS = 50_000;
 export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLimits {
   const { maxKeys = DEFAULT_MAX_KEYS, nowMs = () => performance.now() } = options;
   const usages = new Map<string, Usage>();
-  let lastFullSweepMs = Number.NEGATIVE_INFINITY;
-
-  function sweep(now: number, most: number): void {
-    let examined = 0;
-    for (const [key, usage] of usages) {
-      if (examined++ >= most) return;
-      advance(usage, now);
-      if (usage.total === 0) usages.delete(key);
-    }
-  }
-
-  /** Sweeps all keys at most once a second, so that a full table does not make each call expensive. */
-  function makeCapacity(now: number): boolean {
-    if (usages.size < maxKeys) return true;
-    if (now - lastFullSweepMs < 1000) return false;
-    lastFullSweepMs = now;
-    sweep(now, usages.size);
-    return usages.size < maxKeys;
-  }
+  const sweep = createSweep(usages, (key, usage, now) => {
+    advance(usage, now);
+    if (usage.total === 0) usages.delete(key);
+  });
 
   return {
     get size() {
@@ -116,11 +117,12 @@ export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLim
     },
     take(key, limit) {
       const now = nowMs();
-      sweep(now, SWEEP_PER_TAKE);
+      sweep.some(now);
       let usage = usages.get(key);
       // A limit that a reload changed starts anew, because its steps have another length.
       if (usage === undefined || usage.windowMs !== limit.windowMs) {
-        if (usage === undefined && !makeCapacity(now)) return 'unavailable';
+        if (usage === undefined && !sweep.hasCapacity(now, () => usages.size >= maxKeys))
+          return 'unavailable';
         usage = startUsage(limit.windowMs, now);
       }
       advance(usage, now);
@@ -174,11 +176,6 @@ function waitFor(usage: Usage, count: number, now: number): number {
 const DEFAULT_MAX_USES = 200_000;
 /** The fraction of all uses that one owner may hold. */
 const OWNER_FRACTION = 0.25;
-/** Uses swept on each call, so that the table shrinks by itself. */
-const SWEEP_PER_USE = 4;
-/** Time between two sweeps of the whole table when it is full. */
-const FULL_SWEEP_EVERY_MS = 1000;
-
 interface MemoryReplays extends ReplayStore {
   /** Uses that are kept now. */
   readonly size: number;
@@ -196,36 +193,18 @@ export function createMemoryReplays(
   maxUses: number = DEFAULT_MAX_USES,
 ): MemoryReplays {
   const uses = new Map<string, Use>();
-  const usageByOwner = new Map<string, number>();
-  const maxOwnUses = Math.max(1, Math.floor(maxUses * OWNER_FRACTION));
-  let sweptAtMs = Number.NEGATIVE_INFINITY;
-
-  /** Oldest first: lifetimes are about equal, so those are the ones that have expired. */
-  function sweep(nowMs: number, most: number): void {
-    let examined = 0;
-    for (const [keyHash, use] of uses) {
-      if (examined++ >= most) return;
-      if (use.expiresAtMs <= nowMs) forget(keyHash, use);
-    }
-  }
+  const quota = createQuota({
+    total: maxUses,
+    perOwner: Math.max(1, Math.floor(maxUses * OWNER_FRACTION)),
+  });
+  // Oldest first: lifetimes are about equal, so those are the ones that have expired.
+  const sweep = createSweep(uses, (keyHash, use, nowMs) => {
+    if (use.expiresAtMs <= nowMs) forget(keyHash, use);
+  });
 
   function forget(keyHash: string, { owner }: Use): void {
     uses.delete(keyHash);
-    const left = (usageByOwner.get(owner) ?? 1) - 1;
-    if (left === 0) usageByOwner.delete(owner);
-    else usageByOwner.set(owner, left);
-  }
-
-  function isFull(owner: string): boolean {
-    return uses.size >= maxUses || (usageByOwner.get(owner) ?? 0) >= maxOwnUses;
-  }
-
-  function hasCapacity(nowMs: number, owner: string): boolean {
-    if (!isFull(owner)) return true;
-    if (nowMs - sweptAtMs < FULL_SWEEP_EVERY_MS) return false;
-    sweptAtMs = nowMs;
-    sweep(nowMs, uses.size);
-    return !isFull(owner);
+    quota.give(owner);
   }
 
   return {
@@ -234,13 +213,13 @@ export function createMemoryReplays(
     },
     useOnce(keyHash, expiresAtMs, owner) {
       const nowMs = now();
-      sweep(nowMs, SWEEP_PER_USE);
+      sweep.some(nowMs);
       const known = uses.get(keyHash);
       if (known !== undefined && known.expiresAtMs > nowMs) return false;
       if (known !== undefined) forget(keyHash, known);
-      if (!hasCapacity(nowMs, owner)) return 'unavailable';
+      if (!sweep.hasCapacity(nowMs, () => !quota.fits(owner))) return 'unavailable';
+      quota.take(owner);
       uses.set(keyHash, { expiresAtMs, owner });
-      usageByOwner.set(owner, (usageByOwner.get(owner) ?? 0) + 1);
       return true;
     },
   };
@@ -300,15 +279,12 @@ const ALONE: StoreStatus = {
 /** The state of a single replica: gone when the process ends. */
 export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   const known = createRevocationSet(ring, now);
-  const listeners: (() => void)[] = [];
-  const emitChange = (): void => {
-    for (const follow of listeners) follow();
-  };
+  const changes = new EventEmitter<{ change: [] }>();
   return {
     limits: createMemoryLimits(),
     replays: createMemoryReplays(now),
     claimedReplies: createMemoryReplays(now),
-    ended: createEndedSessions(now),
+    ended: { ...createEndedSessions(), onElsewhere: () => undefined },
     revocations: {
       checkPrincipal: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),
       isRevoked: known.hasCaller,
@@ -316,16 +292,16 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
       async add(revocation) {
         if (!known.hasCapacity()) return 'full';
         known.add(revocation);
-        emitChange();
+        changes.emit('change');
         return 'shared';
       },
       async lift(id) {
         if (!known.remove(id)) return 'unknown';
-        emitChange();
+        changes.emit('change');
         return 'lifted';
       },
       list: known.list,
-      onChange: (listener) => void listeners.push(listener),
+      onChange: (listener) => void changes.on('change', listener),
     },
     replicaBus: createLocalReplicaBus(),
     status: () => ALONE,

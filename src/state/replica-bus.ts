@@ -4,17 +4,17 @@
 // recipient knows by a keyed hash, and whatever follows from it is checked as usual. docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import type { Json } from '../protocol/jsonrpc.js';
-
-import { open, seal } from './sealed-token.js';
+import { BoundedMap } from './bounded-map.js';
+import { sealedToken } from './sealed-token.js';
 import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } from './store.js';
 
-const PURPOSE = 'replica-word';
 /** A replica polls far more often; a message that was not read by then has no reader. */
 const MESSAGE_TTL_MS = 60_000;
 /** Twice as long, because it is checked by the clocks of two replicas, which may differ by a minute. */
 export const SEALED_MESSAGE_TTL_MS = 2 * MESSAGE_TTL_MS;
-/** Messages remembered as read; beyond it the oldest are forgotten first. */
+/** Messages remembered as read; beyond it the oldest are forgotten, which have long expired. */
 const MAX_READ = 100_000;
 /** Messages that may wait for one replica; it reads them as they arrive. */
 export const MAX_QUEUED_MESSAGES = 256;
@@ -24,11 +24,18 @@ export const MAX_MESSAGES_PER_POLL = 32;
 export const MAX_MESSAGE_CHARS = 256 * 1024;
 /** A sealed message of that length, in base64url, with allowance for characters of three bytes. */
 const MAX_SEALED_CHARS = 4 * MAX_MESSAGE_CHARS + 256;
+/** Bound to the name of its recipient. */
+const MESSAGE = sealedToken<Json>('replica-word', {
+  maxPayload: MAX_MESSAGE_CHARS,
+  maxCharacters: MAX_SEALED_CHARS,
+});
 /** Header and nonce of a sealed text, 27 bytes, which no two texts have in common. */
 const MARK_CHARS = 36;
 
 /** `nobody`: no such replica runs, or the message is too long. `unavailable`: it cannot be delivered now. */
 export type DeliveryResult = 'told' | 'nobody' | 'unavailable';
+
+const SENT = { left: 'told', gone: 'nobody', full: 'unavailable' } as const;
 
 export type ReplicaBus = {
   /** The name of this replica, a new one after each start. */
@@ -43,12 +50,13 @@ export type ReplicaBus = {
 
 export type SharedReplicaBus = ReplicaBus & {
   /**
-   * What the next poll asks for. Messages too long for a reply in time would block everything else that is polled:
-   * after a failed poll the next asks for no message, the one after it for one, then for twice as many each time.
+   * Polls the store and passes on the messages that it returns. Messages too long for a reply in time would block
+   * everything else that is polled: after a failed poll the next asks for no message, the one after it for one, then for
+   * twice as many each time.
    */
-  nextPollOptions(): Pick<SeenBefore, 'readTo' | 'maxMessages'>;
-  /** Takes the messages of a poll. */
-  note(found: StoreUpdate['messages']): void;
+  poll(
+    ask: (options: Pick<SeenBefore, 'readTo' | 'maxMessages'>) => Promise<StoreUpdate>,
+  ): Promise<StoreUpdate>;
   /** Whether the last poll returned as many messages as it asked for. */
   mayBeMore(): boolean;
 };
@@ -63,15 +71,15 @@ type Ports = StatePorts & {
 
 /** The bus of a single replica, which sends to itself only. */
 export function createLocalReplicaBus(): ReplicaBus {
-  const listeners: ((message: Json) => void)[] = [];
+  const inbox = new EventEmitter<{ message: [Json] }>();
   return {
     self: randomUUID(),
     send: () => Promise.resolve('nobody'),
     publish(message) {
-      for (const follow of listeners) follow(message);
+      inbox.emit('message', message);
       return Promise.resolve('told');
     },
-    onMessage: (listener) => void listeners.push(listener),
+    onMessage: (listener) => void inbox.on('message', listener),
   };
 }
 
@@ -79,41 +87,29 @@ export function createLocalReplicaBus(): ReplicaBus {
 export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   const { ring, now, link, isReachable, pollUntil, onError } = ports;
   const self = randomUUID();
-  const listeners: ((message: Json) => void)[] = [];
-  /** When a message that was read can no longer be opened, by its header and nonce. */
-  const read = new Map<string, number>();
+  const inbox = new EventEmitter<{ message: [Json] }>();
+  /** Messages that were read, by header and nonce. */
+  const read = new BoundedMap<string, true>(MAX_READ);
   /** Score of the newest message of the last poll; with the next one the store deletes what was read. */
   let readTo = 0;
-  let requestedMessages = MAX_MESSAGES_PER_POLL;
-  let hasLastPollSucceeded = true;
+  let maxMessages = MAX_MESSAGES_PER_POLL;
   let mayBeMore = false;
 
   /** A message counts once, even if the store returned it twice. */
   function isNew(text: string): boolean {
-    for (const [known, untilMs] of read) {
-      if (untilMs > now() && read.size < MAX_READ) break;
-      read.delete(known);
-    }
     if (read.has(markOf(text))) return false;
-    read.set(markOf(text), now() + 2 * SEALED_MESSAGE_TTL_MS);
+    read.set(markOf(text), true);
     return true;
   }
 
-  function sealFor(replica: string, message: string): SealedMessage {
-    return {
-      replica,
-      text: seal(ring, PURPOSE, [replica], message, now() + SEALED_MESSAGE_TTL_MS),
-    };
+  /** None where the message is too long. */
+  function sealFor(replica: string, message: Json): readonly SealedMessage[] {
+    const text = MESSAGE.seal(ring, [replica], message, now() + SEALED_MESSAGE_TTL_MS);
+    return text === undefined ? [] : [{ replica, text }];
   }
 
-  async function enqueue(replica: string, message: string): Promise<DeliveryResult> {
-    const left = await link.enqueueMessages([sealFor(replica, message)], MESSAGE_TTL_MS);
-    if (left === 'full') return 'unavailable';
-    return left === 'gone' ? 'nobody' : 'told';
-  }
-
-  async function enqueueForAll(message: string): Promise<'told' | 'unavailable'> {
-    const sealed = (await link.replicas()).map((replica) => sealFor(replica, message));
+  async function enqueueForAll(message: Json): Promise<'told' | 'unavailable'> {
+    const sealed = (await link.replicas()).flatMap((replica) => sealFor(replica, message));
     const own = sealed.find(({ replica }) => replica === self)?.text;
     if (own === undefined) return 'unavailable';
     if ((await link.enqueueMessages(sealed, MESSAGE_TTL_MS)) !== 'left') return 'unavailable';
@@ -135,35 +131,26 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
   return {
     self,
     async send(replica, message) {
-      const text = JSON.stringify(message);
-      return text.length > MAX_MESSAGE_CHARS ? 'nobody' : ifReachable(() => enqueue(replica, text));
+      const sealed = sealFor(replica, message);
+      if (sealed.length === 0) return 'nobody';
+      return ifReachable(async () => SENT[await link.enqueueMessages(sealed, MESSAGE_TTL_MS)]);
     },
-    async publish(message) {
-      const text = JSON.stringify(message);
-      return text.length > MAX_MESSAGE_CHARS
-        ? 'unavailable'
-        : ifReachable(() => enqueueForAll(text));
-    },
-    onMessage: (listener) => void listeners.push(listener),
-    nextPollOptions() {
-      requestedMessages = hasLastPollSucceeded
-        ? Math.min(Math.max(1, 2 * requestedMessages), MAX_MESSAGES_PER_POLL)
-        : 0;
-      hasLastPollSucceeded = false;
-      return { readTo, maxMessages: requestedMessages };
-    },
+    publish: (message) => ifReachable(() => enqueueForAll(message)),
+    onMessage: (listener) => void inbox.on('message', listener),
     mayBeMore: () => mayBeMore,
-    note(found) {
-      hasLastPollSucceeded = true;
-      mayBeMore = found.length === requestedMessages;
-      readTo = found.at(-1)?.at ?? 0;
-      for (const { text } of found) {
-        const payload = open(ring, PURPOSE, [self], text, now(), MAX_SEALED_CHARS);
-        if (payload === undefined || !isNew(text)) continue;
-        // The cipher has proved that a gateway with this key wrote it.
-        const message = JSON.parse(payload.toString('utf8')) as Json;
-        for (const follow of listeners) follow(message);
+    async poll(ask) {
+      const asked = maxMessages;
+      // Stays so if this poll fails.
+      maxMessages = 0;
+      const update = await ask({ readTo, maxMessages: asked });
+      maxMessages = Math.min(Math.max(1, 2 * asked), MAX_MESSAGES_PER_POLL);
+      mayBeMore = update.messages.length === asked;
+      readTo = update.messages.at(-1)?.at ?? 0;
+      for (const { text } of update.messages) {
+        const message = MESSAGE.open(ring, [self], text, now());
+        if (message !== undefined && isNew(text)) inbox.emit('message', message);
       }
+      return update;
     },
   };
 }

@@ -5,8 +5,7 @@
 
 import type { Principal } from '../policy/principal.js';
 import type { KeyRing } from './keys.js';
-
-import { open, seal } from './sealed-token.js';
+import { sealedToken } from './sealed-token.js';
 
 /** Revocations are made by people: beyond this number another is refused rather than one forgotten. */
 export const MAX_REVOCATIONS = 10_000;
@@ -135,8 +134,6 @@ function isNamed(tables: Tables, { token, issuerUrl, subject, client }: Principa
   );
 }
 
-const PURPOSE = 'revocation';
-
 /** What is revoked. Tokens and sessions are identified by the keyed digests in the audit log. */
 export type Revoked =
   | {
@@ -166,20 +163,5 @@ export type Revocation = {
   readonly note: string;
 };
 
-/** Seals a revocation under its id. */
-export function sealRevocation(ring: KeyRing, revocation: Revocation): string {
-  const { id, expiresAtMs } = revocation;
-  return seal(ring, PURPOSE, [id], JSON.stringify(revocation), expiresAtMs);
-}
-
-/** Opens what was sealed under this id; `undefined` for everything else and for what has expired. */
-export function openRevocation(
-  ring: KeyRing,
-  id: string,
-  sealed: string,
-  nowMs: number,
-): Revocation | undefined {
-  const payload = open(ring, PURPOSE, [id], sealed, nowMs);
-  // The cipher has proved that a gateway with this key wrote it.
-  return payload === undefined ? undefined : (JSON.parse(payload.toString('utf8')) as Revocation);
-}
+/** A revocation as it is kept in the store, bound to its id. */
+export const STORED_REVOCATION = sealedToken<Revocation>('revocation');

@@ -4,7 +4,7 @@
 // Layout: version 1 | key tag 8 | expiry ms 6 | nonce 12 | ciphertext | tag 16, as base64url without padding.
 // The header, up to the nonce, is in clear text and authenticated (NIST SP 800-38D; docs/contract.md §10).
 
-import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { KeyRing } from './keys.js';
 import { KEY_TAG_BYTES } from './keys.js';
 
@@ -20,23 +20,7 @@ const LENGTH_BYTES = 4;
 /** The longest sealed text that is decoded; longer ones are refused unread. */
 export const MAX_SEALED_CHARACTERS = 16_384;
 
-/** Random bytes are drawn in bulk: one call to the generator serves this many nonces. */
-const NONCES_AT_ONCE = 256;
-
 const LONE_SURROGATE = /\p{Surrogate}/u;
-
-const nonces = Buffer.alloc(NONCES_AT_ONCE * NONCE_BYTES);
-let nextNonce = nonces.length;
-
-function drawNonce(into: Buffer, at: number): void {
-  if (nextNonce === nonces.length) {
-    randomFillSync(nonces);
-    nextNonce = 0;
-  }
-  nonces.copy(into, at, nextNonce, nextNonce + NONCE_BYTES);
-  nonces.fill(0, nextNonce, nextNonce + NONCE_BYTES);
-  nextNonce += NONCE_BYTES;
-}
 
 /**
  * Header, purpose and bindings, each preceded by its length, so that no two lists give the same bytes. Undefined when a
@@ -47,22 +31,13 @@ function associatedBytes(
   purpose: string,
   associated: readonly string[],
 ): Buffer | undefined {
-  let size = head.length + LENGTH_BYTES + Buffer.byteLength(purpose);
-  for (const value of associated) {
-    if (LONE_SURROGATE.test(value)) return undefined;
-    size += LENGTH_BYTES + Buffer.byteLength(value);
-  }
-  const bytes = Buffer.allocUnsafe(size);
-  let at = head.copy(bytes);
-  at = putText(bytes, at, purpose);
-  for (const value of associated) at = putText(bytes, at, value);
-  return bytes;
-}
-
-function putText(bytes: Buffer, at: number, text: string): number {
-  const length = bytes.write(text, at + LENGTH_BYTES, 'utf8');
-  bytes.writeUInt32BE(length, at);
-  return at + LENGTH_BYTES + length;
+  if (associated.some((text) => LONE_SURROGATE.test(text))) return undefined;
+  const parts = [purpose, ...associated].flatMap((text) => {
+    const length = Buffer.alloc(LENGTH_BYTES);
+    length.writeUInt32BE(Buffer.byteLength(text));
+    return [length, Buffer.from(text)];
+  });
+  return Buffer.concat([head, ...parts]);
 }
 
 /**
@@ -74,24 +49,21 @@ export function seal(
   ring: KeyRing,
   purpose: string,
   associated: readonly string[],
-  payload: Uint8Array | string,
+  payload: string,
   expiresAtMs: number,
 ): string {
   const { tag, key } = ring.sealingKey(purpose);
-  const body = typeof payload === 'string' ? Buffer.from(payload, 'utf8') : payload;
-  const sealed = Buffer.allocUnsafe(CIPHERTEXT_AT + body.length + TAG_BYTES);
-  sealed.writeUInt8(VERSION, 0);
-  tag.copy(sealed, 1);
-  sealed.writeUIntBE(Math.floor(expiresAtMs), EXPIRY_AT, EXPIRY_BYTES);
-  drawNonce(sealed, HEAD_BYTES);
-  const bound = associatedBytes(sealed.subarray(0, HEAD_BYTES), purpose, associated);
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt8(VERSION, 0);
+  tag.copy(head, 1);
+  head.writeUIntBE(Math.floor(expiresAtMs), EXPIRY_AT, EXPIRY_BYTES);
+  const bound = associatedBytes(head, purpose, associated);
   if (bound === undefined) throw new RangeError('a binding must be a well-formed string');
-  const cipher = createCipheriv('aes-256-gcm', key, sealed.subarray(HEAD_BYTES, CIPHERTEXT_AT));
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce);
   cipher.setAAD(bound);
-  cipher.update(body).copy(sealed, CIPHERTEXT_AT);
-  cipher.final();
-  cipher.getAuthTag().copy(sealed, CIPHERTEXT_AT + body.length);
-  return sealed.toString('base64url');
+  const ciphertext = [cipher.update(payload, 'utf8'), cipher.final()];
+  return Buffer.concat([head, nonce, ...ciphertext, cipher.getAuthTag()]).toString('base64url');
 }
 
 /** The tag of the key under which a text that was opened is sealed. */
@@ -120,7 +92,7 @@ export function open(
   sealed: string,
   nowMs: number,
   maxCharacters = MAX_SEALED_CHARACTERS,
-): Buffer | undefined {
+): string | undefined {
   const bytes = readSealed(sealed, maxCharacters);
   if (bytes === undefined) return undefined;
   const key = ring.openingKey(purpose, bytes.subarray(1, EXPIRY_AT));
@@ -137,5 +109,55 @@ export function open(
   } catch {
     return undefined;
   }
-  return bytes.readUIntBE(EXPIRY_AT, EXPIRY_BYTES) > nowMs ? payload : undefined;
+  return bytes.readUIntBE(EXPIRY_AT, EXPIRY_BYTES) > nowMs ? payload.toString('utf8') : undefined;
+}
+
+/** One kind of sealed value: JSON, sealed under a purpose of its own and bound to exact strings. */
+export type SealedToken<Payload, Text extends string | undefined = string> = {
+  /** Seals until `expiresAtMs` (milliseconds since the epoch). Two calls never return the same text. */
+  seal(ring: KeyRing, bound: readonly string[], payload: Payload, expiresAtMs: number): Text;
+  /** `undefined`, without a reason, for whatever was not sealed for this purpose under exactly this binding. */
+  open(ring: KeyRing, bound: readonly string[], sealed: string, nowMs: number): Payload | undefined;
+};
+
+type Form<Payload, Written> = {
+  /** What of a payload is sealed, by default all of it; `undefined` where it is too long. */
+  readonly write?: (payload: Payload) => Written;
+  readonly read?: (written: Written) => Payload;
+  /** The longest sealed text that is opened. */
+  readonly maxCharacters?: number;
+};
+
+/**
+ * A purpose with the form of its payload. Nothing of an opened payload is checked, because the cipher has proved that
+ * a gateway with this key wrote it. INVARIANT: who changes the form changes the purpose too, because replicas of two
+ * versions may run side by side. What is longer than `maxPayload` as JSON, in UTF-16 units, is not sealed.
+ */
+export function sealedToken<Payload, Written = Payload>(
+  purpose: string,
+  form: Form<Payload, Written> & { readonly maxPayload: number },
+): SealedToken<Payload, string | undefined>;
+export function sealedToken<Payload, Written = Payload>(
+  purpose: string,
+  form?: Form<Payload, Written>,
+): SealedToken<Payload>;
+export function sealedToken<Payload, Written>(
+  purpose: string,
+  form: Form<Payload, Written> & { readonly maxPayload?: number } = {},
+): SealedToken<Payload, string | undefined> {
+  const { write, read, maxPayload = Number.POSITIVE_INFINITY, maxCharacters } = form;
+  return {
+    seal(ring, bound, payload, expiresAtMs) {
+      const written = write === undefined ? payload : write(payload);
+      const text = written === undefined ? undefined : JSON.stringify(written);
+      if (text === undefined || text.length > maxPayload) return undefined;
+      return seal(ring, purpose, bound, text, expiresAtMs);
+    },
+    open(ring, bound, sealed, nowMs) {
+      const text = open(ring, purpose, bound, sealed, nowMs, maxCharacters);
+      if (text === undefined) return undefined;
+      const written = JSON.parse(text) as Payload & Written;
+      return read === undefined ? written : read(written);
+    },
+  };
 }

@@ -8,37 +8,37 @@ import type { OpenedTask, SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
-import { LiveMap } from './live-map.js';
+import { BoundedMap, OwnedMap } from './bounded-map.js';
 
 /** Beyond this number the oldest are forgotten first. */
 const MAX_REMEMBERED = 4096;
 
-type PassedServerRequests = {
-  /** `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received. */
-  add(session: string, id: RequestId, sealed: string): void;
-  find(session: string, id: RequestId): string | undefined;
-};
-
 /**
  * Server requests that were passed on recently, by session and the server's own id, so that a server can cancel one: it
  * names its own id, which the client has never seen. One that is not found is not cancelled, and the server ignores its
- * reply.
+ * reply. `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received.
  */
-export function createPassedServerRequests(): PassedServerRequests {
-  const asked = new Map<string, string>();
+export function createPassedServerRequests() {
+  const passed = new BoundedMap<string, string>(MAX_REMEMBERED);
   return {
-    add(session, id, sealed) {
-      const [oldest] = asked.keys();
-      if (asked.size >= MAX_REMEMBERED && oldest !== undefined) asked.delete(oldest);
-      asked.set(keyOf(session, id), sealed);
+    add(session: string, id: RequestId, sealed: string): void {
+      passed.set(keyOf(session, id), sealed);
     },
-    find: (session, id) => asked.get(keyOf(session, id)),
+    find: (session: string, id: RequestId): string | undefined => passed.get(keyOf(session, id)),
   };
 }
 
-/** The ids 1 and "1" are different (JSON-RPC 2.0 §4). */
-function keyOf(session: string, id: RequestId): string {
+/** Identifies what a session has under an id or a token: 1 and "1" are different (JSON-RPC 2.0 §4). */
+export function keyOf(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
+}
+
+/** Enters a value; the returned function removes it, unless another has taken its key. */
+function enterInto<V>(table: Map<string, V>, key: string, value: V): () => void {
+  table.set(key, value);
+  return () => {
+    if (table.get(key) === value) table.delete(key);
+  };
 }
 
 /** Tasks of one caller, and in total, beyond which the oldest are forgotten first. */
@@ -64,37 +64,24 @@ type GivenTasks = {
  * about one can be passed on under the id that its client knows.
  */
 export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
-  const callers = new Map<string, Map<string, TaskEntry>>();
-  let size = 0;
-
-  function forgetOldest(caller: string, tasks: Map<string, TaskEntry>): void {
-    const [oldest] = tasks.keys();
-    if (oldest !== undefined && tasks.delete(oldest)) size -= 1;
-    if (tasks.size === 0) callers.delete(caller);
-  }
-
-  function enter(caller: string, given: TaskEntry): void {
-    const before = callers.get(caller);
-    if (before?.delete(given.task.id) === true) size -= 1;
-    if (before !== undefined && before.size >= MAX_TASKS_PER_CALLER) forgetOldest(caller, before);
-    const [oldest] = callers;
-    if (size >= maxTasks && oldest !== undefined) forgetOldest(...oldest);
-    const tasks = callers.get(caller) ?? new Map<string, TaskEntry>();
-    callers.set(caller, tasks);
-    tasks.set(given.task.id, given);
-    size += 1;
-  }
+  const tasks = new OwnedMap<string, TaskEntry>({
+    max: maxTasks,
+    maxPerOwner: MAX_TASKS_PER_CALLER,
+  });
+  const find = (caller: string, id: string) => tasks.get(`${caller} ${id}`);
+  const enter = (caller: string, entry: TaskEntry) =>
+    tasks.set(`${caller} ${entry.task.id}`, entry, caller);
 
   return {
     begin: (caller, task) => enter(caller, { task, asked: new Set() }),
     add(caller, task) {
-      const known = callers.get(caller)?.get(task.id);
-      if (known?.task.sealed === task.sealed) return;
-      enter(caller, { task, asked: known?.asked ?? new Set() });
+      const known = find(caller, task.id);
+      if (known?.task.sealed !== task.sealed)
+        enter(caller, { task, asked: known?.asked ?? new Set() });
     },
-    find: (caller, id) => callers.get(caller)?.get(id)?.task,
+    find: (caller, id) => find(caller, id)?.task,
     inputRequestsOf(caller, id) {
-      const asked = callers.get(caller)?.get(id)?.asked;
+      const asked = find(caller, id)?.asked;
       return {
         has: (requestHash) => asked?.has(requestHash) === true,
         add(requestHash) {
@@ -109,78 +96,45 @@ export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
 /** Answered requests whose task goes on, beyond which the oldest are forgotten first. */
 export const MAX_KEPT = 1024;
 
-type LiveProgress = {
-  /** `session` is the keyed hash of the sealed id. The returned function removes the request. */
-  enter(session: string, token: RequestId, count: ProgressCount): () => void;
-  /** Keeps a request that was entered although it was answered, because its task goes on. */
-  keep(session: string, token: RequestId): void;
-  find(session: string, token: RequestId): ProgressCount | undefined;
-  readonly size: number;
-};
-
 /**
  * Requests in progress that asked for progress notifications, by session and progress token, because a server may send
  * them on the stream of the session. A request is removed when it ends; one that was answered by a task, when newer
- * ones displace it.
+ * ones displace it. `session` is the keyed hash of the sealed id.
  */
-export function createLiveProgress(): LiveProgress {
-  const live = new LiveMap<string, ProgressCount>();
-  const kept = new Set<string>();
+export function createLiveProgress() {
+  const live = new Map<string, ProgressCount>();
+  const kept = new BoundedMap<string, ProgressCount>(MAX_KEPT);
   return {
-    enter(session, token, count) {
-      const key = progressKeyOf(session, token);
-      live.set(key, count);
+    /** The returned function removes the request. */
+    enter(session: string, token: RequestId, count: ProgressCount): () => void {
+      const key = keyOf(session, token);
       kept.delete(key);
-      return () => {
-        if (live.get(key) === count && !kept.has(key)) live.delete(key);
-      };
+      return enterInto(live, key, count);
     },
-    keep(session, token) {
-      const [oldest] = kept;
-      if (kept.size >= MAX_KEPT && oldest !== undefined) {
-        kept.delete(oldest);
-        live.delete(oldest);
-      }
-      kept.add(progressKeyOf(session, token));
+    /** Keeps a request that was entered although it was answered, because its task goes on. */
+    keep(session: string, token: RequestId): void {
+      const key = keyOf(session, token);
+      const count = live.get(key);
+      if (count !== undefined) kept.set(key, count);
     },
-    find: (session, token) => live.get(progressKeyOf(session, token)),
-    get size() {
-      return live.size;
+    find(session: string, token: RequestId): ProgressCount | undefined {
+      const key = keyOf(session, token);
+      return live.get(key) ?? kept.get(key);
     },
   };
 }
 
-/** The tokens 1 and "1" are different. */
-function progressKeyOf(session: string, token: RequestId): string {
-  return `${session} ${JSON.stringify(token)}`;
-}
-
-/** `End` is the stream of one client. */
-type OpenLegacyStreams<End> = {
-  /** `session` is the keyed hash of the sealed id. The returned function removes the stream. */
-  enter(session: string, end: End): () => void;
-  /** `undefined` where this replica holds no stream of the session. */
-  find(session: string): End | undefined;
-  readonly size: number;
-};
-
 /**
  * The clients' legacy SSE streams that this replica holds, by session, so that responses and refusals reach the stream
- * on which they are awaited.
+ * on which they are awaited. `End` is the stream of one client, `session` the keyed hash of the sealed id.
  */
-export function createOpenLegacyStreams<End>(): OpenLegacyStreams<End> {
+export function createOpenLegacyStreams<End>() {
   const open = new Map<string, End>();
   return {
-    enter(session, end) {
-      open.set(session, end);
-      return () => {
-        if (open.get(session) === end) open.delete(session);
-      };
-    },
-    find: (session) => open.get(session),
-    get size() {
-      return open.size;
-    },
+    /** The returned function removes the stream. */
+    enter: (session: string, end: End): (() => void) => enterInto(open, session, end),
+    /** `undefined` where this replica holds no stream of the session. */
+    find: (session: string): End | undefined => open.get(session),
   };
 }
 
@@ -208,10 +162,10 @@ export function createOpenedSessions(
   open: (sealed: string, upstream: string, principal: Principal) => OpenedSession | undefined,
   now: () => number,
 ): typeof open {
-  const known = new WeakMap<Principal, Map<string, Entry>>();
+  const known = new WeakMap<Principal, BoundedMap<string, Entry>>();
   return (sealed, upstream, principal) => {
     const key = `${upstream} ${sealed}`;
-    const own = known.get(principal) ?? new Map<string, Entry>();
+    const own = known.get(principal) ?? new BoundedMap<string, Entry>(MAX_SESSIONS_PER_CALLER);
     const entry = own.get(key);
     if (entry !== undefined && entry.untilMs > now()) return entry.opened;
     const opened = open(sealed, upstream, principal);
@@ -219,7 +173,6 @@ export function createOpenedSessions(
       own.delete(key);
       return undefined;
     }
-    if (own.size >= MAX_SESSIONS_PER_CALLER) own.clear();
     own.set(key, { opened, untilMs: now() + REMEMBERED_MS });
     known.set(principal, own);
     return opened;
@@ -229,30 +182,19 @@ export function createOpenedSessions(
 /** A response that crosses the cancellation may still arrive within this time. */
 export const CANCEL_GRACE_MS = 1_000;
 
-type RunningStreams = {
-  /** Enters a stream under the sealed session; the returned function removes it. */
-  enter(session: string, id: RequestId, end: () => void): () => void;
-  /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
-  cancel(session: string, id: RequestId): void;
-};
-
 /**
- * Streamed responses in progress, by session and request id, so that a cancellation ends them: a server does not answer
- * a cancelled request, and some keep its stream open, which would occupy a slot of the upstream's concurrency. A caller
- * reaches its own sessions only. A stream that another replica holds ends at the idle limit.
+ * Streamed responses in progress, by sealed session and request id, so that a cancellation ends them: a server does not
+ * answer a cancelled request, and some keep its stream open, which would occupy a slot of the upstream's concurrency. A
+ * caller reaches its own sessions only. A stream that another replica holds ends at the idle limit.
  */
-export function createRunningStreams(): RunningStreams {
-  const running = new LiveMap<string, { readonly end: () => void }>();
+export function createRunningStreams() {
+  const running = new Map<string, { readonly end: () => void }>();
   return {
-    enter(session, id, end) {
-      const key = keyOf(session, id);
-      const entry = { end };
-      running.set(key, entry);
-      return () => {
-        if (running.get(key) === entry) running.delete(key);
-      };
-    },
-    cancel(session, id) {
+    /** Enters a stream; the returned function removes it. */
+    enter: (session: string, id: RequestId, end: () => void): (() => void) =>
+      enterInto(running, keyOf(session, id), { end }),
+    /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
+    cancel(session: string, id: RequestId): void {
       const key = keyOf(session, id);
       const entry = running.get(key);
       if (entry === undefined) return;
@@ -261,5 +203,3 @@ export function createRunningStreams(): RunningStreams {
     },
   };
 }
-
-/** The ids 1 and "1" are two (JSON-RPC 2.0 §4). */

@@ -3,7 +3,9 @@
 // no request waits for them. A replica whose last poll is older than `maxAgeMs` cannot know who was revoked and refuses
 // every caller until a poll succeeds. docs/contract.md §10.
 
+import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
+import { BoundedMap } from './bounded-map.js';
 import {
   type Added,
   createEndedSessions,
@@ -20,10 +22,9 @@ import {
 } from './replica-bus.js';
 import {
   createRevocationSet,
-  openRevocation,
   type Revocation,
   type RevocationSet,
-  sealRevocation,
+  STORED_REVOCATION,
 } from './revocations.js';
 import type { StatePorts, StoredRevocations, StoreLink, StoreUpdate } from './store.js';
 
@@ -45,29 +46,27 @@ type SharedEnded = EndedSessions & {
  * published yet waits. `now` is in milliseconds since the epoch.
  */
 function createSharedEnded(now: () => number): SharedEnded {
-  const ended = createEndedSessions(now);
+  const ended = createEndedSessions();
   /**
    * With the time left when the session ended. One published late is stored as if it had ended now, because other
    * replicas poll from where their last poll stopped and would not see an earlier entry.
    */
-  const waiting = new Map<string, number>();
-  const listeners: (() => void)[] = [];
+  const waiting = new BoundedMap<string, number>(MAX_WAITING);
+  const changes = new EventEmitter<{ elsewhere: [] }>();
   let mark = 0;
   return {
     has: ended.has,
     add(hash, expiresAtMs) {
-      ended.add(hash, expiresAtMs);
-      const [oldest] = waiting.keys();
-      if (waiting.size >= MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
+      ended.add(hash);
       waiting.set(hash, expiresAtMs - now());
     },
-    onElsewhere: (listener) => void listeners.push(listener),
+    onElsewhere: (listener) => void changes.on('elsewhere', listener),
     mark: () => Math.max(0, mark - MARK_OVERLAP_MS),
     note(update) {
       mark = Math.max(mark, update.mark);
       const newlyEnded = update.ended.filter(({ hash }) => !ended.has(hash));
-      for (const { hash, leftMs } of newlyEnded) ended.add(hash, now() + leftMs);
-      if (newlyEnded.length > 0) for (const follow of listeners) follow();
+      for (const { hash } of newlyEnded) ended.add(hash);
+      if (newlyEnded.length > 0) changes.emit('elsewhere');
     },
     async publish(link) {
       const published = [...waiting];
@@ -152,7 +151,7 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
   function learn({ sealed, lifted }: StoredRevocations): void {
     const found = [...sealed]
       .filter(([id]) => known.get(id) === undefined && !lifted.has(id))
-      .flatMap(([id, text]) => openRevocation(ring, id, text, now()) ?? []);
+      .flatMap(([id, text]) => STORED_REVOCATION.open(ring, [id], text, now()) ?? []);
     const gone = [...lifted].filter((id) => known.remove(id));
     for (const revocation of found) known.add(revocation);
     if (found.length + gone.length > 0) onChange();
@@ -160,7 +159,8 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
 
   async function publish(revocation: Revocation): Promise<'added' | 'full'> {
     const { id, expiresAtMs } = revocation;
-    return link.addRevocation(id, sealRevocation(ring, revocation), expiresAtMs - now());
+    const sealed = STORED_REVOCATION.seal(ring, [id], revocation, expiresAtMs);
+    return link.addRevocation(id, sealed, expiresAtMs - now());
   }
 
   function shouldPublish({ id, expiresAtMs }: Revocation): boolean {
@@ -324,12 +324,9 @@ type SharedStatePorts = StatePorts & {
 /** The state of a replica among others. Before `start` has read the store, every caller is refused. */
 export function createSharedState(ports: SharedStatePorts): GatewayState {
   const { ring, now, link, maxAgeMs, nowMs = () => performance.now() } = ports;
-  const listeners: (() => void)[] = [];
+  const changes = new EventEmitter<{ change: [] }>();
+  const emitChange = (): void => void changes.emit('change');
   let replicas = 1;
-
-  function emitChange(): void {
-    for (const follow of listeners) follow();
-  }
 
   const ended = createSharedEnded(now);
   const poller = createStorePoller({
@@ -355,9 +352,10 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   });
 
   async function pollFrom(mark: number): Promise<StoreUpdate> {
-    const update = await link.poll(replicaBus.self, { mark, ...replicaBus.nextPollOptions() });
+    const update = await replicaBus.poll((messages) =>
+      link.poll(replicaBus.self, { mark, ...messages }),
+    );
     ended.note(update);
-    replicaBus.note(update.messages);
     // In a further poll, so that this one ends however many messages arrive meanwhile.
     if (replicaBus.mayBeMore()) poller.hint();
     return update;
@@ -417,7 +415,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       },
       lift: (id) => poller.inTurn(() => revocations.lift(id)),
       list: known.list,
-      onChange: (listener) => void listeners.push(listener),
+      onChange: (listener) => void changes.on('change', listener),
     },
     status: () => statusOf(link, poller),
     async start() {
@@ -435,20 +433,12 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
 function statusOf({ isPrivate }: StoreLink, poller: StorePoller): StoreStatus {
   const storeError = poller.lastError();
   const isUnreachable = storeError !== undefined;
-  if (poller.isStale()) {
-    const reason = `callers are refused, the store could not be asked: ${storeError ?? 'too long ago'}`;
-    return { state: 'degraded', reason, isUnreachable };
-  }
-  if (storeError !== undefined)
-    return {
-      state: 'degraded',
-      reason: `the store could not be asked: ${storeError}`,
-      isUnreachable,
-    };
-  if (isPrivate) return { state: 'armed', reason: '', isUnreachable };
-  return {
-    state: 'degraded',
-    reason: 'the connection to the store is not encrypted',
-    isUnreachable,
-  };
+  const degraded = (reason: string): StoreStatus => ({ state: 'degraded', reason, isUnreachable });
+  if (poller.isStale())
+    return degraded(
+      `callers are refused, the store could not be asked: ${storeError ?? 'too long ago'}`,
+    );
+  if (isUnreachable) return degraded(`the store could not be asked: ${storeError}`);
+  if (!isPrivate) return degraded('the connection to the store is not encrypted');
+  return { state: 'armed', reason: '', isUnreachable };
 }

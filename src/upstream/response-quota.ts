@@ -4,6 +4,8 @@
 // the bound, up to the cap of one response. Because reading, joining and decoding long responses blocks the
 // event loop, each upstream also has a byte rate.
 
+import { createRate } from '../state/quota.js';
+
 /** The outcome of waiting for quota. */
 export type ReservationOutcome = 'held' | 'overloaded';
 
@@ -45,8 +47,6 @@ const UNPACED_BYTES = 256 * 1024;
 /** Interval at which reservations that wait for their upstream's rate are retried. Milliseconds. */
 const PACE_MS = 20;
 
-type Allowance = { bytes: number; atMs: number };
-
 type Holder = {
   readonly upstream: string;
   bytes: number;
@@ -66,7 +66,7 @@ export function createResponseBufferQuota({
   now = () => performance.now(),
 }: BufferQuotaBounds = {}): ResponseBufferQuota {
   const maxOwnBytes = maxBytes / quotaDivisor;
-  const allowances = new Map<string, Allowance>();
+  const rate = createRate({ burst: burstBytes, perSecond: bytesPerSecond }, now);
   let isPacing = false;
   /** Reservations that hold bytes, oldest first. */
   const holders = new Set<Holder>();
@@ -80,21 +80,11 @@ export function createResponseBufferQuota({
     return undefined;
   }
 
-  /** Bytes that an upstream may still use at its rate; negative after one long response. */
-  function allowanceOf(upstream: string): Allowance {
-    const atMs = now();
-    const left = allowances.get(upstream) ?? { bytes: burstBytes, atMs };
-    left.bytes = Math.min(burstBytes, left.bytes + ((atMs - left.atMs) * bytesPerSecond) / 1000);
-    left.atMs = atMs;
-    allowances.set(upstream, left);
-    return left;
-  }
-
   const pacedBytes = (bytes: number): number => Math.max(0, bytes - unpacedBytes);
 
   function fits(holder: Holder, wanted: number): boolean {
     const { upstream } = holder;
-    if (pacedBytes(wanted) > 0 && allowanceOf(upstream).bytes <= 0) return false;
+    if (pacedBytes(wanted) > 0 && rate.left(upstream) <= 0) return false;
     const more = wanted - holder.bytes;
     const own = heldBy.get(upstream) ?? 0;
     const [oldest] = holders;
@@ -109,7 +99,7 @@ export function createResponseBufferQuota({
     else heldBy.delete(upstream);
     heldBytes += bytes - holder.bytes;
     const paced = pacedBytes(bytes) - pacedBytes(holder.bytes);
-    if (paced > 0) allowanceOf(upstream).bytes -= paced;
+    if (paced > 0) rate.spend(paced, upstream);
     holder.bytes = bytes;
     if (bytes > 0) holders.add(holder);
     else holders.delete(holder);

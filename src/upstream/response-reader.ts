@@ -3,12 +3,7 @@
 // Back-pressure: a slow reader pauses the socket (undici DispatchController).
 
 import type { Dispatcher } from 'undici';
-import type {
-  DisconnectSignal,
-  ForwardError,
-  ForwardOutcome,
-  UpstreamResponse,
-} from '../protocol/transport.js';
+import type { ForwardError, ForwardOutcome, UpstreamResponse } from '../protocol/transport.js';
 import type { BufferReservation, ReservationOutcome } from './response-quota.js';
 
 /** Chunks and bytes that may be buffered before the socket is paused. */
@@ -47,7 +42,7 @@ type PendingBody = {
  */
 export function createResponseReader(
   settle: (outcome: ForwardOutcome) => void,
-  signal?: DisconnectSignal,
+  signal?: AbortSignal,
   openReservation?: OpenReservation,
 ): Dispatcher.DispatchHandler {
   return new ResponseReader(settle, signal, openReservation);
@@ -59,7 +54,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   status = 0;
   headers: UpstreamResponse['headers'] = NO_HEADERS;
   readonly #settle: (outcome: ForwardOutcome) => void;
-  readonly #signal: DisconnectSignal | undefined;
+  readonly #signal: AbortSignal | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #end: 'open' | 'done' | ForwardError = 'open';
@@ -73,7 +68,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
   constructor(
     settle: (outcome: ForwardOutcome) => void,
-    signal: DisconnectSignal | undefined,
+    signal: AbortSignal | undefined,
     openReservation: OpenReservation | undefined,
   ) {
     this.#settle = settle;
@@ -179,7 +174,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#controller?.abort(new Error('exchange given up'));
   }
 
-  #listen(signal: DisconnectSignal): void {
+  #listen(signal: AbortSignal): void {
     if (signal.aborted) this.handleEvent();
     else signal.addEventListener('abort', this, { once: true });
   }

@@ -28,7 +28,7 @@ import {
 } from '../../inspection/responses.js';
 import type { LoopScheduler, ReadJson } from '../../protocol/json/incremental.js';
 import type { Json } from '../../protocol/jsonrpc.js';
-
+import { createRate, type RateBounds } from '../../state/quota.js';
 import type { Log } from '../../telemetry/log.js';
 import { buildInSlices, createJsonReading } from './json-reader.js';
 import { createInspectionWorker, type InspectionWorker, type JobOutcome } from './worker.js';
@@ -43,53 +43,31 @@ export type WorkBudget = {
   spend(upstream: string, ms: number): void;
 };
 
-/** A budget of `burstMs` at the start, refilled by this many milliseconds a second up to `burstMs`. */
-type Rate = { readonly burstMs: number; readonly msASecond: number };
-
 type Options = {
-  readonly each?: Rate;
-  readonly all?: Rate;
+  /** In milliseconds of work. */
+  readonly each?: RateBounds;
+  readonly all?: RateBounds;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
 };
 
-const RATE_PER_UPSTREAM: Rate = { burstMs: 30, msASecond: 50 };
-const TOTAL_RATE: Rate = { burstMs: 50, msASecond: 150 };
-
-type Budget = { ms: number; atMs: number };
+const RATE_PER_UPSTREAM: RateBounds = { burst: 30, perSecond: 50 };
+const TOTAL_RATE: RateBounds = { burst: 50, perSecond: 150 };
 
 export function createWorkBudget({
   each = RATE_PER_UPSTREAM,
   all = TOTAL_RATE,
   now = () => performance.now(),
 }: Options = {}): WorkBudget {
-  const total: Budget = { ms: all.burstMs, atMs: now() };
-  const budgets = new Map<string, Budget>();
-
-  function budgetOf(upstream: string): Budget {
-    const known = budgets.get(upstream);
-    if (known !== undefined) return known;
-    const left = { ms: each.burstMs, atMs: now() };
-    budgets.set(upstream, left);
-    return left;
-  }
-
+  const total = createRate(all, now);
+  const perUpstream = createRate(each, now);
   return {
-    hasLeft(upstream) {
-      const atMs = now();
-      return refill(total, all, atMs) > 0 && refill(budgetOf(upstream), each, atMs) > 0;
-    },
+    hasLeft: (upstream) => total.left() > 0 && perUpstream.left(upstream) > 0,
     spend(upstream, ms) {
-      total.ms -= ms;
-      budgetOf(upstream).ms -= ms;
+      total.spend(ms);
+      perUpstream.spend(ms, upstream);
     },
   };
-}
-
-function refill(left: Budget, { burstMs, msASecond }: Rate, atMs: number): number {
-  left.ms = Math.min(burstMs, left.ms + ((atMs - left.atMs) * msASecond) / 1000);
-  left.atMs = atMs;
-  return left.ms;
 }
 
 export type Inspection = InspectionPort & {

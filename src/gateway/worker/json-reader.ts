@@ -20,7 +20,7 @@ import {
 } from '../../protocol/json/json.js';
 import { scanJson } from '../../protocol/json/scan.js';
 import type { Json } from '../../protocol/jsonrpc.js';
-
+import { createRate } from '../../state/quota.js';
 import type { InspectionWorker } from './worker.js';
 
 /** More values than this take too long to parse at once: up to three microseconds each. */
@@ -118,7 +118,10 @@ export function createLoopScheduler({
   streamBytesPerSecond = STREAM_BYTES_PER_SECOND,
   later = afterPendingEvents,
 }: Options = {}): LoopScheduler {
-  const streamBytes = new Map<string, StreamAllowance>();
+  const streamRate = createRate(
+    { burst: STREAM_BURST_BYTES, perSecond: streamBytesPerSecond },
+    () => performance.now(),
+  );
   /** In round-robin order; no entry is empty. */
   const waiting = new Map<string, (() => void)[]>();
   let usedMs = 0;
@@ -142,19 +145,10 @@ export function createLoopScheduler({
     });
   }
 
-  /** Charges the bytes and returns the milliseconds for which they have to wait. */
-  function chargeStream(upstream: string, bytes: number): number {
-    const atMs = performance.now();
-    const left = streamBytes.get(upstream) ?? { bytes: STREAM_BURST_BYTES, atMs };
-    const refilled = left.bytes + ((atMs - left.atMs) * streamBytesPerSecond) / 1000;
-    const available = Math.min(STREAM_BURST_BYTES, refilled);
-    streamBytes.set(upstream, { bytes: available - bytes, atMs });
-    return (-available / streamBytesPerSecond) * 1000;
-  }
-
   return {
     pace(upstream, bytes, isClosed) {
-      const waitMs = chargeStream(upstream, bytes);
+      const waitMs = (-streamRate.left(upstream) / streamBytesPerSecond) * 1000;
+      streamRate.spend(bytes, upstream);
       return waitMs > 0 ? waitUnlessClosed(waitMs, isClosed) : undefined;
     },
     recordTime(sinceMs) {
@@ -176,9 +170,6 @@ export function createLoopScheduler({
     },
   };
 }
-
-/** Bytes that an upstream's streams may bring at once; negative while they have to wait. */
-type StreamAllowance = { readonly bytes: number; readonly atMs: number };
 
 async function waitUnlessClosed(waitMs: number, isClosed: () => boolean): Promise<void> {
   for (let leftMs = waitMs; leftMs > 0 && !isClosed(); leftMs -= CLOSED_CHECK_MS)

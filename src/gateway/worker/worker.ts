@@ -5,6 +5,7 @@
 
 import { Worker } from 'node:worker_threads';
 import type { InspectionJob, JobResult } from '../../inspection/jobs.js';
+import { createQuota } from '../../state/quota.js';
 import type { ThreadMessage } from './thread.js';
 
 /** How many jobs may wait, and how many characters they may have in total. */
@@ -21,7 +22,6 @@ type FairQueue<T> = {
 const QUOTA_DIVISOR = 4;
 
 type Entry<T> = { readonly waiting: T; readonly chars: number };
-type UpstreamQueue<T> = { readonly entries: Entry<T>[]; chars: number };
 
 /**
  * A queue that keeps the order within each upstream and serves upstreams round-robin, so that one that sends much
@@ -29,27 +29,18 @@ type UpstreamQueue<T> = { readonly entries: Entry<T>[]; chars: number };
  */
 function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
   /** In round-robin order; no line is empty. */
-  const lines = new Map<string, UpstreamQueue<T>>();
-  let jobs = 0;
-  let chars = 0;
-
-  function hasCapacity({ entries, chars: own }: UpstreamQueue<T>, more: number): boolean {
-    if (jobs >= bounds.jobs || chars + more > bounds.chars) return false;
-    if (entries.length === 0) return true;
-    return (
-      entries.length < bounds.jobs / QUOTA_DIVISOR && own + more <= bounds.chars / QUOTA_DIVISOR
-    );
-  }
+  const lines = new Map<string, Entry<T>[]>();
+  const jobs = createQuota({ total: bounds.jobs, perOwner: bounds.jobs / QUOTA_DIVISOR });
+  const chars = createQuota({ total: bounds.chars, perOwner: bounds.chars / QUOTA_DIVISOR });
 
   return {
     add(waiting, upstream, more) {
-      const line = lines.get(upstream) ?? { entries: [], chars: 0 };
-      if (!hasCapacity(line, more)) return false;
-      line.entries.push({ waiting, chars: more });
-      line.chars += more;
-      jobs += 1;
-      chars += more;
-      lines.set(upstream, line);
+      if (!jobs.fits(upstream) || !chars.take(upstream, more)) return false;
+      jobs.take(upstream);
+      const entry = { waiting, chars: more };
+      const line = lines.get(upstream);
+      if (line === undefined) lines.set(upstream, [entry]);
+      else line.push(entry);
       return true;
     },
     next() {
@@ -57,12 +48,11 @@ function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
       if (first === undefined) return undefined;
       const [upstream, line] = first;
       lines.delete(upstream);
-      const entry = line.entries.shift();
+      const entry = line.shift();
+      if (line.length > 0) lines.set(upstream, line);
       if (entry === undefined) return undefined;
-      if (line.entries.length > 0) lines.set(upstream, line);
-      line.chars -= entry.chars;
-      jobs -= 1;
-      chars -= entry.chars;
+      jobs.give(upstream);
+      chars.give(upstream, entry.chars);
       return entry.waiting;
     },
   };

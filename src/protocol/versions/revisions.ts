@@ -18,10 +18,6 @@ export function perListedEra<T>(make: (era: ListedEra) => T): { readonly [era in
   return { '2025': make('2025'), '2026': make('2026') };
 }
 
-export function isListedEra(value: unknown): value is ListedEra {
-  return LISTED_ERAS.some((era) => era === value);
-}
-
 /** Revisions of the session era, oldest first. */
 export const SESSION_VERSIONS: readonly string[] = ['2025-03-26', '2025-06-18', '2025-11-25'];
 

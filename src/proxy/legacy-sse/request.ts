@@ -17,7 +17,6 @@ import { encodeSseMessage } from '../../protocol/sse.js';
 import {
   type Body,
   type ClientEnd,
-  type DisconnectSignal,
   joinPieces,
   type Outgoing,
   type PendingResponses,
@@ -68,7 +67,7 @@ function findLegacyStream(
 function moveToLegacyStream(
   call: RequestContext<'legacySse'>,
   admitted: AdmittedMessage,
-): DisconnectSignal | undefined {
+): AbortSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return undefined;
   const end = call.ports.legacySse.findClientEnd(session);

@@ -16,10 +16,17 @@ import { readEnvelope } from '../../protocol/jsonrpc.js';
 import type { ProgressCount } from '../../protocol/params.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { PendingResponses } from '../../protocol/transport.js';
+import { BoundedMap } from '../../state/bounded-map.js';
 import { maySee } from '../authorization.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import { planOf, type ResponsePlan } from '../originating-request.js';
-import { callerOf, nameOf, type RequestContext, readMessage } from '../request-context.js';
+import {
+  callerOf,
+  nameOf,
+  newestSnapshot,
+  type RequestContext,
+  readMessage,
+} from '../request-context.js';
 import { type CheckPorts, DROP, drop, type MessageOutcome } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
 import { gatherWrites, writeFailure, writeVerdict } from '../sse-response.js';
@@ -73,10 +80,10 @@ type LegacyStream = {
   readonly principal: Principal;
   session: SessionFacts;
   checkUnsolicited: (data: string) => Promise<string | undefined>;
-  readonly respondedIds: Set<string>;
+  readonly respondedIds: BoundedMap<string, true>;
   readonly pendingResponses: PendingResponses;
   /** The progress of running requests, by their sealed ids. */
-  readonly counts: Map<string, ProgressCount>;
+  readonly counts: BoundedMap<string, ProgressCount>;
   /** The progress count for the current message, if it reports progress of a running request. */
   liveProgress: ProgressCount | undefined;
 };
@@ -102,7 +109,7 @@ export function createLegacySseWriter(
     principal,
     session,
     checkUnsolicited: async () => undefined,
-    respondedIds: new Set(),
+    respondedIds: new BoundedMap(MAX_RESPONDED_IDS),
     pendingResponses: createAwaitedResponses({
       hasCome: (id) => stream.respondedIds.has(id),
       onLate(id) {
@@ -111,7 +118,7 @@ export function createLegacySseWriter(
         );
       },
     }),
-    counts: new Map(),
+    counts: new BoundedMap(MAX_RESPONDED_IDS),
     liveProgress: undefined,
   };
   stream.checkUnsolicited = createUnsolicitedCheck(call, principal, session, gateOf(stream));
@@ -141,9 +148,7 @@ function takeSentRequest(stream: LegacyStream, envelope: Envelope): SentRequestF
 
 /** Any further response under this id is ignored. */
 function markResponded({ respondedIds, pendingResponses, counts }: LegacyStream, id: string): void {
-  const [oldest] = respondedIds;
-  if (respondedIds.size >= MAX_RESPONDED_IDS && oldest !== undefined) respondedIds.delete(oldest);
-  respondedIds.add(id);
+  respondedIds.set(id, true);
   counts.delete(id);
   pendingResponses.drop(id);
 }
@@ -175,8 +180,6 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
 
 function countOf({ counts }: LegacyStream, sealed: string): ProgressCount {
   const count = counts.get(sealed) ?? createCount();
-  const [oldest] = counts.keys();
-  if (counts.size >= MAX_RESPONDED_IDS && oldest !== undefined) counts.delete(oldest);
   counts.set(sealed, count);
   return count;
 }
@@ -259,8 +262,7 @@ async function checkAwaited(
   const { admitted, principal } = plan;
   if (!maySee(call.snapshot, principal, admitted, admitted.target)) return UNSEEN;
   const verdict = await createResponseCheck(call, plan, NO_SESSION_ID).checkText(text);
-  const snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
-  return maySee(snapshot, principal, admitted, admitted.target) ? verdict : UNSEEN;
+  return maySee(newestSnapshot(call), principal, admitted, admitted.target) ? verdict : UNSEEN;
 }
 
 const UNSEEN: MessageOutcome = {

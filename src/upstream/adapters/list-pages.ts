@@ -10,6 +10,7 @@ import {
 } from '../../protocol/json/json.js';
 import type { Json, RequestId } from '../../protocol/jsonrpc.js';
 import { type Bytes, joinPieces, type UpstreamResponse } from '../../protocol/transport.js';
+import { BoundedMap } from '../../state/bounded-map.js';
 import { type MessageReader, parseBody } from '../message-reader.js';
 
 /** Methods whose responses are usually repeated. */
@@ -48,7 +49,7 @@ type Kept = { readonly source: SplitMessage; readonly translated: SplitMessage }
 
 /** Creates the cache of one upstream. Per method and length it keeps the newest page. */
 export function createTranslatedPages(): TranslatedPages {
-  const pages = new Map<string, Kept>();
+  const pages = new BoundedMap<string, Kept>(MAX_PAGES);
   const keyOf = (method: string, length: number, id: RequestId): string =>
     `${method} ${length - JSON.stringify(id).length}`;
 
@@ -65,11 +66,7 @@ export function createTranslatedPages(): TranslatedPages {
     if (source === undefined || translated === undefined) return;
     const length = source.head.length + source.tail.length;
     if (length > MAX_PAGE_BYTES) return;
-    const key = `${method} ${length}`;
-    pages.delete(key);
-    pages.set(key, { source, translated });
-    const [oldest] = pages.keys();
-    if (pages.size > MAX_PAGES && oldest !== undefined) pages.delete(oldest);
+    pages.set(`${method} ${length}`, { source, translated });
   }
 
   return {

@@ -3,6 +3,7 @@
 // remembered briefly so that a flood of calls does not become a flood of token requests. Tokens are kept in
 // memory only. INVARIANT: a token is never returned for another key.
 
+import { BoundedMap } from '../../state/bounded-map.js';
 import type {
   CredentialSource,
   CredentialState,
@@ -57,10 +58,10 @@ const PAUSE_MS = 1_000;
 
 export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   const { now, maxEntries = MAX_ENTRIES } = ports;
-  const entries = new Map<string, Entry>();
+  const entries = new BoundedMap<string, Entry>(maxEntries);
   const pending = new Map<string, Promise<PresentOutcome>>();
-  const failedUntilMs = new Map<string, number>();
-  const evictionPausedUntilMs = new Map<string, number>();
+  const failedUntilMs = new BoundedMap<string, number>(maxEntries);
+  const evictionPausedUntilMs = new BoundedMap<string, number>(maxEntries);
   let state: CredentialState = { state: 'armed', detail: '' };
 
   function keep(key: string, { value, untilMs }: IssuedToken): readonly string[] {
@@ -70,13 +71,13 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     const lastMs = untilMs - LEEWAY_MS;
     const aheadMs = Math.min((lastMs - nowMs) * REFRESH_FRACTION, MAX_REFRESH_MS);
     const entry = { shown, untilMs: lastMs, refreshAtMs: lastMs - aheadMs };
-    if (lastMs > nowMs) setBounded(entries, key, entry, maxEntries);
+    if (lastMs > nowMs) entries.set(key, entry);
     else entries.delete(key);
     return shown;
   }
 
   function fail(key: string, { detail, isOfCaller }: TokenError): PresentOutcome {
-    setBounded(failedUntilMs, key, now() + PAUSE_MS, maxEntries);
+    failedUntilMs.set(key, now() + PAUSE_MS);
     if (!isOfCaller) state = { state: 'degraded', detail };
     ports.onError(detail);
     return 'upstream-credentials';
@@ -119,17 +120,9 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
       // at will.
       if (entries.get(key)?.shown[1] !== value) return;
       if ((evictionPausedUntilMs.get(key) ?? 0) > now()) return;
-      setBounded(evictionPausedUntilMs, key, now() + PAUSE_MS, maxEntries);
+      evictionPausedUntilMs.set(key, now() + PAUSE_MS);
       entries.delete(key);
     },
     state: () => state,
   };
-}
-
-/** Evicts the entry set first if the map is full. */
-function setBounded<Value>(map: Map<string, Value>, key: string, value: Value, max: number): void {
-  map.delete(key);
-  const [first] = map.keys();
-  if (map.size >= max && first !== undefined) map.delete(first);
-  map.set(key, value);
 }

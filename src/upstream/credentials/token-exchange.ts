@@ -5,7 +5,7 @@
 
 import type { ActorToken } from '../../config/settings.js';
 import type { Principal } from '../../policy/principal.js';
-import { openToken } from '../../policy/principal.js';
+import { openToken, ownerKey } from '../../policy/principal.js';
 import type { CredentialSource, OnBehalf } from './presenter.js';
 import { createTokenCache, type TokenCachePorts } from './token-cache.js';
 import type { TokenEndpoint } from './token-endpoint.js';
@@ -31,9 +31,8 @@ export function createTokenExchange(
     const { principal } = by;
     let key = keys.get(principal);
     if (key === undefined) {
-      const { issuerUrl, subject, client, scopes, token } = principal;
-      const { id, binding, audience, expiresAt } = token;
-      key = JSON.stringify([issuerUrl, subject, client, scopes, id, binding, audience, expiresAt]);
+      const { id, binding, audience, expiresAt } = principal.token;
+      key = ownerKey(principal, principal.scopes, id, binding, audience, expiresAt);
       keys.set(principal, key);
     }
     return key;

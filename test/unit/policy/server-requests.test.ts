@@ -9,9 +9,9 @@ import {
   mayShowApps,
 } from '../../../src/policy/server-requests.js';
 import type { ServerRequestName } from '../../../src/protocol/jsonrpc.js';
-import { SERVER_REQUEST_NAMES } from '../../../src/protocol/server-requests.js';
 import { catalog, compiled, policiesOf, principal } from './samples.js';
 
+const SERVER_REQUEST_NAMES = ['sampling', 'elicitation/form', 'elicitation/url', 'roots'] as const;
 const ALL = { sampling: true, elicitation: ['form', 'url'], roots: true } as const;
 const ANYONE = { anyone: true } as const;
 const ADA = principal();

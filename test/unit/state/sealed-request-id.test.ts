@@ -1,16 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { SentRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { openRequest, openServerRequest, sealRequest } from '../../../src/state/sealed-values.js';
+import { LEGACY_REQUEST_ID, SERVER_REQUEST_ID } from '../../../src/state/sealed-values.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
-const PLACE = {
-  upstream: 'old',
-  issuer: 'https://issuer.example',
-  subject: 'alice',
-  client: 'app',
-  session: 'hash-of-one',
-};
+const PLACE = ['old', 'https://issuer.example', 'alice', 'app', 'hash-of-one'];
 const SENT: SentRequestFacts = {
   id: 1,
   method: 'tools/call',
@@ -35,21 +29,23 @@ describe('the id of a request to a server of HTTP+SSE', () => {
         allowedServerRequests: [],
       },
     ]) {
-      const sealed = sealRequest(ring, PLACE, sent, LATER) ?? '';
-      expect(openRequest(ring, PLACE, sealed, 0)).toEqual(sent);
+      const sealed = LEGACY_REQUEST_ID.seal(ring, PLACE, sent, LATER) ?? '';
+      expect(LEGACY_REQUEST_ID.open(ring, PLACE, sealed, 0)).toEqual(sent);
     }
   });
 
   it('[V-13] opens for its caller, upstream and session alone, in its time, for its purpose', () => {
-    const sealed = sealRequest(ring, PLACE, SENT, LATER) ?? '';
-    for (const member of Object.keys(PLACE) as (keyof typeof PLACE)[])
-      expect(openRequest(ring, { ...PLACE, [member]: 'other' }, sealed, 0)).toBeUndefined();
-    expect(openRequest(ring, PLACE, sealed, LATER + 1)).toBeUndefined();
-    expect(openRequest(ring, PLACE, `${sealed}A`, 0)).toBeUndefined();
-    expect(openServerRequest(ring, PLACE, sealed, 0)).toBeUndefined();
+    const sealed = LEGACY_REQUEST_ID.seal(ring, PLACE, SENT, LATER) ?? '';
+    for (const at of PLACE.keys())
+      expect(LEGACY_REQUEST_ID.open(ring, PLACE.with(at, 'other'), sealed, 0)).toBeUndefined();
+    expect(LEGACY_REQUEST_ID.open(ring, PLACE, sealed, LATER + 1)).toBeUndefined();
+    expect(LEGACY_REQUEST_ID.open(ring, PLACE, `${sealed}A`, 0)).toBeUndefined();
+    expect(SERVER_REQUEST_ID.open(ring, PLACE, sealed, 0)).toBeUndefined();
   });
 
   it('[V-12] is not made where it would grow too long', () => {
-    expect(sealRequest(ring, PLACE, { ...SENT, id: 'x'.repeat(10_000) }, LATER)).toBeUndefined();
+    expect(
+      LEGACY_REQUEST_ID.seal(ring, PLACE, { ...SENT, id: 'x'.repeat(10_000) }, LATER),
+    ).toBeUndefined();
   });
 });

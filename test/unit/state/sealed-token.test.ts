@@ -8,7 +8,7 @@ import { NO_SESSION_ID } from '../../../src/protocol/admitted-request.js';
 
 import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/keys.js';
 import { MAX_SEALED_CHARACTERS, open, seal } from '../../../src/state/sealed-token.js';
-import { openSession, sealSession } from '../../../src/state/sealed-values.js';
+import { SESSION_ID } from '../../../src/state/sealed-values.js';
 
 function key(id: string): GatewayKey {
   return { id, bytes: createHash('sha256').update(id).digest() };
@@ -19,17 +19,13 @@ const NOW = 1_800_000_000_000;
 const LATER = NOW + 60_000;
 const bound = ['github', 'https://idp.example', 'alice'];
 
-function opened(...input: Parameters<typeof open>): string | undefined {
-  return open(...input)?.toString('utf8');
-}
-
 describe('seal', () => {
   it('[S-01] opens what was sealed for the same purpose and bindings, until it expires', () => {
     const sealed = seal(ring, 'session', bound, 'payload', LATER);
     expect(sealed).toMatch(/^[A-Za-z0-9_-]+$/);
-    expect(opened(ring, 'session', bound, sealed, NOW)).toBe('payload');
-    expect(opened(ring, 'session', bound, sealed, LATER - 1)).toBe('payload');
-    expect(opened(ring, 'session', bound, sealed, LATER)).toBeUndefined();
+    expect(open(ring, 'session', bound, sealed, NOW)).toBe('payload');
+    expect(open(ring, 'session', bound, sealed, LATER - 1)).toBe('payload');
+    expect(open(ring, 'session', bound, sealed, LATER)).toBeUndefined();
   });
 
   it('[S-02] no purpose opens what another sealed', () => {
@@ -102,8 +98,8 @@ describe('seal', () => {
     const fresh = createKeyRing([key('new')]);
     const byOld = seal(old, 'session', bound, 'x', LATER);
     const byBoth = seal(both, 'session', bound, 'x', LATER);
-    expect(opened(both, 'session', bound, byOld, NOW)).toBe('x');
-    expect(opened(fresh, 'session', bound, byBoth, NOW)).toBe('x');
+    expect(open(both, 'session', bound, byOld, NOW)).toBe('x');
+    expect(open(fresh, 'session', bound, byBoth, NOW)).toBe('x');
     expect(open(fresh, 'session', bound, byOld, NOW)).toBeUndefined();
     expect(open(old, 'session', bound, byBoth, NOW)).toBeUndefined();
   });
@@ -116,13 +112,8 @@ describe('seal', () => {
   });
 });
 
-describe('sealSession', () => {
-  const alice = {
-    upstream: 'github',
-    issuer: 'https://idp.example',
-    subject: 'alice',
-    client: 'cli',
-  };
+describe('the id of a session', () => {
+  const alice = ['github', 'https://idp.example', 'alice', 'cli'];
   const session: SessionFacts = {
     version: '2025-11-25',
     target: { kind: 'upstream', id: 'abc' },
@@ -130,10 +121,10 @@ describe('sealSession', () => {
   };
 
   it('[S-07] gives back the session to the same principal at the same upstream', () => {
-    const id = sealSession(ring, alice, session, LATER);
-    expect(openSession(ring, alice, id, NOW)).toEqual(session);
+    const id = SESSION_ID.seal(ring, alice, session, LATER);
+    expect(SESSION_ID.open(ring, alice, id, NOW)).toEqual(session);
     const without = { ...session, target: NO_SESSION_ID };
-    expect(openSession(ring, alice, sealSession(ring, alice, without, LATER), NOW)).toEqual(
+    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, without, LATER), NOW)).toEqual(
       without,
     );
   });
@@ -146,31 +137,35 @@ describe('sealSession', () => {
     { kind: 'bridged' },
     { kind: 'aggregate', sessions: new Map([['left', 'sealed']]) },
   ])('[S-07] gives back how the session reaches its upstream: $kind', (target) => {
-    const id = sealSession(ring, alice, { ...session, target }, LATER);
-    expect(openSession(ring, alice, id, NOW)?.target).toEqual(target);
+    const id = SESSION_ID.seal(ring, alice, { ...session, target }, LATER);
+    expect(SESSION_ID.open(ring, alice, id, NOW)?.target).toEqual(target);
   });
 
   it('[APP-05] remembers whether its client shows apps', () => {
     const shows = { ...session, apps: true };
-    expect(openSession(ring, alice, sealSession(ring, alice, shows, LATER), NOW)).toEqual(shows);
+    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, shows, LATER), NOW)).toEqual(
+      shows,
+    );
     const plain = { ...session, apps: false };
-    expect(openSession(ring, alice, sealSession(ring, alice, plain, LATER), NOW)).toEqual(session);
+    expect(SESSION_ID.open(ring, alice, SESSION_ID.seal(ring, alice, plain, LATER), NOW)).toEqual(
+      session,
+    );
   });
 
   it.each([
-    ['upstream', { ...alice, upstream: 'jira' }],
-    ['issuer', { ...alice, issuer: 'https://idp.example/' }],
-    ['subject', { ...alice, subject: 'mallory' }],
-    ['client', { ...alice, client: 'other' }],
-    ['subject and client swapped', { ...alice, subject: 'cli', client: 'alice' }],
+    ['upstream', alice.with(0, 'jira')],
+    ['issuer', alice.with(1, 'https://idp.example/')],
+    ['subject', alice.with(2, 'mallory')],
+    ['client', alice.with(3, 'other')],
+    ['subject and client swapped', alice.with(2, 'cli').with(3, 'alice')],
   ])('[S-07] is unknown to another %s', (_what, other) => {
-    const id = sealSession(ring, alice, session, LATER);
-    expect(openSession(ring, other, id, NOW)).toBeUndefined();
+    const id = SESSION_ID.seal(ring, alice, session, LATER);
+    expect(SESSION_ID.open(ring, other, id, NOW)).toBeUndefined();
   });
 
   it('[S-07] ends when it expires', () => {
-    const id = sealSession(ring, alice, session, LATER);
-    expect(openSession(ring, alice, id, LATER)).toBeUndefined();
+    const id = SESSION_ID.seal(ring, alice, session, LATER);
+    expect(SESSION_ID.open(ring, alice, id, LATER)).toBeUndefined();
   });
 });
 

@@ -7,32 +7,17 @@ import { createReplyClaims } from '../../../src/gateway/sealed-ids.js';
 import type { EventFacts, ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
-import {
-  openEvent,
-  openServerRequest,
-  openSession,
-  sealEvent,
-  sealServerRequest,
-} from '../../../src/state/sealed-values.js';
+import { STORED_REVOCATION } from '../../../src/state/revocations.js';
+import { EVENT_ID, SERVER_REQUEST_ID, SESSION_ID } from '../../../src/state/sealed-values.js';
 import { createPassedServerRequests } from '../../../src/state/session-tables.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
 const NOW = 1_800_000_000_000;
 const LATER = NOW + 60_000;
-const ALICE = {
-  upstream: 'github',
-  issuer: 'https://idp.example',
-  subject: 'alice',
-  client: 'cli',
-  session: 'hash-1',
-};
-const OTHERS = [
-  { ...ALICE, upstream: 'jira' },
-  { ...ALICE, issuer: 'https://other.example' },
-  { ...ALICE, subject: 'bob' },
-  { ...ALICE, client: 'web' },
-  { ...ALICE, session: 'hash-2' },
-];
+const ALICE = ['github', 'https://idp.example', 'alice', 'cli', 'hash-1'];
+const OTHERS = ['jira', 'https://other.example', 'bob', 'web', 'hash-2'].map((other, at) =>
+  ALICE.with(at, other),
+);
 const QUESTION: ServerRequestFacts = { id: 0, method: 'roots/list', name: 'roots' };
 const EVENT: EventFacts = {
   upstreamId: 'stream/1 two',
@@ -47,34 +32,37 @@ const EVENT: EventFacts = {
 
 describe('[Q-07] the id of a question', () => {
   test('opens for its own caller in its own session, until it expires', () => {
-    const id = sealServerRequest(ring, ALICE, QUESTION, LATER);
-    expect(openServerRequest(ring, ALICE, id, NOW)).toEqual(QUESTION);
-    expect(openServerRequest(ring, ALICE, id, LATER)).toBeUndefined();
-    for (const other of OTHERS) expect(openServerRequest(ring, other, id, NOW)).toBeUndefined();
-    expect(openServerRequest(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
+    const id = SERVER_REQUEST_ID.seal(ring, ALICE, QUESTION, LATER);
+    expect(SERVER_REQUEST_ID.open(ring, ALICE, id, NOW)).toEqual(QUESTION);
+    expect(SERVER_REQUEST_ID.open(ring, ALICE, id, LATER)).toBeUndefined();
+    for (const other of OTHERS)
+      expect(SERVER_REQUEST_ID.open(ring, other, id, NOW)).toBeUndefined();
+    expect(SERVER_REQUEST_ID.open(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
   });
 
   test('is no event, no session, and neither is one of it', () => {
-    const id = sealServerRequest(ring, ALICE, QUESTION, LATER);
-    const event = sealEvent(ring, ALICE, EVENT, LATER) ?? '';
-    expect(openEvent(ring, ALICE, id, NOW)).toBeUndefined();
-    expect(openSession(ring, ALICE, id, NOW)).toBeUndefined();
-    expect(openServerRequest(ring, ALICE, event, NOW)).toBeUndefined();
+    const id = SERVER_REQUEST_ID.seal(ring, ALICE, QUESTION, LATER);
+    const event = EVENT_ID.seal(ring, ALICE, EVENT, LATER) ?? '';
+    expect(EVENT_ID.open(ring, ALICE, id, NOW)).toBeUndefined();
+    expect(SESSION_ID.open(ring, ALICE, id, NOW)).toBeUndefined();
+    expect(SERVER_REQUEST_ID.open(ring, ALICE, event, NOW)).toBeUndefined();
   });
 });
 
 describe('[Q-11] the id of an event', () => {
   test('opens for its own caller in its own session, until it expires', () => {
-    const id = sealEvent(ring, ALICE, EVENT, LATER) ?? '';
-    expect(openEvent(ring, ALICE, id, NOW)).toEqual(EVENT);
-    expect(openEvent(ring, ALICE, id, LATER)).toBeUndefined();
-    for (const other of OTHERS) expect(openEvent(ring, other, id, NOW)).toBeUndefined();
+    const id = EVENT_ID.seal(ring, ALICE, EVENT, LATER) ?? '';
+    expect(EVENT_ID.open(ring, ALICE, id, NOW)).toEqual(EVENT);
+    expect(EVENT_ID.open(ring, ALICE, id, LATER)).toBeUndefined();
+    for (const other of OTHERS) expect(EVENT_ID.open(ring, other, id, NOW)).toBeUndefined();
     const plain = { upstreamId: 'x', request: undefined };
-    expect(openEvent(ring, ALICE, sealEvent(ring, ALICE, plain, LATER) ?? '', NOW)).toEqual(plain);
+    expect(EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, plain, LATER) ?? '', NOW)).toEqual(
+      plain,
+    );
   });
 
   test('is not given where it would not fit a header', () => {
-    expect(sealEvent(ring, ALICE, { ...EVENT, upstreamId: 'x'.repeat(5000) }, LATER)).toBe(
+    expect(EVENT_ID.seal(ring, ALICE, { ...EVENT, upstreamId: 'x'.repeat(5000) }, LATER)).toBe(
       undefined,
     );
   });
@@ -90,10 +78,10 @@ describe('[Q-11] the id of an event', () => {
       fc.property(target, fc.string({ maxLength: 200 }), (asked, noise) => {
         const request = { ...EVENT.request, id: 1, method: 'm', profiles: [], target: asked };
         const event = { upstreamId: 'u', request: { ...request, maxResultBytes: undefined } };
-        expect(openEvent(ring, ALICE, sealEvent(ring, ALICE, event, LATER) ?? '', NOW)).toEqual(
-          event,
-        );
-        expect(openEvent(ring, ALICE, noise, NOW)).toBeUndefined();
+        expect(
+          EVENT_ID.open(ring, ALICE, EVENT_ID.seal(ring, ALICE, event, LATER) ?? '', NOW),
+        ).toEqual(event);
+        expect(EVENT_ID.open(ring, ALICE, noise, NOW)).toBeUndefined();
       }),
     );
   });
@@ -131,5 +119,23 @@ describe('[Q-07] the answer to a question', () => {
   test('is none where nobody can tell', async () => {
     const replica = createReplyClaims(ring, () => NOW, { useOnce: () => 'unavailable' });
     expect(await place(replica, 'up')).toBe('unavailable');
+  });
+});
+
+describe('[REV-11] a revocation in the store', () => {
+  test('opens as an earlier version sealed it: an upgrade lifts none', () => {
+    const revocation = {
+      ...{ id: 'id', revoked: { kind: 'session', digest: 'd' }, by: 'root', note: 'n' },
+      ...{ atMs: 1, expiresAtMs: 2_000 },
+    };
+    const sealed = [
+      'AVkf0QzB9_XxAAAAAAfQb7xnbCr5OWkU9ed4gWYLcHH6QOAxNf-8IAHKf1HH8fNUwixFcv',
+      '_LcVCFfHUtn04vDz8weyObBgOp357whNU4fz76HLQW1MuI8klDGhrHl4JqyBH4oXLgVTfY',
+      'u3N-N15MaEFnDZ0SZL7WlgVW8bpXiAF9Uubeq62SZeOmEhGvk-m3Zojs',
+    ].join('');
+    const sameKey = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
+    expect(STORED_REVOCATION.open(sameKey, ['id'], sealed, 0)).toEqual(revocation);
+    expect(STORED_REVOCATION.open(sameKey, ['other'], sealed, 0)).toBeUndefined();
+    expect(STORED_REVOCATION.open(sameKey, ['id'], sealed, 2_000)).toBeUndefined();
   });
 });

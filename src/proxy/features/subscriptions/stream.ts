@@ -24,7 +24,7 @@ import {
 } from '../../../protocol/subscriptions.js';
 import type { UpstreamResponse } from '../../../protocol/transport.js';
 import type { Snapshot } from '../../ports.js';
-import type { RequestContext } from '../../request-context.js';
+import { newestSnapshot, type RequestContext } from '../../request-context.js';
 import type { CheckPorts } from '../../response-context.js';
 import { refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
@@ -204,7 +204,7 @@ async function fail(call: RequestContext, reason: Reason): Promise<void> {
 function announce(subscription: Subscription, method: string): void {
   const { call, id } = subscription;
   const filter = filterOfNotification(method);
-  const snapshot = call.ports.upstreams.snapshot(call.incoming.upstream) ?? call.snapshot;
+  const snapshot = newestSnapshot(call);
   if (filter === undefined || !stillAllowed(subscription, snapshot).lists.includes(filter)) return;
   subscription.sentNotifications += 1;
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));

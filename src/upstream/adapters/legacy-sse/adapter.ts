@@ -6,10 +6,10 @@
 // docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
-import type { Caller } from '../../../policy/principal.js';
+import { type Caller, ownerKey } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
-import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
+import type { ForwardOutcome } from '../../../protocol/transport.js';
 import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
 
@@ -63,12 +63,11 @@ export function createLegacySseAdapter(settings: LegacySseAdapterSettings): Lega
   return {
     forward(authorized, by, signal) {
       const { admitted, principal } = authorized;
-      const { issuerUrl, subject, client: party } = principal;
       return send(authorized, {
         by,
         session: admitted.session === undefined ? undefined : upstreamIdOf(admitted.session),
         text: applyEdits(admitted.text, admitted.edits),
-        owner: JSON.stringify([issuerUrl, subject, party]),
+        owner: ownerKey(principal),
         signal,
         version: admitted.version,
       });
@@ -111,7 +110,7 @@ type Sending = {
   readonly session: string | undefined;
   readonly text: string;
   readonly owner: string | undefined;
-  readonly signal: DisconnectSignal | undefined;
+  readonly signal: AbortSignal | undefined;
   readonly version: string | undefined;
 };
 
@@ -196,7 +195,7 @@ async function startRequest(
 /** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
 function streamReading(
   { conversation, leave }: BufferReader,
-  signal: DisconnectSignal | undefined,
+  signal: AbortSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
   signal?.addEventListener('abort', leave, { once: true });

@@ -15,11 +15,7 @@ import {
 } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
-import type {
-  DisconnectSignal,
-  ForwardOutcome,
-  UpstreamResponse,
-} from '../../../protocol/transport.js';
+import type { ForwardOutcome, UpstreamResponse } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
@@ -197,7 +193,7 @@ export type LegacySseAdapterSettings = {
 export type Post = (
   target: string,
   body: string,
-  signal: DisconnectSignal | undefined,
+  signal: AbortSignal | undefined,
 ) => Promise<ForwardOutcome>;
 
 /** An `initialize` that opens a session. */

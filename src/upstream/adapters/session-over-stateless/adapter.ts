@@ -5,7 +5,7 @@
 // (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
-import type { Caller } from '../../../policy/principal.js';
+import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../../../protocol/admitted-request.js';
 import type { MirroredParameter } from '../../../protocol/headers.js';
 import { applyEdits } from '../../../protocol/json/json.js';
@@ -15,8 +15,6 @@ import { canRequireInput } from '../../../protocol/server-requests.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
   amendResponse,
-  DisconnectController,
-  type DisconnectSignal,
   errorOfStatus,
   type ForwardOutcome,
   joinPieces,
@@ -54,7 +52,6 @@ import {
   createSessionStates,
   localSessionBus,
   MAX_RESOURCES,
-  ownerOf,
   receiveSessionMessage,
   replicaOf,
   type ServerRequestReply,
@@ -213,7 +210,7 @@ export type SessionClients = {
     by: Caller,
     mirrored: readonly MirroredParameter[],
   ): Promise<RoutedOutcome>;
-  openStream(session: SessionFacts, by: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
+  openStream(session: SessionFacts, by: Caller, signal: AbortSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** The gateway's own reply to a server request. */
   replyToServerRequest(
@@ -239,7 +236,7 @@ type Request = {
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
   readonly sessionState: SessionState | undefined;
-  readonly cancellation: DisconnectController;
+  readonly cancellation: AbortController;
 };
 
 /** Creates the adapter of one upstream. */
@@ -303,7 +300,7 @@ async function forward(
     mirrored,
     id,
     sessionState,
-    cancellation: new DisconnectController(),
+    cancellation: new AbortController(),
   });
 }
 
@@ -313,7 +310,7 @@ function localSessionOf(
   { principal }: Caller,
 ): LocalSession {
   const session = keyOf(facts);
-  const owner = ownerOf(principal);
+  const owner = ownerKey(principal);
   // The session of a legacy SSE client is known only to the replica that holds its stream.
   const isLocalOnly = facts.version === LEGACY_SSE_VERSION;
   return {
@@ -335,7 +332,13 @@ async function send(request: Request): Promise<ForwardOutcome> {
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
   sessionState?.running.set(id, cancellation);
-  const outcome = await dependencies.client.forwardAs(authorized, by, form, cancellation, false);
+  const outcome = await dependencies.client.forwardAs(
+    authorized,
+    by,
+    form,
+    cancellation.signal,
+    false,
+  );
   if (outcome.kind === 'error') {
     leave(request);
     return outcome;
@@ -445,14 +448,14 @@ async function withInputRequired(
     reader,
     sessionState,
     sessionBus: dependencies.sessionBus,
-    signal: cancellation,
+    signal: cancellation.signal,
     bounds: dependencies,
     sendRetry: (retry) =>
       dependencies.client.forwardAs(
         authorized,
         by,
         statelessForm(authorized.admitted, envelope, mirrored, retry),
-        cancellation,
+        cancellation.signal,
         false,
       ),
     leave: () => leave(request),

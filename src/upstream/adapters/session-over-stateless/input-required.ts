@@ -12,7 +12,6 @@ import {
   readInputRequiredResult,
 } from '../../../protocol/server-requests.js';
 import {
-  type DisconnectSignal,
   errorOfStatus,
   type ForwardOutcome,
   type UpstreamResponse,
@@ -34,7 +33,7 @@ export type InputRequiredContext = {
   readonly sessionState: SessionState;
   readonly sessionBus: Pick<SessionBus, 'self'>;
   /** Aborted when the response is no longer wanted. */
-  readonly signal: DisconnectSignal;
+  readonly signal: AbortSignal;
   readonly bounds: ReadBounds;
   /** Retries the request with the client's responses. */
   sendRetry(retry: InputRetry): Promise<ForwardOutcome>;
@@ -182,7 +181,7 @@ const METHODS: { readonly [name in InputRequest['name']]: string } = {
 function waitFor(
   sessionState: SessionState,
   id: string,
-  signal: DisconnectSignal,
+  signal: AbortSignal,
 ): { readonly reply: Promise<ServerRequestReply>; end(): void } {
   const late: ServerRequestReply = { kind: 'error', error: undefined };
   let settle: (reply: ServerRequestReply) => void = () => undefined;

@@ -6,10 +6,8 @@
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation; docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
-import type { Principal } from '../../../policy/principal.js';
 import type { JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
-import type { DisconnectController } from '../../../protocol/transport.js';
-import { LiveMap } from '../../../state/live-map.js';
+import { OwnedMap } from '../../../state/bounded-map.js';
 
 /** A client's reply to a server request. */
 export type ServerRequestReply =
@@ -22,7 +20,7 @@ export type SessionState = {
   /** Called when the resources change. */
   readonly listeners: Set<() => void>;
   /** Requests under way, by id. */
-  readonly running: LiveMap<RequestId, Pick<DisconnectController, 'abort'>>;
+  readonly running: Map<RequestId, Pick<AbortController, 'abort'>>;
   /** Server requests waiting for the client's reply, by id. */
   readonly waiting: Map<RequestId, (reply: ServerRequestReply) => void>;
 };
@@ -46,58 +44,30 @@ export type SessionStates = {
   forgetWhere(isOver: (session: string) => boolean): void;
 };
 
-/** The owner of a session: an identity, independent of the token. */
-export function ownerOf({ issuerUrl, subject, client }: Principal): string {
-  return JSON.stringify([issuerUrl, subject, client]);
-}
-
-type Entry = { readonly sessionState: SessionState; readonly owner: string };
-
-/** Creates an empty table. The key is the keyed hash of the sealed session id. */
+/**
+ * Creates an empty table. The key is the keyed hash of the sealed session id. INVARIANT: a caller that opens many
+ * sessions evicts its own; none with something under way, such as a server request that waits for its reply.
+ */
 export function createSessionStates(): SessionStates {
-  // Both are ordered by last use: all sessions, and the sessions of each owner.
-  const sessionStates = new Map<string, Entry>();
-  const owned = new Map<string, Set<string>>();
-
-  function remove(session: string | undefined): Entry | undefined {
-    const entry = session === undefined ? undefined : sessionStates.get(session);
-    if (session === undefined || entry === undefined) return undefined;
-    sessionStates.delete(session);
-    const own = owned.get(entry.owner);
-    own?.delete(session);
-    if (own?.size === 0) owned.delete(entry.owner);
-    return entry;
-  }
-
-  /** INVARIANT: a caller that opens many sessions evicts its own. */
-  function makeCapacity(owner: string): void {
-    const own = owned.get(owner);
-    if (own !== undefined && own.size >= MAX_SESSIONS_PER_CALLER) remove(oldestAtRest(own));
-    else if (sessionStates.size >= MAX_SESSIONS) remove(oldestAtRest(sessionStates.keys()));
-  }
-
-  /** Skips sessions with something under way, such as a server request that waits for its reply. */
-  function oldestAtRest(sessions: Iterable<string>): string | undefined {
-    for (const session of sessions) {
-      const sessionState = sessionStates.get(session)?.sessionState;
-      if (sessionState !== undefined && isAtRest(sessionState)) return session;
-    }
-    return undefined;
-  }
+  const sessionStates = new OwnedMap<string, SessionState>({
+    max: MAX_SESSIONS,
+    maxPerOwner: MAX_SESSIONS_PER_CALLER,
+    mayForget: isAtRest,
+  });
 
   function forget(session: string): void {
-    for (const leaving of remove(session)?.sessionState.running.values() ?? []) leaving.abort();
+    const running = [...(sessionStates.get(session)?.running.values() ?? [])];
+    sessionStates.delete(session);
+    for (const leaving of running) leaving.abort();
   }
 
   return {
     getOrCreate(session, owner) {
-      const sessionState = remove(session)?.sessionState ?? emptySessionState();
-      makeCapacity(owner);
-      sessionStates.set(session, { sessionState, owner });
-      owned.set(owner, (owned.get(owner) ?? new Set()).add(session));
+      const sessionState = sessionStates.get(session) ?? emptySessionState();
+      sessionStates.set(session, sessionState, owner);
       return sessionState;
     },
-    find: (session) => sessionStates.get(session)?.sessionState,
+    find: (session) => sessionStates.get(session),
     forget,
     forgetWhere(isOver) {
       for (const session of [...sessionStates.keys()]) if (isOver(session)) forget(session);
@@ -114,7 +84,7 @@ function emptySessionState(): SessionState {
     logLevel: undefined,
     resources: new Set(),
     listeners: new Set(),
-    running: new LiveMap(),
+    running: new Map(),
     waiting: new Map(),
   };
 }

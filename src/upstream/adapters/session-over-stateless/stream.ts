@@ -7,7 +7,6 @@ import type { Caller } from '../../../policy/principal.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
-  type DisconnectSignal,
   errorOfStatus,
   type ForwardOutcome,
   type UpstreamResponse,
@@ -39,7 +38,7 @@ const LISTEN_ID = 1;
 export async function listenForSession(
   dependencies: StreamDependencies,
   sessionState: SessionState,
-  signal: DisconnectSignal,
+  signal: AbortSignal,
 ): Promise<ForwardOutcome> {
   if (signal.aborted) return { kind: 'error', reason: 'upstream-unavailable' };
   const stop = new AbortController();
@@ -83,7 +82,7 @@ type Subscribed =
 async function subscribe(
   { client, by, envelope }: StreamDependencies,
   sessionState: SessionState,
-  signal: DisconnectSignal,
+  signal: AbortSignal,
 ): Promise<Subscribed> {
   const notifications: Record<string, Json> = {
     toolsListChanged: true,

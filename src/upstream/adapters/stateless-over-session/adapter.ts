@@ -6,7 +6,7 @@
 // docs/reference/protocol.md §2.4.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
-import { type Caller, withoutToken } from '../../../policy/principal.js';
+import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
@@ -22,8 +22,6 @@ import {
 } from '../../../protocol/subscriptions.js';
 import {
   amendResponse,
-  DisconnectController,
-  type DisconnectSignal,
   errorOfStatus,
   type ForwardError,
   type ForwardOutcome,
@@ -73,7 +71,7 @@ async function listenInSession(
   dependencies: StatelessDependencies,
   { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardError>,
-  signal: DisconnectSignal | undefined,
+  signal: AbortSignal | undefined,
 ): Promise<RoutedOutcome> {
   const { message } = authorized.admitted;
   if (message.kind !== 'request') return bodyResponse(202);
@@ -165,7 +163,7 @@ export type StatelessClients = {
     authorized: AuthorizedRequest,
     by: Caller,
     sessionVersions: readonly string[],
-    signal: DisconnectSignal | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<RoutedOutcome>;
   close(): Promise<void>;
 };
@@ -220,7 +218,7 @@ type ForwardContext = {
   readonly dependencies: StatelessDependencies;
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  readonly signal: DisconnectSignal | undefined;
+  readonly signal: AbortSignal | undefined;
 };
 
 async function forward(
@@ -290,13 +288,8 @@ function logLevelOf({ message }: AdmittedMessage): string | undefined {
 
 /** The pool key: the caller and the terms of the session, as exact strings of verified values. */
 function keyOf({ principal, admitted }: AuthorizedRequest): string {
-  const { issuerUrl, subject, client } = principal;
-  const terms = [
-    [...admitted.allowedServerRequests].sort(),
-    admitted.apps,
-    logLevelOf(admitted) ?? null,
-  ];
-  return JSON.stringify([issuerUrl, subject, client, ...terms]);
+  const allowedServerRequests = [...admitted.allowedServerRequests].sort();
+  return ownerKey(principal, allowedServerRequests, admitted.apps, logLevelOf(admitted) ?? null);
 }
 
 async function send(
@@ -309,7 +302,7 @@ async function send(
     headers: Object.entries(sessionHeadersOf(session)),
     body: sessionBody(admitted, sent),
   };
-  const stop = new DisconnectController();
+  const stop = new AbortController();
   let isOver = false;
   const cancel = (): void => {
     if (isOver) return;
@@ -330,7 +323,13 @@ async function send(
   signal?.addEventListener('abort', cancel, { once: true });
   const mayWaitForInput =
     admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
-  const outcome = await dependencies.client.forwardAs(authorized, by, form, stop, mayWaitForInput);
+  const outcome = await dependencies.client.forwardAs(
+    authorized,
+    by,
+    form,
+    stop.signal,
+    mayWaitForInput,
+  );
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);

@@ -3,7 +3,7 @@
 // retry resumes it. Suspended calls are bounded in number and time.
 // Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports.
 
-import type { Caller, Principal } from '../../../policy/principal.js';
+import { type Caller, type Owner, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import {
@@ -13,8 +13,9 @@ import {
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
-import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type { UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
+import { createQuota } from '../../../state/quota.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
 import type { TranslatedPages } from '../list-pages.js';
 import { type OutboundItem, type OutboundItems, streamResponse } from '../local-response.js';
@@ -57,15 +58,13 @@ export type SuspendedCall = {
  */
 export type SuspendedCalls = {
   /** The handle of the call; `undefined` if the limit per caller or in total is reached. */
-  enter(suspended: SuspendedCall, caller: SuspendedCallOwner): string | undefined;
+  enter(suspended: SuspendedCall, caller: Owner): string | undefined;
   /** The call with this handle; it remains suspended. */
   find(handle: string): SuspendedCall | undefined;
   /** Removes the call with this handle and returns it. */
   leave(handle: string): SuspendedCall | undefined;
   close(): void;
 };
-
-type SuspendedCallOwner = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
 
 export const MAX_SUSPENDED_CALLS = 256;
 /** Keeps one caller from using up the total. */
@@ -82,26 +81,24 @@ type Waiting = {
 /** Creates an empty table. */
 export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): SuspendedCalls {
   const waiting = new Map<string, Waiting>();
-  const usageByOwner = new Map<string, number>();
+  const quota = createQuota({
+    total: MAX_SUSPENDED_CALLS,
+    perOwner: MAX_SUSPENDED_CALLS_PER_CALLER,
+  });
 
   function leave(handle: string): SuspendedCall | undefined {
     const found = waiting.get(handle);
     waiting.delete(handle);
     if (found === undefined) return undefined;
     clearTimeout(found.timer);
-    const left = (usageByOwner.get(found.owner) ?? 1) - 1;
-    if (left === 0) usageByOwner.delete(found.owner);
-    else usageByOwner.set(found.owner, left);
+    quota.give(found.owner);
     return found.suspended;
   }
 
   return {
-    enter(suspended, { issuerUrl, subject, client }) {
-      const owner = JSON.stringify([issuerUrl, subject, client]);
-      const held = usageByOwner.get(owner) ?? 0;
-      if (waiting.size >= MAX_SUSPENDED_CALLS || held >= MAX_SUSPENDED_CALLS_PER_CALLER)
-        return undefined;
-      usageByOwner.set(owner, held + 1);
+    enter(suspended, caller) {
+      const owner = ownerKey(caller);
+      if (!quota.take(owner)) return undefined;
       const handle = createReplicaScopedId(sessionBus);
       const timer = setTimeout(() => leave(handle)?.call.cancel(), WAIT_MS);
       timer.unref();
@@ -149,7 +146,7 @@ export function relayInSession(call: SessionCall, response: UpstreamResponse): U
 export function resume(
   { call, rest, requestId, key }: SuspendedCall,
   { admitted, by }: { readonly admitted: AdmittedMessage; readonly by: Caller },
-  signal: DisconnectSignal | undefined,
+  signal: AbortSignal | undefined,
 ): OutboundItems | undefined {
   const { message } = admitted;
   const params = 'params' in message ? message.params : undefined;

@@ -6,12 +6,13 @@
 // docs/contract.md §10 (never shared between principals).
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Caller } from '../../../policy/principal.js';
+import { type Caller, ownerKey } from '../../../policy/principal.js';
 import type { SessionTarget } from '../../../protocol/admitted-request.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
 import type { ForwardError } from '../../../protocol/transport.js';
 import { namesVersionInHeader, SESSION_VERSIONS } from '../../../protocol/versions/revisions.js';
 import { SESSION } from '../../../protocol/versions/session.js';
+import { createQuota } from '../../../state/quota.js';
 import type { SessionRef } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
 
@@ -23,8 +24,6 @@ import {
   notifyUpstream,
 } from '../../discovery/request.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
-
-import { ownerOf } from '../session-over-stateless/session-state.js';
 
 /** A session as opened, before it is assigned to its caller. */
 type UnassignedSession = Omit<UpstreamSession, 'caller'>;
@@ -272,8 +271,6 @@ const MAX_OUTBOUND_BYTES = 64 * 1024 * 1024;
 /** The gateway's own responses under way per caller; a server that asks faster gets no response. */
 export const MAX_OWN_RESPONSES_PER_CALLER = 16;
 
-type Usage = { count: number; bytes: number };
-
 /** A message with its owner and size. `isOwn`: a response of the gateway's own. */
 type OutboundMessage = {
   readonly owner: string;
@@ -291,35 +288,25 @@ type OutboundQueue = {
  * caller keep one caller from using up the total.
  */
 export function createOutboundQueue(): OutboundQueue {
-  const all: Usage = { count: 0, bytes: 0 };
-  const usageByOwner = new Map<string, Usage>();
-
-  function take(usage: Usage, count: number, bytes: number): void {
-    usage.count += count;
-    usage.bytes += bytes;
-  }
-
+  const messages = createQuota({ total: MAX_OUTBOUND, perOwner: MAX_OUTBOUND_PER_CALLER });
+  // A single message may be of any size, because the request limits already bounded it.
+  const sizes = createQuota({
+    total: MAX_OUTBOUND_BYTES,
+    perOwner: MAX_OUTBOUND_BYTES_PER_CALLER,
+  });
   return {
     enter({ owner, bytes, isOwn }) {
-      const own = usageByOwner.get(owner) ?? { count: 0, bytes: 0 };
-      const maxOwn = isOwn ? MAX_OWN_RESPONSES_PER_CALLER : MAX_OUTBOUND_PER_CALLER;
-      const hasCapacity =
-        fits(own, bytes, maxOwn, MAX_OUTBOUND_BYTES_PER_CALLER) &&
-        fits(all, bytes, MAX_OUTBOUND, MAX_OUTBOUND_BYTES);
-      if (!hasCapacity) return undefined;
-      usageByOwner.set(owner, own);
-      for (const usage of [own, all]) take(usage, 1, bytes);
-      return () => {
-        for (const usage of [own, all]) take(usage, -1, -bytes);
-        if (own.count === 0) usageByOwner.delete(owner);
-      };
+      if (isOwn && messages.usedBy(owner) >= MAX_OWN_RESPONSES_PER_CALLER) return undefined;
+      if (!messages.take(owner)) return undefined;
+      if (sizes.take(owner, bytes))
+        return () => {
+          messages.give(owner);
+          sizes.give(owner, bytes);
+        };
+      messages.give(owner);
+      return undefined;
     },
   };
-}
-
-/** A single message may be of any size, because the request limits already bounded it. */
-function fits(usage: Usage, bytes: number, maxCount: number, maxBytes: number): boolean {
-  return usage.count === 0 || (usage.count < maxCount && usage.bytes + bytes <= maxBytes);
 }
 
 /**
@@ -342,7 +329,7 @@ export function createSessionSender({
   return (session, by, message, isOwn = false) => {
     const body = JSON.stringify(message);
     const bytes = Buffer.byteLength(body);
-    const leave = outboundQueue.enter({ owner: ownerOf(by.principal), bytes, isOwn });
+    const leave = outboundQueue.enter({ owner: ownerKey(by.principal), bytes, isOwn });
     if (leave === undefined) return false;
     const headers = {
       'content-type': 'application/json',

@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { createWorkBudget } from '../../../../src/gateway/worker/inspection.js';
 
-const EACH = { burstMs: 30, msASecond: 50 };
-const ALL = { burstMs: 50, msASecond: 100 };
+const EACH = { burst: 30, perSecond: 50 };
+const ALL = { burst: 50, perSecond: 100 };
 
 describe('a budget of work', () => {
   it('[PRF-11] is that of an upstream, and comes back with time', () => {

@@ -1,7 +1,5 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_JOINED } from '../../../src/auth/authenticator.js';
-import { createGenerationCache } from '../../../src/auth/lru-cache.js';
 import { startTestIssuer, type TestIssuer } from '../../support/tokens.js';
 import { ACCEPTANCE, makeAuthenticator, RESOURCE, verdictOf } from './fixture.js';
 
@@ -127,33 +125,5 @@ describe('a refused token', () => {
     const token = await issuer.mint(RESOURCE, { claims: { iat } });
     expect(await ask(token)).toEqual({ reason: 'token-not-yet-valid' });
     expect(ask(token)).toBeInstanceOf(Promise);
-  });
-});
-
-describe('the generation cache', () => {
-  it('[A-34] stays under its cap and keeps the half that was used last', () => {
-    const operation = fc.record({ key: fc.integer({ min: 0, max: 30 }), isWrite: fc.boolean() });
-    fc.assert(
-      fc.property(fc.array(operation, { maxLength: 200 }), (operations) => {
-        const cache = createGenerationCache<number>(8);
-        const recent: number[] = [];
-        operations.forEach(({ key, isWrite }, index) => {
-          if (isWrite) cache.set(String(key), index);
-          const isKnown = isWrite || cache.get(String(key)) !== undefined;
-          if (isKnown) recent.splice(0, recent.length, key, ...recent.filter((k) => k !== key));
-          expect(cache.size()).toBeLessThanOrEqual(8);
-        });
-        for (const key of recent.slice(0, 4)) expect(cache.get(String(key))).toBeDefined();
-      }),
-    );
-  });
-
-  it('gives the value that was written last', () => {
-    const cache = createGenerationCache<string>(4);
-    for (const [key, value] of ['a1', 'b1', 'c1', 'a2', 'b2'].map((text) => text.split(''))) {
-      cache.set(key ?? '', value ?? '');
-    }
-    expect([cache.get('a'), cache.get('b')]).toEqual(['2', '2']);
-    expect(cache.get('z')).toBeUndefined();
   });
 });

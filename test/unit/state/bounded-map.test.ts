@@ -1,0 +1,101 @@
+// What is forgotten where too much is to be remembered: the oldest, and of an owner with too much, its own.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BoundedMap, OwnedMap } from '../../../src/state/bounded-map.js';
+
+describe('a bounded map', () => {
+  it('law: keeps the entries that were set or used last, and never more than its bound', () => {
+    const step = fc.record({
+      key: fc.integer({ min: 0, max: 12 }),
+      does: fc.constantFrom('set', 'use', 'delete'),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+        const map = new BoundedMap<number, number>(5);
+        let newest: [number, number][] = [];
+        for (const [at, { key, does }] of steps.entries()) {
+          const known = newest.find(([one]) => one === key);
+          const others = newest.filter(([one]) => one !== key);
+          if (does === 'set') newest = [...others, [key, at]];
+          else if (does === 'delete') newest = others;
+          else if (known !== undefined) newest = [...others, known];
+          newest = newest.slice(-5);
+          if (does === 'set') map.set(key, at);
+          else if (does === 'delete') map.delete(key);
+          else expect(map.use(key)).toBe(known?.[1]);
+          expect([...map]).toEqual(newest);
+        }
+      }),
+    );
+  });
+});
+
+describe('a map of entries with weights', () => {
+  it('keeps no more than its weight, and nothing that is heavier', () => {
+    const map = new BoundedMap<string, number>(3, 10);
+    map.set('a', 1, 4);
+    map.set('b', 2, 4);
+    expect([map.weight, map.use('a')]).toEqual([8, 1]);
+    map.set('c', 3, 4);
+    expect([...map]).toEqual([
+      ['a', 1],
+      ['c', 3],
+    ]);
+    map.set('a', 4, 6);
+    expect([map.weight, map.delete('c'), map.weight]).toEqual([10, true, 6]);
+    for (const key of 'def') map.set(key, 0, 1);
+    expect([[...map.keys()].join(''), map.weight]).toEqual(['def', 3]);
+    map.set('heavy', 5, 11);
+    expect([map.has('heavy'), map.size, map.weight]).toEqual([false, 3, 3]);
+  });
+});
+
+describe('a map with owners', () => {
+  const small = () => new OwnedMap<string, number>({ max: 4, maxPerOwner: 2 });
+  const valuesOf = (map: OwnedMap<string, number>, keys: string) =>
+    [...keys].map((key) => map.get(key));
+
+  it('forgets the own oldest of an owner with too many', () => {
+    const map = small();
+    map.set('a', 1, 'ann');
+    map.set('x', 2, 'ben');
+    map.set('b', 3, 'ann');
+    map.set('a', 4, 'ann');
+    map.set('c', 5, 'ann');
+    expect(valuesOf(map, 'abcx')).toEqual([4, undefined, 5, 2]);
+  });
+
+  it('forgets the oldest of all where all have too many, and counts what was deleted no more', () => {
+    const map = small();
+    for (const [at, key] of [...'abcd'].entries()) map.set(key, at, `owner of ${key}`);
+    map.delete('b');
+    map.set('e', 4, 'owner of a');
+    expect(valuesOf(map, 'abcde')).toEqual([0, undefined, 2, 3, 4]);
+    map.set('f', 5, 'owner of f');
+    expect([...map.keys()]).toEqual(['c', 'd', 'e', 'f']);
+  });
+
+  it('forgets none that may not be forgotten', () => {
+    const map = new OwnedMap<string, number>({
+      max: 3,
+      maxPerOwner: 2,
+      mayForget: (value) => value > 0,
+    });
+    map.set('a', 0, 'ann');
+    map.set('b', 1, 'ann');
+    map.set('c', 2, 'ann');
+    map.set('d', 0, 'ann');
+    map.set('e', 0, 'ann');
+    expect(valuesOf(map, 'abcde')).toEqual([0, undefined, undefined, 0, 0]);
+  });
+
+  it('gives a key to the owner who set it last', () => {
+    const map = small();
+    map.set('a', 1, 'ann');
+    map.set('a', 2, 'ben');
+    map.set('b', 3, 'ann');
+    map.set('c', 4, 'ann');
+    expect(valuesOf(map, 'abc')).toEqual([2, 3, 4]);
+  });
+});
