@@ -4,15 +4,62 @@
 // purposes are constants of the code, never input.
 
 import {
-  createHmac,
+  createHmac as createNodeHmac,
   createPrivateKey,
   createPublicKey,
   createSecretKey,
+  hash,
   hkdfSync,
   type KeyObject,
   sign,
 } from 'node:crypto';
 import type { GatewayKey } from '../config/settings.js';
+
+/** The keyed digest of bytes or of text in UTF-8, as base64url. */
+type Hmac = (bytes: Uint8Array | string) => string;
+
+/** Sizes of SHA-256, in bytes. */
+const BLOCK_BYTES = 64;
+const DIGEST_BYTES = 32;
+const INNER_PAD = 0x36;
+const OUTER_PAD = 0x5c;
+
+/** Longer texts are not copied; a character of text may take three bytes. */
+const MAX_COPIED_BYTES = 16 * 1024;
+const MAX_BYTES_A_CHAR = 3;
+
+/**
+ * HMAC-SHA-256 with one key of at most 64 bytes, for many short texts: two one-shot hashes over kept buffers take a
+ * third of the time of an object per digest. Longer texts use node:crypto's HMAC. Hashed text is erased. RFC 2104 §2;
+ * FIPS 198-1.
+ */
+export function createHmac(key: Uint8Array): Hmac {
+  const secret = createSecretKey(key);
+  const inner = Buffer.alloc(BLOCK_BYTES + MAX_COPIED_BYTES);
+  const outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES);
+  for (let at = 0; at < BLOCK_BYTES; at++) {
+    inner[at] = (key[at] ?? 0) ^ INNER_PAD;
+    outer[at] = (key[at] ?? 0) ^ OUTER_PAD;
+  }
+
+  function copy(bytes: Uint8Array | string): number {
+    if (typeof bytes === 'string') return inner.write(bytes, BLOCK_BYTES);
+    inner.set(bytes, BLOCK_BYTES);
+    return bytes.byteLength;
+  }
+
+  return (bytes) => {
+    const maxBytes = typeof bytes === 'string' ? bytes.length * MAX_BYTES_A_CHAR : bytes.byteLength;
+    if (maxBytes > MAX_COPIED_BYTES) {
+      return createNodeHmac('sha256', secret).update(bytes).digest('base64url');
+    }
+    const length = copy(bytes);
+    const once = hash('sha256', inner.subarray(0, BLOCK_BYTES + length), 'buffer');
+    inner.fill(0, BLOCK_BYTES, BLOCK_BYTES + length);
+    once.copy(outer, BLOCK_BYTES);
+    return hash('sha256', outer, 'base64url');
+  };
+}
 
 /** Length of a gateway key, in bytes. */
 const GATEWAY_KEY_BYTES = 32;
@@ -70,8 +117,8 @@ type DerivedKey = {
   readonly tag: Buffer;
   readonly signing: SigningPair;
   readonly assertion: SigningPair;
-  /** By purpose. */
-  readonly derived: Map<string, KeyObject>;
+  readonly sealing: Map<string, SealingKey>;
+  readonly hashing: Map<string, Hmac>;
   readonly bytes: Uint8Array;
 };
 
@@ -104,28 +151,33 @@ function deriveKey(key: GatewayKey): DerivedKey {
     tag: derive(key.bytes, TAG_PURPOSE, KEY_TAG_BYTES),
     signing: derivePair(key.bytes, SIGNING_PURPOSE, key.id),
     assertion: derivePair(key.bytes, ASSERTION_PURPOSE, `${key.id}.assertion`),
-    derived: new Map(),
+    sealing: new Map(),
+    hashing: new Map(),
     bytes: key.bytes,
   };
 }
 
-/** The key derived for `purpose`, made once. */
-function keyFor({ derived, bytes }: DerivedKey, purpose: string): KeyObject {
-  const known = derived.get(purpose);
-  if (known !== undefined) return known;
-  const made = createSecretKey(derive(bytes, purpose, 32));
-  derived.set(purpose, made);
+function sealingKeyOf(key: DerivedKey, purpose: string): SealingKey {
+  const kept = key.sealing.get(purpose);
+  if (kept !== undefined) return kept;
+  const made = {
+    tag: key.tag,
+    key: createSecretKey(derive(key.bytes, `seal/${purpose}`, 32)),
+  };
+  key.sealing.set(purpose, made);
   return made;
 }
 
-function sealingKeyOf(key: DerivedKey, purpose: string): SealingKey {
-  return { tag: key.tag, key: keyFor(key, `seal/${purpose}`) };
+function hashingKeyOf(key: DerivedKey, purpose: string): Hmac {
+  const kept = key.hashing.get(purpose);
+  if (kept !== undefined) return kept;
+  const made = createHmac(derive(key.bytes, `hmac/${purpose}`, 32));
+  key.hashing.set(purpose, made);
+  return made;
 }
 
 function digest(key: DerivedKey, purpose: string, bytes: Uint8Array | string): string {
-  return createHmac('sha256', keyFor(key, `hmac/${purpose}`))
-    .update(bytes)
-    .digest('base64url');
+  return hashingKeyOf(key, purpose)(bytes);
 }
 
 /**
