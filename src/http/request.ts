@@ -4,7 +4,7 @@
 // (docs/reference/attacks.md case 10).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Incoming } from '../protocol/transport.js';
+import { DisconnectController, type Incoming } from '../protocol/transport.js';
 import { sessionInQuery } from '../protocol/versions/legacy-sse.js';
 import { certificateOf } from './peer.js';
 import type { EdgeRoute } from './routes.js';
@@ -78,14 +78,23 @@ function joinChunks(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
 }
 
 /** Aborts when the client's connection closes before its response was finished. */
-export function disconnectSignal(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  const leave = (): void => {
-    if (!response.writableFinished) controller.abort();
-  };
-  if (response.destroyed) leave();
-  else response.on('close', leave);
-  return controller.signal;
+export class ClientDisconnect extends DisconnectController {
+  readonly #response: ServerResponse;
+
+  constructor(response: ServerResponse) {
+    super();
+    this.#response = response;
+  }
+
+  override get aborted(): boolean {
+    return super.aborted || (this.#response.destroyed && !this.#response.writableFinished);
+  }
+
+  protected override watch(): void {
+    this.#response.on('close', () => {
+      if (!this.#response.writableFinished) this.abort();
+    });
+  }
 }
 
 /** What the checks before authentication found out about a request. */
@@ -137,7 +146,7 @@ export function toIncoming(
     acquireSlot,
     // INVARIANT: a plain value. With an accessor of its own, each of these objects would get its own hidden
     // class, which slows down whatever reads it and keeps it from being collected young.
-    signal: disconnectSignal(response),
+    signal: new ClientDisconnect(response),
     receivedAt: facts.receivedAt,
     startedMs: facts.startedMs,
   };

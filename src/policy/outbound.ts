@@ -3,20 +3,21 @@
 
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { RequestId } from '../protocol/jsonrpc.js';
+import type { DisconnectSignal } from '../protocol/transport.js';
 import type { AuthorizedRequest } from './authorized-request.js';
 import type { Caller } from './principal.js';
 
 export type OutboundRequest = {
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: DisconnectSignal | undefined;
 };
 
 /** A session stream to be opened. */
 export type OutboundStream = {
   readonly session: SessionFacts;
   readonly by: Caller;
-  readonly signal: AbortSignal;
+  readonly signal: DisconnectSignal;
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };

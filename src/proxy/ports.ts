@@ -35,6 +35,7 @@ import type { RememberedInputRequests } from '../protocol/server-requests.js';
 import type {
   AggregateRef,
   ClientEnd,
+  DisconnectSignal,
   ForwardOutcome,
   Incoming,
   LegacySseOutcome,
@@ -244,7 +245,11 @@ export type UpstreamPort = {
   forward(upstream: string, request: OutboundRequest): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: OutboundStream): Promise<ForwardOutcome>;
   /** Opens a legacy SSE stream and waits until the server has named its message endpoint. */
-  openLegacyStream(upstream: string, by: Caller, signal: AbortSignal): Promise<LegacySseOutcome>;
+  openLegacyStream(
+    upstream: string,
+    by: Caller,
+    signal: DisconnectSignal,
+  ): Promise<LegacySseOutcome>;
   endSession(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   /** Sends the gateway's own reply to a server request within a caller's session. */
   replyToServer(upstream: string, serverRequest: SessionRequest, reply: GatewayReply): void;

@@ -19,7 +19,12 @@ import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { ProgressCount } from '../protocol/params.js';
 import { encodeSseMessage } from '../protocol/sse.js';
-import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  Incoming,
+  Outgoing,
+  UpstreamResponse,
+} from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 
@@ -59,7 +64,7 @@ export type Feature = {
   readonly begin?: (
     call: RequestContext<AnyPort>,
     admitted: AdmittedMessage,
-  ) => AbortSignal | undefined;
+  ) => DisconnectSignal | undefined;
   /** Relays the response. */
   readonly relay?: (
     call: RequestContext<AnyPort>,

@@ -11,7 +11,7 @@ import type { Caller } from '../policy/principal.js';
 import type { AdmittedMessage, SessionFacts } from '../protocol/admitted-request.js';
 import type { HeaderPair } from '../protocol/headers.js';
 import { applyEdits } from '../protocol/json/json.js';
-import type { ForwardOutcome, LegacySseOutcome } from '../protocol/transport.js';
+import type { DisconnectSignal, ForwardOutcome, LegacySseOutcome } from '../protocol/transport.js';
 import { namesVersionInHeader } from '../protocol/versions/revisions.js';
 import { awaitEndpoint } from './adapters/legacy-sse/endpoint-event.js';
 import type { TranslatedForm } from './adapters/message-translation.js';
@@ -110,7 +110,7 @@ export type UpstreamClient = {
   forward(
     authorized: AuthorizedRequest,
     by: Caller,
-    signal: AbortSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome>;
   /**
    * Sends an authorized message in the form of another era. `mayWaitForInput`: the response may wait for client
@@ -120,23 +120,23 @@ export type UpstreamClient = {
     authorized: AuthorizedRequest,
     by: Caller,
     form: TranslatedForm,
-    signal: AbortSignal | undefined,
+    signal: DisconnectSignal | undefined,
     mayWaitForInput: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream with a request of the gateway's own; it carries no text of a principal. */
-  subscribe(form: TranslatedForm, by: Caller, signal: AbortSignal): Promise<ForwardOutcome>;
+  subscribe(form: TranslatedForm, by: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event id of the upstream's own. */
   openStream(
     session: SessionRef,
     by: Caller,
-    signal: AbortSignal,
+    signal: DisconnectSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   /**
    * Opens a legacy SSE stream and waits for the event that names the message endpoint. A message endpoint of
    * another origin is `upstream-protocol`.
    */
-  openLegacyStream(by: OnBehalf, signal: AbortSignal): Promise<LegacySseOutcome>;
+  openLegacyStream(by: OnBehalf, signal: DisconnectSignal): Promise<LegacySseOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
   /** Sends a request of the gateway's own; it carries no text of a principal. */
@@ -174,7 +174,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   function dispatch(
     pool: Pool,
     sent: OutboundRequest,
-    signal?: AbortSignal,
+    signal?: DisconnectSignal,
   ): Promise<ForwardOutcome> {
     const credentials = presenter.present(sent.by);
     return credentials instanceof Promise
@@ -186,7 +186,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     pool: Pool,
     { by, method, target = path, headers, body = null }: OutboundRequest,
     credentials: PresentOutcome,
-    signal: AbortSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
     if (typeof credentials === 'string')
       return Promise.resolve({ kind: 'error', reason: credentials });

@@ -3,7 +3,12 @@
 // Back-pressure: a slow reader pauses the socket (undici DispatchController).
 
 import type { Dispatcher } from 'undici';
-import type { ForwardError, ForwardOutcome, UpstreamResponse } from '../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  ForwardError,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../protocol/transport.js';
 import type { BufferReservation, ReservationOutcome } from './response-quota.js';
 
 /** Chunks and bytes that may be buffered before the socket is paused. */
@@ -42,7 +47,7 @@ type PendingBody = {
  */
 export function createResponseReader(
   settle: (outcome: ForwardOutcome) => void,
-  signal?: AbortSignal,
+  signal?: DisconnectSignal,
   openReservation?: OpenReservation,
 ): Dispatcher.DispatchHandler {
   return new ResponseReader(settle, signal, openReservation);
@@ -54,7 +59,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   status = 0;
   headers: UpstreamResponse['headers'] = NO_HEADERS;
   readonly #settle: (outcome: ForwardOutcome) => void;
-  readonly #signal: AbortSignal | undefined;
+  readonly #signal: DisconnectSignal | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #end: 'open' | 'done' | ForwardError = 'open';
@@ -68,7 +73,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
   constructor(
     settle: (outcome: ForwardOutcome) => void,
-    signal: AbortSignal | undefined,
+    signal: DisconnectSignal | undefined,
     openReservation: OpenReservation | undefined,
   ) {
     this.#settle = settle;
@@ -174,7 +179,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#controller?.abort(new Error('exchange given up'));
   }
 
-  #listen(signal: AbortSignal): void {
+  #listen(signal: DisconnectSignal): void {
     if (signal.aborted) this.handleEvent();
     else signal.addEventListener('abort', this, { once: true });
   }

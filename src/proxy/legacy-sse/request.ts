@@ -17,6 +17,7 @@ import { encodeSseMessage } from '../../protocol/sse.js';
 import {
   type Body,
   type ClientEnd,
+  type DisconnectSignal,
   joinPieces,
   type Outgoing,
   type PendingResponses,
@@ -67,7 +68,7 @@ function findLegacyStream(
 function moveToLegacyStream(
   call: RequestContext<'legacySse'>,
   admitted: AdmittedMessage,
-): AbortSignal | undefined {
+): DisconnectSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return undefined;
   const end = call.ports.legacySse.findClientEnd(session);

@@ -1,9 +1,9 @@
-// A client that leaves is told as an abort, unless its response was written to the end.
+// A client that leaves is told as an AbortSignal would tell it, to whoever still listens.
 
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { disconnectSignal } from '../../../src/http/request.js';
+import { ClientDisconnect } from '../../../src/http/request.js';
 
 function response(state: { destroyed?: boolean; writableFinished?: boolean } = {}) {
   const emitter = Object.assign(new EventEmitter(), {
@@ -15,30 +15,40 @@ function response(state: { destroyed?: boolean; writableFinished?: boolean } = {
 }
 
 describe('a client that leaves', () => {
-  it('[PRF-04] is told once', () => {
+  it('[PRF-04] is told once, to each listener that is still there', () => {
     const socket = response();
-    const signal = disconnectSignal(socket);
-    let notified = 0;
-    signal.addEventListener('abort', () => {
-      notified += 1;
-    });
-    expect(signal.aborted).toBe(false);
+    const leave = new ClientDisconnect(socket);
+    const notified: string[] = [];
+    const first = (): void => void notified.push('first');
+    const second = (): void => void notified.push('second');
+    leave.addEventListener('abort', first);
+    leave.addEventListener('abort', first);
+    leave.addEventListener('abort', second);
+    leave.addEventListener('abort', () => void notified.push('third'));
+    leave.removeEventListener('abort', second);
+    expect(leave.aborted).toBe(false);
+    leave.addEventListener('abort', { handleEvent: () => void notified.push('object') });
     socket.emit('close');
     socket.emit('close');
-    expect([signal.aborted, notified]).toEqual([true, 1]);
+    expect(leave.aborted).toBe(true);
+    expect(notified).toEqual(['first', 'third', 'object']);
   });
 
   it('[PRF-04] has not left where its answer was written to the end', () => {
     const socket = response({ writableFinished: true });
-    const signal = disconnectSignal(socket);
+    const leave = new ClientDisconnect(socket);
+    leave.addEventListener('abort', () => expect.unreachable());
     socket.emit('close');
-    expect(signal.aborted).toBe(false);
-    expect(disconnectSignal(response({ writableFinished: true, destroyed: true })).aborted).toBe(
-      false,
-    );
+    expect(leave.aborted).toBe(false);
   });
 
   it('[PRF-04] has left where the connection was gone before anyone asked', () => {
-    expect(disconnectSignal(response({ destroyed: true })).aborted).toBe(true);
+    const leave = new ClientDisconnect(response({ destroyed: true }));
+    expect(leave.aborted).toBe(true);
+    leave.addEventListener('abort', () => expect.unreachable());
+    const unheard = response();
+    const left = new ClientDisconnect(unheard);
+    unheard.destroyed = true;
+    expect(left.aborted).toBe(true);
   });
 });

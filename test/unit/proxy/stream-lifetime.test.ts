@@ -1,6 +1,7 @@
 // How long a stream is held: it ends with its client, also where the client left before anybody listened.
 
 import { describe, expect, it } from 'vitest';
+import { DisconnectController } from '../../../src/protocol/transport.js';
 import type { LeasePorts } from '../../../src/proxy/access-lease.js';
 import type { ResponsePlan } from '../../../src/proxy/originating-request.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
@@ -8,7 +9,7 @@ import { keepStreamOpen, notifyCancelled } from '../../../src/proxy/stream-lifet
 import { principal } from '../policy/samples.js';
 
 /** A stream of a client whose disconnect is told by the signal, and what was done with it. */
-function streamOf(signal: AbortSignal) {
+function streamOf(signal: DisconnectController) {
   const done: string[] = [];
   const call = {
     changesAtStart: 1,
@@ -31,9 +32,9 @@ const TERMS = { principal: principal(), session: undefined, announce: () => unde
 
 describe('a stream that is held', () => {
   it('[H-04] has ended when its client left before it was opened', async () => {
-    const client = new AbortController();
-    client.abort();
-    const { call, done } = streamOf(client.signal);
+    const signal = new DisconnectController();
+    signal.abort();
+    const { call, done } = streamOf(signal);
     let hasLeft: boolean | undefined;
     await keepStreamOpen(call, TERMS, async (leave) => {
       hasLeft = leave.aborted;
@@ -43,11 +44,11 @@ describe('a stream that is held', () => {
   });
 
   it('[H-04] ends when its client leaves', async () => {
-    const client = new AbortController();
-    const { call, done } = streamOf(client.signal);
+    const signal = new DisconnectController();
+    const { call, done } = streamOf(signal);
     await keepStreamOpen(call, TERMS, async (leave) => {
       expect(leave.aborted).toBe(false);
-      client.abort();
+      signal.abort();
       expect(leave.aborted).toBe(true);
     });
     expect(done).toEqual(['released', 'end']);

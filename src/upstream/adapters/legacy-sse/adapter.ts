@@ -9,7 +9,7 @@ import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome } from '../../../protocol/transport.js';
+import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
 
@@ -110,7 +110,7 @@ type Sending = {
   readonly session: string | undefined;
   readonly text: string;
   readonly owner: string | undefined;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: DisconnectSignal | undefined;
   readonly version: string | undefined;
 };
 
@@ -195,7 +195,7 @@ async function startRequest(
 /** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
 function streamReading(
   { conversation, leave }: BufferReader,
-  signal: AbortSignal | undefined,
+  signal: DisconnectSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
   signal?.addEventListener('abort', leave, { once: true });

@@ -16,7 +16,11 @@ import {
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
-import type { ForwardOutcome, UpstreamResponse } from '../../../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import { isJson, type ReadBounds, readMessages } from '../../message-reader.js';
@@ -29,7 +33,7 @@ export type LegacySseClientSessions = {
     authorized: AuthorizedRequest,
     by: Caller,
     version: string,
-    signal: AbortSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome>;
   /** True if the client's handshake has succeeded or is under way; there can be no second one. */
   hasOpened(legacySession: SessionFacts): boolean;
@@ -46,7 +50,7 @@ export type LegacySseClientSessions = {
   /** Records that the client has sent `notifications/initialized`. */
   begin(legacySession: SessionFacts): void;
   /** Resolves with the session once it is initialized; `undefined` if the stream ends first. */
-  begun(legacySession: SessionFacts, signal: AbortSignal): Promise<SessionFacts | undefined>;
+  begun(legacySession: SessionFacts, signal: DisconnectSignal): Promise<SessionFacts | undefined>;
   /** Removes the session and returns it, so that it can be ended at the upstream. */
   forget(legacySession: SessionFacts): SessionFacts | undefined;
 };
@@ -78,7 +82,7 @@ export function createLegacySseClientSessions(
     authorized: AuthorizedRequest,
     by: Caller,
     version: string,
-    signal: AbortSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(authorized, version);
     const outcome = await dependencies.client.forwardAs(authorized, by, form, signal, false);

@@ -15,7 +15,11 @@ import {
 } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
-import type { ForwardOutcome, UpstreamResponse } from '../../../protocol/transport.js';
+import type {
+  DisconnectSignal,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
 import type { OnBehalf } from '../../credentials/presenter.js';
@@ -193,7 +197,7 @@ export type LegacySseAdapterSettings = {
 export type Post = (
   target: string,
   body: string,
-  signal: AbortSignal | undefined,
+  signal: DisconnectSignal | undefined,
 ) => Promise<ForwardOutcome>;
 
 /** An `initialize` that opens a session. */

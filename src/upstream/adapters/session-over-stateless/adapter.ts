@@ -15,6 +15,8 @@ import { canRequireInput } from '../../../protocol/server-requests.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
   amendResponse,
+  DisconnectController,
+  type DisconnectSignal,
   errorOfStatus,
   type ForwardOutcome,
   joinPieces,
@@ -210,7 +212,7 @@ export type SessionClients = {
     by: Caller,
     mirrored: readonly MirroredParameter[],
   ): Promise<RoutedOutcome>;
-  openStream(session: SessionFacts, by: Caller, signal: AbortSignal): Promise<ForwardOutcome>;
+  openStream(session: SessionFacts, by: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** The gateway's own reply to a server request. */
   replyToServerRequest(
@@ -236,7 +238,7 @@ type Request = {
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
   readonly sessionState: SessionState | undefined;
-  readonly cancellation: AbortController;
+  readonly cancellation: DisconnectController;
 };
 
 /** Creates the adapter of one upstream. */
@@ -300,7 +302,7 @@ async function forward(
     mirrored,
     id,
     sessionState,
-    cancellation: new AbortController(),
+    cancellation: new DisconnectController(),
   });
 }
 
@@ -332,13 +334,7 @@ async function send(request: Request): Promise<ForwardOutcome> {
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
   sessionState?.running.set(id, cancellation);
-  const outcome = await dependencies.client.forwardAs(
-    authorized,
-    by,
-    form,
-    cancellation.signal,
-    false,
-  );
+  const outcome = await dependencies.client.forwardAs(authorized, by, form, cancellation, false);
   if (outcome.kind === 'error') {
     leave(request);
     return outcome;
@@ -448,14 +444,14 @@ async function withInputRequired(
     reader,
     sessionState,
     sessionBus: dependencies.sessionBus,
-    signal: cancellation.signal,
+    signal: cancellation,
     bounds: dependencies,
     sendRetry: (retry) =>
       dependencies.client.forwardAs(
         authorized,
         by,
         statelessForm(authorized.admitted, envelope, mirrored, retry),
-        cancellation.signal,
+        cancellation,
         false,
       ),
     leave: () => leave(request),

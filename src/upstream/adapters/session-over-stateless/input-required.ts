@@ -12,6 +12,7 @@ import {
   readInputRequiredResult,
 } from '../../../protocol/server-requests.js';
 import {
+  type DisconnectSignal,
   errorOfStatus,
   type ForwardOutcome,
   type UpstreamResponse,
@@ -33,7 +34,7 @@ export type InputRequiredContext = {
   readonly sessionState: SessionState;
   readonly sessionBus: Pick<SessionBus, 'self'>;
   /** Aborted when the response is no longer wanted. */
-  readonly signal: AbortSignal;
+  readonly signal: DisconnectSignal;
   readonly bounds: ReadBounds;
   /** Retries the request with the client's responses. */
   sendRetry(retry: InputRetry): Promise<ForwardOutcome>;
@@ -181,7 +182,7 @@ const METHODS: { readonly [name in InputRequest['name']]: string } = {
 function waitFor(
   sessionState: SessionState,
   id: string,
-  signal: AbortSignal,
+  signal: DisconnectSignal,
 ): { readonly reply: Promise<ServerRequestReply>; end(): void } {
   const late: ServerRequestReply = { kind: 'error', error: undefined };
   let settle: (reply: ServerRequestReply) => void = () => undefined;

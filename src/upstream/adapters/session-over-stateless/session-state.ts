@@ -7,6 +7,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.js';
+import type { DisconnectController } from '../../../protocol/transport.js';
 import { OwnedMap } from '../../../state/bounded-map.js';
 
 /** A client's reply to a server request. */
@@ -20,7 +21,7 @@ export type SessionState = {
   /** Called when the resources change. */
   readonly listeners: Set<() => void>;
   /** Requests under way, by id. */
-  readonly running: Map<RequestId, Pick<AbortController, 'abort'>>;
+  readonly running: Map<RequestId, Pick<DisconnectController, 'abort'>>;
   /** Server requests waiting for the client's reply, by id. */
   readonly waiting: Map<RequestId, (reply: ServerRequestReply) => void>;
 };

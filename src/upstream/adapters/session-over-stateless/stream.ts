@@ -7,6 +7,7 @@ import type { Caller } from '../../../policy/principal.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isEventStream } from '../../../protocol/sse-reader.js';
 import {
+  type DisconnectSignal,
   errorOfStatus,
   type ForwardOutcome,
   type UpstreamResponse,
@@ -38,7 +39,7 @@ const LISTEN_ID = 1;
 export async function listenForSession(
   dependencies: StreamDependencies,
   sessionState: SessionState,
-  signal: AbortSignal,
+  signal: DisconnectSignal,
 ): Promise<ForwardOutcome> {
   if (signal.aborted) return { kind: 'error', reason: 'upstream-unavailable' };
   const stop = new AbortController();
@@ -82,7 +83,7 @@ type Subscribed =
 async function subscribe(
   { client, by, envelope }: StreamDependencies,
   sessionState: SessionState,
-  signal: AbortSignal,
+  signal: DisconnectSignal,
 ): Promise<Subscribed> {
   const notifications: Record<string, Json> = {
     toolsListChanged: true,

@@ -22,6 +22,8 @@ import {
 } from '../../../protocol/subscriptions.js';
 import {
   amendResponse,
+  DisconnectController,
+  type DisconnectSignal,
   errorOfStatus,
   type ForwardError,
   type ForwardOutcome,
@@ -71,7 +73,7 @@ async function listenInSession(
   dependencies: StatelessDependencies,
   { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardError>,
-  signal: AbortSignal | undefined,
+  signal: DisconnectSignal | undefined,
 ): Promise<RoutedOutcome> {
   const { message } = authorized.admitted;
   if (message.kind !== 'request') return bodyResponse(202);
@@ -163,7 +165,7 @@ export type StatelessClients = {
     authorized: AuthorizedRequest,
     by: Caller,
     sessionVersions: readonly string[],
-    signal: AbortSignal | undefined,
+    signal: DisconnectSignal | undefined,
   ): Promise<RoutedOutcome>;
   close(): Promise<void>;
 };
@@ -218,7 +220,7 @@ type ForwardContext = {
   readonly dependencies: StatelessDependencies;
   readonly authorized: AuthorizedRequest;
   readonly by: Caller;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: DisconnectSignal | undefined;
 };
 
 async function forward(
@@ -302,7 +304,7 @@ async function send(
     headers: Object.entries(sessionHeadersOf(session)),
     body: sessionBody(admitted, sent),
   };
-  const stop = new AbortController();
+  const stop = new DisconnectController();
   let isOver = false;
   const cancel = (): void => {
     if (isOver) return;
@@ -323,13 +325,7 @@ async function send(
   signal?.addEventListener('abort', cancel, { once: true });
   const mayWaitForInput =
     admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
-  const outcome = await dependencies.client.forwardAs(
-    authorized,
-    by,
-    form,
-    stop.signal,
-    mayWaitForInput,
-  );
+  const outcome = await dependencies.client.forwardAs(authorized, by, form, stop, mayWaitForInput);
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);

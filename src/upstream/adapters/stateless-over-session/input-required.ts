@@ -13,7 +13,7 @@ import {
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
-import type { UpstreamResponse } from '../../../protocol/transport.js';
+import type { DisconnectSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { onAbort } from '../../../protocol/transport.js';
 import { createQuota } from '../../../state/quota.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
@@ -146,7 +146,7 @@ export function relayInSession(call: SessionCall, response: UpstreamResponse): U
 export function resume(
   { call, rest, requestId, key }: SuspendedCall,
   { admitted, by }: { readonly admitted: AdmittedMessage; readonly by: Caller },
-  signal: AbortSignal | undefined,
+  signal: DisconnectSignal | undefined,
 ): OutboundItems | undefined {
   const { message } = admitted;
   const params = 'params' in message ? message.params : undefined;
