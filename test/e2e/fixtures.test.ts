@@ -117,6 +117,8 @@ describe('demo upstream', () => {
   });
 
   it('[D-03] announces a drift on the stream of a session of SDK v1', async () => {
+    const streams = () => desk.seen().filter((request) => request.httpMethod === 'GET').length;
+    const streamsBefore = streams();
     const { client, close } = await connectSdkV1(desk.url);
     const { ToolListChangedNotificationSchema } = await import(
       '@modelcontextprotocol/sdk/types.js'
@@ -124,7 +126,7 @@ describe('demo upstream', () => {
     const announced = new Promise<void>((resolve) => {
       client.setNotificationHandler(ToolListChangedNotificationSchema, () => resolve());
     });
-    await expect.poll(() => desk.seen().some((request) => request.httpMethod === 'GET')).toBe(true);
+    await expect.poll(streams).toBeGreaterThan(streamsBefore);
     desk.misbehave({ drift: 'new-tool' });
     await announced;
     desk.behave();
