@@ -144,6 +144,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   });
   // Of more than 2,000 headers Node would hide the rest from every check, but not from its own framing.
   app.server.maxHeadersCount = 0;
+  // An expectation that nobody knows changes nothing (RFC 9110 §10.1.1). Node would answer it before any check.
+  app.server.on('checkExpectation', app.routing);
   app.decorateRequest('facts', null);
   // Of the methods that the checks let pass, only POST has a body.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });

@@ -205,6 +205,13 @@ describe('a request that Fastify would answer by itself', () => {
     expect(head).not.toMatch(/content-type|connection: close/i);
   });
 
+  it('[H-03] is checked like any other with an expectation that nobody knows', async () => {
+    const { ask, call, reported } = await listen(answer('{}'));
+    expect((await ask(call('{}', 'expect: more'))).status).toBe(200);
+    expect((await ask(call('x'.repeat(65), 'expect: more'))).status).toBe(413);
+    expect(reported.map(({ refusal }) => refusal.reason)).toEqual(['body-too-large']);
+  });
+
   it('[X-05, H-03] is refused and reported where it has no Host', async () => {
     const { ask, reported } = await listen(never);
     const reply = await ask(rawPost('/one', [], ''));
