@@ -85,6 +85,8 @@ export function createHttpListener(
   const secured = secure && createSecureServer({ ...secure, ...limits });
   const server = secured ?? createServer(limits);
   server.maxConnections = MAX_CONNECTIONS;
+  // Node would hide the headers after the 2,000th.
+  server.maxHeadersCount = 0;
   server.on('request', (request, response) => {
     Promise.resolve()
       .then(() => respond(request))

@@ -142,6 +142,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     frameworkErrors: (_error, request, reply) => refuse(request, reply, UNKNOWN_PATH),
     clientErrorHandler: refuseUnreadable,
   });
+  // Of more than 2,000 headers Node would hide the rest from every check, but not from its own framing.
+  app.server.maxHeadersCount = 0;
+  // An expectation that nobody knows changes nothing (RFC 9110 §10.1.1). Node would answer it before any check.
+  app.server.on('checkExpectation', app.routing);
   app.decorateRequest('facts', null);
   // Of the methods that the checks let pass, only POST has a body.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
@@ -162,6 +166,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   const sockets = new Set<Socket>();
   /** Connections to close after their next response, so that clients authenticate again. */
   const outdated = new WeakSet<Socket>();
+  /** The last request of a connection that was refused before all of its body had come. */
+  const refusedUnread = new WeakMap<Socket, IncomingMessage>();
   let authorities = secure?.ca;
   app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     sockets.add(socket);
@@ -246,6 +252,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   function refuse(request: FastifyRequest, reply: FastifyReply, refusal: EdgeRefusal): void {
     const { id, raw, facts } = request;
     report(refusal, id, facts?.remoteAddress ?? addressOf(raw, ports.tables()));
+    if (!raw.complete) refusedUnread.set(raw.socket, raw);
     const { headers, text } = edgeBody(refusal, id);
     const all = { ...headers, ...refusal.headers };
     // The unread rest of an oversized body would otherwise be parsed as the next request.
@@ -257,11 +264,13 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   /** Refuses what never became a request: what node:http cannot parse, or had to wait for too long. */
   function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
     const refusal = refusalOfClientError(code);
-    if (refusal !== undefined) {
+    // What is wrong with the rest of a request that was refused does not make another one of it.
+    const isRest = refusedUnread.get(socket)?.complete === false;
+    if (refusal !== undefined && !isRest) {
       const id = randomUUID();
       // On a connection that stayed silent nothing was asked.
       if (socket.bytesRead > 0) report(refusal, id, socket.remoteAddress ?? '');
-      if (socket.writable && !isResponding(socket)) socket.write(encodeRefusal(refusal, id));
+      if (socket.writable && !isAwaited(socket)) socket.write(encodeRefusal(refusal, id));
     }
     socket.destroy();
   }
@@ -313,9 +322,17 @@ function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables | un
   return tables?.addressOf(peer, written) ?? peer;
 }
 
-/** True while a response is being written to the socket: a refusal in its midst would be read as a part of it. */
-function isResponding(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
-  return socket._httpMessage?.headersSent === true;
+/**
+ * True while the client waits for the response to an earlier request, or for the rest of it: whatever is written would be
+ * read as that response.
+ */
+function isAwaited(
+  socket: Socket & {
+    readonly _httpMessage?: (ServerResponse & { readonly req: IncomingMessage }) | null;
+  },
+): boolean {
+  const response = socket._httpMessage;
+  return response?.headersSent === true || response?.req.complete === true;
 }
 
 function sendDocument(reply: FastifyReply, body: string): void {

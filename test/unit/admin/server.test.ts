@@ -122,6 +122,12 @@ describe('createAdminServer', () => {
     },
   );
 
+  it('[O-71] answers no other origin that comes after thousands of headers', async () => {
+    const others = Array<string>(2_500).fill('');
+    const answer = await ask('/', { a: others, origin: 'https://evil.example' });
+    expect(answer.status).toBe(403);
+  });
+
   it('[O-71] answers no other origin', async () => {
     for (const origin of ['https://evil.example', 'null', `http://127.0.0.1:${port + 1}`]) {
       const answer = await ask('/api/controls', { ...bearer(secret), origin });

@@ -123,6 +123,63 @@ describe('a request that cannot be read', () => {
     expect(received().match(/HTTP\/1\.1 /g)).toHaveLength(1);
     expect(reported.map(({ refusal }) => refusal.status)).toEqual([400]);
   });
+
+  it('[H-03, X-15] is not refused in place of the response to a request before it', async () => {
+    const running: string[] = [];
+    const { port, call, reported } = await listen(async ({ id }) => void running.push(id));
+    const { socket, received } = talk(port);
+    socket.write(call('{}'));
+    await expect.poll(() => running.length, PATIENT).toBe(1);
+    socket.write('nothing of the kind\r\n\r\n');
+    await once(socket, 'close');
+    expect(received()).toBe('');
+    expect(reported.map(({ refusal }) => refusal.reason)).toEqual(['malformed-request']);
+  });
+
+  it.each([
+    ['ends early', 'content-length: 60', '{', true],
+    ['does not end', 'content-length: 60', '{', false],
+    ['is not chunked as it should be', 'transfer-encoding: chunked', 'nothing\r\n', false],
+  ])(
+    '[H-03] has one refusal where it was refused before its body, which %s',
+    async (_how, framing, body, ends) => {
+      const { port, lines, reported } = await listen(never);
+      const { socket, received } = talk(port);
+      socket.write(rawPost('/one', lines('content-type: text/plain', framing), ''));
+      await expect.poll(received, PATIENT).toContain('HTTP/1.1 415 ');
+      if (ends) socket.end(body);
+      else socket.write(body);
+      await once(socket, 'close');
+      expect(received().match(/HTTP\/1\.1 /g)).toHaveLength(1);
+      expect(reported.map(({ refusal }) => refusal.reason)).toEqual(['unsupported-media-type']);
+    },
+  );
+
+  it('[H-03] is refused and reported after a refused request that was read to its end', async () => {
+    const { port, lines, reported } = await listen(never);
+    const { socket, received } = talk(port);
+    socket.write(rawPost('/one', lines('content-type: text/plain', 'content-length: 2'), '{}'));
+    await expect.poll(received, PATIENT).toContain('HTTP/1.1 415 ');
+    socket.write('nothing of the kind\r\n\r\n');
+    await once(socket, 'close');
+    expect(received()).toContain('HTTP/1.1 400 ');
+    expect(reported.map(({ refusal }) => refusal.status)).toEqual([415, 400]);
+  });
+});
+
+describe('a header after thousands of others', () => {
+  it.each([
+    ['a second Host', 'host: elsewhere', 421],
+    ['a page', 'origin: https://elsewhere.example', 403],
+    ['a content encoding', 'content-encoding: gzip', 415],
+    ['a length', 'content-length: 65', 413],
+    ['a transfer encoding', 'transfer-encoding: gzip, chunked', 400],
+  ])('[X-03, H-03] is checked like any other: %s', async (_what, line, status) => {
+    const { ask, lines } = await listen(never);
+    const others = Array<string>(2_500).fill('a:');
+    const head = lines('content-type: application/json', ...others, line);
+    expect((await ask(rawPost('/one', head, ''))).status).toBe(status);
+  });
 });
 
 describe('a request that Fastify would answer by itself', () => {
@@ -146,6 +203,13 @@ describe('a request that Fastify would answer by itself', () => {
     expect(body).toBe('');
     expect(head).toContain('\r\ncontent-length: 0');
     expect(head).not.toMatch(/content-type|connection: close/i);
+  });
+
+  it('[H-03] is checked like any other with an expectation that nobody knows', async () => {
+    const { ask, call, reported } = await listen(answer('{}'));
+    expect((await ask(call('{}', 'expect: more'))).status).toBe(200);
+    expect((await ask(call('x'.repeat(65), 'expect: more'))).status).toBe(413);
+    expect(reported.map(({ refusal }) => refusal.reason)).toEqual(['body-too-large']);
   });
 
   it('[X-05, H-03] is refused and reported where it has no Host', async () => {
