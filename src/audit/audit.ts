@@ -75,9 +75,10 @@ export interface Audit {
   start(): Promise<RecordResult>;
   /**
    * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it
-   * durably, otherwise at once. Never rejects.
+   * durably, otherwise at once. Never rejects. `isAwaited: false`: nothing will leave because of it, and it
+   * is kept while a sink cannot be written.
    */
-  decision(record: RequestRecord): Promise<RecordResult>;
+  decision(record: RequestRecord, isAwaited?: boolean): Promise<RecordResult>;
   /** Records the outcome; `totalMs` is the total time in milliseconds. Does not wait. */
   outcome(record: RequestRecord, totalMs: number): void;
   /** Records any other event. Failed authentications above the rate are counted and not written. */
@@ -238,8 +239,9 @@ export function createAudit(ports: AuditPorts): Audit {
     for (const sink of sinks) sink.checkpoint();
   }
 
-  function enqueueEverywhere(event: EventText, mayUseReserve: boolean): void {
-    for (const sink of sinks) sink.enqueue(event, mayUseReserve);
+  /** False if a sink has no room for the event. */
+  function enqueueEverywhere(event: EventText, mayUseReserve: boolean): boolean {
+    return sinks.map((sink) => sink.enqueue(event, mayUseReserve)).every((isQueued) => isQueued);
   }
 
   /** Callers waiting for one group of one sink share one promise, so its result is computed once. */
@@ -270,11 +272,11 @@ export function createAudit(ports: AuditPorts): Audit {
       return undefined;
     },
     start: () => durability(Promise.all(sinks.map((sink) => sink.start()))),
-    decision(record) {
+    decision(record, isAwaited = true) {
       const event = decisionEvent(record, builder.context());
       const isAllowed = record.decision.verdict === 'allow';
-      if (!isAllowed || settings.onFailure === 'continue') {
-        enqueueEverywhere(event, isAllowed);
+      if (!isAllowed || !isAwaited || settings.onFailure === 'continue') {
+        record.isDecisionLost = !enqueueEverywhere(event, isAllowed);
         return DURABLE;
       }
       if (singleSink !== undefined) return durability(singleSink.append(event));

@@ -338,7 +338,8 @@ export function outcomeEvent(
   totalMs: number,
 ): EventText {
   // A decision that could not be written is in no other line.
-  const isAlone = record.decision.reasons.includes('audit-unavailable');
+  const isAlone =
+    record.isDecisionLost === true || record.decision.reasons.includes('audit-unavailable');
   const request = isAlone ? decidedText(record, context) : endedText(record, context);
   return {
     before: requestHead('mcp.outcome', context),

@@ -65,24 +65,51 @@ function completeToken(token: unknown): { readonly token?: AuditRecord } {
   return isRecord(token) ? { token: { ...LEFT_OUT.token, ...token } } : {};
 }
 
-/** Decisions without an outcome so far that are kept; the oldest is dropped first. */
+/** Decisions without an outcome so far that are kept, and the characters of their lines; the oldest goes first. */
 const MAX_UNDER_WAY = 10_000;
+const MAX_CHARACTERS_UNDER_WAY = 64 * 1024 * 1024;
+
+/** An event with all its members, as far as the lines say them. */
+export type JoinedEvent = {
+  readonly record: AuditRecord;
+  /** The line of the decision is missing: what it alone says is null here, which does not mean that it was. */
+  readonly isAlone: boolean;
+};
 
 /**
  * Completes the events of a log, which are given in its order: an outcome with what its decision says, if that
- * came before.
+ * came before. `length` is that of the line.
  */
-export function createEventJoiner(): (record: AuditRecord) => AuditRecord {
-  const underWay = new Map<unknown, AuditRecord>();
-  return (record) => {
-    const { type } = record;
-    if (type !== 'mcp.decision' && type !== 'mcp.outcome') return record;
-    const id = valueAt(record, 'decision', 'id');
-    const decided = type === 'mcp.outcome' ? underWay.get(id) : undefined;
+export function createEventJoiner(): (record: AuditRecord, length: number) => JoinedEvent {
+  const underWay = new Map<unknown, { readonly record: AuditRecord; readonly length: number }>();
+  let characters = 0;
+
+  function take(id: unknown): AuditRecord | undefined {
+    const found = underWay.get(id);
+    characters -= found?.length ?? 0;
     underWay.delete(id);
-    if (type === 'mcp.decision') underWay.set(id, record);
-    if (underWay.size > MAX_UNDER_WAY) underWay.delete(underWay.keys().next().value);
-    return completeEvent(record, decided ?? {});
+    return found?.record;
+  }
+
+  function keep(id: unknown, record: AuditRecord, length: number): void {
+    underWay.set(id, { record, length });
+    characters += length;
+    while (underWay.size > MAX_UNDER_WAY || characters > MAX_CHARACTERS_UNDER_WAY)
+      take(underWay.keys().next().value);
+  }
+
+  return (record, length) => {
+    const { type } = record;
+    if (type !== 'mcp.decision' && type !== 'mcp.outcome') return { record, isAlone: false };
+    const id = valueAt(record, 'decision', 'id');
+    const decided = take(id);
+    if (type === 'mcp.decision') {
+      keep(id, record, length);
+      return { record: completeEvent(record, {}), isAlone: false };
+    }
+    // A line that says all of it itself names its files.
+    const isAlone = decided === undefined && valueAt(record, 'gateway', 'policy') === undefined;
+    return { record: completeEvent(record, decided ?? {}), isAlone };
   };
 }
 

@@ -85,6 +85,8 @@ const DEFAULT_UNITS = { duration: 's', size: 'B', rate: 'min' };
 
 /** The correct spelling for a misspelled duration, size or rate, if it can be recognized. */
 export function suggestQuantity(kind: keyof typeof UNITS, written: unknown): string | undefined {
+  // A map has no text of its own, and may have a member in the place of `toString`.
+  if (typeof written !== 'string' && typeof written !== 'number') return undefined;
   const parts = /^([1-9][0-9]{0,8})(?:\s*(?:\/|per)?\s*([A-Za-z]{1,12}))?$/.exec(String(written));
   if (parts === null) return undefined;
   const [, count, spelling] = parts;

@@ -271,7 +271,7 @@ export function createAuditPort(
       const totalMs = performance.now() - record.startedMs;
       if (isAuthnFailure(record)) writeAuthnFailure(record);
       else {
-        if (record.isDecisionWritten !== true) void audit.decision(record);
+        if (record.isDecisionWritten !== true) void audit.decision(record, false);
         audit.outcome(record, totalMs);
       }
       metrics.recordRequest(record, totalMs);

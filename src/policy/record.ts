@@ -28,6 +28,7 @@ export function openRecord(
     versions: undefined,
     decidedSession: undefined,
     isDecisionWritten: false,
+    isDecisionLost: false,
     principal: undefined,
     groupsUsed: NO_GROUPS,
     client: {
@@ -114,6 +115,8 @@ export type RequestRecord = {
   decidedSession?: string | undefined;
   /** The decision was handed to the audit. */
   isDecisionWritten?: boolean;
+  /** The audit had no room for the line of the decision, so that the outcome has to say all of it. */
+  isDecisionLost?: boolean;
   /** For the record alone: whoever acts for the caller has the principal from the request. */
   principal: PrincipalFacts | undefined;
   /** Groups of the principal that the deciding rule names, within a bound. */

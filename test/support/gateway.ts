@@ -254,12 +254,12 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
       ),
     async audit() {
       const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
+      const complete = createEventJoiner();
       // What stands behind the last line end is still being written.
       return text
         .split('\n')
         .slice(0, -1)
-        .map((line) => JSON.parse(line) as AuditLine)
-        .map(createEventJoiner());
+        .map((line) => complete(JSON.parse(line), line.length).record as AuditLine);
     },
     log: () => logged,
     metrics: async () => (await fetch(`http://127.0.0.1:${ops}/metrics`)).text(),

@@ -5,11 +5,12 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type AuditRecord, readRecord } from '../../audit/chain.js';
+import { readRecord } from '../../audit/chain.js';
 import {
   createEventJoiner,
   hasId,
   isMatch,
+  type JoinedEvent,
   renderAuditRecord,
   renderAuditRow,
 } from '../../audit/query.js';
@@ -132,11 +133,20 @@ function readSince(text: string, nowMs: number): number | undefined {
 }
 
 /** A line, and its event with all its members. */
-type FoundEvent = { readonly line: string; readonly record: AuditRecord };
+type FoundEvent = JoinedEvent & { readonly line: string };
 
 function printLine({ line, record }: FoundEvent, io: CliIo, isJson: boolean | undefined): void {
   // The gateway writes printable ASCII; a modified line may contain anything.
   io.stdout(`${isJson ? makeVisible(line) : renderAuditRow(record)}\n`);
+}
+
+/** Says of how many outcomes printed here only a part is known. */
+function printAlone(count: number, io: CliIo): void {
+  if (count === 0) return;
+  const outcomes = count === 1 ? '1 outcome' : `${count} outcomes`;
+  io.stderr(
+    `note: ${outcomes} without the line of ${count === 1 ? 'its decision' : 'their decisions'}, which may be in an older file: what only that line says is null here\n`,
+  );
 }
 
 function printError(error: unknown, io: CliIo): number {
@@ -173,7 +183,7 @@ async function* readRecords(
 ): AsyncGenerator<FoundEvent> {
   for await (const line of lines) {
     const record = readRecord(line);
-    if (record !== undefined) yield { line, record: join(record) };
+    if (record !== undefined) yield { line, ...join(record, line.length) };
   }
 }
 
@@ -217,10 +227,13 @@ export function runAuditQuery(
   }
   const filter = { ...options, sinceMs };
   return withFiles(options, io, ports, async (files) => {
-    for await (const { record } of readRecords(linesOf(files))) {
+    let alone = 0;
+    for await (const { record, isAlone } of readRecords(linesOf(files))) {
       if (!isMatch(record, filter)) continue;
+      alone += Number(isAlone);
       io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRow(record)}\n`);
     }
+    printAlone(alone, io);
     return EXIT_FINE;
   });
 }
@@ -233,11 +246,14 @@ export function runAuditShow(
 ): Promise<number> {
   return withFiles(options, io, ports, async (files) => {
     let count = 0;
-    for await (const { record } of readRecords(linesOf(files))) {
+    let alone = 0;
+    for await (const { record, isAlone } of readRecords(linesOf(files))) {
       if (!hasId(record, options.id)) continue;
       count += 1;
+      alone += Number(isAlone);
       io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRecord(record)}\n`);
     }
+    printAlone(alone, io);
     if (count > 0) return EXIT_FINE;
     io.stderr('error: no event and no decision has this id\n');
     return EXIT_FAILED;

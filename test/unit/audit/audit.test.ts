@@ -10,6 +10,7 @@ import {
   createAudit,
 } from '../../../src/audit/audit.js';
 import { createAuditFile, createAuditStream } from '../../../src/audit/file.js';
+import { QUEUE_CAPACITY } from '../../../src/audit/sink.js';
 import { AUDIT_SCHEMA } from '../../../src/config/schema/audit.js';
 import type { AuditSettings } from '../../../src/config/settings.js';
 import { verifyChain } from '../../support/audit-chain.js';
@@ -117,6 +118,47 @@ describe('createAudit', () => {
     const open = rig({ newWriter: full }, { onFailure: 'continue' });
     expect(await open.audit.decision(sampleRecord())).toBe('durable');
   });
+
+  it('[O-81] a decision that nobody waits for is written once its sink can be written again', async () => {
+    let isFull = false;
+    const file = createAuditFile(path);
+    const commit = (bytes: Buffer) =>
+      isFull ? Promise.reject(new Error('full')) : file.commit(bytes);
+    const { audit } = rig({ newWriter: () => ({ ...file, commit }) });
+    await audit.start();
+    isFull = true;
+    const record = sampleRecord({ id: 'late' });
+    await audit.decision(record, false);
+    audit.outcome(record, 1);
+    expect(await audit.decision(sampleRecord())).toBe('unavailable');
+    isFull = false;
+    expect(await audit.decision(sampleRecord())).toBe('durable');
+    const late = (await events()).filter(({ decision }) => Object(decision).id === 'late');
+    expect(late.map(({ type }) => type)).toEqual(['mcp.decision', 'mcp.outcome']);
+  });
+
+  it.each(['block', 'continue'] as const)(
+    '[O-81] an outcome says all of it where no decision found room, under onFailure: %s',
+    async (onFailure) => {
+      const { audit } = rig({}, { onFailure });
+      // Before its start a sink writes nothing, so that the events wait.
+      for (let count = 0; count < QUEUE_CAPACITY; count += 1)
+        void audit.decision(sampleRecord({ id: 'filler' }), false);
+      const record = sampleRecord({ id: 'crowded' });
+      await audit.decision(record, false);
+      await audit.start();
+      audit.outcome(record, 1);
+      await audit.close();
+      const crowded = (await events()).filter(({ decision }) => Object(decision).id === 'crowded');
+      expect(crowded).toMatchObject([
+        {
+          type: 'mcp.outcome',
+          args: { digest: 'args-digest' },
+          decision: { rule: 'engineers-read' },
+        },
+      ]);
+    },
+  );
 
   it('[O-81] of several sinks, all must take it', async () => {
     const second = join(folder, 'second.jsonl');

@@ -97,7 +97,8 @@ describe('what exchanges share in the audit', () => {
           },
           context,
         );
-        const line = createEventJoiner()(JSON.parse(`${written.before}${written.after}}`));
+        const text = `${written.before}${written.after}}`;
+        const { record: line } = createEventJoiner()(JSON.parse(text), text.length);
         expect(line['target']).toMatchObject({
           upstream,
           method: target.method,

@@ -296,6 +296,16 @@ describe('[C-06] all mistakes in one run', () => {
     );
   });
 
+  it.each(['maxLifetime', 'keysMaxAge'])(
+    'reports a map in place of the duration %s, whatever its keys',
+    (key) => {
+      const text = GOOD.replace('[ES256]', `[ES256]\n    ${key}: {toString: x, valueOf: y}`);
+      expect(diagnosticLines(text)).toEqual([
+        expect.stringContaining('expected a duration such as 30s, 5m or 1h, found a map'),
+      ]);
+    },
+  );
+
   it('names the file as it was asked for', () => {
     expect(read('a: 1').diagnostics[0]?.file).toBe(FILE);
   });

@@ -336,6 +336,18 @@ describe('audit tail, query and show', () => {
     expect(await rulesOf(path)).toEqual([DECISION, 'forwarded', null, null]);
   });
 
+  it('[O-16] query and show say where an outcome stands without its decision', async () => {
+    const show = ['show', DECISION, path];
+    expect((await run(show)).stderr).toBe('');
+    const all = await lines();
+    await writeFile(path, `${all.slice(2).join('\n')}\n`);
+    expect((await run(show)).stderr).toContain('1 outcome without the line of its decision');
+    // The outcome of the other request has none in either file.
+    const { stderr } = await run(['query', path, '--json']);
+    expect(stderr).toContain('2 outcomes without the line of their decisions');
+    expect((await run(['query', path, '--type', 'checkpoint'])).stderr).toBe('');
+  });
+
   it('[O-16] reads lines of sallyport.audit/1 as they are, and without their decision what an outcome says itself', async () => {
     const first = {
       ...{ schema: 'sallyport.audit/1', id: 'a', time: '2026-11-20T09:30:00.000Z' },
