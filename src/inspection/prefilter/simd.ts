@@ -4,29 +4,28 @@
 // INVARIANT: the tables err only towards a check; prefilter.ts would find nothing at a position that they skip.
 
 import { ANCHORS, nextAnchorKey } from './anchors.js';
-import {
-  BUCKETS,
-  BUCKETS_AT,
-  ENTRIES_AT,
-  ENTRY_BYTES,
-  FOLD_AT,
-  GROUPS,
-  HIGH_AT,
-  KEYS_AT,
-  LISTS_AT,
-  LOCALS,
-  LOW_AT,
-  MAX_TEXT_UNITS,
-  MEMORY_BYTES,
-  OUT_AT,
-  PAIRS_AT,
-  POSITIONS,
-  RUN_FLAG,
-  SCAN_CODE,
-  TEXT_AT,
-  VECTOR_BYTES,
-  writeModule,
-} from './simd-module.js';
+import { SCAN_MODULE } from './scan-module.js';
+
+// Where the tables lie in the memory of the module; scan.wat describes them.
+const LOW_AT = 0;
+const HIGH_AT = 16;
+const FOLD_AT = 32;
+const BUCKETS_AT = 64;
+const KEYS_AT = 1024;
+const PAIRS_AT = 33_792;
+const LISTS_AT = 50_176;
+const ENTRIES_AT = 51_200;
+const OUT_AT = 131_072;
+const TEXT_AT = 196_672;
+const MAX_TEXT_UNITS = 256 * 1024;
+
+const VECTOR_BYTES = 16;
+const ENTRY_BYTES = 16;
+/** As many as a byte has bits. */
+const BUCKETS = 8;
+
+/** Marks a position that lies in a run of token characters. */
+export const RUN_FLAG = 1 << 30;
 
 /** For each of four consecutive positions, the character classes that may occur there, one bit for each. */
 type Bucket = readonly [number, number, number, number];
@@ -133,7 +132,7 @@ function bucketTable(buckets: readonly Bucket[], position: number, half: 0 | 1):
   return Array.from({ length: CLASSES / 2 }, (_, offset) => {
     let bits = 0;
     for (const [index, bucket] of buckets.entries()) {
-      const classes = bucket[position % BUCKET_POSITIONS] ?? 0;
+      const classes = bucket[position] ?? 0;
       if (((classes >>> (half * (CLASSES / 2) + offset)) & 1) === 1) bits |= 1 << index;
     }
     return bits;
@@ -212,13 +211,10 @@ function startOf(anchor: string): AnchorStart {
 
 function fillBuckets(memory: Uint8Array): void {
   const buckets = sortIntoBuckets(ANCHORS.map(startOf), BUCKETS);
-  for (let group = 0; group < GROUPS; group++) {
-    const some = buckets.slice(8 * group, 8 * (group + 1));
-    for (let position = 0; position < POSITIONS; position++) {
-      for (const half of [0, 1] as const) {
-        const at = BUCKETS_AT + ((group * POSITIONS + position) * 2 + half) * VECTOR_BYTES;
-        memory.set(bucketTable(some, position, half), at);
-      }
+  for (let position = 0; position < BUCKET_POSITIONS; position++) {
+    for (const half of [0, 1] as const) {
+      const at = BUCKETS_AT + (2 * position + half) * VECTOR_BYTES;
+      memory.set(bucketTable(buckets, position, half), at);
     }
   }
 }
@@ -300,8 +296,6 @@ export type SimdScan = {
   readonly units: Uint8Array;
 };
 
-export { RUN_FLAG };
-
 const encoder = new TextEncoder();
 
 /** Creates the SIMD pass; undefined where the engine cannot run it. */
@@ -309,7 +303,7 @@ export function createSimdScan(): SimdScan | undefined {
   const { WebAssembly: engine } = globalThis as { readonly WebAssembly?: Engine };
   if (engine === undefined) return undefined;
   try {
-    const bytes = writeModule(LOCALS, SCAN_CODE, MEMORY_BYTES);
+    const bytes = Uint8Array.from(atob(SCAN_MODULE), (unit) => unit.charCodeAt(0));
     const { memory, scan } = new engine.Instance(new engine.Module(bytes)).exports;
     const all = new Uint8Array(memory.buffer);
     fillTables(all);
