@@ -59,72 +59,28 @@ function union(one: Bucket, other: Bucket): Bucket {
   return [one[0] | other[0], one[1] | other[1], one[2] | other[2], one[3] | other[3]];
 }
 
-type Group = { readonly bucket: Bucket; readonly cost: number };
-
-function groupOf(bucket: Bucket): Group {
-  return { bucket, cost: costOf(bucket) };
-}
-
-function joinCost(one: Group, other: Group): number {
-  return costOf(union(one.bucket, other.bucket)) - one.cost - other.cost;
-}
-
-// Sorts anchors into as many buckets as a vector has bits: repeatedly joins the two groups whose union adds the
-// fewest false matches.
-function sortIntoBuckets(starts: readonly AnchorStart[], maxBuckets: number): readonly Bucket[] {
-  const groups = groupByTwo(starts);
-  const extra = groups.map((one) => groups.map((other) => joinCost(one, other)));
-  while (groups.length > maxBuckets) {
-    const [low, high] = cheapest(extra);
-    const [one, other] = [groups[low], groups[high]];
-    if (one === undefined || other === undefined) break;
-    const made = groupOf(union(one.bucket, other.bucket));
-    groups[low] = made;
-    groups.splice(high, 1);
-    extra.splice(high, 1);
-    for (const row of extra) row.splice(high, 1);
-    recompute(extra, groups, low);
+// Sorts anchors into as many buckets as a byte has bits: the most frequent groups get one each, every other group joins
+// the bucket that it makes match the least more often.
+function sortIntoBuckets(starts: readonly AnchorStart[]): readonly Bucket[] {
+  const groups = groupByTwo(starts).sort((one, other) => costOf(other) - costOf(one));
+  const buckets = groups.slice(0, BUCKETS);
+  for (const group of groups.slice(BUCKETS)) {
+    const added = buckets.map((bucket) => costOf(union(bucket, group)) - costOf(bucket));
+    const least = added.indexOf(Math.min(...added));
+    buckets[least] = union(buckets[least] ?? group, group);
   }
-  return groups.map(({ bucket }) => bucket);
-}
-
-type Costs = number[][];
-
-/** Updates the costs of joining a changed group, in its row and its column. */
-function recompute(extra: Costs, groups: readonly Group[], changed: number): void {
-  const made = groups[changed];
-  const row = extra[changed];
-  if (made === undefined || row === undefined) return;
-  for (const [at, group] of groups.entries()) {
-    row[at] = joinCost(made, group);
-    const other = extra[at];
-    if (other !== undefined) other[changed] = row[at];
-  }
+  return buckets;
 }
 
 /** Anchors that begin with the same two classes share a group from the start. */
-function groupByTwo(starts: readonly AnchorStart[]): Group[] {
+function groupByTwo(starts: readonly AnchorStart[]): Bucket[] {
   const byTwo = new Map<string, Bucket>();
   for (const start of starts) {
     const key = `${start[0]} ${start[1]}`;
     const known = byTwo.get(key);
     byTwo.set(key, known === undefined ? start : union(known, start));
   }
-  return [...byTwo.values()].map(groupOf);
-}
-
-function cheapest(extra: readonly (readonly number[])[]): readonly [number, number] {
-  let best = Number.POSITIVE_INFINITY;
-  let found: readonly [number, number] = [0, 1];
-  for (let row = 0; row < extra.length; row++) {
-    for (let column = row + 1; column < extra.length; column++) {
-      const cost = extra[row]?.[column] ?? best;
-      if (cost >= best) continue;
-      best = cost;
-      found = [row, column];
-    }
-  }
-  return found;
+  return [...byTwo.values()];
 }
 
 /** For a position and half of the classes, sixteen bytes: for each class, the buckets that accept it there. */
@@ -210,7 +166,7 @@ function startOf(anchor: string): AnchorStart {
 }
 
 function fillBuckets(memory: Uint8Array): void {
-  const buckets = sortIntoBuckets(ANCHORS.map(startOf), BUCKETS);
+  const buckets = sortIntoBuckets(ANCHORS.map(startOf));
   for (let position = 0; position < BUCKET_POSITIONS; position++) {
     for (const half of [0, 1] as const) {
       const at = BUCKETS_AT + (2 * position + half) * VECTOR_BYTES;
