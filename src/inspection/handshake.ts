@@ -8,12 +8,7 @@ import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { Profile } from './profiles.js';
-import {
-  type InspectionInput,
-  type InspectionOutcome,
-  inspectMessage,
-  type WithholdReason,
-} from './responses.js';
+import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
 
 export type HandshakeInput = {
   readonly text: string;
@@ -50,14 +45,6 @@ export type FilteredHandshake = {
   readonly inspectionInput: InspectionInput;
   readonly hadOtherInstructions: boolean;
 };
-
-/** Filters and inspects a handshake response. `upstream-protocol` where it names no carried version. */
-export function filterHandshake(input: HandshakeInput): HandshakeOutcome {
-  const filtered = reduceHandshake(input);
-  return filtered.kind === 'withhold'
-    ? filtered
-    : completeHandshake(filtered, inspectMessage(filtered.inspectionInput));
-}
 
 /** Combines a filtered handshake with the outcome of its inspection. */
 export function completeHandshake(

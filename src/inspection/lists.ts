@@ -22,12 +22,7 @@ import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.j
 import type { Bytes, Pieces } from '../protocol/transport.js';
 import { hasRemoteIcons, valueAt } from './message-fields.js';
 import type { Profile } from './profiles.js';
-import {
-  type InspectionInput,
-  type InspectionOutcome,
-  inspectMessage,
-  type WithholdReason,
-} from './responses.js';
+import type { InspectionInput, InspectionOutcome, WithholdReason } from './responses.js';
 
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
 
@@ -101,12 +96,6 @@ export type FilteredPage = {
   readonly visible: number;
   readonly items: readonly ListItem[];
 };
-
-/** Filters one page and inspects the rest. `upstream-protocol` where the result is no list of that kind. */
-export function filterList(input: ListInput): ListOutcome {
-  const page = filterItems(input);
-  return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.inspectionInput));
-}
 
 /** Combines a filtered page with the outcome of its inspection. */
 export function completeList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {

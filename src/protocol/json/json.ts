@@ -86,18 +86,6 @@ export function spanOf(text: string, path: readonly (string | number)[]): Span |
 }
 
 /**
- * The span to cut so that the member at `path` disappears and the object stays valid: name, value, and one
- * comma if there is one. To remove several members of one object use {@link removalEdits}.
- */
-export function memberSpan(text: string, path: readonly (string | number)[]): Span | undefined {
-  const name = path.at(-1);
-  const object = spanOf(text, path.slice(0, -1));
-  if (typeof name !== 'string' || object === undefined) return undefined;
-  const [edit] = removalEdits(text, object, (member) => member === name);
-  return edit === undefined ? undefined : { start: edit.start, end: edit.end };
-}
-
-/**
  * Edits that remove the members of the object at `object` for which `isRemoved` returns true. They are
  * ascending and do not overlap, whichever members are removed.
  */

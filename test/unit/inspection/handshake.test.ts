@@ -1,13 +1,18 @@
 // The answers to initialize and server/discover: only what is carried and approved is told.
 
 import { describe, expect, it } from 'vitest';
-import { filterHandshake, type HandshakeInput } from '../../../src/inspection/handshake.js';
+import {
+  completeHandshake,
+  type HandshakeInput,
+  reduceHandshake,
+} from '../../../src/inspection/handshake.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import { profile, resultOf } from './samples.js';
 
 function shake(result: Json, more: Partial<HandshakeInput> = {}) {
-  return filterHandshake({
+  const filtered = reduceHandshake({
     ...resultOf(result),
     method: 'initialize',
     profile,
@@ -17,6 +22,9 @@ function shake(result: Json, more: Partial<HandshakeInput> = {}) {
     filterCapabilities: (capabilities) => ('tools' in capabilities ? { tools: {} } : {}),
     ...more,
   });
+  return filtered.kind === 'withhold'
+    ? filtered
+    : completeHandshake(filtered, inspectMessage(filtered.inspectionInput));
 }
 
 function resultIn(outcome: ReturnType<typeof shake>) {

@@ -2,7 +2,13 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { filterList, type ListInput, type ListOutcome } from '../../../src/inspection/lists.js';
+import {
+  completeList,
+  filterItems,
+  type ListInput,
+  type ListOutcome,
+} from '../../../src/inspection/lists.js';
+import { inspectMessage } from '../../../src/inspection/responses.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { profile, resultOf } from './samples.js';
 
@@ -21,7 +27,7 @@ function filterAny(
   visible: readonly string[],
   more: Partial<ListInput> = {},
 ): ListOutcome {
-  return filterList({
+  const page = filterItems({
     ...message,
     kind: 'tools',
     hasCacheHints: false,
@@ -32,6 +38,7 @@ function filterAny(
     isVisible: ({ name }) => visible.includes(name),
     ...more,
   });
+  return page.kind === 'withhold' ? page : completeList(page, inspectMessage(page.inspectionInput));
 }
 
 const tool = (name: string, more: JsonObject = {}): JsonObject => ({
