@@ -7,6 +7,7 @@
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
+import { INVALID_REQUEST } from '../../../protocol/errors.js';
 import { applyEdits } from '../../../protocol/json/json.js';
 import type { RequestId } from '../../../protocol/jsonrpc.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
@@ -38,7 +39,6 @@ export type LegacySseAdapter = SessionUpstream & {
 /** From this version on a stream begins with an event id after which it can be resumed. */
 const FIRST_PRIMED_VERSION = '2025-11-25';
 const FIRST_REFUSAL = 300;
-const INVALID_REQUEST = -32600;
 
 const NOT_SENT: { readonly [why in NotSent]: string } = {
   'id-in-use': 'A request with this id is already pending in this session.',

@@ -3,6 +3,7 @@
 // the messages.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports.
 
+import { INTERNAL_ERROR } from '../../../protocol/errors.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
@@ -67,7 +68,7 @@ const OWN_KEY = '0';
 const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
 
 const NO_SINGLE_REQUEST = {
-  code: -32603,
+  code: INTERNAL_ERROR,
   message: 'No client can be asked: the session has no pending request, or more than one.',
 };
 

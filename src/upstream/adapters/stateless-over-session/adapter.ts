@@ -8,6 +8,7 @@
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
+import { METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
@@ -58,7 +59,6 @@ import {
   type UpstreamSession,
 } from './session-pool.js';
 
-const METHOD_NOT_FOUND = -32601;
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 const FIRST_SUBSCRIBE_ID = 2;
 const UPDATED = 'notifications/resources/updated';

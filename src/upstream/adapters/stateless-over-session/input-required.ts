@@ -5,6 +5,7 @@
 
 import type { Caller, Principal } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
+import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import {
   isObject,
@@ -131,8 +132,8 @@ export type SessionCall = {
 };
 
 const INPUT_REQUEST_KEY = 'question';
-const NO_SUCH_METHOD = { code: -32601, message: 'Method not found' };
-const DECLINED = { code: -32603, message: 'The client did not answer.' };
+const NO_SUCH_METHOD = { code: METHOD_NOT_FOUND, message: 'Method not found' };
+const DECLINED = { code: INTERNAL_ERROR, message: 'The client did not answer.' };
 
 /** The response to a call, as it arrives. */
 export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
