@@ -12,7 +12,13 @@ import {
   RESOURCE_NOT_FOUND,
   UNSUPPORTED_VERSION,
 } from '../protocol/errors.js';
-import { isObject, type JsonObject, type RequestId, type RpcError } from '../protocol/jsonrpc.js';
+import {
+  isJsonRpcId,
+  isObject,
+  type JsonObject,
+  type RequestId,
+  type RpcError,
+} from '../protocol/jsonrpc.js';
 
 /** Eras that a scripted server supports. */
 type ServedEra = '2025' | '2026';
@@ -223,10 +229,6 @@ function parse(body: string): unknown {
   }
 }
 
-function readId(value: unknown): RequestId | undefined {
-  return typeof value === 'string' || typeof value === 'number' ? value : undefined;
-}
-
 function decodeName(header: string): string {
   const match = ENCODED_VALUE.exec(header);
   return match ? Buffer.from(match[1] ?? '', 'base64').toString('utf8') : header;
@@ -301,7 +303,8 @@ export function classifyPost(
   if (!isObject(value) || value['jsonrpc'] !== '2.0')
     return refusePost(400, INVALID_REQUEST, 'Invalid request');
   const method = value['method'];
-  const id = readId(value['id']);
+  const { id: sent } = value;
+  const id = isJsonRpcId(sent) ? sent : undefined;
   if (typeof method !== 'string')
     return refusePost(400, INVALID_REQUEST, 'Responses are not expected', id);
   const params = isObject(value['params']) ? value['params'] : {};

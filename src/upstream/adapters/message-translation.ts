@@ -31,6 +31,7 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../protocol/jsonrpc.js';
+import { progressTokenOf } from '../../protocol/params.js';
 import { declaresTasks } from '../../protocol/tasks.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 
@@ -68,10 +69,7 @@ const UNCACHED = { ...COMPLETE, ttlMs: 0, cacheScope: 'private' } as const;
 export function translatedRequestOf(admitted: AdmittedMessage, sentId: number): TranslatedRequest {
   const { message, rule } = admitted;
   if (message.kind !== 'request') throw new Error('only requests are answered');
-  const meta = message.params?.['_meta'];
-  const token = isObject(meta) ? meta['progressToken'] : undefined;
-  const progressToken = typeof token === 'string' || typeof token === 'number' ? token : undefined;
-  return { method: rule.method, id: message.id, sentId, progressToken };
+  return { method: rule.method, id: message.id, sentId, progressToken: progressTokenOf(message) };
 }
 
 /** The body of an admitted stateless request, as one of a session. */

@@ -9,7 +9,8 @@ import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
 import { INVALID_REQUEST } from '../../../protocol/errors.js';
 import { applyEdits } from '../../../protocol/json/json.js';
-import type { RequestId } from '../../../protocol/jsonrpc.js';
+import { isJsonRpcId, type RequestId } from '../../../protocol/jsonrpc.js';
+import { progressTokenOf } from '../../../protocol/params.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
@@ -23,7 +24,6 @@ import {
   type LegacySseAdapterSettings,
   type LegacySseConnections,
   type Post,
-  progressTokenOf,
   readSentMessage,
   type SentMessage,
 } from './connections.js';
@@ -139,8 +139,7 @@ async function sendWithoutResponse(
   if (posted.kind === 'error') return posted;
   posted.release();
   const id = params['requestId'];
-  if (method === 'notifications/cancelled' && (typeof id === 'string' || typeof id === 'number'))
-    session.cancel(id);
+  if (method === 'notifications/cancelled' && isJsonRpcId(id)) session.cancel(id);
   return bodyResponse(posted.status < FIRST_REFUSAL ? 202 : posted.status);
 }
 

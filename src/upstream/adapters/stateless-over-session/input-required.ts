@@ -8,6 +8,7 @@ import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
 import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import {
+  isJsonRpcId,
   isObject,
   type JsonObject,
   type RequestId,
@@ -233,8 +234,7 @@ type ServerRequest = {
 function readServerRequest(value: Json | undefined): ServerRequest | undefined {
   if (!isObject(value)) return undefined;
   const { id, method, params } = value as { readonly [name: string]: Json | undefined };
-  if (typeof method !== 'string' || !(typeof id === 'string' || typeof id === 'number'))
-    return undefined;
+  if (typeof method !== 'string' || !isJsonRpcId(id)) return undefined;
   return { id, method, params: isObject(params) ? params : undefined };
 }
 
