@@ -9,7 +9,6 @@ import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
-
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { type ParsedJson, setMember, setPrivate } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';

@@ -7,7 +7,6 @@ import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
-
 import { applyEdits, type ParsedJson, spanOf } from '../protocol/json/json.js';
 import { isJsonRpcId, type JsonObject } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';

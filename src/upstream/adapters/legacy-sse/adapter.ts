@@ -14,7 +14,6 @@ import { progressTokenOf } from '../../../protocol/params.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
-
 import type { OnBehalf } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';
 import { errorResponseText } from '../message-translation.js';

@@ -34,7 +34,6 @@ import {
 } from '../../../protocol/transport.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
-
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, readMessages } from '../../message-reader.js';
 import { createTranslatedPages, translatedBody } from '../list-pages.js';
@@ -48,7 +47,6 @@ import {
   translatedRequestOf,
 } from '../message-translation.js';
 import type { SessionCall, StatelessDependencies, StatelessSettings } from './input-required.js';
-
 import { createSuspendedCalls, relayInSession, resume } from './input-required.js';
 import {
   createSessionPool,
