@@ -5,7 +5,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { install, prepare, runProgram } from '../src/dev/dependencies.mjs';
+import { install, prepare, runProgram } from '../scripts/dependencies.mjs';
 
 const CANNOT_CHECK = 2;
 /** The suite needs `fs.globSync`, and our own files are TypeScript that Node reads without a build. */

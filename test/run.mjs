@@ -3,7 +3,7 @@
 // random documents ten times as many. Other arguments go to the test runner, and its exit code is ours.
 
 import { join } from 'node:path';
-import { prepare, runProgram } from '../src/dev/dependencies.mjs';
+import { prepare, runProgram } from '../scripts/dependencies.mjs';
 
 const ROOT = join(import.meta.dirname, '..');
 const DOCUMENTS_OF_ALL = '20000';

@@ -3,7 +3,22 @@
 // sessions up through a port, and checks no token. Source: MCP 2025-11-25 and 2026-07-28, server features,
 // base protocol, transports (headers and `_meta`), error map.
 
-import { isObject, type JsonObject, type RequestId, type RpcError } from '../protocol/jsonrpc.js';
+import {
+  HEADER_MISMATCH,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  RESOURCE_NOT_FOUND,
+  UNSUPPORTED_VERSION,
+} from '../protocol/errors.js';
+import {
+  isJsonRpcId,
+  isObject,
+  type JsonObject,
+  type RequestId,
+  type RpcError,
+} from '../protocol/jsonrpc.js';
 
 /** Eras that a scripted server supports. */
 type ServedEra = '2025' | '2026';
@@ -37,10 +52,6 @@ export type ServerContent = {
 export type ScriptedResponse =
   | { readonly kind: 'result'; readonly result: JsonObject; readonly progress: readonly string[] }
   | { readonly kind: 'error'; readonly status: number; readonly error: RpcError };
-
-const INVALID_PARAMS = -32602;
-const METHOD_NOT_FOUND = -32601;
-const LEGACY_RESOURCE_NOT_FOUND = -32002;
 
 const CAPABILITIES: JsonObject = {
   tools: { listChanged: true },
@@ -116,7 +127,7 @@ function getPrompt(story: ServerContent, era: ServedEra, params: JsonObject): Sc
 function readResource(story: ServerContent, era: ServedEra, params: JsonObject): ScriptedResponse {
   const contents = story.readResource(stringMember(params, 'uri'));
   if (contents !== undefined) return ok(completed(story, era, { contents }, true));
-  const code = era === '2025' ? LEGACY_RESOURCE_NOT_FOUND : INVALID_PARAMS;
+  const code = era === '2025' ? RESOURCE_NOT_FOUND : INVALID_PARAMS;
   return refuse(code, 'Resource not found');
 }
 
@@ -218,10 +229,6 @@ function parse(body: string): unknown {
   }
 }
 
-function readId(value: unknown): RequestId | undefined {
-  return typeof value === 'string' || typeof value === 'number' ? value : undefined;
-}
-
 function decodeName(header: string): string {
   const match = ENCODED_VALUE.exec(header);
   return match ? Buffer.from(match[1] ?? '', 'base64').toString('utf8') : header;
@@ -236,26 +243,27 @@ function findStatelessError(
   id: RequestId | undefined,
 ): (Classified & { kind: 'refused' }) | undefined {
   const version = meta[VERSION_KEY];
-  if (typeof version !== 'string') return refusePost(400, -32602, 'The version is missing', id);
+  if (typeof version !== 'string')
+    return refusePost(400, INVALID_PARAMS, 'The version is missing', id);
   if (!SERVED_STATELESS_VERSIONS.some((served) => served === version)) {
-    const error = refusePost(400, -32022, 'Unsupported protocol version', id);
+    const error = refusePost(400, UNSUPPORTED_VERSION, 'Unsupported protocol version', id);
     return { ...error, supported: SERVED_STATELESS_VERSIONS };
   }
   if (!isObject(meta[CAPABILITIES_KEY])) {
-    return refusePost(400, -32602, 'The client capabilities are missing', id);
+    return refusePost(400, INVALID_PARAMS, 'The client capabilities are missing', id);
   }
   const expected = [
     ['mcp-protocol-version', version],
     ['mcp-method', method],
   ] as const;
   if (expected.some(([name, value]) => received.headers[name] !== value)) {
-    return refusePost(400, -32020, 'A header differs from the body', id);
+    return refusePost(400, HEADER_MISMATCH, 'A header differs from the body', id);
   }
   const member = NAMED_METHODS.get(method);
   if (member === undefined) return undefined;
   const header = received.headers['mcp-name'];
   if (header !== undefined && decodeName(header) === params[member]) return undefined;
-  return refusePost(400, -32020, 'Mcp-Name differs from the body', id);
+  return refusePost(400, HEADER_MISMATCH, 'Mcp-Name differs from the body', id);
 }
 
 function finish(
@@ -279,9 +287,9 @@ function findSessionError(
   if (method === 'initialize') {
     return session === undefined
       ? undefined
-      : refusePost(400, -32600, 'initialize takes no session', id);
+      : refusePost(400, INVALID_REQUEST, 'initialize takes no session', id);
   }
-  if (session === undefined) return refusePost(400, -32600, 'A session is required', id);
+  if (session === undefined) return refusePost(400, INVALID_REQUEST, 'A session is required', id);
   return hasSession(session) ? undefined : refusePost(404, -32001, 'Session not found', id);
 }
 
@@ -291,12 +299,14 @@ export function classifyPost(
   hasSession: (sessionId: string) => boolean,
 ): Classified {
   const value = parse(received.body);
-  if (value === undefined) return refusePost(400, -32700, 'Parse error');
+  if (value === undefined) return refusePost(400, PARSE_ERROR, 'Parse error');
   if (!isObject(value) || value['jsonrpc'] !== '2.0')
-    return refusePost(400, -32600, 'Invalid request');
+    return refusePost(400, INVALID_REQUEST, 'Invalid request');
   const method = value['method'];
-  const id = readId(value['id']);
-  if (typeof method !== 'string') return refusePost(400, -32600, 'Responses are not expected', id);
+  const { id: sent } = value;
+  const id = isJsonRpcId(sent) ? sent : undefined;
+  if (typeof method !== 'string')
+    return refusePost(400, INVALID_REQUEST, 'Responses are not expected', id);
   const params = isObject(value['params']) ? value['params'] : {};
   const meta = isObject(params['_meta']) ? params['_meta'] : {};
   const header = received.headers['mcp-protocol-version'];

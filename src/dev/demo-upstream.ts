@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import { progressTokenOf } from '../protocol/params.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import {
   createHelpDesk,
@@ -122,12 +123,6 @@ function messageOf(id: RequestId, reply: ScriptedResponse): JsonObject {
     : { jsonrpc: '2.0', id, error: reply.error };
 }
 
-function progressTokenOf(params: JsonObject): RequestId | undefined {
-  const meta = params['_meta'];
-  const token = isObject(meta) ? meta['progressToken'] : undefined;
-  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
-}
-
 async function streamReply(
   demo: DemoContext,
   response: ServerResponse,
@@ -135,7 +130,7 @@ async function streamReply(
   reply: ScriptedResponse,
 ): Promise<void> {
   openStream(response);
-  const token = progressTokenOf(request.params);
+  const token = progressTokenOf(request);
   const steps = reply.kind === 'result' && token !== undefined ? reply.progress : [];
   const withIds = request.era === '2025';
   for (const [index, message] of steps.entries()) {
@@ -170,7 +165,7 @@ function isStreamed(
   if (request.method !== 'tools/call') return false;
   if (demo.behaviour.stream) return true;
   const sendsProgress = reply.kind === 'result' && reply.progress.length > 0;
-  return sendsProgress && progressTokenOf(request.params) !== undefined;
+  return sendsProgress && progressTokenOf(request) !== undefined;
 }
 
 async function handlePost(

@@ -1,9 +1,9 @@
-// The clients of the development issuer: dynamically registered public clients, confidential clients given at
-// start, and clients identified by the URL of a metadata document. Kept in memory; issues no tokens. RFC 7591 §2
-// and §3.2.1 (the server may replace requested values), RFC 8252 §7.1 and §7.3;
-// draft-ietf-oauth-client-id-metadata-document §3 and §4; MCP 2025-11-25, authorization.
+// The clients of the development issuer: dynamically registered public clients, and clients identified by the URL
+// of a metadata document. Kept in memory; issues no tokens. RFC 7591 §2 and §3.2.1 (the server may replace requested
+// values), RFC 8252 §7.1 and §7.3; draft-ietf-oauth-client-id-metadata-document §3 and §4; MCP 2025-11-25,
+// authorization.
 
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { BoundedMap } from '../state/bounded-map.js';
 
 const MAX_CLIENTS = 1_000;
@@ -12,22 +12,12 @@ const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'loca
 /** Schemes that a browser would not hand to an application on this machine. */
 const FOREIGN_SCHEMES: ReadonlySet<string> = new Set(['https:', 'javascript:', 'data:', 'file:']);
 
-/** A confidential client for the client credentials grant. */
-export type DevMachine = {
-  readonly id: string;
-  readonly secret: string;
-  readonly groups: readonly string[];
-  readonly scopes: readonly string[];
-};
-
 export type PublicClient = { readonly id: string; readonly redirectUris: readonly string[] };
 
 type ClientRegistry = {
   /** The response to a registration, or undefined if the request is invalid. */
   register(metadata: unknown): object | undefined;
   find(id: string): PublicClient | undefined;
-  /** The machine client with this id and secret. */
-  authenticate(id: string, secret: string): DevMachine | undefined;
 };
 
 /** True for hosts of this machine, as written in URLs. */
@@ -56,11 +46,6 @@ function usableRedirects(metadata: unknown): readonly string[] | undefined {
   return usable.length === 0 ? undefined : usable;
 }
 
-function isSameSecret(left: string, right: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(left), digest(right));
-}
-
 /** A loopback redirect may use any port (RFC 8252 §7.3); anything else is compared exactly. */
 export function isRegisteredRedirect(client: PublicClient, uri: string): boolean {
   if (client.redirectUris.includes(uri)) return true;
@@ -74,7 +59,7 @@ export function isRegisteredRedirect(client: PublicClient, uri: string): boolean
 }
 
 /** Creates the registry. Beyond a thousand registrations, the oldest is removed. */
-export function createClientRegistry(machines: readonly DevMachine[]): ClientRegistry {
+export function createClientRegistry(): ClientRegistry {
   const clients = new BoundedMap<string, PublicClient>(MAX_CLIENTS);
   return {
     register(metadata) {
@@ -92,8 +77,6 @@ export function createClientRegistry(machines: readonly DevMachine[]): ClientReg
       };
     },
     find: (id) => clients.get(id),
-    authenticate: (id, secret) =>
-      machines.find((machine) => machine.id === id && isSameSecret(machine.secret, secret)),
   };
 }
 

@@ -1,12 +1,12 @@
-// The grants of the development issuer: authorization code with PKCE, client credentials and refresh tokens, and
-// the key that signs its tokens. A code works once, for one client, one redirect and one resource; no consent is
-// asked for. Kept in memory; no HTTP here. RFC 6749 §4.1, §4.4 and §6, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2,
-// RFC 9700 §4.14.2; RFC 9068 §2, RFC 7517 §5 (tokens and keys).
+// The grants of the development issuer: authorization code with PKCE and refresh tokens, and the key that signs its
+// tokens. A code works once, for one client, one redirect and one resource; no consent is asked for. Kept in memory; no
+// HTTP here. RFC 6749 §4.1 and §6, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2, RFC 9700 §4.14.2; RFC 9068 §2, RFC 7517 §5
+// (tokens and keys).
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { BoundedMap } from '../state/bounded-map.js';
-import { type DevMachine, isRegisteredRedirect, type PublicClient } from './issuer-clients.js';
+import { isRegisteredRedirect, type PublicClient } from './issuer-clients.js';
 
 const CODE_LIFETIME_MS = 60_000;
 const MAX_CODES = 1_000;
@@ -42,7 +42,6 @@ type GrantService = {
   /** `client` is the one that the request names; `undefined` if it is unknown. */
   authorize(parameters: Parameters, client: PublicClient | undefined): Authorization;
   redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
-  grantMachine(parameters: Parameters, machine: DevMachine): Grant | OAuthError;
 };
 
 type Code = {
@@ -173,19 +172,6 @@ export function createGrantService(
       const resource = parameters.get('resource') ?? code.grant.resource;
       if (resource === code.grant.resource) return code.grant;
       return oauthError('invalid_target', 'The code was given for another resource.');
-    },
-    grantMachine(parameters, machine) {
-      const resource = parameters.get('resource');
-      if (!isResource(resource)) {
-        return oauthError('invalid_target', 'Name the resource that the token is for.');
-      }
-      return {
-        subject: machine.id,
-        client: machine.id,
-        resource,
-        groups: machine.groups,
-        scopes: grantScopes(parameters.get('scope'), machine.scopes),
-      };
     },
   };
 }

@@ -8,7 +8,6 @@ import type { AddressInfo } from 'node:net';
 import {
   createClientRegistry,
   createDocumentClients,
-  type DevMachine,
   type FetchDocument,
   isDocumentUrl,
   isLoopbackHost,
@@ -42,9 +41,9 @@ function issuerMetadata(issuer: string, takesDocuments: boolean): object {
     jwks_uri: `${issuer}/jwks.json`,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
     code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+    token_endpoint_auth_methods_supported: ['none'],
     authorization_response_iss_parameter_supported: true,
     client_id_metadata_document_supported: takesDocuments,
     subject_types_supported: ['public'],
@@ -63,8 +62,6 @@ type IssuerOptions = {
   readonly host?: string;
   /** At least one; the first logs in unless `login_hint` names another. */
   readonly users: readonly [DevUser, ...DevUser[]];
-  /** Confidential clients for the client credentials grant. */
-  readonly machines?: readonly DevMachine[];
   /** Fetches the documents of clients identified by URL; without it those clients are unknown. */
   readonly fetchDocument?: FetchDocument;
 };
@@ -129,50 +126,19 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The client id and secret of a request, from the header or the body (RFC 6749 §2.3.1). */
-function readClient(
-  request: IncomingMessage,
-  parameters: Parameters,
-): { readonly id: string; readonly secret: string | undefined } {
-  const [scheme, encoded] = (request.headers.authorization ?? '').split(' ');
-  if (scheme?.toLowerCase() !== 'basic' || encoded === undefined) {
-    return { id: parameters.get('client_id') ?? '', secret: parameters.get('client_secret') };
-  }
-  // Both halves are form-encoded before they are joined.
-  const pair = Buffer.from(encoded, 'base64').toString('utf8').split(':');
-  const [id = '', secret = ''] = pair.map(
-    (half) => new URLSearchParams(`v=${half}`).get('v') ?? '',
-  );
-  return { id, secret };
-}
+type TokenGrant = { readonly grant: Grant; readonly refreshToken: string };
 
-type TokenGrant = { readonly grant: Grant; readonly refreshToken?: string };
-
-function grantFor(
-  request: IncomingMessage,
-  parameters: Parameters,
-  parts: IssuerContext,
-): TokenGrant | OAuthError {
-  const client = readClient(request, parameters);
+function grantFor(parameters: Parameters, parts: IssuerContext): TokenGrant | OAuthError {
+  const clientId = parameters.get('client_id') ?? '';
   switch (parameters.get('grant_type')) {
     case 'authorization_code': {
-      const grant = parts.grants.redeem(parameters, client.id);
+      const grant = parts.grants.redeem(parameters, clientId);
       return isGrant(grant) ? { grant, refreshToken: parts.refreshes.issue(grant) } : grant;
     }
     case 'refresh_token':
-      return parts.refreshes.refresh(parameters, client.id);
-    case 'client_credentials': {
-      const machine = parts.clients.authenticate(client.id, client.secret ?? '');
-      if (machine === undefined)
-        return oauthError('invalid_client', 'The client is unknown or its secret is wrong.');
-      const grant = parts.grants.grantMachine(parameters, machine);
-      return isGrant(grant) ? { grant } : grant;
-    }
+      return parts.refreshes.refresh(parameters, clientId);
     default:
-      return oauthError(
-        'unsupported_grant_type',
-        'Use authorization_code, refresh_token or client_credentials.',
-      );
+      return oauthError('unsupported_grant_type', 'Use authorization_code or refresh_token.');
   }
 }
 
@@ -185,8 +151,8 @@ async function handleToken(
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'The request is too large or repeats a name.'));
   }
-  const given = grantFor(request, parameters, parts);
-  if ('error' in given) return refusal(given, given.error === 'invalid_client' ? 401 : 400);
+  const given = grantFor(parameters, parts);
+  if ('error' in given) return refusal(given);
   const { grant, refreshToken } = given;
   return {
     status: 200,
@@ -195,7 +161,7 @@ async function handleToken(
       token_type: 'Bearer',
       expires_in: DEFAULT_LIFETIME_SECONDS,
       scope: grant.scopes.join(' '),
-      ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
+      refresh_token: refreshToken,
     },
   };
 }
@@ -283,7 +249,7 @@ async function respond(
 
 /** Starts the issuer. Rejects for a host that is not loopback, or a port that is taken. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
-  const { host = '127.0.0.1', port = 0, users, machines = [] } = options;
+  const { host = '127.0.0.1', port = 0, users } = options;
   if (!LISTEN_HOSTS.has(host)) throw new Error('the development issuer listens on loopback alone');
   const { jwks, signFor } = await createSigner();
   const server = createServer();
@@ -292,7 +258,7 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
   });
   const actual = (server.address() as AddressInfo).port;
   const issuer = `http://${host === '::1' ? '[::1]' : host}:${actual}`;
-  const clients = createClientRegistry(machines);
+  const clients = createClientRegistry();
   const sign = signFor(issuer);
   const { fetchDocument } = options;
   const findByDocument = fetchDocument && createDocumentClients(fetchDocument);

@@ -2,6 +2,7 @@
 // the wire on the client's side and what the upstream received, and know nothing of the gateway's internals.
 // docs/contract.md §6 has the outcomes that they announce.
 
+import { HEADER_MISMATCH, INVALID_PARAMS, RESOURCE_NOT_FOUND } from '../protocol/errors.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import type { DemoUser } from './demo-files.js';
 import type { DemoUpstream } from './demo-upstream.js';
@@ -35,8 +36,6 @@ export type Scene = {
 
 /** A tool that no server of the demo has. */
 const UNKNOWN_TOOL = 'no_such_tool';
-/** "Not found" of tools and prompts in every era. */
-const NOT_FOUND = -32602;
 /** The member in which a refusal carries its decision (docs/contract.md §6). */
 const DECISION_KEY = 'dev.sallyport/decision';
 const POLICY_METHODS: ReadonlySet<string> = new Set([
@@ -131,9 +130,6 @@ async function listNames(session: TourSession): Promise<string[]> {
   return names;
 }
 
-const RESOURCE_NOT_FOUND = -32002;
-const HEADER_MISMATCH = -32020;
-
 const allowed: Scene = {
   title: 'An engineer reads a ticket',
   expect: 'the ticket arrives; the token of the caller stays at the gate',
@@ -180,7 +176,7 @@ const hidden: Scene = {
       const unknown = await callTool(session, UNKNOWN_TOOL, { id: 'T-101' });
       const same = withoutIds(forbidden) === withoutIds(unknown);
       return [
-        checkErrorCode(forbidden, NOT_FOUND, 'unknown tool'),
+        checkErrorCode(forbidden, INVALID_PARAMS, 'unknown tool'),
         check('equal but for ids', same, `${withoutIds(forbidden)} / ${withoutIds(unknown)}`),
         checkUpstreamUntouched(stage),
       ];
@@ -360,7 +356,7 @@ const drifted: Scene = {
       return [
         check('hidden from the list', !names.includes('get_ticket'), names.join(' ')),
         check('the others are still there', names.includes('list_tickets'), names.join(' ')),
-        checkErrorCode(call, NOT_FOUND, 'unknown tool'),
+        checkErrorCode(call, INVALID_PARAMS, 'unknown tool'),
         check('equal to a tool that does not exist', same, withoutIds(call)),
         checkUpstreamUntouched(stage),
       ];

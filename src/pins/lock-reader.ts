@@ -5,7 +5,7 @@
 import type { PinKind } from '../policy/definitions.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-import { nearestKey } from '../text/edit-distance.js';
+import { nearestCandidate } from '../text/edit-distance.js';
 import type { YamlPath } from '../text/yaml.js';
 import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
 import type { ServerIdentity } from './lock.js';
@@ -226,7 +226,7 @@ function readReview(
   const status = STATUSES.find((candidate) => candidate === written);
   const approval = readApproval(reading, [...path, 'approval'], entry['approval']);
   if (status === undefined) {
-    const near = typeof written === 'string' ? nearestKey(written, STATUSES) : undefined;
+    const near = typeof written === 'string' ? nearestCandidate(written, STATUSES) : undefined;
     const at = [...path, 'status'];
     return reading.report(at, `must be one of ${STATUSES.join(', ')}`, 'value', near);
   }
@@ -287,7 +287,7 @@ function readObject(
   if (!isObject(value)) return reading.report(path, 'must be a map');
   for (const key of Object.keys(value)) {
     if (keys.includes(key)) continue;
-    reading.report([...path, key], 'unknown key', 'key', nearestKey(key, keys));
+    reading.report([...path, key], 'unknown key', 'key', nearestCandidate(key, keys));
   }
   return value;
 }

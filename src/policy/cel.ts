@@ -8,7 +8,7 @@ import { type CelInput, celEnv, celMap, isCelError, parse, plan } from '@bufbuil
 import { strings } from '@bufbuild/cel/ext';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
-import { suggestName } from '../text/edit-distance.js';
+import { nearestCandidate } from '../text/edit-distance.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 import type { Principal } from './principal.js';
 
@@ -214,7 +214,7 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Collecte
   // A leading dot names the variable of the environment even if a local one shadows it.
   const name = written.startsWith('.') ? written.slice(1) : written;
   if (!VARIABLES.includes(name)) {
-    throw new VettingError('an unknown name is used', suggestName(name, VARIABLES));
+    throw new VettingError('an unknown name is used', nearestCandidate(name, VARIABLES));
   }
   readVariable(name, path, isTest, findings);
 }
@@ -237,7 +237,7 @@ function readVariable(
   if (member === undefined)
     throw new VettingError(`name a member of ${name}: ${members.join(', ')}`);
   if (!members.includes(member)) {
-    throw new VettingError(`${name} has no such member`, suggestName(member, members));
+    throw new VettingError(`${name} has no such member`, nearestCandidate(member, members));
   }
   if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
 }
@@ -250,7 +250,7 @@ function visitCall(
 ): void {
   const name = call.function;
   if (!OPERATORS.has(name) && !FUNCTIONS.has(name)) {
-    throw new VettingError('an unknown function is called', suggestName(name, FUNCTIONS));
+    throw new VettingError('an unknown function is called', nearestCandidate(name, FUNCTIONS));
   }
   if (name === '_[_]' && unwind(expr).root !== expr) {
     visitChain(expr, position, findings);

@@ -12,8 +12,14 @@ export const PARSE_ERROR = -32700;
 export const INVALID_REQUEST = -32600;
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
-const HEADER_MISMATCH = -32020;
+export const INTERNAL_ERROR = -32603;
+/** Sessions have a separate code for resources (MCP 2025-11-25, resources, error handling). */
+export const RESOURCE_NOT_FOUND = -32002;
+export const HEADER_MISMATCH = -32020;
+export const MISSING_CAPABILITY = -32021;
 export const UNSUPPORTED_VERSION = -32022;
+/** The user must visit a page first (MCP 2025-11-25, elicitation). */
+export const URL_ELICITATION_REQUIRED = -32042;
 /** The gateway's own code for a session that cannot be opened; outside -32768..-32000. */
 export const UNKNOWN_SESSION = 1404;
 
@@ -69,9 +75,6 @@ export function unsupportedVersion(
 
 /** The member of `data` and `_meta` that names the decision behind a refusal. */
 export const DECISION_MEMBER = 'dev.sallyport/decision';
-
-/** Sessions have a separate code for resources (MCP 2025-11-25, resources, error handling). */
-export const RESOURCE_NOT_FOUND = -32002;
 
 /** Names a decision and its reason; only for a caller that may know that the target exists. */
 type DecisionNote = { readonly id: string; readonly reason: string };

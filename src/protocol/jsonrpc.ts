@@ -77,6 +77,11 @@ export function isRequestId(value: Json | undefined): value is RequestId {
   return typeof value === 'string' || Number.isSafeInteger(value);
 }
 
+/** True for an id of JSON-RPC 2.0 §4, which allows fractions too; a progress token has the same form. */
+export function isJsonRpcId(value: unknown): value is RequestId {
+  return typeof value === 'string' || typeof value === 'number';
+}
+
 function readCall(value: JsonObject): Message | undefined {
   const { method, params, id } = envelopeMembers(value);
   if (typeof method !== 'string' || !isClosed(value, REQUEST_MEMBERS)) return undefined;

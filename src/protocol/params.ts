@@ -6,6 +6,7 @@
 import { foldName } from '../text/case-folding.js';
 import type { Json } from './jsonrpc.js';
 import {
+  isJsonRpcId,
   isObject,
   isRequestId,
   type JsonObject,
@@ -176,10 +177,12 @@ export function paramsOf({ message }: { readonly message: Message }): JsonObject
 }
 
 /** The token under which a message asks for progress notifications. */
-export function progressTokenOf(message: Message): RequestId | undefined {
+export function progressTokenOf(
+  message: Message | { readonly params: JsonObject },
+): RequestId | undefined {
   const meta = 'params' in message ? message.params?.['_meta'] : undefined;
   const token = isObject(meta) ? meta['progressToken'] : undefined;
-  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
+  return isJsonRpcId(token) ? token : undefined;
 }
 
 /** The newest progress of a request. It only increases. */

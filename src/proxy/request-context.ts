@@ -13,6 +13,7 @@ import { REASONS, type Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
+import { INTERNAL_ERROR } from '../protocol/errors.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
 import type { JsonReading } from '../protocol/json/json.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
@@ -335,7 +336,7 @@ export async function claimReply(call: RequestContext<'sessions'>): Promise<Repl
   return call.replyClaim;
 }
 
-const WITHHELD = { code: -32603, message: 'The response was withheld.' };
+const WITHHELD = { code: INTERNAL_ERROR, message: 'The response was withheld.' };
 
 /**
  * True if the request was broken off because its client disconnected, which is how a stateless request is

@@ -6,6 +6,7 @@ import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import { mediaType } from '../protocol/headers.js';
+import { isJsonRpcId } from '../protocol/jsonrpc.js';
 import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { acceptsEventStream } from './accept.js';
@@ -91,7 +92,7 @@ function passCancellation({ admitted, incoming, ports }: RequestContext<'streams
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
   const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
-  if (typeof id === 'string' || typeof id === 'number') ports.streams.cancelResponse(session, id);
+  if (isJsonRpcId(id)) ports.streams.cancelResponse(session, id);
 }
 
 /** Refusals that follow from the status alone, whatever the body says. */

@@ -8,7 +8,7 @@ import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
-
+import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
 import { type ParsedJson, setMember, setPrivate } from '../protocol/json/json.js';
 import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
@@ -19,7 +19,7 @@ import { type Bytes, joinPieces } from '../protocol/transport.js';
 import { reviewAppContent } from './features/apps.js';
 import { checkInputRequired } from './features/input-required.js';
 import { createGateFor, type NotificationGate } from './features/progress.js';
-import { checkUrlError, URL_ELICITATION_REQUIRED } from './features/server-requests.js';
+import { checkUrlError } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
 import type { ResponsePlan } from './originating-request.js';
 import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';

@@ -6,9 +6,8 @@ import { NO_CARRY } from '../inspection/responses.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
-
 import { applyEdits, type ParsedJson, spanOf } from '../protocol/json/json.js';
-import type { JsonObject } from '../protocol/jsonrpc.js';
+import { isJsonRpcId, type JsonObject } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';
 import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
 import { protocolOfSession } from '../protocol/versions/detection.js';
@@ -170,9 +169,8 @@ async function checkCancellation(
 ): Promise<MessageOutcome> {
   const { call, session } = context;
   const id = params?.['requestId'];
-  const isId = typeof id === 'string' || typeof id === 'number';
   const sealed =
-    isId && session !== undefined
+    isJsonRpcId(id) && session !== undefined
       ? call.ports.sessions.recallServerRequest(id, session)
       : undefined;
   const outcome = sealed === undefined ? undefined : await inspect(context, reading);

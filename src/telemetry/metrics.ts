@@ -2,7 +2,7 @@
 // method table and the reasons; anything else counts as `_OTHER`, so that no client or upstream can create a series.
 // Never throws while a request is handled.
 
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Settings } from '../config/settings.js';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
@@ -16,89 +16,18 @@ import {
   TOOL_LABEL,
 } from './metric-table.js';
 
-type HistogramSeries = { observe(value: number): void };
-
-type Histogram = {
-  /** The series of these label values, in the order of the label names; call it once for each set. */
-  series(labels: readonly string[]): HistogramSeries;
-  /** Removes all series. */
-  clear(): void;
-};
-
-type State = {
-  readonly labels: { readonly [name: string]: string };
-  readonly counts: Float64Array;
-  sum: number;
-  count: number;
-};
-
-type Value = { labels: object; value: number; metricName: string };
-
-/**
- * Creates and registers a histogram. prom-client's own looks up a series by its labels at every observation; this one
- * adds to arrays, which the registry reads at each scrape. `bounds` ascend; values above the last count in `+Inf`.
- * Source: Prometheus text format 0.0.4, histograms.
- */
-export function createHistogram(
-  about: { readonly name: string; readonly help: string; readonly labelNames: readonly string[] },
-  bounds: readonly number[],
-  registry: Registry,
-): Histogram {
-  const { name, help, labelNames } = about;
-  const states: State[] = [];
-  const limits = Float64Array.from(bounds);
-
-  function valuesOf({ labels, counts, sum, count }: State): Value[] {
-    let below = 0;
-    const buckets = bounds.map((le, index) => {
-      below += counts[index] ?? 0;
-      return { labels: { le, ...labels }, value: below, metricName: `${name}_bucket` };
-    });
-    return [
-      ...buckets,
-      { labels: { le: '+Inf', ...labels }, value: count, metricName: `${name}_bucket` },
-      { labels, value: sum, metricName: `${name}_sum` },
-      { labels, value: count, metricName: `${name}_count` },
-    ];
-  }
-
-  const metric = {
-    name,
-    help,
-    type: 'histogram',
-    aggregator: 'sum',
-    get: () => Promise.resolve({ name, help, type: 'histogram', values: states.flatMap(valuesOf) }),
-    reset: () => undefined,
-  };
-  // The registry calls only `get`; its type names only its own classes.
-  registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0]);
-
-  return {
-    series(values) {
-      const labels = Object.fromEntries(labelNames.map((label, at) => [label, values[at] ?? '']));
-      const state = { labels, counts: new Float64Array(limits.length), sum: 0, count: 0 };
-      states.push(state);
-      return {
-        observe(value) {
-          if (!Number.isFinite(value)) return;
-          state.sum += value;
-          state.count += 1;
-          for (let at = 0; at < limits.length; at++) {
-            if (value > (limits[at] ?? 0)) continue;
-            state.counts[at] = (state.counts[at] ?? 0) + 1;
-            return;
-          }
-        },
-      };
-    },
-    clear() {
-      states.length = 0;
-    },
-  };
-}
-
 /** Adds to a counter, sets a gauge, or observes in a histogram. */
 type Write = (value: number) => void;
+
+/** One value as the registry renders it. */
+type Value = {
+  readonly labels: { readonly [name: string]: string | number };
+  readonly value: number;
+  readonly metricName: string;
+};
+
+/** What was written to one set of label values, and how it is rendered. */
+type Series = { readonly write: Write; values(): readonly Value[] };
 
 /** The series of one metric. Label values are in the order of the table. */
 type Family = {
@@ -118,115 +47,110 @@ const MISNAMED = [
 /** Separates label values in a key; no allowed value contains it. */
 const SEPARATOR = '\u0000';
 
-/** Collects written values and publishes them at the scrape, because each publication costs a lookup. */
-function createDeferredWriter(): {
-  /** Sums up what is written. */
-  sum(publish: (sum: number) => void): Write;
-  /** Keeps what was written last. */
-  last(publish: (value: number) => void): Write;
-  flush(): void;
-  clear(): void;
-} {
-  const pending: (() => void)[] = [];
+function createValue(
+  metricName: string,
+  kind: 'counter' | 'gauge',
+  labels: Value['labels'],
+): Series {
+  let current = 0;
   return {
-    sum(publish) {
-      let sum = 0;
-      pending.push(() => {
-        publish(sum);
-        sum = 0;
+    write:
+      kind === 'gauge'
+        ? (value) => {
+            current = value;
+          }
+        : (value) => {
+            if (value > 0) current += value;
+          },
+    values: () => [{ labels, value: current, metricName }],
+  };
+}
+
+/** `bounds` ascend; values above the last count in `+Inf`. Source: Prometheus text format 0.0.4, histograms. */
+function createHistogram(name: string, bounds: readonly number[], labels: Value['labels']): Series {
+  const limits = Float64Array.from(bounds);
+  const counts = new Float64Array(limits.length);
+  let sum = 0;
+  let count = 0;
+  return {
+    write(value) {
+      if (!Number.isFinite(value)) return;
+      sum += value;
+      count += 1;
+      for (let at = 0; at < limits.length; at++) {
+        if (value > (limits[at] ?? 0)) continue;
+        counts[at] = (counts[at] ?? 0) + 1;
+        return;
+      }
+    },
+    values() {
+      let below = 0;
+      const buckets = bounds.map((le, index) => {
+        below += counts[index] ?? 0;
+        return { labels: { le, ...labels }, value: below, metricName: `${name}_bucket` };
       });
-      return (value) => {
-        if (value > 0) sum += value;
-      };
-    },
-    last(publish) {
-      let last = 0;
-      pending.push(() => publish(last));
-      return (value) => {
-        last = value;
-      };
-    },
-    flush() {
-      for (const publishNow of pending) publishNow();
-    },
-    clear() {
-      pending.length = 0;
+      return [
+        ...buckets,
+        { labels: { le: '+Inf', ...labels }, value: count, metricName: `${name}_bucket` },
+        { labels, value: sum, metricName: `${name}_sum` },
+        { labels, value: count, metricName: `${name}_count` },
+      ];
     },
   };
 }
 
-function createSeriesFactory(
+/**
+ * Creates and registers the family of a metric: one series for each set of label values, created once and found by one
+ * joined key. Beyond `maxSeries` everything counts under `_OTHER`. Values are not checked here. prom-client's own
+ * metrics look up a series by its labels at every write (docs/reference/performance.md); these are read at each scrape.
+ */
+export function createFamily(
   name: string,
   row: MetricRow,
   registry: Registry,
-): { child: (labels: string[]) => Write; clear: () => void } {
-  const options = { name, help: row.help, labelNames: row.labels, registers: [registry] };
-  switch (row.kind) {
-    case 'counter': {
-      const late = createDeferredWriter();
-      const metric = new Counter({ ...options, collect: late.flush });
-      return {
-        child(labels) {
-          const series = metric.labels(...labels);
-          // A series exists from its creation, with the value 0.
-          series.inc(0);
-          return late.sum((sum) => series.inc(sum));
-        },
-        clear() {
-          late.clear();
-          metric.reset();
-        },
-      };
-    }
-    case 'gauge': {
-      const late = createDeferredWriter();
-      const metric = new Gauge({ ...options, collect: late.flush });
-      return {
-        child(labels) {
-          const series = metric.labels(...labels);
-          series.set(0);
-          return late.last((value) => series.set(value));
-        },
-        clear() {
-          late.clear();
-          metric.reset();
-        },
-      };
-    }
-    case 'histogram': {
-      const { series, clear } = createHistogram(options, row.buckets ?? [], registry);
-      return { child: (labels) => series(labels).observe, clear };
-    }
-  }
-}
-
-/**
- * Creates the family of a metric: one series for each set of label values, created once and found by one joined key.
- * Beyond `maxSeries` everything counts under `_OTHER`. Values are not checked here.
- */
-function createFamily(name: string, row: MetricRow, registry: Registry, maxSeries: number): Family {
-  const { child, clear } = createSeriesFactory(name, row, registry);
-  const children = new Map<string, Write>();
+  maxSeries: number,
+): Family {
+  const { kind: type, help } = row;
+  const series = new Map<string, Series>();
   const other = row.labels.map(() => OTHER);
 
-  function find(labels: readonly string[]): Write {
-    const key = labels.length === 1 ? (labels[0] ?? '') : labels.join(SEPARATOR);
-    const known = children.get(key);
+  function find(values: readonly string[]): Series {
+    const key = values.length === 1 ? (values[0] ?? '') : values.join(SEPARATOR);
+    const known = series.get(key);
     if (known !== undefined) return known;
     // The last series below the cap is the one for all others.
-    const isFull = children.size >= maxSeries - 1 && labels.length > 0 && labels !== other;
+    const isFull = series.size >= maxSeries - 1 && values.length > 0 && values !== other;
     if (isFull) return find(other);
-    const made = child([...labels]);
-    children.set(key, made);
+    const labels = Object.fromEntries(row.labels.map((label, at) => [label, values[at] ?? '']));
+    const made =
+      type === 'histogram'
+        ? createHistogram(name, row.buckets ?? [], labels)
+        : createValue(name, type, labels);
+    series.set(key, made);
     return made;
   }
 
+  // A metric without labels has its only series from the start.
+  if (row.labels.length === 0) find([]);
+  const metric = {
+    name,
+    help,
+    type,
+    aggregator: 'sum',
+    get: () =>
+      Promise.resolve({
+        name,
+        help,
+        type,
+        values: [...series.values()].flatMap((one) => one.values()),
+      }),
+    reset: () => undefined,
+  };
+  // The registry calls only `get`; its type names only its own classes.
+  registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0]);
   return {
-    write: (value, ...labels) => find(labels)(value),
-    clear() {
-      children.clear();
-      clear();
-    },
+    write: (value, ...labels) => find(labels).write(value),
+    clear: () => series.clear(),
   };
 }
 

@@ -4,29 +4,28 @@
 // INVARIANT: the tables err only towards a check; prefilter.ts would find nothing at a position that they skip.
 
 import { ANCHORS, nextAnchorKey } from './anchors.js';
-import {
-  BUCKETS,
-  BUCKETS_AT,
-  ENTRIES_AT,
-  ENTRY_BYTES,
-  FOLD_AT,
-  GROUPS,
-  HIGH_AT,
-  KEYS_AT,
-  LISTS_AT,
-  LOCALS,
-  LOW_AT,
-  MAX_TEXT_UNITS,
-  MEMORY_BYTES,
-  OUT_AT,
-  PAIRS_AT,
-  POSITIONS,
-  RUN_FLAG,
-  SCAN_CODE,
-  TEXT_AT,
-  VECTOR_BYTES,
-  writeModule,
-} from './simd-module.js';
+import { SCAN_MODULE } from './scan-module.js';
+
+// Where the tables lie in the memory of the module; scan.wat describes them.
+const LOW_AT = 0;
+const HIGH_AT = 16;
+const FOLD_AT = 32;
+const BUCKETS_AT = 64;
+const KEYS_AT = 1024;
+const PAIRS_AT = 33_792;
+const LISTS_AT = 50_176;
+const ENTRIES_AT = 51_200;
+const OUT_AT = 131_072;
+const TEXT_AT = 196_672;
+const MAX_TEXT_UNITS = 256 * 1024;
+
+const VECTOR_BYTES = 16;
+const ENTRY_BYTES = 16;
+/** As many as a byte has bits. */
+const BUCKETS = 8;
+
+/** Marks a position that lies in a run of token characters. */
+export const RUN_FLAG = 1 << 30;
 
 /** For each of four consecutive positions, the character classes that may occur there, one bit for each. */
 type Bucket = readonly [number, number, number, number];
@@ -60,72 +59,28 @@ function union(one: Bucket, other: Bucket): Bucket {
   return [one[0] | other[0], one[1] | other[1], one[2] | other[2], one[3] | other[3]];
 }
 
-type Group = { readonly bucket: Bucket; readonly cost: number };
-
-function groupOf(bucket: Bucket): Group {
-  return { bucket, cost: costOf(bucket) };
-}
-
-function joinCost(one: Group, other: Group): number {
-  return costOf(union(one.bucket, other.bucket)) - one.cost - other.cost;
-}
-
-// Sorts anchors into as many buckets as a vector has bits: repeatedly joins the two groups whose union adds the
-// fewest false matches.
-function sortIntoBuckets(starts: readonly AnchorStart[], maxBuckets: number): readonly Bucket[] {
-  const groups = groupByTwo(starts);
-  const extra = groups.map((one) => groups.map((other) => joinCost(one, other)));
-  while (groups.length > maxBuckets) {
-    const [low, high] = cheapest(extra);
-    const [one, other] = [groups[low], groups[high]];
-    if (one === undefined || other === undefined) break;
-    const made = groupOf(union(one.bucket, other.bucket));
-    groups[low] = made;
-    groups.splice(high, 1);
-    extra.splice(high, 1);
-    for (const row of extra) row.splice(high, 1);
-    recompute(extra, groups, low);
+// Sorts anchors into as many buckets as a byte has bits: the most frequent groups get one each, every other group joins
+// the bucket that it makes match the least more often.
+function sortIntoBuckets(starts: readonly AnchorStart[]): readonly Bucket[] {
+  const groups = groupByTwo(starts).sort((one, other) => costOf(other) - costOf(one));
+  const buckets = groups.slice(0, BUCKETS);
+  for (const group of groups.slice(BUCKETS)) {
+    const added = buckets.map((bucket) => costOf(union(bucket, group)) - costOf(bucket));
+    const least = added.indexOf(Math.min(...added));
+    buckets[least] = union(buckets[least] ?? group, group);
   }
-  return groups.map(({ bucket }) => bucket);
-}
-
-type Costs = number[][];
-
-/** Updates the costs of joining a changed group, in its row and its column. */
-function recompute(extra: Costs, groups: readonly Group[], changed: number): void {
-  const made = groups[changed];
-  const row = extra[changed];
-  if (made === undefined || row === undefined) return;
-  for (const [at, group] of groups.entries()) {
-    row[at] = joinCost(made, group);
-    const other = extra[at];
-    if (other !== undefined) other[changed] = row[at];
-  }
+  return buckets;
 }
 
 /** Anchors that begin with the same two classes share a group from the start. */
-function groupByTwo(starts: readonly AnchorStart[]): Group[] {
+function groupByTwo(starts: readonly AnchorStart[]): Bucket[] {
   const byTwo = new Map<string, Bucket>();
   for (const start of starts) {
     const key = `${start[0]} ${start[1]}`;
     const known = byTwo.get(key);
     byTwo.set(key, known === undefined ? start : union(known, start));
   }
-  return [...byTwo.values()].map(groupOf);
-}
-
-function cheapest(extra: readonly (readonly number[])[]): readonly [number, number] {
-  let best = Number.POSITIVE_INFINITY;
-  let found: readonly [number, number] = [0, 1];
-  for (let row = 0; row < extra.length; row++) {
-    for (let column = row + 1; column < extra.length; column++) {
-      const cost = extra[row]?.[column] ?? best;
-      if (cost >= best) continue;
-      best = cost;
-      found = [row, column];
-    }
-  }
-  return found;
+  return [...byTwo.values()];
 }
 
 /** For a position and half of the classes, sixteen bytes: for each class, the buckets that accept it there. */
@@ -133,7 +88,7 @@ function bucketTable(buckets: readonly Bucket[], position: number, half: 0 | 1):
   return Array.from({ length: CLASSES / 2 }, (_, offset) => {
     let bits = 0;
     for (const [index, bucket] of buckets.entries()) {
-      const classes = bucket[position % BUCKET_POSITIONS] ?? 0;
+      const classes = bucket[position] ?? 0;
       if (((classes >>> (half * (CLASSES / 2) + offset)) & 1) === 1) bits |= 1 << index;
     }
     return bits;
@@ -211,14 +166,11 @@ function startOf(anchor: string): AnchorStart {
 }
 
 function fillBuckets(memory: Uint8Array): void {
-  const buckets = sortIntoBuckets(ANCHORS.map(startOf), BUCKETS);
-  for (let group = 0; group < GROUPS; group++) {
-    const some = buckets.slice(8 * group, 8 * (group + 1));
-    for (let position = 0; position < POSITIONS; position++) {
-      for (const half of [0, 1] as const) {
-        const at = BUCKETS_AT + ((group * POSITIONS + position) * 2 + half) * VECTOR_BYTES;
-        memory.set(bucketTable(some, position, half), at);
-      }
+  const buckets = sortIntoBuckets(ANCHORS.map(startOf));
+  for (let position = 0; position < BUCKET_POSITIONS; position++) {
+    for (const half of [0, 1] as const) {
+      const at = BUCKETS_AT + (2 * position + half) * VECTOR_BYTES;
+      memory.set(bucketTable(buckets, position, half), at);
     }
   }
 }
@@ -300,8 +252,6 @@ export type SimdScan = {
   readonly units: Uint8Array;
 };
 
-export { RUN_FLAG };
-
 const encoder = new TextEncoder();
 
 /** Creates the SIMD pass; undefined where the engine cannot run it. */
@@ -309,7 +259,7 @@ export function createSimdScan(): SimdScan | undefined {
   const { WebAssembly: engine } = globalThis as { readonly WebAssembly?: Engine };
   if (engine === undefined) return undefined;
   try {
-    const bytes = writeModule(LOCALS, SCAN_CODE, MEMORY_BYTES);
+    const bytes = Uint8Array.from(atob(SCAN_MODULE), (unit) => unit.charCodeAt(0));
     const { memory, scan } = new engine.Instance(new engine.Module(bytes)).exports;
     const all = new Uint8Array(memory.buffer);
     fillTables(all);

@@ -5,7 +5,7 @@
 
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
-import { suggestName } from '../../text/edit-distance.js';
+import { nearestCandidate } from '../../text/edit-distance.js';
 import { promptArguments } from '../conditions.js';
 import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
@@ -96,7 +96,7 @@ function reportUnmatched(
   }
   const known = catalogs.flatMap((catalog) => pinnedNames(catalog, kind));
   const message = `no ${kind} named "${text}" is pinned for the upstreams of this rule`;
-  report(path, isStrict ? 'error' : 'warning', message, suggestName(text, known));
+  report(path, isStrict ? 'error' : 'warning', message, nearestCandidate(text, known));
 }
 
 type ArgumentUse = {
@@ -188,7 +188,7 @@ function suggestArgument(definitions: readonly Match[], use: ArgumentUse): strin
     if (isObject(properties)) return Object.keys(properties);
     return pinned === undefined ? [] : [...promptArguments(pinned.definition)];
   });
-  return use.names.length === 1 ? suggestName(use.names[0] ?? '', known) : undefined;
+  return use.names.length === 1 ? nearestCandidate(use.names[0] ?? '', known) : undefined;
 }
 
 /** Reading an optional argument that is missing is an error: warns if the expression does not test for it first. */

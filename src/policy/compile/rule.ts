@@ -2,7 +2,7 @@
 // schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
 
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
-import { suggestName } from '../../text/edit-distance.js';
+import { nearestCandidate } from '../../text/edit-distance.js';
 import { compileExpression, type Expression } from '../cel.js';
 import { collectReads } from '../conditions.js';
 import type { RateLimit } from '../decision.js';
@@ -81,7 +81,7 @@ function addEffect(
     case 'require': {
       const { inspect, maxResultBytes, audit } = written;
       if (inspect !== undefined && !context.profiles.includes(inspect)) {
-        const suggestion = suggestName(inspect, context.profiles);
+        const suggestion = nearestCandidate(inspect, context.profiles);
         report(['inspect'], 'error', `no inspection profile is named "${inspect}"`, suggestion);
       }
       const limit = compileLimit(base.id, written.limits);
@@ -121,7 +121,7 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
   }
   for (const [index, issuer] of (who.issuers ?? []).entries()) {
     if (context.issuers.includes(issuer)) continue;
-    const suggestion = suggestName(issuer, context.issuers);
+    const suggestion = nearestCandidate(issuer, context.issuers);
     report(['who', 'issuers', index], 'error', `no issuer is named "${issuer}"`, suggestion);
   }
   const named = (['groups', 'subjects', 'clients', 'claims'] as const).filter((key) => who[key]);
@@ -139,7 +139,7 @@ function checkUpstreamNames(
   const names = context.upstreams.map(({ name }) => name);
   for (const [index, upstream] of upstreams.entries()) {
     if (!isExactPattern(upstream) || names.includes(upstream)) continue;
-    const suggestion = suggestName(upstream, names);
+    const suggestion = nearestCandidate(upstream, names);
     report(['what', 'upstreams', index], 'error', `no upstream is named "${upstream}"`, suggestion);
   }
 }

@@ -8,10 +8,12 @@ import type { AdmittedMessage, MethodRule, ProtocolError } from '../admitted-req
 import { type CapabilityCut, cutCapabilities, grantsOf } from '../capabilities.js';
 import {
   type ErrorContext,
+  HEADER_MISMATCH,
   headerMismatch,
   INVALID_PARAMS,
   invalidParams,
   METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
   protocolErrorOf,
   RESOURCE_NOT_FOUND,
   UNSUPPORTED_VERSION,
@@ -38,12 +40,11 @@ const BAD_REQUEST = 400;
 const SERVER_ERROR = 500;
 
 const STATUSES: ReadonlyMap<number, number> = new Map([
-  [-32020, BAD_REQUEST],
-  [-32021, BAD_REQUEST],
+  [HEADER_MISMATCH, BAD_REQUEST],
+  [MISSING_CAPABILITY, BAD_REQUEST],
   [UNSUPPORTED_VERSION, BAD_REQUEST],
   [METHOD_NOT_FOUND, 404],
 ]);
-const MISSING_CAPABILITY = -32021;
 
 /**
  * The HTTP status of a response: the one that the specification fixes for its error code; otherwise the

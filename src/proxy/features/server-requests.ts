@@ -289,8 +289,6 @@ function openServerRequestRecord(
   return record;
 }
 
-export const URL_ELICITATION_REQUIRED = -32042;
-
 /**
  * Checks the error by which a 2025-11-25 server says that the user must open URLs first. The error was inspected
  * before. It passes only if URL elicitation is allowed and every URL may be shown; otherwise the whole error is

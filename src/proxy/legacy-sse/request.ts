@@ -11,7 +11,7 @@ import { amendAdmitted } from '../../protocol/admission.js';
 import type { AdmittedMessage, SentRequestFacts } from '../../protocol/admitted-request.js';
 import { invalidParams, renderError } from '../../protocol/errors.js';
 import { spanOf } from '../../protocol/json/json.js';
-import type { RequestId } from '../../protocol/jsonrpc.js';
+import { isJsonRpcId, type RequestId } from '../../protocol/jsonrpc.js';
 import { progressTokenOf } from '../../protocol/params.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import {
@@ -211,12 +211,8 @@ function sealCancelledId(
   const { message, session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = 'params' in message ? message.params?.['requestId'] : undefined;
-  const sealed = isId(id) ? call.ports.legacySse.recallRequest(id, session) : undefined;
+  const sealed = isJsonRpcId(id) ? call.ports.legacySse.recallRequest(id, session) : undefined;
   return sealed === undefined ? admitted : replace(admitted, ['params', 'requestId'], sealed);
-}
-
-function isId(value: unknown): value is RequestId {
-  return typeof value === 'string' || typeof value === 'number';
 }
 
 function replace(

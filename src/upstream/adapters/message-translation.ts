@@ -8,6 +8,17 @@
 import type { AdmittedMessage, TextEdit } from '../../protocol/admitted-request.js';
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
 import {
+  HEADER_MISMATCH,
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
+  RESOURCE_NOT_FOUND,
+  UNSUPPORTED_VERSION,
+  URL_ELICITATION_REQUIRED,
+} from '../../protocol/errors.js';
+import {
   type HeaderPair,
   type MirroredParameter,
   statelessHeaders,
@@ -20,6 +31,7 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../protocol/jsonrpc.js';
+import { progressTokenOf } from '../../protocol/params.js';
 import { declaresTasks } from '../../protocol/tasks.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 
@@ -52,16 +64,12 @@ const CACHEABLE: ReadonlySet<string> = new Set([
 ]);
 const COMPLETE = { resultType: 'complete' } as const;
 const UNCACHED = { ...COMPLETE, ttlMs: 0, cacheScope: 'private' } as const;
-const URL_ELICITATION_REQUIRED = -32042;
 
 /** The ids for an admitted request; its id and token belong to the upstream session, not to the client. */
 export function translatedRequestOf(admitted: AdmittedMessage, sentId: number): TranslatedRequest {
   const { message, rule } = admitted;
   if (message.kind !== 'request') throw new Error('only requests are answered');
-  const meta = message.params?.['_meta'];
-  const token = isObject(meta) ? meta['progressToken'] : undefined;
-  const progressToken = typeof token === 'string' || typeof token === 'number' ? token : undefined;
-  return { method: rule.method, id: message.id, sentId, progressToken };
+  return { method: rule.method, id: message.id, sentId, progressToken: progressTokenOf(message) };
 }
 
 /** The body of an admitted stateless request, as one of a session. */
@@ -196,17 +204,11 @@ const STATELESS_AND_STRUCTURED_MEMBERS: ReadonlySet<string> = new Set([
   ...STATELESS_RESULT_MEMBERS,
   'structuredContent',
 ]);
-const INVALID_REQUEST = -32600;
-const INVALID_PARAMS = -32602;
-const METHOD_NOT_FOUND = -32601;
-const INTERNAL = -32603;
-const MISSING_CAPABILITY = -32021;
-const RESOURCE_NOT_FOUND = -32002;
 /** Codes that only the stateless era has: about headers, a capability, and a version. */
 const CODES: ReadonlyMap<number, number> = new Map([
-  [-32020, INVALID_REQUEST],
+  [HEADER_MISMATCH, INVALID_REQUEST],
   [MISSING_CAPABILITY, INVALID_PARAMS],
-  [-32022, INVALID_PARAMS],
+  [UNSUPPORTED_VERSION, INVALID_PARAMS],
 ]);
 
 /** The capabilities that declare these server requests, and the Apps extension or not. */
@@ -321,7 +323,7 @@ const UNKNOWN_RESULT =
   'This server answered with a kind of result that does not exist in sessions.';
 
 /** An error of the gateway's own in place of a response that cannot be translated. */
-export function errorResponseText(id: RequestId, message: string, code = INTERNAL): string {
+export function errorResponseText(id: RequestId, message: string, code = INTERNAL_ERROR): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 }
 

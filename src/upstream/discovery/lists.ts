@@ -6,6 +6,7 @@
 // MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
+import { HEADER_MISMATCH, MISSING_CAPABILITY } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -79,7 +80,7 @@ const LOST_STATUSES = new Set([400, 404]);
 const SERVER_ERROR = 500;
 const TROUBLE_STATUSES = new Set([408, 425, 429]);
 /** MCP 2026-07-28: header and body disagree, or a capability is missing. Sent only in that era. */
-const STATELESS_CODES = new Set([-32020, -32021]);
+const STATELESS_CODES = new Set([HEADER_MISMATCH, MISSING_CAPABILITY]);
 
 function budgetOf(ports: EraPorts): Budget {
   return { bytesLeft: ports.caps.maxBytes, deadlineMs: ports.now() + ports.listingTimeoutMs };

@@ -5,6 +5,7 @@
 // MCP 2025-11-25 and 2026-07-28, pagination. Source: MCP Apps extension (SEP-1865), `_meta.ui.resourceUri`;
 // docs/contract.md §5.
 
+import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -101,7 +102,6 @@ export type ListReadError =
 type ListsOutcome = { readonly kind: 'lists'; readonly lists: Lists } | ListReadError;
 
 /** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
 
 /** Reads every page of every list whose capability the upstream declares, and the resources of its tools. */
 export async function readLists(

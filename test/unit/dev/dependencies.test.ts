@@ -7,7 +7,7 @@ import {
   isSupportedNode,
   prepare,
   runProgram,
-} from '../../../src/dev/dependencies.mjs';
+} from '../../../scripts/dependencies.mjs';
 
 let root: string;
 let commands: string[];

@@ -1,16 +1,15 @@
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
-import { createHistogram } from '../../../src/telemetry/metrics.js';
+import { createFamily } from '../../../src/telemetry/metrics.js';
 
-const ABOUT = { name: 'wait_seconds', help: 'How long.', labelNames: ['who'] };
+const ROW = { kind: 'histogram', help: 'How long.', labels: ['who'], buckets: [0.1, 1] } as const;
 
-describe('createHistogram', () => {
+describe('a histogram', () => {
   it('renders cumulative buckets, the sum and the count of each series', async () => {
     const registry = new Registry();
-    const { series, clear } = createHistogram(ABOUT, [0.1, 1], registry);
-    const one = series(['a "quoted" name']);
-    for (const value of [0.1, 0.05, 0.5, 7, Number.NaN]) one.observe(value);
-    series(['idle']);
+    const { write, clear } = createFamily('wait_seconds', ROW, registry, 10);
+    for (const value of [0.1, 0.05, 0.5, 7, Number.NaN]) write(value, 'a "quoted" name');
+    write(Number.NaN, 'idle');
     expect(await registry.metrics()).toBe(
       [
         '# HELP wait_seconds How long.',

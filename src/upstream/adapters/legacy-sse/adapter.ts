@@ -7,12 +7,13 @@
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, ownerKey } from '../../../policy/principal.js';
+import { INVALID_REQUEST } from '../../../protocol/errors.js';
 import { applyEdits } from '../../../protocol/json/json.js';
-import type { RequestId } from '../../../protocol/jsonrpc.js';
+import { isJsonRpcId, type RequestId } from '../../../protocol/jsonrpc.js';
+import { progressTokenOf } from '../../../protocol/params.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
-
 import type { OnBehalf } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';
 import { errorResponseText } from '../message-translation.js';
@@ -22,7 +23,6 @@ import {
   type LegacySseAdapterSettings,
   type LegacySseConnections,
   type Post,
-  progressTokenOf,
   readSentMessage,
   type SentMessage,
 } from './connections.js';
@@ -38,7 +38,6 @@ export type LegacySseAdapter = SessionUpstream & {
 /** From this version on a stream begins with an event id after which it can be resumed. */
 const FIRST_PRIMED_VERSION = '2025-11-25';
 const FIRST_REFUSAL = 300;
-const INVALID_REQUEST = -32600;
 
 const NOT_SENT: { readonly [why in NotSent]: string } = {
   'id-in-use': 'A request with this id is already pending in this session.',
@@ -138,8 +137,7 @@ async function sendWithoutResponse(
   if (posted.kind === 'error') return posted;
   posted.release();
   const id = params['requestId'];
-  if (method === 'notifications/cancelled' && (typeof id === 'string' || typeof id === 'number'))
-    session.cancel(id);
+  if (method === 'notifications/cancelled' && isJsonRpcId(id)) session.cancel(id);
   return bodyResponse(posted.status < FIRST_REFUSAL ? 202 : posted.status);
 }
 

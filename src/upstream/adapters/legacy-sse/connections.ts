@@ -14,7 +14,12 @@ import {
   spanOf,
 } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import {
+  isJsonRpcId,
+  isObject,
+  type JsonObject,
+  type RequestId,
+} from '../../../protocol/jsonrpc.js';
 import type {
   DisconnectSignal,
   ForwardOutcome,
@@ -140,19 +145,12 @@ export function readSentMessage(text: string): SentMessage {
   const reading = readJsonText(text);
   const value = reading.ok && isObject(reading.value) ? reading.value : {};
   const { method, id, params } = value as { readonly [name: string]: Json | undefined };
-  const isRequest = typeof method === 'string' && isId(id);
+  const isRequest = typeof method === 'string' && isJsonRpcId(id);
   return {
     method: typeof method === 'string' ? method : undefined,
     id: isRequest ? id : undefined,
     params: isObject(params) ? params : {},
   };
-}
-
-/** The token under which a request asks for progress notifications. */
-export function progressTokenOf({ params }: SentMessage): RequestId | undefined {
-  const meta = params['_meta'];
-  const token = isObject(meta) ? meta['progressToken'] : undefined;
-  return isId(token) ? token : undefined;
 }
 
 /** Sets the version of legacy SSE in an `initialize` request. */
@@ -177,10 +175,6 @@ function readResponse(
   const reading = readJsonText(text, HANDSHAKE_CAPS);
   if (!reading.ok || !isObject(reading.value) || 'method' in reading.value) return undefined;
   return { text, isResult: isObject(reading.value['result']) };
-}
-
-function isId(value: Json | undefined): value is RequestId {
-  return typeof value === 'string' || typeof value === 'number';
 }
 
 export type LegacySseAdapterSettings = {

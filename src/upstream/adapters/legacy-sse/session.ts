@@ -3,8 +3,14 @@
 // the messages.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports.
 
+import { INTERNAL_ERROR } from '../../../protocol/errors.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import {
+  isJsonRpcId,
+  isObject,
+  type JsonObject,
+  type RequestId,
+} from '../../../protocol/jsonrpc.js';
 import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
 import { type ReadBounds, readMessages } from '../../message-reader.js';
 import type { OwnerBufferBudget } from './event-buffer.js';
@@ -67,7 +73,7 @@ const OWN_KEY = '0';
 const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
 
 const NO_SINGLE_REQUEST = {
-  code: -32603,
+  code: INTERNAL_ERROR,
   message: 'No client can be asked: the session has no pending request, or more than one.',
 };
 
@@ -94,7 +100,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
 
   function routeMessage(text: string, { id, method, params }: JsonObject): void {
     if (typeof method !== 'string') routeResponse(id, text);
-    else if (isId(id)) routeServerRequest(id, method, text);
+    else if (isJsonRpcId(id)) routeServerRequest(id, method, text);
     else routeNotification(method, params, text);
   }
 
@@ -111,7 +117,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   }
 
   function routeResponse(id: Json | undefined, text: string): void {
-    const found = isId(id) ? pending.get(keyOf(id)) : undefined;
+    const found = isJsonRpcId(id) ? pending.get(keyOf(id)) : undefined;
     // A response to no request: the check of the session's own stream drops and records it.
     const eventBuffer = found?.eventBuffer ?? sessionBuffer;
     eventBuffer.put(text);
@@ -140,7 +146,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
 
   function bufferOfProgressToken(params: Json | undefined): EventBuffer | undefined {
     const token = isObject(params) ? params['progressToken'] : undefined;
-    if (!isId(token)) return undefined;
+    if (!isJsonRpcId(token)) return undefined;
     for (const { request, eventBuffer } of pending.values())
       if (request.token === token) return eventBuffer;
     return undefined;
@@ -229,8 +235,4 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
 /** The ids 1 and "1" are different (JSON-RPC 2.0 §4). */
 function keyOf(id: RequestId): string {
   return JSON.stringify(id);
-}
-
-function isId(value: Json | undefined): value is RequestId {
-  return typeof value === 'string' || typeof value === 'number';
 }

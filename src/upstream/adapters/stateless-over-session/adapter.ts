@@ -8,6 +8,7 @@
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, ownerKey, withoutToken } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
+import { METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import { applyEdits, changeMembers, spanOf } from '../../../protocol/json/json.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
@@ -33,7 +34,6 @@ import {
 } from '../../../protocol/transport.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
-
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, readMessages } from '../../message-reader.js';
 import { createTranslatedPages, translatedBody } from '../list-pages.js';
@@ -47,7 +47,6 @@ import {
   translatedRequestOf,
 } from '../message-translation.js';
 import type { SessionCall, StatelessDependencies, StatelessSettings } from './input-required.js';
-
 import { createSuspendedCalls, relayInSession, resume } from './input-required.js';
 import {
   createSessionPool,
@@ -58,7 +57,6 @@ import {
   type UpstreamSession,
 } from './session-pool.js';
 
-const METHOD_NOT_FOUND = -32601;
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 const FIRST_SUBSCRIBE_ID = 2;
 const UPDATED = 'notifications/resources/updated';

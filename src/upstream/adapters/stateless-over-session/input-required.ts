@@ -5,8 +5,10 @@
 
 import { type Caller, type Owner, ownerKey } from '../../../policy/principal.js';
 import type { AdmittedMessage } from '../../../protocol/admitted-request.js';
+import { INTERNAL_ERROR, METHOD_NOT_FOUND } from '../../../protocol/errors.js';
 import type { Json } from '../../../protocol/jsonrpc.js';
 import {
+  isJsonRpcId,
   isObject,
   type JsonObject,
   type RequestId,
@@ -128,8 +130,8 @@ export type SessionCall = {
 };
 
 const INPUT_REQUEST_KEY = 'question';
-const NO_SUCH_METHOD = { code: -32601, message: 'Method not found' };
-const DECLINED = { code: -32603, message: 'The client did not answer.' };
+const NO_SUCH_METHOD = { code: METHOD_NOT_FOUND, message: 'Method not found' };
+const DECLINED = { code: INTERNAL_ERROR, message: 'The client did not answer.' };
 
 /** The response to a call, as it arrives. */
 export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
@@ -229,8 +231,7 @@ type ServerRequest = {
 function readServerRequest(value: Json | undefined): ServerRequest | undefined {
   if (!isObject(value)) return undefined;
   const { id, method, params } = value as { readonly [name: string]: Json | undefined };
-  if (typeof method !== 'string' || !(typeof id === 'string' || typeof id === 'number'))
-    return undefined;
+  if (typeof method !== 'string' || !isJsonRpcId(id)) return undefined;
   return { id, method, params: isObject(params) ? params : undefined };
 }
 

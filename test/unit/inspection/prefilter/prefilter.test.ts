@@ -1,5 +1,7 @@
 // The prefilter: clean text is spared the walk, and "surely clean" is a promise that every detector keeps.
 
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findActiveContent } from '../../../../src/inspection/detectors/active-content.js';
@@ -373,5 +375,14 @@ describe('the prefilter', () => {
     '%41',
   ])('[I-19] what could hide something is looked at: %s', (input) => {
     expect(isSurelyClean(input)).toBe(false);
+  });
+});
+
+describe('the module of the SIMD pass', () => {
+  it('is what the assembler makes of its source', () => {
+    const root = join(import.meta.dirname, '..', '..', '..', '..');
+    const check = ['scripts/assemble-scan.mjs', '--check'];
+    const { status, stderr } = spawnSync(process.execPath, check, { cwd: root, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
   });
 });

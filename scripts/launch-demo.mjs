@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import { prepare, runProgram } from './dependencies.mjs';
 
-const root = join(import.meta.dirname, '..', '..');
+const root = join(import.meta.dirname, '..');
 
 // Ctrl-C also reaches the child (same terminal); waiting for the child lets it close its listeners.
 process.on('SIGINT', () => undefined);

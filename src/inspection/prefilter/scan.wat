@@ -1,0 +1,252 @@
+;; The SIMD pass of the prefilter, sixteen characters at a time: records every position that prefilter.ts must check,
+;; and some that it need not. simd.ts fills the tables, copies the text and reads the positions.
+;; After an edit, `npm run assemble` writes scan-module.ts.
+;;
+;; Memory, by byte address; simd.ts has the same numbers:
+;;        0  kinds of characters by lower nibble, one bit for each kind
+;;       16  kinds of characters by upper nibble
+;;       32  eight bytes that fold both cases of a letter into one
+;;       64  for each of four positions: the buckets of anchors that accept a character class there, one bit for each
+;;           bucket, in sixteen bytes for the lower half of the classes and sixteen for the upper half
+;;     1024  by key of three characters: the number of its list of anchors, 0 for none
+;;    33792  by a sign or digit and the next character: 0 no check, 1 check, 2 the last digit of a group, 3 a digit
+;;           before another digit, 4 the backslash of an escaped line end
+;;    50176  by number: the address of a list of anchors
+;;    51200  the lists: masks and values of eight bytes each, ended by an empty mask
+;;   131072  positions found, four bytes each, at most 16384
+;;   196672  the text, after a gap, because bytes before its first character are read too
+(module
+  (memory (export "memory") 8)
+
+  ;; Scans from $at to $end. Returns the number of positions, or -1 where there are too many.
+  (func (export "scan") (param $at i32) (param $end i32) (result i32)
+    (local $out i32) ;; where the next position is recorded, in bytes
+    (local $before i32) ;; token characters before $at
+    (local $ahead i32) ;; token characters from $at on
+    (local $mask i32) ;; positions of this step that are still to be checked, one bit for each
+    (local $position i32)
+    (local $bits i32)
+    (local $pair i32)
+    (local $list i32)
+    (local $entry i32)
+    (local $units v128)
+    (local $kinds v128)
+    (local $class v128)
+    (local $buckets v128) ;; the buckets that match so far
+    (local $five_bits v128)
+    (local $fifth_bit v128)
+    (local $low_half v128)
+    (local $token_kinds v128)
+    (local $checked_kinds v128) ;; digits and signs
+    (local $nothing v128)
+    (local.set $five_bits (i8x16.splat (i32.const 0x1f)))
+    (local.set $fifth_bit (i8x16.splat (i32.const 0x10)))
+    (local.set $low_half (i8x16.splat (i32.const 0x0f)))
+    (local.set $token_kinds (i8x16.splat (i32.const 0x1f)))
+    (local.set $checked_kinds (i8x16.splat (i32.const 0xe4)))
+
+    (block $done
+      (loop $step
+        (br_if $done (i32.ge_u (local.get $at) (local.get $end)))
+
+        ;; The kinds of the sixteen characters, by a look-up for each nibble.
+        (local.set $units (v128.load offset=196672 (local.get $at)))
+        (local.set $kinds
+          (v128.and
+            (i8x16.swizzle
+              (v128.load (i32.const 0))
+              (v128.and (local.get $units) (local.get $low_half)))
+            (i8x16.swizzle
+              (v128.load offset=16 (i32.const 0))
+              (i8x16.shr_u (local.get $units) (i32.const 4)))))
+
+        ;; A run of token characters is recorded once, when it reaches sixteen, and flagged with bit 30.
+        (local.set $bits
+          (i8x16.bitmask
+            (i8x16.ne
+              (v128.and (local.get $kinds) (local.get $token_kinds))
+              (local.get $nothing))))
+        (local.set $ahead (i32.ctz (i32.xor (local.get $bits) (i32.const 0x1ffff))))
+        (if
+          (i32.and
+            (i32.lt_u (local.get $before) (i32.const 16))
+            (i32.ge_u (i32.add (local.get $before) (local.get $ahead)) (i32.const 16)))
+          (then
+            (i32.store offset=131072
+              (local.get $out)
+              (i32.or (local.get $at) (i32.const 0x40000000)))
+            (local.set $out (i32.add (local.get $out) (i32.const 4)))
+            (if (i32.ge_u (local.get $out) (i32.const 65536)) (then (return (i32.const -1))))))
+        (if (i32.eq (local.get $bits) (i32.const 0xffff))
+          (then (local.set $before (i32.add (local.get $before) (i32.const 16))))
+          (else
+            (local.set $before
+              (i32.clz
+                (i32.xor
+                  (i32.shl (local.get $bits) (i32.const 16))
+                  (i32.const 0xffff0000))))))
+
+        ;; Signs and digits, by the table of pairs.
+        (local.set $mask
+          (i8x16.bitmask
+            (i8x16.ne
+              (v128.and (local.get $kinds) (local.get $checked_kinds))
+              (local.get $nothing))))
+        (block $no_more_signs
+          (loop $next_sign
+            (br_if $no_more_signs (i32.eqz (local.get $mask)))
+            (local.set $position (i32.add (local.get $at) (i32.ctz (local.get $mask))))
+            (local.set $mask
+              (i32.and (local.get $mask) (i32.sub (local.get $mask) (i32.const 1))))
+            (local.set $pair
+              (i32.load8_u offset=33792
+                (i32.or
+                  (i32.shl (i32.load8_u offset=196672 (local.get $position)) (i32.const 7))
+                  (i32.load8_u offset=196673 (local.get $position)))))
+            (br_if $next_sign (i32.eqz (local.get $pair)))
+            (block $record
+              (br_if $record (i32.eq (local.get $pair) (i32.const 1)))
+              ;; An escaped line end counts where a blank or another backslash follows it.
+              (if (i32.eq (local.get $pair) (i32.const 4))
+                (then
+                  (br_if $record
+                    (i32.lt_u
+                      (i32.load8_u offset=196674 (local.get $position))
+                      (i32.const 0x21)))
+                  (br_if $record
+                    (i32.eq
+                      (i32.load8_u offset=196674 (local.get $position))
+                      (i32.const 0x5c)))
+                  (br $next_sign)))
+              ;; Two letters and two digits, with which an IBAN begins.
+              (br_if $record
+                (i32.and
+                  (i32.lt_u
+                    (i32.sub (i32.load8_u offset=196671 (local.get $position)) (i32.const 0x30))
+                    (i32.const 10))
+                  (i32.and
+                    (i32.lt_u
+                      (i32.sub
+                        (i32.or
+                          (i32.load8_u offset=196670 (local.get $position))
+                          (i32.const 0x20))
+                        (i32.const 0x61))
+                      (i32.const 26))
+                    (i32.lt_u
+                      (i32.sub
+                        (i32.or
+                          (i32.load8_u offset=196669 (local.get $position))
+                          (i32.const 0x20))
+                        (i32.const 0x61))
+                      (i32.const 26)))))
+              (br_if $next_sign (i32.ne (local.get $pair) (i32.const 2)))
+              ;; The last digit of a group counts where it ends eleven digits, blanks, dashes and dots: the length of
+              ;; the shortest personal number.
+              (local.set $class (v128.load offset=196657 (local.get $position)))
+              (br_if $next_sign
+                (i32.ne
+                  (i32.and
+                    (i8x16.bitmask
+                      (v128.or
+                        (v128.or
+                          (i8x16.lt_u
+                            (i8x16.sub (local.get $class) (i8x16.splat (i32.const 0x30)))
+                            (i8x16.splat (i32.const 10)))
+                          (i8x16.eq (local.get $class) (i8x16.splat (i32.const 0x20))))
+                        (v128.or
+                          (i8x16.eq (local.get $class) (i8x16.splat (i32.const 0x2d)))
+                          (i8x16.eq (local.get $class) (i8x16.splat (i32.const 0x2e))))))
+                    (i32.const 0xffe0))
+                  (i32.const 0xffe0))))
+            (i32.store offset=131072 (local.get $out) (local.get $position))
+            (local.set $out (i32.add (local.get $out) (i32.const 4)))
+            (br_if $next_sign (i32.lt_u (local.get $out) (i32.const 65536)))
+            (return (i32.const -1))))
+
+        ;; The buckets that accept the four characters from two before each position to one after it.
+        (local.set $class (v128.and (v128.load offset=196670 (local.get $at)) (local.get $five_bits)))
+        (local.set $buckets
+          (v128.or
+            (i8x16.swizzle (v128.load offset=64 (i32.const 0)) (local.get $class))
+            (i8x16.swizzle
+              (v128.load offset=80 (i32.const 0))
+              (v128.xor (local.get $class) (local.get $fifth_bit)))))
+        (local.set $class (v128.and (v128.load offset=196671 (local.get $at)) (local.get $five_bits)))
+        (local.set $buckets
+          (v128.and
+            (local.get $buckets)
+            (v128.or
+              (i8x16.swizzle (v128.load offset=96 (i32.const 0)) (local.get $class))
+              (i8x16.swizzle
+                (v128.load offset=112 (i32.const 0))
+                (v128.xor (local.get $class) (local.get $fifth_bit))))))
+        (local.set $class (v128.and (local.get $units) (local.get $five_bits)))
+        (local.set $buckets
+          (v128.and
+            (local.get $buckets)
+            (v128.or
+              (i8x16.swizzle (v128.load offset=128 (i32.const 0)) (local.get $class))
+              (i8x16.swizzle
+                (v128.load offset=144 (i32.const 0))
+                (v128.xor (local.get $class) (local.get $fifth_bit))))))
+        (local.set $class (v128.and (v128.load offset=196673 (local.get $at)) (local.get $five_bits)))
+        (local.set $buckets
+          (v128.and
+            (local.get $buckets)
+            (v128.or
+              (i8x16.swizzle (v128.load offset=160 (i32.const 0)) (local.get $class))
+              (i8x16.swizzle
+                (v128.load offset=176 (i32.const 0))
+                (v128.xor (local.get $class) (local.get $fifth_bit))))))
+
+        ;; Where a bucket matches, eight characters, from two before the position, are compared with each anchor that
+        ;; has the key of the first three (see anchors.ts).
+        (local.set $mask
+          (i8x16.bitmask (i8x16.ne (local.get $buckets) (local.get $nothing))))
+        (block $no_more_anchors
+          (loop $next_anchor
+            (br_if $no_more_anchors (i32.eqz (local.get $mask)))
+            (local.set $position (i32.add (local.get $at) (i32.ctz (local.get $mask))))
+            (local.set $mask
+              (i32.and (local.get $mask) (i32.sub (local.get $mask) (i32.const 1))))
+            (local.set $list
+              (i32.load8_u offset=1024
+                (i32.or
+                  (i32.or
+                    (i32.shl
+                      (i32.and
+                        (i32.load8_u offset=196670 (local.get $position))
+                        (i32.const 0x1f))
+                      (i32.const 10))
+                    (i32.shl
+                      (i32.and
+                        (i32.load8_u offset=196671 (local.get $position))
+                        (i32.const 0x1f))
+                      (i32.const 5)))
+                  (i32.and
+                    (i32.load8_u offset=196672 (local.get $position))
+                    (i32.const 0x1f)))))
+            (br_if $next_anchor (i32.eqz (local.get $list)))
+            (local.set $entry
+              (i32.load offset=50176 (i32.shl (local.get $list) (i32.const 2))))
+            (block $record
+              (loop $next_entry
+                (br_if $next_anchor (i64.eqz (i64.load (local.get $entry))))
+                (br_if $record
+                  (i64.eq
+                    (i64.and
+                      (i64.or
+                        (i64.load offset=196670 (local.get $position))
+                        (i64.load offset=32 (i32.const 0)))
+                      (i64.load (local.get $entry)))
+                    (i64.load offset=8 (local.get $entry))))
+                (local.set $entry (i32.add (local.get $entry) (i32.const 16)))
+                (br $next_entry)))
+            (i32.store offset=131072 (local.get $out) (local.get $position))
+            (local.set $out (i32.add (local.get $out) (i32.const 4)))
+            (br_if $next_anchor (i32.lt_u (local.get $out) (i32.const 65536)))
+            (return (i32.const -1))))
+
+        (local.set $at (i32.add (local.get $at) (i32.const 16)))
+        (br $step)))
+    (i32.shr_u (local.get $out) (i32.const 2))))
