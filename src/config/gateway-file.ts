@@ -107,6 +107,7 @@ export type UpstreamFile = {
     readonly maxListingBytesPerMinute: string;
     readonly maxValues: number;
     readonly concurrency: number;
+    readonly concurrencyPerCaller?: number;
     readonly listTtl: string;
   };
 };

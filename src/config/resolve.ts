@@ -404,9 +404,15 @@ function compileUpstream(
       maxListingBytesPerMinute: sizeBytes(file.limits.maxListingBytesPerMinute),
       maxValues: file.limits.maxValues,
       concurrency: file.limits.concurrency,
+      concurrencyPerCaller: file.limits.concurrencyPerCaller ?? callerQuotaOf(file),
       listTtlMs: requireDurationMs(file.limits.listTtl),
     },
   };
+}
+
+/** Without authentication all callers are one, so a quota would only make the upstream smaller. */
+function callerQuotaOf({ authentication, limits: { concurrency } }: UpstreamFile): number {
+  return authentication === 'none' ? concurrency : Math.ceil(concurrency / 2);
 }
 
 /** Defaults to the upstream's own credentials, unless those need a caller. */

@@ -72,6 +72,8 @@ export type UpstreamLimits = {
   readonly maxListingBytesPerMinute: number;
   readonly maxValues: number;
   readonly concurrency: number;
+  /** At most `concurrency`. */
+  readonly concurrencyPerCaller: number;
   readonly listTtlMs: number;
 };
 

@@ -123,7 +123,7 @@ function headersOf(
     : { headers: named, repeated: new Set([...repeated, 'mcp-session-id']) };
 }
 
-/** Builds the request. `enter` acquires a concurrency slot of the upstream. */
+/** Builds the request. `acquireSlot` acquires a concurrency slot of the upstream. */
 export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,

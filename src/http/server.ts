@@ -10,42 +10,12 @@ import type { TlsOptions } from 'node:tls';
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
+import { createConcurrencyLimits } from './concurrency.js';
 import { discardCertificate } from './peer.js';
 import { createBodyReader, type EdgeFacts, toIncoming, type UnreadBody } from './request.js';
 import { type CorsHeaders, checkRequest, corsHeaders, type EdgeRefusal } from './request-checks.js';
 import { createOutgoing, edgeBody } from './response.js';
-import type { EdgeRoute, EdgeTables } from './routes.js';
-
-/** The concurrency slots that one request holds: at most one of each upstream it involves, all released together. */
-type ConcurrencySlots = {
-  /** Acquires a slot of the path's own upstream or of a backend; false if none is free. */
-  acquire(backend?: string): boolean;
-  release(): void;
-};
-
-/** Counts running requests by upstream. */
-export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
-  const running = new Map<string, number>();
-  return {
-    forOne({ upstream: routeUpstream, concurrency, backends }) {
-      const acquired = new Set<string>();
-      return {
-        acquire(upstream = routeUpstream) {
-          if (acquired.has(upstream)) return true;
-          const inflight = running.get(upstream) ?? 0;
-          if (inflight >= (backends?.get(upstream) ?? concurrency)) return false;
-          running.set(upstream, inflight + 1);
-          acquired.add(upstream);
-          return true;
-        },
-        release() {
-          for (const upstream of acquired) running.set(upstream, (running.get(upstream) ?? 1) - 1);
-          acquired.clear();
-        },
-      };
-    },
-  };
-}
+import type { EdgeTables } from './routes.js';
 
 export type DataServerPorts = {
   /** The tables of the current version, read once per request; `undefined` while the gateway is starting. */

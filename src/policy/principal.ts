@@ -87,3 +87,14 @@ export type Principal = PrincipalBrand & {
     readonly boundTo?: Confirmation;
   };
 };
+
+const callerKeys = new WeakMap<Principal, string>();
+
+/** Identifies a caller by identity, not by token, because tokens are refreshed. Made once for each principal. */
+export function callerKeyOf(principal: Principal): string {
+  const known = callerKeys.get(principal);
+  if (known !== undefined) return known;
+  const key = JSON.stringify([principal.issuerUrl, principal.subject, principal.client]);
+  callerKeys.set(principal, key);
+  return key;
+}

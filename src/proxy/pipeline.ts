@@ -5,6 +5,7 @@
 // client's message.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import { callerKeyOf, type Principal } from '../policy/principal.js';
 import { openRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
@@ -66,7 +67,7 @@ async function runStages(call: RequestContext): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
-  if (!acquireSlot(call.incoming)) return refuseWith('overloaded');
+  if (!acquireSlot(call.incoming, principal)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = await admit(call, principal);
@@ -90,8 +91,8 @@ const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, Auth
 };
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */
-function acquireSlot(incoming: Incoming): boolean {
-  return requestsStream(incoming) || incoming.acquireSlot();
+function acquireSlot(incoming: Incoming, principal: Principal): boolean {
+  return requestsStream(incoming) || incoming.acquireSlot(callerKeyOf(principal));
 }
 
 /**

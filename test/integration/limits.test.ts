@@ -27,7 +27,10 @@ describe('limits', () => {
   beforeAll(async () => {
     rig = await startRig({
       policies: POLICIES,
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2, maxRequestBytes: 4KiB}'],
+      upstream: [
+        'pinning: {maxAge: 10m}',
+        'limits: {concurrency: 2, concurrencyPerCaller: 2, maxRequestBytes: 4KiB}',
+      ],
     });
   });
   afterAll(() => rig.close());
@@ -102,6 +105,42 @@ describe('limits', () => {
     expect(rig.upstream.uses()).toEqual([]);
     expect((await send(4 * 1024)).status).toBe(200);
     expect(rig.upstream.uses()).toHaveLength(1);
+  });
+});
+
+describe('places of an upstream', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 4}'] });
+  });
+  afterAll(() => rig.close());
+
+  it('[H-10] of a caller leave the rest to others: half, where the file says nothing', async () => {
+    rig.upstream.obey(onMethod('tools/call', () => ({ kind: 'hold' })));
+    const left = new AbortController();
+    const held = [1, 2].map(() =>
+      fetch(rig.access.url, {
+        ...{ method: 'POST', signal: left.signal },
+        ...{ headers: holdingHeaders(rig), body: holdingBody() },
+      }).catch(() => undefined),
+    );
+    await expect.poll(() => rig.upstream.uses().length).toBe(2);
+    rig.upstream.repent();
+    const call = (access = rig.access) =>
+      callStateless(access, 'write_record', { id: 'x', text: 'y' });
+    const refused = await call();
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    await expectRefusedLines(rig, refused, 'overloaded');
+    // A new token makes no other caller of it.
+    expect((await call(rig.as(await rig.gateway.token('target', { jti: 'new' })))).status).toBe(
+      503,
+    );
+    const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
+    expect((await call(bob)).status).toBe(200);
+    left.abort();
+    await Promise.all(held);
+    await expect.poll(async () => (await call()).status).toBe(200);
   });
 });
 

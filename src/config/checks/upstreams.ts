@@ -179,6 +179,7 @@ export function checkUpstreams(root: unknown, report: ReportDiagnostic): void {
     checkCallerAuthentication(root, ['upstreams', name], report);
     checkProfileName(root, name, report);
     checkTimes(root, name, report);
+    checkConcurrency(root, name, report);
     checkUpstreamAuthentication(root, name, report);
   }
 }
@@ -282,6 +283,17 @@ function checkTimes(root: unknown, name: string, report: ReportDiagnostic): void
   );
   if (first === undefined || total === undefined || first <= total) return;
   report([...limits, 'exchangeMax'], '"exchangeMax" is shorter than "requestTimeout"', {
+    rule: 'conflict',
+  });
+}
+
+function checkConcurrency(root: unknown, name: string, report: ReportDiagnostic): void {
+  const limits = ['upstreams', name, 'limits'];
+  const [all, own] = ['concurrency', 'concurrencyPerCaller'].map((key) =>
+    valueAt(root, [...limits, key]),
+  );
+  if (typeof all !== 'number' || typeof own !== 'number' || own <= all) return;
+  report([...limits, 'concurrencyPerCaller'], '"concurrencyPerCaller" exceeds "concurrency"', {
     rule: 'conflict',
   });
 }

@@ -46,7 +46,7 @@ export async function runBackendRequest(
     aggregate: aggregate.name,
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    acquireSlot: () => incoming.acquireSlot(backend.upstream),
+    acquireSlot: (caller) => incoming.acquireSlot(caller, backend.upstream),
     startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
   };
   const leave = enterRequest(context, backend);
