@@ -90,6 +90,8 @@ export type RequestContext = {
   /** When the original request was made, in epoch milliseconds, if another HTTP request made it. */
   requestedAt?: number | undefined;
   caller?: Caller;
+  /** Identifies the caller once it is authenticated (policy/principal.ts). */
+  callerKey: string | undefined;
   /** The message was read on another thread, so the caller's rights may have changed meanwhile. */
   hasWaited?: boolean;
   /** For a reply to a server request: whether it is the first. */
@@ -373,11 +375,11 @@ export function profileOf(
 
 /** Parses JSON under the upstream's limits. Synchronous unless the message is large. */
 export function readMessage(
-  { ports, snapshot, incoming }: RequestContext,
+  { ports, snapshot, incoming, callerKey }: RequestContext,
   source: Uint8Array | string,
 ): ReadOutcome | Promise<ReadOutcome> {
   const { maxValues } = snapshot.limits;
-  return ports.readJson(source, { upstream: incoming.upstream, maxValues });
+  return ports.readJson(source, { upstream: incoming.upstream, caller: callerKey, maxValues });
 }
 
 /** Whether the message was actually parsed. One that is not valid JSON counts: admission reports that. */

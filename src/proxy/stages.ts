@@ -249,7 +249,7 @@ export function inspectArguments(
   const startedMs = performance.now();
   const { restored } = decided;
   const input = guardInput(call, contentOf(call, restored), restored.text);
-  const outcome = call.ports.inspection.request(input, call.incoming.upstream);
+  const outcome = call.ports.inspection.request(input, call.incoming.upstream, call.callerKey);
   if (outcome instanceof Promise)
     return outcome.then(
       (resolved) =>

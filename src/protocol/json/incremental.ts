@@ -184,6 +184,8 @@ export type ReadOutcome =
 export type ReadOptions = {
   /** The upstream whose turn on the event loop the read waits for. */
   readonly upstream: string;
+  /** Identifies the caller on whose behalf it is read; callers of an upstream take turns too. */
+  readonly caller?: string | undefined;
   readonly maxValues: number;
 };
 

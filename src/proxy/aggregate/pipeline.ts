@@ -3,6 +3,7 @@
 // everything else is decided, recorded and forwarded. INVARIANT: nothing here allows anything or reaches an
 // upstream.
 
+import { callerKeyOf } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitPost } from '../../protocol/admission.js';
@@ -62,7 +63,7 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   if (incoming.httpMethod === 'GET') return openStreams(verified);
   if (incoming.httpMethod === 'DELETE') return endSessions(verified);
 
-  const reading = await readBody(context);
+  const reading = await readBody(context, callerKeyOf(principal));
   if (!isRead(reading)) return refuseReadError(reading.error);
   const admitted = admit(verified, reading);
   if (admitted.kind === 'refused') return admitted;
@@ -75,8 +76,11 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
 }
 
 /** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */
-function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<ReadOutcome> {
-  const terms = { upstream: incoming.upstream, maxValues: Number.POSITIVE_INFINITY };
+function readBody(
+  { incoming, ports }: AggregateContext,
+  caller: string,
+): ReadOutcome | Promise<ReadOutcome> {
+  const terms = { upstream: incoming.upstream, caller, maxValues: Number.POSITIVE_INFINITY };
   return ports.readJson(incoming.body, terms);
 }
 
