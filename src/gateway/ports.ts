@@ -27,7 +27,7 @@ import {
 } from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
 
-import type { GatewayState } from '../state/memory.js';
+import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import {
   openCursor,
   openRequest,
@@ -188,6 +188,8 @@ function isSame(one: object, other: object): boolean {
   return JSON.stringify({ ...one, sealed: '' }) === JSON.stringify({ ...other, sealed: '' });
 }
 
+/** Sessions that a caller may open at an upstream. Clients that open one for each call stay far below. */
+const INITIALIZE_RATE = { count: 300, windowMs: 60_000 };
 const MAX_PAGES = 256;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 const MAX_FORMS_A_PAGE = 64;
@@ -220,6 +222,8 @@ export function createPorts(dependencies: PortDependencies): Ports {
   const { limits, ended, revocations } = dependencies.state;
   const runningStreams = createRunningStreams();
   const progress = createLiveProgress();
+  // Of this replica alone: opening a session should not depend on the shared store.
+  const initialized = createMemoryLimits();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
     const runtime = dependencies.runtime(upstream);
@@ -258,6 +262,8 @@ export function createPorts(dependencies: PortDependencies): Ports {
 
   return {
     limits,
+    countInitialize: (upstream, caller) =>
+      initialized.take(JSON.stringify([upstream, caller]), INITIALIZE_RATE),
     inspection: dependencies.inspection,
     readJson: dependencies.readJson,
     loopScheduler: dependencies.loopScheduler,

@@ -7,7 +7,7 @@ import type { PageCache } from '../inspection/lists.js';
 import type { Page } from '../pins/last-seen.js';
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
-import type { LimitStore, ReplayOutcome } from '../policy/limits.js';
+import type { LimitOutcome, LimitStore, ReplayOutcome } from '../policy/limits.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
@@ -271,6 +271,8 @@ export type Ports = {
   /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
   refreshListing(upstream: string): Promise<void>;
   readonly limits: LimitStore;
+  /** Counts an `initialize` of this caller at the upstream, unless it has had its rate of them. */
+  countInitialize(upstream: string, caller: string): LimitOutcome;
   /** Keyed hash for records: equal values can be recognized and none is revealed. */
   keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
   /** Digest of an upstream's definition, as used in lock files. */

@@ -343,11 +343,23 @@ export function enforceObligations(
   call: RequestContext,
   { principal, allow, restored }: DecidedRequest,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
+  const limited = restored.rule.method === 'initialize' ? limitInitialize(call) : undefined;
+  if (limited !== undefined) return limited;
   const outcome = enforce(allow, restored, principal, { limits: call.ports.limits });
   if (outcome instanceof Promise) return outcome.then(authorizedOr);
   return restored.serverRequestId === undefined
     ? authorizedOr(outcome)
     : authorizeReply(call, outcome);
+}
+
+/** Each session costs its upstream memory for as long as it lasts, so a caller may only open so many in a while. */
+function limitInitialize({ ports, incoming, callerKey = '' }: RequestContext): Refusal | undefined {
+  const counted = ports.countInitialize(incoming.upstream, callerKey);
+  if (counted === 'unavailable') return refuseWith('overloaded');
+  if (counted.ok) return undefined;
+  const retryAfterSeconds = Math.ceil(counted.retryAfterMs / 1000);
+  const advice = `Try again in ${retryAfterSeconds} seconds.`;
+  return refuseWith('rate-limited', { advice, retryAfterSeconds });
 }
 
 /** A reply has no limits of its own, so `enforce` never had to wait for one. */

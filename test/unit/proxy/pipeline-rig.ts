@@ -210,6 +210,7 @@ const PORTS: Omit<Ports, 'snapshot' | 'closeRecord' | 'report'> = {
     request: (input) => guardArguments(input),
   },
   limits: { take: () => ({ ok: true }) },
+  countInitialize: refuseUse,
   recordDecision: () => Promise.resolve(true),
   forward: () =>
     Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),
