@@ -26,6 +26,7 @@ import {
   createRunningBackends,
 } from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
+import { createKeptPages } from '../state/last-pages.js';
 
 import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import {
@@ -137,6 +138,31 @@ function createAggregatePorts(
       listed.recall(aggregateCallerKeyOf(aggregate, principal), uri, backends),
     registerBackendRequest: running.enter,
     findRunningBackends: running.find,
+  };
+}
+
+/** Creates the ports of aggregates for backends that hang, in the memory of this replica. */
+function createHangingPorts(
+  now: () => number,
+  version: () => Version,
+): Pick<Ports, 'lastPages' | 'hangingBackends'> {
+  const kept = createKeptPages(now);
+  const hanging = new Set<string>();
+  return {
+    lastPages: {
+      keep: kept.keep,
+      recall(caller, key, upstream) {
+        const maxAgeMs = version().settings.upstreams.get(upstream)?.pinning.maxAgeMs;
+        return maxAgeMs === undefined ? undefined : kept.recall(caller, key, maxAgeMs);
+      },
+    },
+    hangingBackends: {
+      has: (upstream) => hanging.has(upstream),
+      note(upstream, isHanging) {
+        if (isHanging) hanging.add(upstream);
+        else hanging.delete(upstream);
+      },
+    },
   };
 }
 
@@ -281,6 +307,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     },
     aggregate: dependencies.aggregates.get,
     ...createAggregatePorts(ring, now),
+    ...createHangingPorts(now, dependencies.version),
     authenticate(incoming, outgoing) {
       const { upstreams, aggregates } = dependencies.version().settings;
       const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);

@@ -102,6 +102,12 @@ export type ListedPage = {
   readonly nextCursor: string | undefined;
 };
 
+/** The upstreams that kept an aggregate waiting for its whole time and have not answered one within it since. */
+export type HangingBackends = {
+  has(upstream: string): boolean;
+  note(upstream: string, isHanging: boolean): void;
+};
+
 /** A resource that a caller of an aggregate requests. */
 export type ResourceLookup = {
   readonly aggregate: string;
@@ -238,6 +244,13 @@ export type Ports = {
   noteResources(aggregate: string, principal: Principal, page: ListedPage): void;
   /** Those of the given backends that listed a resource, provided this replica saw the complete list of each. */
   recallResource(lookup: ResourceLookup, backends: readonly string[]): readonly string[];
+  /** The pages that callers of aggregates were shown last, by the key of the caller. */
+  readonly lastPages: {
+    keep(caller: string, key: string, text: string): void;
+    /** A page of this upstream, unless it is older than its `pinning.maxAge`. */
+    recall(caller: string, key: string, upstream: string): string | undefined;
+  };
+  readonly hangingBackends: HangingBackends;
   /** Verifies the caller. Writes the headers that the client's next proof depends on to `outgoing`. */
   authenticate(
     incoming: Incoming,

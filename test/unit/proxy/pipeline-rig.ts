@@ -230,6 +230,8 @@ const PORTS: Omit<Ports, 'snapshot' | 'closeRecord' | 'report'> = {
   reportLostBackend: refuseUse,
   noteResources: refuseUse,
   recallResource: refuseUse,
+  lastPages: { keep: refuseUse, recall: refuseUse },
+  hangingBackends: { has: refuseUse, note: refuseUse },
   registerBackendRequest: refuseUse,
   findRunningBackends: refuseUse,
   openSession: refuseUse,
