@@ -22,6 +22,8 @@ const SLOW_CALLS = 130;
 const ARGUMENT_BYTES = 1024 * 1024 - 1024;
 const LARGE_CALLS = 20;
 const LISTS_AT_ONCE = 10;
+/** Longer than the first lists wait. */
+const HANGING_LEAD_MS = 11_000;
 const BAD_TOKENS_AT_ONCE = 64;
 const IDLE_STREAMS = 2_000;
 /** In which they are opened, before the other caller is measured. */
@@ -148,6 +150,7 @@ export const ATTACKS = [
   },
   {
     name: 'hanging-backend',
+    leadMs: HANGING_LEAD_MS,
     list: (reply) => reply.wait(),
     attack: (caller) => caller.listEndpoint(LISTS_AT_ONCE),
     proof: 'answered',
