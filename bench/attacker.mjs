@@ -111,7 +111,7 @@ function callerOf({ url, tokens, endpoint }, agent, { signal, counts }) {
         const held = [];
         for (let stream = 0; stream < count / tokens.length; stream += 1)
           await new Promise((opened) => {
-            held.push(listen({ path, token: tokens[at], opened }).finally(opened));
+            held.push(listen({ path, token: tokens[at], opened }).then(opened, opened));
           });
         await Promise.allSettled(held);
       }),
