@@ -89,7 +89,7 @@ function createLeaveTurns(): (disconnect: DisconnectController) => void {
   let usedMs = 0;
   let isDue = false;
 
-  function tell(disconnect: DisconnectController): void {
+  function abortTimed(disconnect: DisconnectController): void {
     const startedMs = performance.now();
     disconnect.abort();
     usedMs += performance.now() - startedMs;
@@ -99,7 +99,7 @@ function createLeaveTurns(): (disconnect: DisconnectController) => void {
     isDue = false;
     usedMs = 0;
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      tell(next);
+      abortTimed(next);
       if (usedMs >= LEAVE_SLICE_MS) break;
     }
     if (left.length > 0) scheduleTurn();
@@ -112,13 +112,13 @@ function createLeaveTurns(): (disconnect: DisconnectController) => void {
   }
 
   return (disconnect) => {
-    if (left.length === 0 && usedMs < LEAVE_SLICE_MS) tell(disconnect);
+    if (left.length === 0 && usedMs < LEAVE_SLICE_MS) abortTimed(disconnect);
     else left.push(disconnect);
     scheduleTurn();
   };
 }
 
-const tellInTurn = createLeaveTurns();
+const abortInTurn = createLeaveTurns();
 
 /** Aborts when the client's connection closes before its response was finished. */
 export class ClientDisconnect extends DisconnectController {
@@ -135,7 +135,7 @@ export class ClientDisconnect extends DisconnectController {
 
   protected override watch(): void {
     this.#response.on('close', () => {
-      if (!this.#response.writableFinished) tellInTurn(this);
+      if (!this.#response.writableFinished) abortInTurn(this);
     });
   }
 }
