@@ -114,8 +114,8 @@ async function attackOnce(attack, gateway, { hostile, probe, attacker, beside })
     died: child.exitCode !== null || child.signalCode !== null,
   };
   const all = { ...(await attacked), ...counts };
-  const judged = { ...run, counts: all, beside: besides, proof: all[attack.proof] };
-  return { ...judged, broken: brokenBounds(judged) };
+  const measured = { ...run, counts: all, beside: besides, proof: all[attack.proof] };
+  return { ...measured, broken: brokenBounds(measured) };
 }
 
 async function runOnce(attack, dist, others) {
