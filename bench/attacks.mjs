@@ -6,13 +6,28 @@
 //   list(reply)       answers tools/list, also to the gateway      } answered honestly
 //   stream(reply)     writes to a stream that stands, until `reply.isOver()`
 //   attack(caller)    what the caller does; again and again until the time is over
-//   proof             the count of the upstream that shows that the attack took place
+//   beside(caller)    what a second caller of the hostile upstream does meanwhile, in the same way; it must be
+//                     answered, and without an error
+//   leadMs            for how long the attack goes on before the other caller is measured
+//   proof             the count of the upstream or of the attacker that shows that the attack took place
 
 /** Below the 8 MiB that an answer may have, envelope included. */
 const ANSWER_BYTES = 8 * 1024 * 1024 - 1024;
 /** With envelope and escapes below the 64 K characters from which the close look is another thread's. */
 const EVENT_CHARS = 55_000;
 const CALLS_AT_ONCE = 100;
+/** More than an upstream takes at once by default, of all its callers. */
+const SLOW_CALLS = 130;
+/** The body stays below the megabyte that a request may have. */
+const ARGUMENT_BYTES = 1024 * 1024 - 1024;
+const LARGE_CALLS = 20;
+const LISTS_AT_ONCE = 10;
+/** Longer than the first lists wait. */
+const HANGING_LEAD_MS = 11_000;
+const BAD_TOKENS_AT_ONCE = 64;
+const IDLE_STREAMS = 2_000;
+/** In which they are opened, before the other caller is measured. */
+const IDLE_LEAD_MS = 8_000;
 const STREAMS = 4;
 
 const fill = (part, chars = EVENT_CHARS) =>
@@ -36,9 +51,9 @@ const COSTLY = [
   fill('%70wd:1 &#x41; \\u0041 pwd=[a](b) <b> ![x](y) ` '),
 ].map((text) => JSON.stringify(text));
 
-const emptyObjects = `[${fill('{},', ANSWER_BYTES)
-  .replace(/[^}]*$/, '')
-  .replace(/,$/, '')}]`;
+const objectsOf = (bytes) => `[${'{},'.repeat(Math.floor((bytes - 4) / 3))}{}]`;
+const emptyObjects = objectsOf(ANSWER_BYTES);
+const LARGE_ARGUMENTS = `{"items":${objectsOf(ARGUMENT_BYTES)}}`;
 const prose = fill(
   'The quick report says that every part arrived on time and that nobody was hurt. ',
   7_000_000,
@@ -77,6 +92,9 @@ async function announceLists(reply) {
     await reply.pause(20);
   }
 }
+
+/** The text by which the upstream knows the second caller. */
+const BESIDE = 'beside';
 
 const sendEmptyObjects = (reply) => reply.result(CALL_OF_OBJECTS);
 
@@ -117,5 +135,36 @@ export const ATTACKS = [
     call: (reply) => reply.result(CALL_OF_PROSE),
     attack: (caller) => caller.callAtOnce(CALLS_AT_ONCE),
     proof: 'calls',
+  },
+  {
+    name: 'slow-calls',
+    call: (reply) => (reply.text === BESIDE ? reply.honest() : reply.wait()),
+    attack: (caller) => caller.callAtOnce(SLOW_CALLS),
+    beside: (caller) => caller.call(BESIDE),
+    proof: 'calls',
+  },
+  {
+    name: 'large-arguments',
+    attack: (caller) => caller.callAtOnce(LARGE_CALLS, LARGE_ARGUMENTS),
+    proof: 'answered',
+  },
+  {
+    name: 'hanging-backend',
+    leadMs: HANGING_LEAD_MS,
+    list: (reply) => reply.wait(),
+    attack: (caller) => caller.listEndpoint(LISTS_AT_ONCE),
+    proof: 'answered',
+  },
+  {
+    name: 'bad-tokens',
+    attack: (caller) => caller.floodWithBadTokens(BAD_TOKENS_AT_ONCE),
+    proof: 'refused',
+  },
+  {
+    name: 'idle-streams',
+    leadMs: IDLE_LEAD_MS,
+    attack: (caller) => caller.holdIdle(IDLE_STREAMS),
+    beside: (caller) => caller.call(BESIDE),
+    proof: 'streams',
   },
 ];

@@ -8,6 +8,8 @@ export type HostileRun = {
   readonly peakMb: number;
   readonly died: boolean;
   readonly proof: number;
+  /** How a second caller of the attacked upstream was served, where the attack has one. */
+  readonly beside?: { readonly calls: number; readonly errors: number };
 };
 
 export function p99Bound(run: Pick<HostileRun, 'idleP99Ms'>): number;

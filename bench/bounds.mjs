@@ -16,6 +16,8 @@ export function brokenBounds(run) {
   if (run.errors !== 0) broken.push('errors of the other caller');
   if (!(run.blockMs < MAX_BLOCK_MS)) broken.push(`loop blocked for ${MAX_BLOCK_MS} ms or more`);
   if (!(run.peakMb < MAX_MEMORY_MB)) broken.push(`${MAX_MEMORY_MB} MB of memory or more`);
+  if (run.beside !== undefined && (run.beside.errors > 0 || run.beside.calls === 0))
+    broken.push('a second caller of the attacked upstream was not served');
   if (run.died) broken.push('the gateway died');
   if (run.proof === 0) broken.push('the attack did not take place');
   return broken;

@@ -41,10 +41,19 @@ keys: [{file: ./key}]
 issuers:
   local: {issuer: "${issuer}", network: loopback, algorithms: [ES256]}
 upstreams:
-${lines.join('')}policies: {dir: ./policies}
+${lines.join('')}${endpointOf(Object.keys(upstreams))}policies: {dir: ./policies}
 pins: {dir: ./pins}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;
+}
+
+/** Where there are several upstreams, they are also served together. */
+export const ENDPOINT = 'together';
+
+function endpointOf(names) {
+  if (names.length < 2) return '';
+  const backends = names.map((name) => `${name}: {prefix: ${name}_}`).join(', ');
+  return `endpoints:\n  ${ENDPOINT}: {issuers: [local], upstreams: {${backends}}}\n`;
 }
 
 const pathOf = (upstream) => (upstream === MEASURED ? '/mcp' : `/${upstream}`);

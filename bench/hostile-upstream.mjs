@@ -50,8 +50,15 @@ function replyTo(response, message, isStateless) {
   for (const event of ['drain', 'close']) response.on(event, () => goOn());
   return {
     progressToken: message?.params?._meta?.progressToken ?? 'p',
+    text: message?.params?.arguments?.text,
     isOver: () => isOver() || response.destroyed,
     pause: sleep,
+    honest: () => honestly(response, message, isStateless),
+    /** Says nothing until the time is over or the connection is. */
+    async wait() {
+      while (!isOver() && !response.destroyed) await sleep(100);
+      if (!response.destroyed) honestly(response, message, isStateless);
+    },
     /** A whole answer; `text` is its result without the closing brace. */
     result(text) {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -113,7 +120,7 @@ async function answer(request, response, body) {
   if (act === undefined) return honestly(response, message, isStateless);
   counts[`${part}s`] += 1;
   await act(reply);
-  response.end();
+  if (!response.writableEnded) response.end();
 }
 
 const server = createServer((request, response) => {

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { commitOf, faultOfBuild } from './against.mjs';
 import { ATTACKS } from './attacks.mjs';
 import { brokenBounds } from './bounds.mjs';
-import { OWN_DIST, startGatewayForBench } from './gateway.mjs';
+import { ENDPOINT, OWN_DIST, startGatewayForBench } from './gateway.mjs';
 import { start, stop } from './process.mjs';
 import { ask } from './samples.mjs';
 
@@ -62,22 +62,43 @@ async function measureIdle(measure, loop) {
   }
 }
 
-async function attackOnce(attack, gateway, { hostile, probe, attacker }) {
+/** Tokens for so many callers hold the idle streams, none of them more than a caller may have. */
+const ATTACKERS = 40;
+
+/** What the attacker is told of the gateway: its callers, and the endpoint with a token for it. */
+async function targetOf(gateway) {
+  const callers = Array.from({ length: ATTACKERS }, (_, at) => `attacker-${at}`);
+  return {
+    url: gateway.urlOf('hostile'),
+    tokens: await Promise.all(callers.map((name) => gateway.tokenOf(name, 'hostile'))),
+    endpoint: {
+      path: new URL(gateway.urlOf(ENDPOINT)).pathname,
+      token: await gateway.tokenOf('attacker-0', ENDPOINT),
+    },
+  };
+}
+
+async function attackOnce(attack, gateway, { hostile, probe, attacker, beside }) {
   const { child, url, token } = gateway;
   const loop = watchLoop(child);
   const measure = (ms) => ask(probe.child, { url, token, ms });
   await measure(WARM_MS);
   const idle = await measureIdle(measure, loop);
-  const target = {
-    url: gateway.urlOf('hostile'),
-    token: await gateway.tokenOf('attacker', 'hostile'),
-  };
-  await ask(hostile.child, { name: attack.name, ms: ATTACK_MS });
+  const target = { ...(await targetOf(gateway)), name: attack.name };
+  const { leadMs = LEAD_MS } = attack;
+  const ms = leadMs + ATTACK_MS - LEAD_MS;
+  await ask(hostile.child, { name: attack.name, ms });
   loop.reset();
-  const attacked = ask(attacker.child, { ...target, name: attack.name, ms: ATTACK_MS });
-  await sleep(LEAD_MS);
+  const attacked = ask(attacker.child, { ...target, part: 'attack', ms });
+  await sleep(leadMs);
+  const second = {
+    ...{ ...target, part: 'beside', ms: ATTACK_MS - 2 * LEAD_MS },
+    tokens: [await gateway.tokenOf('beside', 'hostile')],
+  };
+  const asked = attack.beside && ask(beside.child, second);
   const during = await measure(ATTACK_MS - LEAD_MS + AFTER_MS);
   const counts = await ask(hostile.child, {});
+  const besides = await asked;
   const run = {
     attack: attack.name,
     idleP50Ms: idle.p50,
@@ -87,15 +108,14 @@ async function attackOnce(attack, gateway, { hostile, probe, attacker }) {
     p50Ms: during.p50,
     p99Ms: during.p99,
     errors: during.errors + idle.errors,
-    firstError: idle.firstError ?? during.firstError,
+    firstError: idle.firstError ?? during.firstError ?? besides?.firstError,
     blockMs: loop.longestMs(),
     peakMb: await peakMb(child.pid),
     died: child.exitCode !== null || child.signalCode !== null,
-    counts,
-    proof: counts[attack.proof],
   };
-  await attacked;
-  return { ...run, broken: brokenBounds(run) };
+  const all = { ...(await attacked), ...counts };
+  const measured = { ...run, counts: all, beside: besides, proof: all[attack.proof] };
+  return { ...measured, broken: brokenBounds(measured) };
 }
 
 async function runOnce(attack, dist, others) {
@@ -187,6 +207,7 @@ const PROCESSES = {
   hostile: { file: 'hostile-upstream.mjs', niceness: ATTACKER_NICENESS },
   probe: { file: 'probe.mjs' },
   attacker: { file: 'attacker.mjs', niceness: ATTACKER_NICENESS },
+  beside: { file: 'attacker.mjs' },
 };
 
 async function report(runs, { commit, seconds }) {

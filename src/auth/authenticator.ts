@@ -31,6 +31,13 @@ const MAX_REFUSED_AGE_MS = 10_000;
 /** Requests that may wait for the verification started by another with the same token; each holds its body. */
 export const MAX_JOINED = 256;
 
+/**
+ * Signatures of unknown tokens that are verified at once, and requests that may wait for it. A flood of bad tokens would
+ * otherwise take all processors from the event loop, and end in one turn of it by the hundred.
+ */
+export const MAX_VERIFYING = 2;
+const MAX_WAITING = 1_024;
+
 /** The credentials of a request. Header names are lower-case. */
 type Credentials = Possession & {
   readonly repeated: ReadonlySet<string>;
@@ -126,6 +133,9 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   const refused = new BoundedMap<string, Entry>(MAX_REFUSED_ENTRIES);
   const inFlight = new Map<string, Promise<AuthnOutcome>>();
   const contexts = new WeakMap<ProtectedResource, AcceptanceContext>();
+  /** Requests that wait for their turn to be verified, in the order in which they came. */
+  const waiting: (() => void)[] = [];
+  let verifying = 0;
   let lastAcceptanceId = 0;
   let joined = 0;
 
@@ -185,6 +195,21 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     return makePrincipal(issuer, facts, claims, ids) ?? { reason: 'token-malformed' };
   }
 
+  /** Runs the work once it is its turn; `undefined` where too many wait already. */
+  async function inTurn<T>(work: () => Promise<T>): Promise<T | undefined> {
+    if (verifying < MAX_VERIFYING) verifying += 1;
+    else if (waiting.length >= MAX_WAITING) return undefined;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      // Whoever is next takes over the place.
+      const next = waiting.shift();
+      if (next === undefined) verifying -= 1;
+      else next();
+    }
+  }
+
   async function verifyByKey(
     cacheKey: string,
     verification: Verification<SignaturePlan>,
@@ -199,7 +224,9 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       case 'unknown':
         return { reason: 'token-signature' };
       case 'key': {
-        const claims = await verifySignature(verification, lookup.key, ports.now());
+        const { key } = lookup;
+        const claims = await inTurn(() => verifySignature(verification, key, ports.now()));
+        if (claims === undefined) return { reason: 'keys-unavailable' };
         const outcome =
           typeof claims === 'string'
             ? { reason: claims }

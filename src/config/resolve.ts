@@ -166,7 +166,7 @@ function compileUpstream(
   file: UpstreamFile,
   own: TokenRequestSettings['own'],
 ): UpstreamSettings {
-  const { url, credentials, tls, identity, pinning, ...rest } = file;
+  const { url, credentials, tls, identity, pinning, limits, ...rest } = file;
   const path = file.path ?? `/${name}`;
   const resource = own.base + path;
   return {
@@ -183,7 +183,16 @@ function compileUpstream(
       ...pinning,
       credentials: compileOwnCredentials(pinning.credentials ?? credentials, url, own),
     },
+    limits: {
+      ...limits,
+      concurrencyPerCaller: limits.concurrencyPerCaller ?? callerQuotaOf(file),
+    },
   };
+}
+
+/** Without authentication all callers are one, so a quota would only make the upstream smaller. */
+function callerQuotaOf({ authentication, limits: { concurrency } }: UpstreamFile): number {
+  return authentication === 'none' ? concurrency : Math.ceil(concurrency / 2);
 }
 
 /** The accepted issuers of a resource (upstream or aggregate), and the accepted audiences of each. */

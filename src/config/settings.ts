@@ -62,7 +62,10 @@ export type IssuerSettings = Omit<
   readonly impliedScopes: { readonly [scope: string]: readonly string[] };
 };
 
-export type UpstreamLimits = SettingsOf<typeof LIMITS>;
+export type UpstreamLimits = SettingsOf<typeof LIMITS> & {
+  /** At most `concurrency`. */
+  readonly concurrencyPerCaller: number;
+};
 
 /** Client authentication to an authorization server. The key is PKCS #8 in PEM, or a JWK as JSON. */
 export type ClientAuthentication =
@@ -127,7 +130,7 @@ export type PinningSettings = Omit<SettingsOf<typeof PINNING>, 'credentials'> & 
 
 export type UpstreamSettings = Omit<
   SettingsOf<typeof UPSTREAM_SCHEMA>,
-  'url' | 'path' | 'issuers' | 'credentials' | 'tls' | 'identity' | 'pinning'
+  'url' | 'path' | 'issuers' | 'credentials' | 'tls' | 'identity' | 'pinning' | 'limits'
 > & {
   readonly name: string;
   readonly url: URL;
@@ -142,6 +145,7 @@ export type UpstreamSettings = Omit<
   /** `undefined` if no assertion is sent. */
   readonly identity: UpstreamIdentity | undefined;
   readonly pinning: PinningSettings;
+  readonly limits: UpstreamLimits;
 };
 
 /** One backend of an aggregate. */

@@ -2,7 +2,7 @@
 // backend's are hidden for every caller. They are built once for each version and set of snapshots and kept until
 // either changes. Nothing is decided about callers here.
 
-import type { AggregateSettings, BackendSettings } from '../config/settings.js';
+import type { AggregateSettings, BackendSettings, Settings } from '../config/settings.js';
 import type { DataServerPorts } from '../http/server.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { observedNames } from '../pins/last-seen.js';
@@ -25,6 +25,7 @@ import {
   createRunningBackends,
 } from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
+import { createKeptPages } from '../state/last-pages.js';
 import { bindingOf, LIST_CURSOR } from '../state/sealed-values.js';
 import type { Version } from './config-version.js';
 import { challengeOf, type SnapshotOf } from './snapshot.js';
@@ -193,15 +194,22 @@ function countNames(hidden: Hidden): number {
 /** How long a client may wait between two pages. */
 const CURSOR_TTL_MS = 60 * 60 * 1000;
 
+type AggregatePortDependencies = Pick<Aggregates, 'get'> & {
+  settings(): Settings;
+  readonly ring: KeyRing;
+  readonly now: () => number;
+};
+
 /**
- * Creates the port of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions and running
- * backend requests in the memory of this replica.
+ * Creates the port of aggregates: cursors sealed by the key ring; listed resources, lost backend sessions, running
+ * backend requests and what is known of backends that hang in the memory of this replica.
  */
-export function createAggregatePort(
-  { get }: Pick<Aggregates, 'get'>,
-  ring: KeyRing,
-  now: () => number,
-): AggregatePort {
+export function createAggregatePort({
+  get,
+  settings,
+  ring,
+  now,
+}: AggregatePortDependencies): AggregatePort {
   const listed = createListedResources();
   const lost = createLostBackends(now);
   const running = createRunningBackends();
@@ -226,6 +234,32 @@ export function createAggregatePort(
       listed.recall(ownerKey(principal, aggregate), uri, backends),
     registerBackendRequest: running.enter,
     findRunningBackends: running.find,
+    ...createHangingPorts(now, settings),
+  };
+}
+
+/** Creates the ports for backends that hang, in the memory of this replica. */
+function createHangingPorts(
+  now: () => number,
+  settings: () => Settings,
+): Pick<AggregatePort, 'lastPages' | 'hangingBackends'> {
+  const kept = createKeptPages(now);
+  const hanging = new Set<string>();
+  return {
+    lastPages: {
+      keep: kept.keep,
+      recall(caller, key, upstream) {
+        const maxAgeMs = settings().upstreams.get(upstream)?.pinning.maxAgeMs;
+        return maxAgeMs === undefined ? undefined : kept.recall(caller, key, maxAgeMs);
+      },
+    },
+    hangingBackends: {
+      has: (upstream) => hanging.has(upstream),
+      note(upstream, isHanging) {
+        if (isHanging) hanging.add(upstream);
+        else hanging.delete(upstream);
+      },
+    },
   };
 }
 

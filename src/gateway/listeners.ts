@@ -21,7 +21,12 @@ import type {
 import type { ListenerAddress } from '../http/internal-server.js';
 import { createAddressOf } from '../http/peer.js';
 import { metadataDocument, metadataPaths } from '../http/protected-resource-metadata.js';
-import { type EdgeRoute, type EdgeTables, servedHosts } from '../http/routes.js';
+import {
+  type ConcurrencyLimit,
+  type EdgeRoute,
+  type EdgeTables,
+  servedHosts,
+} from '../http/routes.js';
 import { createDataServer, type DataServerPorts } from '../http/server.js';
 import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
 import type { PublicKey } from '../state/keys.js';
@@ -302,8 +307,13 @@ function keySetDocument(keys: readonly PublicKey[]): string {
 }
 
 function routeOf(upstream: UpstreamSettings): EdgeRoute {
-  const { maxRequestBytes, concurrency } = upstream.limits;
-  return { upstream: upstream.name, maxRequestBytes, concurrency };
+  const { maxRequestBytes } = upstream.limits;
+  return { upstream: upstream.name, maxRequestBytes, ...concurrencyOf(upstream) };
+}
+
+function concurrencyOf({ limits }: UpstreamSettings): ConcurrencyLimit {
+  const { concurrency, concurrencyPerCaller } = limits;
+  return { concurrency, concurrencyPerCaller };
 }
 
 /** The body limit is the smallest of the backends, so that none gets a larger body than its own limit allows. */
@@ -314,8 +324,9 @@ function routeOfAggregate(
   const limits = backends.flatMap(({ upstream }) => upstreams.get(upstream) ?? []);
   return {
     upstream: name,
-    backends: new Map(limits.map((backend) => [backend.name, backend.limits.concurrency])),
+    backends: new Map(limits.map((backend) => [backend.name, concurrencyOf(backend)])),
     maxRequestBytes: Math.min(...limits.map((backend) => backend.limits.maxRequestBytes)),
     concurrency: 0,
+    concurrencyPerCaller: 0,
   };
 }

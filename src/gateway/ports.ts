@@ -135,6 +135,6 @@ export function createPorts(dependencies: PortDependencies): Ports {
     requestState: createRequestStatePort(ring, now),
     tasks: createTaskPort(ring, now),
     legacySse: createLegacySsePort(ring, now),
-    aggregates: createAggregatePort(dependencies.aggregates, ring, now),
+    aggregates: createAggregatePort({ ...dependencies.aggregates, settings, ring, now }),
   };
 }

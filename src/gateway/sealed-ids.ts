@@ -17,7 +17,7 @@ import type {
   TaskPort,
 } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
-import type { GatewayState } from '../state/memory.js';
+import { createMemoryLimits, type GatewayState } from '../state/memory.js';
 import {
   bindingOf,
   EVENT_ID,
@@ -40,6 +40,8 @@ import type { UpstreamRuntime } from './upstreams.js';
 
 /** Lifetime of a sealed session. Clients abandon most sessions, and nothing but the id is kept of one. */
 export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
+/** Sessions that a caller may open at an upstream. Clients that open one for each call stay far below. */
+const INITIALIZE_RATE = { count: 300, windowMs: 60_000 };
 /** How long a server request waits for its reply, which a person may have to give. */
 const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;
 
@@ -81,6 +83,8 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
   const { ring, now, leases } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
   const asked = createPassedServerRequests();
+  // Of this replica alone: opening a session should not depend on the shared store.
+  const initialized = createMemoryLimits();
   const opened = createOpenedSessions((sealed, upstream, principal) => {
     const session = SESSION_ID.open(ring, bindingOf(upstream, principal), sealed, now());
     if (session === undefined) return undefined;
@@ -94,6 +98,8 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
   }, now);
 
   return {
+    countInitialize: (upstream, caller) =>
+      initialized.take(JSON.stringify([upstream, caller]), INITIALIZE_RATE),
     open(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;

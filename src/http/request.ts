@@ -77,6 +77,49 @@ function joinChunks(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
   return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, bytes);
 }
 
+/** Time on the event loop, in milliseconds, after which clients that left meanwhile have to wait to be told of. */
+const LEAVE_SLICE_MS = 5;
+
+/**
+ * Tells those who listen that clients have left: at once, and where thousands leave together in turns, between which the
+ * event loop serves other events. What a client held open takes a while to be given back.
+ */
+function createLeaveTurns(): (disconnect: DisconnectController) => void {
+  const left: DisconnectController[] = [];
+  let usedMs = 0;
+  let isDue = false;
+
+  function abortTimed(disconnect: DisconnectController): void {
+    const startedMs = performance.now();
+    disconnect.abort();
+    usedMs += performance.now() - startedMs;
+  }
+
+  function beginTurn(): void {
+    isDue = false;
+    usedMs = 0;
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      abortTimed(next);
+      if (usedMs >= LEAVE_SLICE_MS) break;
+    }
+    if (left.length > 0) scheduleTurn();
+  }
+
+  function scheduleTurn(): void {
+    if (isDue) return;
+    isDue = true;
+    setImmediate(beginTurn);
+  }
+
+  return (disconnect) => {
+    if (left.length === 0 && usedMs < LEAVE_SLICE_MS) abortTimed(disconnect);
+    else left.push(disconnect);
+    scheduleTurn();
+  };
+}
+
+const abortInTurn = createLeaveTurns();
+
 /** Aborts when the client's connection closes before its response was finished. */
 export class ClientDisconnect extends DisconnectController {
   readonly #response: ServerResponse;
@@ -92,7 +135,7 @@ export class ClientDisconnect extends DisconnectController {
 
   protected override watch(): void {
     this.#response.on('close', () => {
-      if (!this.#response.writableFinished) this.abort();
+      if (!this.#response.writableFinished) abortInTurn(this);
     });
   }
 }
@@ -124,7 +167,7 @@ function headersOf(
     : { headers: named, repeated: new Set([...repeated, 'mcp-session-id']) };
 }
 
-/** Builds the request. `enter` acquires a concurrency slot of the upstream. */
+/** Builds the request. `acquireSlot` acquires a concurrency slot of the upstream. */
 export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,

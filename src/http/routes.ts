@@ -3,16 +3,20 @@
 
 import type { AddressOf } from './peer.js';
 
+/** How many requests may run at once, in total and of one caller; the next one is `overloaded`. */
+export type ConcurrencyLimit = {
+  readonly concurrency: number;
+  readonly concurrencyPerCaller: number;
+};
+
 /** The route of one upstream or aggregate. */
-export type EdgeRoute = {
+export type EdgeRoute = ConcurrencyLimit & {
   readonly upstream: string;
-  /** For an aggregate, the concurrency limit of each backend, by upstream; `concurrency` is then unused. */
-  readonly backends?: ReadonlyMap<string, number>;
+  /** For an aggregate, the concurrency limit of each backend, by upstream; its own are then 0. */
+  readonly backends?: ReadonlyMap<string, ConcurrencyLimit>;
   /** A legacy SSE path below the upstream's own; each has a single method. */
   readonly legacySsePath?: 'events' | 'message';
   readonly maxRequestBytes: number;
-  /** How many requests may run at once; the next one is `overloaded`. */
-  readonly concurrency: number;
 };
 
 /** One version of the routing tables, replaced as a whole by a reload. */

@@ -12,6 +12,7 @@ import type { TlsOptions } from 'node:tls';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from 'fastify';
 import fastify from 'fastify';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
+import { createConcurrencyLimits } from './concurrency.js';
 import { discardCertificate } from './peer.js';
 import { createBodyReader, type EdgeFacts, toIncoming, type UnreadBody } from './request.js';
 import {
@@ -22,44 +23,13 @@ import {
   UNKNOWN_PATH,
 } from './request-checks.js';
 import { createOutgoing, edgeBody, encodeRefusal, sendBuffered } from './response.js';
-import type { EdgeRoute, EdgeTables } from './routes.js';
+import type { EdgeTables } from './routes.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set where the checks before authentication let the request pass. */
     facts: EdgeFacts | null;
   }
-}
-
-/** The concurrency slots that one request holds: at most one of each upstream it involves, all released together. */
-type ConcurrencySlots = {
-  /** Acquires a slot of the path's own upstream or of a backend; false if none is free. */
-  acquire(backend?: string): boolean;
-  release(): void;
-};
-
-/** Counts running requests by upstream. */
-export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
-  const running = new Map<string, number>();
-  return {
-    forOne({ upstream: routeUpstream, concurrency, backends }) {
-      const acquired = new Set<string>();
-      return {
-        acquire(upstream = routeUpstream) {
-          if (acquired.has(upstream)) return true;
-          const inflight = running.get(upstream) ?? 0;
-          if (inflight >= (backends?.get(upstream) ?? concurrency)) return false;
-          running.set(upstream, inflight + 1);
-          acquired.add(upstream);
-          return true;
-        },
-        release() {
-          for (const upstream of acquired) running.set(upstream, (running.get(upstream) ?? 1) - 1);
-          acquired.clear();
-        },
-      };
-    },
-  };
 }
 
 export type DataServerPorts = {

@@ -16,13 +16,21 @@ import {
 
 /**
  * Content inspection for the request pipeline: synchronous unless a text is long and not surely clean. Waiting
- * texts are queued per upstream.
+ * texts are queued per upstream and caller; `caller` identifies the one for whom the upstream was asked.
  */
 export type InspectionPort = {
   /** Like `inspectMessage`, never throws or rejects. */
-  message(input: InspectionInput, upstream: string): InspectionOutcome | Promise<InspectionOutcome>;
+  message(
+    input: InspectionInput,
+    upstream: string,
+    caller?: string,
+  ): InspectionOutcome | Promise<InspectionOutcome>;
   /** Like `guardArguments`, never throws or rejects. */
-  request(input: GuardInput, upstream: string): GuardOutcome | Promise<GuardOutcome>;
+  request(
+    input: GuardInput,
+    upstream: string,
+    caller?: string,
+  ): GuardOutcome | Promise<GuardOutcome>;
 };
 
 /** Longer texts are fully inspected off the event loop: a hostile text of this length takes some 50 ms. */

@@ -101,3 +101,14 @@ export function ownerKey(
 ): string {
   return JSON.stringify([issuerUrl, subject, client, ...terms]);
 }
+
+const callerKeys = new WeakMap<Principal, string>();
+
+/** The key of a caller without further terms. Made once for each principal. */
+export function callerKeyOf(principal: Principal): string {
+  const known = callerKeys.get(principal);
+  if (known !== undefined) return known;
+  const key = ownerKey(principal);
+  callerKeys.set(principal, key);
+  return key;
+}

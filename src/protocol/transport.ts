@@ -170,10 +170,11 @@ export type Incoming = {
   readonly isProofUsed?: boolean;
   /**
    * Takes one of the concurrency slots of the upstream for as long as this request runs; false if none is
-   * left. Called only after the caller is authenticated, so that unauthenticated clients cannot fill the
-   * slots. `backend` names the upstream if the path is that of an aggregate.
+   * left for it. Called only after the caller is authenticated, so that unauthenticated clients cannot fill the
+   * slots; `caller` identifies it, and may have no more than its quota of them. `backend` names the upstream if
+   * the path is that of an aggregate.
    */
-  acquireSlot(backend?: string): boolean;
+  acquireSlot(caller: string, backend?: string): boolean;
   /** Aborted when the client's connection ends before the response does. */
   readonly signal: DisconnectSignal;
   /** Time of arrival: milliseconds since the epoch, and a monotonic reading in milliseconds. */

@@ -5,6 +5,7 @@
 // client's message.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import { callerKeyOf } from '../policy/principal.js';
 import { openRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
@@ -43,6 +44,7 @@ export async function handleRequest(
     record: openRecord(incoming),
     changesAtStart: ports.leases.countChanges(),
     snapshot,
+    callerKey: undefined,
     admitted: undefined,
     featuresOf,
     features: [],
@@ -66,8 +68,10 @@ export async function handleRequest(
 async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
+  const caller = callerKeyOf(principal);
+  call.callerKey = caller;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);
-  if (!acquireSlot(call.incoming)) return refuseWith('overloaded');
+  if (!acquireSlot(call.incoming, caller)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = await admit(call, principal);
@@ -99,8 +103,8 @@ const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, Auth
 };
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */
-function acquireSlot(incoming: Incoming): boolean {
-  return requestsStream(incoming) || incoming.acquireSlot();
+function acquireSlot(incoming: Incoming, caller: string): boolean {
+  return requestsStream(incoming) || incoming.acquireSlot(caller);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/lists.js';
 import type { Page } from '../pins/last-seen.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
-import type { LimitStore, ReplayOutcome } from '../policy/limits.js';
+import type { LimitOutcome, LimitStore, ReplayOutcome } from '../policy/limits.js';
 import type {
   GatewayReply,
   OutboundRequest,
@@ -100,6 +100,12 @@ export type ListScope = {
   readonly aggregate: string;
   readonly principal: Principal;
   readonly method: string;
+};
+
+/** The upstreams that kept an aggregate waiting for its whole time and have not answered one within it since. */
+export type HangingBackends = {
+  has(upstream: string): boolean;
+  note(upstream: string, isHanging: boolean): void;
 };
 
 /** A resource that a caller of an aggregate requests. */
@@ -212,6 +218,8 @@ export type LeasePort = {
 
 /** Sessions, and the ids that clients carry sealed within them. */
 export type SessionPort = {
+  /** Counts an `initialize` of this caller at the upstream, unless it has had its rate of them. */
+  countInitialize(upstream: string, caller: string): LimitOutcome;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
   open(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   seal(facts: SessionFacts, upstream: string, principal: Principal): string;
@@ -323,6 +331,13 @@ export type AggregatePort = {
   noteResources(aggregate: string, principal: Principal, page: ListedPage): void;
   /** Those of the given backends that listed a resource, provided this replica saw the complete list of each. */
   recallResource(lookup: ResourceLookup, backends: readonly string[]): readonly string[];
+  /** The pages that callers of aggregates were shown last, by the key of the caller. */
+  readonly lastPages: {
+    keep(caller: string, key: string, text: string): void;
+    /** A page of this upstream, unless it is older than its `pinning.maxAge`. */
+    recall(caller: string, key: string, upstream: string): string | undefined;
+  };
+  readonly hangingBackends: HangingBackends;
   /** Registers a request that a backend is working on; the returned function unregisters it. */
   registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
   /** The backends working on it, as far as this replica knows. */

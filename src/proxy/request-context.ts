@@ -96,6 +96,8 @@ export type RequestContext<Used extends AnyPort = never> = {
   requestedAt?: number | undefined;
   /** On whose behalf this request's messages are sent, once one is. */
   caller?: Caller;
+  /** Identifies the caller once it is authenticated (policy/principal.ts). */
+  callerKey: string | undefined;
   /** The message was read on another thread, so the caller's rights may have changed meanwhile. */
   hasWaited?: boolean;
   /** For a reply to a server request: whether it is the first. */
@@ -407,11 +409,15 @@ export function profileOf(
 
 /** Parses JSON under the upstream's limits. Synchronous unless the message is large. */
 export function readMessage(
-  { ports, snapshot, incoming }: RequestContext<'inspection'>,
+  { ports, snapshot, incoming, callerKey }: RequestContext<'inspection'>,
   source: Uint8Array | string,
 ): ReadOutcome | Promise<ReadOutcome> {
   const { maxValues } = snapshot.limits;
-  return ports.inspection.readJson(source, { upstream: incoming.upstream, maxValues });
+  return ports.inspection.readJson(source, {
+    upstream: incoming.upstream,
+    caller: callerKey,
+    maxValues,
+  });
 }
 
 /** Whether the message was actually parsed. One that is not valid JSON counts: admission reports that. */

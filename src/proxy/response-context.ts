@@ -118,7 +118,7 @@ function inspectContent(
   const profile = profileOf(call, responseObligations);
   const { carry, requestMethod } = context;
   const input = { text, value, profile, output, carry, approved, requestMethod };
-  const outcome = call.ports.inspection.message(input, call.incoming.upstream);
+  const outcome = call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
   return outcome instanceof Promise
     ? outcome.then((resolved) => noteInspected(context, resolved, startedMs))
     : noteInspected(context, outcome, startedMs);

@@ -188,7 +188,11 @@ function filterHandshakeResponse(
     filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
   });
   if (filtered.kind === 'withhold') return withheld(call, filtered);
-  const inspected = call.ports.inspection.message(filtered.inspectionInput, call.incoming.upstream);
+  const inspected = call.ports.inspection.message(
+    filtered.inspectionInput,
+    call.incoming.upstream,
+    call.callerKey,
+  );
   return inspected instanceof Promise
     ? inspected.then((resolved) =>
         endHandshakeResponse(filtering, form, completeHandshake(filtered, resolved)),
@@ -289,7 +293,11 @@ function filterListNow(
   if (page.kind === 'withhold') return withheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
   const filteredKey = policyKey(call, responsePlan);
-  const inspected = call.ports.inspection.message(page.inspectionInput, call.incoming.upstream);
+  const inspected = call.ports.inspection.message(
+    page.inspectionInput,
+    call.incoming.upstream,
+    call.callerKey,
+  );
   return inspected instanceof Promise
     ? inspected.then((resolved) =>
         endListResponse(filtering, known, filteredKey, completeList(page, resolved)),

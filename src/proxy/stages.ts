@@ -249,7 +249,7 @@ export function inspectArguments(
   const startedMs = performance.now();
   const { restored } = decided;
   const input = guardInput(call, contentOf(call, restored), restored.text);
-  const outcome = call.ports.inspection.request(input, call.incoming.upstream);
+  const outcome = call.ports.inspection.request(input, call.incoming.upstream, call.callerKey);
   if (outcome instanceof Promise)
     return outcome.then(
       (resolved) =>
@@ -331,11 +331,27 @@ export function enforceObligations(
   call: RequestContext<'limits' | 'sessions'>,
   { principal, allow, restored }: DecidedRequest,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
+  const limited = restored.rule.method === 'initialize' ? limitInitialize(call) : undefined;
+  if (limited !== undefined) return limited;
   const outcome = enforce(allow, restored, principal, call.ports);
   if (outcome instanceof Promise) return outcome.then(authorizedOr);
   return restored.serverRequestId === undefined
     ? authorizedOr(outcome)
     : authorizeReply(call, outcome);
+}
+
+/** Each session costs its upstream memory for as long as it lasts, so a caller may only open so many in a while. */
+function limitInitialize({
+  ports,
+  incoming,
+  callerKey = '',
+}: RequestContext<'sessions'>): Refusal | undefined {
+  const counted = ports.sessions.countInitialize(incoming.upstream, callerKey);
+  if (counted === 'unavailable') return refuseWith('overloaded');
+  if (counted.ok) return undefined;
+  const retryAfterSeconds = Math.ceil(counted.retryAfterMs / 1000);
+  const advice = `Try again in ${retryAfterSeconds} seconds.`;
+  return refuseWith('rate-limited', { advice, retryAfterSeconds });
 }
 
 /** A reply has no limits of its own, so `enforce` never had to wait for one. */

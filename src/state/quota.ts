@@ -62,28 +62,41 @@ export type RateBounds = {
   readonly perSecond: number;
 };
 
+type Bucket = { left: number; atMs: number };
+
 export type Rate = {
   /** What is left now; negative after more was spent than was left. */
   left(key?: string): number;
   spend(amount: number, key?: string): void;
 };
 
+/** Above this number, buckets that are full again are forgotten: they are those that a new one would be. */
+const MAX_BUCKETS = 1_000;
+
 /** A token bucket for each key, which refills evenly. `now` is in milliseconds; a clock set back adds nothing. */
 export function createRate({ burst, perSecond }: RateBounds, now: () => number): Rate {
-  const buckets = new Map<string, { left: number; atMs: number }>();
+  const buckets = new Map<string, Bucket>();
 
-  function bucketOf(key: string): { left: number; atMs: number } {
+  function bucketOf(key: string): Bucket {
     const atMs = now();
-    const bucket = buckets.get(key);
-    if (bucket === undefined) {
-      const full = { left: burst, atMs };
-      buckets.set(key, full);
-      return full;
-    }
-    const refill = (Math.max(0, atMs - bucket.atMs) * perSecond) / 1000;
-    bucket.left = Math.min(burst, bucket.left + refill);
+    const known = buckets.get(key);
+    if (known !== undefined) return refill(known, atMs);
+    if (buckets.size >= MAX_BUCKETS) forgetFull(atMs);
+    const bucket = { left: burst, atMs };
+    buckets.set(key, bucket);
+    return bucket;
+  }
+
+  function refill(bucket: Bucket, atMs: number): Bucket {
+    const more = (Math.max(0, atMs - bucket.atMs) * perSecond) / 1000;
+    bucket.left = Math.min(burst, bucket.left + more);
     bucket.atMs = atMs;
     return bucket;
+  }
+
+  function forgetFull(atMs: number): void {
+    for (const [key, bucket] of buckets)
+      if (refill(bucket, atMs).left === burst) buckets.delete(key);
   }
 
   return {

@@ -32,7 +32,10 @@ describe('a server that asks without end and takes no answer', () => {
   let rig: AttackRig;
   beforeAll(async () => {
     rig = await startRig({
-      upstream: ['pinning: {maxAge: 10m}', `limits: {concurrency: ${CONCURRENCY}}`],
+      upstream: [
+        'pinning: {maxAge: 10m}',
+        `limits: {concurrency: ${CONCURRENCY}, concurrencyPerCaller: ${CONCURRENCY}}`,
+      ],
     });
   });
   afterAll(() => rig.close());

@@ -119,6 +119,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'attacks/starvation.test.ts > is not asked again in a minute in which its lists were too long',
   'upstreams.<name>.limits.concurrency':
     'integration/limits.test.ts > what does not fit beside what runs',
+  'upstreams.<name>.limits.concurrencyPerCaller':
+    'integration/limits.test.ts > of a caller leave the rest to others',
   'upstreams.<name>.limits.listTtl':
     'attacks/82-caching.test.ts > leave as private and for a bounded time',
 

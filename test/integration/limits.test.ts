@@ -4,7 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/gateway.js';
 import { onMethod } from '../support/hostile-acts.js';
 import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
-import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
+import {
+  callStateless,
+  errorOf,
+  initialize,
+  type Reply,
+  requestStateless,
+  toolNames,
+} from '../support/wire-client.js';
 
 const POLICIES = {
   limited: `version: 1
@@ -27,7 +34,10 @@ describe('limits', () => {
   beforeAll(async () => {
     rig = await startRig({
       policies: POLICIES,
-      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2, maxRequestBytes: 4KiB}'],
+      upstream: [
+        'pinning: {maxAge: 10m}',
+        'limits: {concurrency: 2, concurrencyPerCaller: 2, maxRequestBytes: 4KiB}',
+      ],
     });
   });
   afterAll(() => rig.close());
@@ -102,6 +112,70 @@ describe('limits', () => {
     expect(rig.upstream.uses()).toEqual([]);
     expect((await send(4 * 1024)).status).toBe(200);
     expect(rig.upstream.uses()).toHaveLength(1);
+  });
+});
+
+describe('places of an upstream', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 4}'] });
+  });
+  afterAll(() => rig.close());
+
+  it('[H-10] of a caller leave the rest to others: half, where the file says nothing', async () => {
+    rig.upstream.obey(onMethod('tools/call', () => ({ kind: 'hold' })));
+    const left = new AbortController();
+    const held = [1, 2].map(() =>
+      fetch(rig.access.url, {
+        ...{ method: 'POST', signal: left.signal },
+        ...{ headers: holdingHeaders(rig), body: holdingBody() },
+      }).catch(() => undefined),
+    );
+    await expect.poll(() => rig.upstream.uses().length).toBe(2);
+    rig.upstream.repent();
+    const call = (access = rig.access) =>
+      callStateless(access, 'write_record', { id: 'x', text: 'y' });
+    const refused = await call();
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    await expectRefusedLines(rig, refused, 'overloaded');
+    // A new token makes no other caller of it.
+    expect((await call(rig.as(await rig.gateway.token('target', { jti: 'new' })))).status).toBe(
+      503,
+    );
+    const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
+    expect((await call(bob)).status).toBe(200);
+    left.abort();
+    await Promise.all(held);
+    await expect.poll(async () => (await call()).status).toBe(200);
+  });
+});
+
+describe('sessions of an upstream', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ policies: POLICIES });
+  });
+  afterAll(() => rig.close());
+
+  it('[H-10] are opened by a caller at a rate, past which others still open theirs', async () => {
+    const MOST = 300;
+    let last: Reply | undefined;
+    for (let opened = 0; opened < MOST; opened += 20)
+      for (last of await Promise.all(Array.from({ length: 20 }, () => initialize(rig.access))))
+        expect(last.message).toHaveProperty('result');
+    rig.upstream.forget();
+    const refused = await initialize(rig.access);
+    expect(refused.status).toBe(200);
+    expect(errorOf(refused)).toMatchObject({ code: 1429 });
+    expect(errorOf(refused)['message']).toMatch(/Try again in \d+ seconds\.$/);
+    await expectRefusedLines(rig, refused, 'rate-limited');
+    expect(rig.upstream.seen()).toEqual([]);
+    const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
+    expect((await initialize(bob)).message).toHaveProperty('result');
+    // Nothing else is limited with it.
+    const call = await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' });
+    expect(call.text).toContain('write_record x');
   });
 });
 

@@ -26,6 +26,8 @@ import {
 const threads = vi.hoisted(() => ({
   entry: undefined as URL | undefined,
   begun: 0,
+  /** For whom each job was done: its kind, upstream and caller. */
+  owners: [] as (string | undefined)[][],
   isGiven: true,
   /** What a test holds back is not told yet. */
   held: Promise.resolve(),
@@ -38,9 +40,10 @@ vi.mock('../../src/gateway/worker/worker.js', async (load) => {
     const worker = real.createInspectionWorker(entry === undefined ? {} : { entry });
     return {
       ...worker,
-      async run(job, upstream) {
+      async run(job, upstream, caller) {
+        threads.owners.push([job.kind, upstream, caller]);
         if (job.kind !== 'read') threads.begun += 1;
-        const end = await worker.run(job, upstream);
+        const end = await worker.run(job, upstream, caller);
         if (end.kind !== job.kind) threads.isGiven = false;
         if (job.kind !== 'read') await threads.held;
         return end;
@@ -101,6 +104,26 @@ describe('a long hostile text', () => {
     expect(came).toEqual(['short', 'long']);
     expect(resultText(reply).endsWith('[redacted:github-token]')).toBe(true);
     expect(reply.text.includes(secret)).toBe(false);
+  });
+
+  it('[PRF-13] is read and inspected in the turn of the caller whose request or result it is', async () => {
+    const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
+    const callerOf = async (access: typeof rig.access): Promise<string> => {
+      rig.upstream.obeyOnce(
+        onMethod('tools/call', (request) => stream([resultFor(request, textResult(HOSTILE))])),
+      );
+      threads.owners = [];
+      await callStateless(access, 'read_record', { id: 'plain <b> words '.repeat(20_000) });
+      const [[, , caller] = []] = threads.owners;
+      expect(threads.owners).toEqual([
+        ...['read', 'request', 'read', 'message'].map((kind) => [kind, 'target', caller]),
+      ]);
+      return caller ?? '';
+    };
+    const [one, another] = [await callerOf(rig.access), await callerOf(bob)];
+    expect(another).toContain('"bob"');
+    expect(one).not.toBe(another);
+    expect(await callerOf(bob)).toBe(another);
   });
 
   it('[PRF-08] keeps its place in a stream, and holds back nothing that came before it', async () => {

@@ -50,6 +50,7 @@ export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic):
     checkCallerAuthentication(file, at, upstream, report);
     if (inspect) checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
     checkTimes([...at, 'limits'], upstream, report);
+    checkConcurrency([...at, 'limits'], upstream, report);
     checkUpstreamAuthentication(file, at, upstream, report);
   }
 }
@@ -68,6 +69,13 @@ function checkTimes(path: FilePath, { limits }: Upstream, report: ReportDiagnost
   if (first === undefined || total === undefined || first <= total) return;
   const message = '"exchangeMax" is shorter than "requestTimeout"';
   report([...path, 'exchangeMax'], message, 'conflict');
+}
+
+function checkConcurrency(path: FilePath, { limits }: Upstream, report: ReportDiagnostic): void {
+  const { concurrency: all, concurrencyPerCaller: own } = limits ?? {};
+  if (all === undefined || own === undefined || own <= all) return;
+  const message = '"concurrencyPerCaller" exceeds "concurrency"';
+  report([...path, 'concurrencyPerCaller'], message, 'conflict');
 }
 
 /** Checks how the gateway authenticates to one upstream, its TLS and its identity assertion. */

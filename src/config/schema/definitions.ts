@@ -122,18 +122,18 @@ export function flag(description: string, fallback: boolean): Filled<boolean> {
   return typed<boolean, { default: boolean }>({ type: 'boolean', description, default: fallback });
 }
 
-export function count(
-  description: string,
-  bounds: { min: number; max: number },
-  fallback: number,
-): Filled<number> {
-  return typed<number, { default: number }>({
+type Bounds = { readonly min: number; readonly max: number };
+
+export function count(description: string, bounds: Bounds, fallback: number): Filled<number>;
+export function count(description: string, bounds: Bounds): Typed<number>;
+export function count(description: string, bounds: Bounds, fallback?: number): Typed<number> {
+  return typed({
     type: 'integer',
     title: `a whole number from ${bounds.min} to ${bounds.max}`,
     minimum: bounds.min,
     maximum: bounds.max,
     description,
-    default: fallback,
+    ...(fallback === undefined ? {} : { default: fallback }),
   });
 }
 

@@ -218,6 +218,10 @@ export const LIMITS = record(
       100_000,
     ),
     concurrency: count('Requests in flight.', { min: 1, max: 100_000 }, 100),
+    concurrencyPerCaller: count(
+      'Requests in flight of one caller, up to all of `concurrency`. Where absent half of it, and all where nobody is authenticated.',
+      { min: 1, max: 100_000 },
+    ),
     listTtl: duration('Longest time that a client may keep a list.', '30s'),
   },
   { default: {} },

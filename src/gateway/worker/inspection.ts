@@ -1,6 +1,6 @@
-// Decides where content is inspected: on the event loop, or on the worker thread where a text is large, where it is
-// long and not surely clean, or where its upstream has used up its time budget on the loop. Without a worker thread the
-// loop inspects everything; where a thread died during a job, its text is withheld.
+// Decides where content is inspected: on the event loop, or on a worker thread where a text is large, where it is long
+// and not surely clean, or where its upstream or its caller has used up its time budget on the loop. Without a worker
+// thread the loop inspects everything; where a thread died during a job, its text is withheld.
 
 import type { SentCredentials } from '../../inspection/detectors/upstream-credentials.js';
 import {
@@ -28,56 +28,19 @@ import {
 } from '../../inspection/responses.js';
 import type { LoopScheduler, ReadJson } from '../../protocol/json/incremental.js';
 import type { Json } from '../../protocol/jsonrpc.js';
-import { createRate, type RateBounds } from '../../state/quota.js';
 import type { Log } from '../../telemetry/log.js';
 import { buildInSlices, createJsonReading } from './json-reader.js';
+import { createWorkBudget, type WorkBudget } from './work-budget.js';
 import { createInspectionWorker, type InspectionWorker, type JobOutcome } from './worker.js';
 
-/**
- * The time that inspection may take on the event loop, per upstream and in total, refilled every second. An upstream
- * that has used it up is inspected on the worker thread until the budget is refilled.
- */
-export type WorkBudget = {
-  hasLeft(upstream: string): boolean;
-  /** Records time that was spent, in milliseconds. What is left may become negative. */
-  spend(upstream: string, ms: number): void;
-};
-
-type Options = {
-  /** In milliseconds of work. */
-  readonly each?: RateBounds;
-  readonly all?: RateBounds;
-  /** A monotonic clock, in milliseconds. */
-  readonly now?: () => number;
-};
-
-const RATE_PER_UPSTREAM: RateBounds = { burst: 30, perSecond: 50 };
-const TOTAL_RATE: RateBounds = { burst: 50, perSecond: 150 };
-
-export function createWorkBudget({
-  each = RATE_PER_UPSTREAM,
-  all = TOTAL_RATE,
-  now = () => performance.now(),
-}: Options = {}): WorkBudget {
-  const total = createRate(all, now);
-  const perUpstream = createRate(each, now);
-  return {
-    hasLeft: (upstream) => total.left() > 0 && perUpstream.left(upstream) > 0,
-    spend(upstream, ms) {
-      total.spend(ms);
-      perUpstream.spend(ms, upstream);
-    },
-  };
-}
-
 export type Inspection = InspectionPort & {
-  /** Reads messages with the help of the same thread. */
+  /** Reads messages with the help of the same threads. */
   readonly readJson: ReadJson;
-  /** Ends the thread; unfinished jobs end as withheld. */
+  /** Ends the threads; unfinished jobs end as withheld. */
   close(): Promise<void>;
 };
 
-/** Creates inspection with a worker thread. Logs once when no thread can be started, and once when one runs again. */
+/** Creates inspection with worker threads. Logs once when no thread can be started, and once when one runs again. */
 export function startInspection(
   log: Log,
   loopScheduler: LoopScheduler,
@@ -109,6 +72,9 @@ const SHORT_TEXT_CHARS = 2_048;
 /** Several times what the prefilter needs for a character of ordinary text: this much is not charged to the budget. */
 const FREE_MS_A_CHAR = 20 / 1_000_000;
 
+/** Whose text it is; without a caller it is the gateway's own. */
+type Owner = { readonly upstream: string; readonly caller: string | undefined };
+
 type InspectionOptions = { readonly ownOf?: OwnCredentialsOf; readonly budget?: WorkBudget };
 
 /** Creates inspection over a worker. A schema is code and is validated here, before and after the inspection. */
@@ -120,23 +86,23 @@ export function createInspection(
   const readJson = createJsonReading(worker, loopScheduler);
   let threadUnavailableAtMs = Number.NEGATIVE_INFINITY;
 
-  async function run(job: InspectionJob, upstream: string): Promise<JobOutcome> {
-    const outcome = await worker.run(job, upstream);
+  async function run(job: InspectionJob, { upstream, caller }: Owner): Promise<JobOutcome> {
+    const outcome = await worker.run(job, upstream, caller);
     if (outcome.kind === 'unavailable') threadUnavailableAtMs = performance.now();
     return outcome;
   }
 
   async function message(
     input: InspectionInput,
-    upstream: string,
+    owner: Owner,
     needsPrefilter: boolean,
   ): Promise<InspectionOutcome> {
     const { text, profile, carry, caps, approved, requestMethod, own } = input;
     const job = { text, profile, carry, caps, approved, requestMethod, own };
-    const end = await run({ kind: 'message', input: job, needsPrefilter }, upstream);
+    const end = await run({ kind: 'message', input: job, needsPrefilter }, owner);
     switch (end.kind) {
       case 'message':
-        return completeInspection(input, end.outcome, await changedValue(end, upstream));
+        return completeInspection(input, end.outcome, await changedValue(end, owner.upstream));
       case 'unavailable':
         return completeInspection(
           input,
@@ -162,10 +128,10 @@ export function createInspection(
 
   async function request(
     input: GuardInput,
-    upstream: string,
+    owner: Owner,
     needsPrefilter: boolean,
   ): Promise<GuardOutcome> {
-    const end = await run({ kind: 'request', input, needsPrefilter }, upstream);
+    const end = await run({ kind: 'request', input, needsPrefilter }, owner);
     switch (end.kind) {
       case 'request':
         return end.outcome;
@@ -181,53 +147,55 @@ export function createInspection(
   }
 
   /** Whether work on a text stays on the loop: while the budget lasts, or while no thread can be started. */
-  function runsOnLoop(upstream: string): boolean {
-    return budget.hasLeft(upstream) || performance.now() - threadUnavailableAtMs < NO_THREAD_MS;
+  function runsOnLoop({ upstream, caller }: Owner): boolean {
+    return (
+      budget.hasLeft(upstream, caller) || performance.now() - threadUnavailableAtMs < NO_THREAD_MS
+    );
   }
 
   /** Whether the prefilter also runs on the worker thread, because a hostile text may be made to slow it down. */
-  function isPrefilteredOnWorker(text: string, upstream: string): boolean {
+  function isPrefilteredOnWorker(text: string, owner: Owner): boolean {
     if (text.length > LARGE_TEXT_CHARS) return true;
-    return text.length > SHORT_TEXT_CHARS && !runsOnLoop(upstream);
+    return text.length > SHORT_TEXT_CHARS && !runsOnLoop(owner);
   }
 
   /** Runs work on a text and charges its time beyond `freeMs` to the budget. */
-  function chargeToBudget<T>(upstream: string, freeMs: number, work: () => T): T {
+  function chargeToBudget<T>({ upstream, caller }: Owner, freeMs: number, work: () => T): T {
     const startedMs = performance.now();
     const outcome = work();
-    budget.spend(upstream, Math.max(0, performance.now() - startedMs - freeMs));
+    budget.spend(upstream, Math.max(0, performance.now() - startedMs - freeMs), caller);
     return outcome;
   }
 
   /** Runs the prefilter. A short text is not measured, because measuring it costs more than it is worth. */
-  function runPrefilter<T>(text: string, upstream: string, work: () => T): T {
+  function runPrefilter<T>(text: string, owner: Owner, work: () => T): T {
     if (text.length <= SHORT_TEXT_CHARS) return work();
-    return chargeToBudget(upstream, text.length * FREE_MS_A_CHAR, work);
+    return chargeToBudget(owner, text.length * FREE_MS_A_CHAR, work);
   }
 
   return {
     close: worker.close,
     readJson,
-    message(given, upstream) {
+    message(given, upstream, caller) {
+      const owner = { upstream, caller };
       const own = ownOf(upstream);
       const input = own === undefined ? given : withOwnCredentials(given, own);
       const { text } = input;
-      if (isPrefilteredOnWorker(text, upstream))
-        return checkOutput(input) ?? message(input, upstream, true);
-      const begun = runPrefilter(text, upstream, () => inspectWithPrefilter(input));
+      if (isPrefilteredOnWorker(text, owner))
+        return checkOutput(input) ?? message(input, owner, true);
+      const begun = runPrefilter(text, owner, () => inspectWithPrefilter(input));
       if (begun !== undefined) return begun;
-      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
-        return message(input, upstream, false);
-      return chargeToBudget(upstream, 0, () => completeInspection(input, inspectFully(input)));
+      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(owner)) return message(input, owner, false);
+      return chargeToBudget(owner, 0, () => completeInspection(input, inspectFully(input)));
     },
-    request(input, upstream) {
+    request(input, upstream, caller) {
+      const owner = { upstream, caller };
       const { text } = input;
-      if (isPrefilteredOnWorker(text, upstream)) return request(input, upstream, true);
-      const begun = runPrefilter(text, upstream, () => guardClean(input));
+      if (isPrefilteredOnWorker(text, owner)) return request(input, owner, true);
+      const begun = runPrefilter(text, owner, () => guardClean(input));
       if (begun !== undefined) return begun;
-      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
-        return request(input, upstream, false);
-      return chargeToBudget(upstream, 0, () => guardFully(input));
+      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(owner)) return request(input, owner, false);
+      return chargeToBudget(owner, 0, () => guardFully(input));
     },
   };
 }

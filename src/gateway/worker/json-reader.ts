@@ -33,9 +33,9 @@ export function createJsonReading(
 ): ReadJson {
   async function readOnWorker(
     text: string,
-    { upstream, maxValues }: ReadOptions,
+    { upstream, caller, maxValues }: ReadOptions,
   ): Promise<ReadOutcome> {
-    const end = await worker.run({ kind: 'read', input: { text, maxValues } }, upstream);
+    const end = await worker.run({ kind: 'read', input: { text, maxValues } }, upstream, caller);
     switch (end.kind) {
       case 'read': {
         const { outcome } = end;

@@ -1,62 +1,14 @@
-// Runs inspection jobs on one worker thread, one at a time. The thread is started with the first job, kept, and
-// restarted after it died. Upstreams are served round-robin. A job that ends early always reports how, so that unread
-// text is never taken for clean.
+// Runs inspection jobs on worker threads, one at a time on each. A thread is started when a job finds none idle, and
+// restarted after it died; which job is next decides fair-queue.ts. A job that ends early always reports how, so that
+// unread text is never taken for clean.
 // Source: docs/reference/performance.md rule 10.
 
+import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { InspectionJob, JobResult } from '../../inspection/jobs.js';
-import { createQuota } from '../../state/quota.js';
+import { createFairQueue, type QueuedJob } from './fair-queue.js';
 import type { ThreadMessage } from './thread.js';
-
-/** How many jobs may wait, and how many characters they may have in total. */
-type WaitingBounds = { readonly jobs: number; readonly chars: number };
-
-type FairQueue<T> = {
-  /** False where too much waits already, in total or of this upstream. */
-  add(waiting: T, upstream: string, chars: number): boolean;
-  /** Removes and returns the next entry; `undefined` where none waits. */
-  next(): T | undefined;
-};
-
-/** One upstream may use the bounds divided by this; one entry is always allowed. */
-const QUOTA_DIVISOR = 4;
-
-type Entry<T> = { readonly waiting: T; readonly chars: number };
-
-/**
- * A queue that keeps the order within each upstream and serves upstreams round-robin, so that one that sends much
- * delays only itself.
- */
-function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
-  /** In round-robin order; no line is empty. */
-  const lines = new Map<string, Entry<T>[]>();
-  const jobs = createQuota({ total: bounds.jobs, perOwner: bounds.jobs / QUOTA_DIVISOR });
-  const chars = createQuota({ total: bounds.chars, perOwner: bounds.chars / QUOTA_DIVISOR });
-
-  return {
-    add(waiting, upstream, more) {
-      if (!jobs.fits(upstream) || !chars.take(upstream, more)) return false;
-      jobs.take(upstream);
-      const entry = { waiting, chars: more };
-      const line = lines.get(upstream);
-      if (line === undefined) lines.set(upstream, [entry]);
-      else line.push(entry);
-      return true;
-    },
-    next() {
-      const [first] = lines;
-      if (first === undefined) return undefined;
-      const [upstream, line] = first;
-      lines.delete(upstream);
-      const entry = line.shift();
-      if (line.length > 0) lines.set(upstream, line);
-      if (entry === undefined) return undefined;
-      jobs.give(upstream);
-      chars.give(upstream, entry.chars);
-      return entry.waiting;
-    },
-  };
-}
+import { createWorkBudget, type WorkBudget } from './work-budget.js';
 
 /**
  * `died`: the thread ended or exceeded the time limit. `full`: too many jobs wait, or this one waited too long.
@@ -65,9 +17,9 @@ function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
 export type JobOutcome = JobResult | { readonly kind: 'died' | 'full' | 'unavailable' };
 
 export type InspectionWorker = {
-  /** Jobs of one upstream run in order. Never rejects. */
-  run(job: InspectionJob, upstream: string): Promise<JobOutcome>;
-  /** Ends the thread; running and waiting jobs end as `died`. */
+  /** Jobs of one caller at one upstream run in order; without a caller they are the gateway's own. Never rejects. */
+  run(job: InspectionJob, upstream: string, caller?: string): Promise<JobOutcome>;
+  /** Ends the threads; running and waiting jobs end as `died`. */
   close(): Promise<void>;
 };
 
@@ -78,7 +30,9 @@ export type WorkerOptions = {
   readonly maxJobMs?: number;
   /** Longest wait before a job starts. */
   readonly maxWaitMs?: number;
-  /** Jobs and characters that may wait; a quarter of it for one upstream, and always one job. */
+  /** Threads at most; by default one for each core but one. */
+  readonly threads?: number;
+  /** Jobs and characters that may wait; a quarter of it for one upstream, half of that for one caller. */
   readonly maxJobs?: number;
   readonly maxChars?: number;
   /** Called once when no thread can be started, and once when one runs again. Must not throw. */
@@ -93,6 +47,26 @@ const MAX_CHARS = 128 * 1024 * 1024;
 /** Inspecting a text that needs more memory than this ends the thread, not the gateway. */
 const MAX_HEAP_MB = 512;
 
+/** More threads than this would take memory rather than bring time. */
+const MAX_THREADS = 4;
+/** A thread besides the first ends when it had nothing to do for this time, and its memory with it. */
+const IDLE_MS = 30_000;
+/** After one besides the first could not be started, the others do its work for this time. */
+const NO_GROWTH_MS = 60_000;
+
+/** One core is the event loop's. */
+function defaultThreads(): number {
+  return Math.max(1, Math.min(availableParallelism() - 1, MAX_THREADS));
+}
+
+/** An upstream may have half of the threads' time without waiting for others that have used less, a caller a quarter. */
+function threadBudget(threads: number): WorkBudget {
+  return createWorkBudget({
+    each: { burst: 1_000, perSecond: 500 * threads },
+    all: { burst: Number.POSITIVE_INFINITY, perSecond: 0 },
+  });
+}
+
 type PendingJob = {
   readonly job: InspectionJob;
   readonly sinceMs: number;
@@ -101,13 +75,32 @@ type PendingJob = {
 
 type Thread = { readonly worker: Worker; isReady: boolean };
 
-/** Creates a worker; its thread is started with the first job. */
+/** The job of a slot, and the timer that ends one that takes too long. */
+type RunningJob = {
+  readonly queued: QueuedJob<PendingJob>;
+  readonly startedMs: number;
+  readonly late: NodeJS.Timeout;
+};
+
+/** What one thread at a time takes. */
+type Slot = {
+  thread?: Thread | undefined;
+  running?: RunningJob | undefined;
+  idle?: NodeJS.Timeout | undefined;
+};
+
+/** Creates a worker; its threads are started when jobs need them. */
 export function createInspectionWorker(options: WorkerOptions = {}): InspectionWorker {
   const { entry = ENTRY, maxJobMs = MAX_JOB_MS, maxWaitMs = MAX_WAIT_MS } = options;
   const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS, onThread } = options;
-  const queue = createFairQueue<PendingJob>({ jobs: maxJobs, chars: maxChars });
-  let thread: Thread | undefined;
-  let running: { readonly waiting: PendingJob; readonly late: NodeJS.Timeout } | undefined;
+  const { threads = defaultThreads() } = options;
+  const queue = createFairQueue<PendingJob>({
+    bounds: { jobs: maxJobs, chars: maxChars },
+    threads,
+    budget: threadBudget(threads),
+  });
+  const slots = Array.from({ length: threads }, (): Slot => ({}));
+  let growsAgainAtMs = 0;
   let isClosed = false;
   let isAvailable = true;
 
@@ -117,9 +110,10 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     onThread?.(isAvailable);
   }
 
-  /** The running thread, or a new one. Throws where none can be started. */
-  function ensureThread(): Thread {
-    if (thread !== undefined) return thread;
+  /** The thread of the slot, or a new one. Throws where none can be started. */
+  function ensureThread(slot: Slot): Thread {
+    clearTimeout(slot.idle);
+    if (slot.thread !== undefined) return slot.thread;
     const worker = new Worker(entry, {
       env: {},
       execArgv: [],
@@ -130,80 +124,119 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       if (posted === 'ready') {
         started.isReady = true;
         setAvailable(true);
-      } else if (thread === started) finish(posted);
+      } else if (slot.thread === started) finish(slot, posted);
     });
-    const gone = (): void => handleThreadEnd(started);
+    const gone = (): void => handleThreadEnd(slot, started);
     worker.on('error', gone);
     worker.on('messageerror', gone);
     worker.on('exit', gone);
     // A pending job keeps the process alive; an idle thread does not.
     worker.unref();
-    thread = started;
+    slot.thread = started;
     return started;
   }
 
   /** Only the running job is lost: waiting jobs get a new thread. */
-  function handleThreadEnd(lost: Thread): void {
-    if (thread !== lost) return;
-    thread = undefined;
+  function handleThreadEnd(slot: Slot, lost: Thread): void {
+    if (slot.thread !== lost) return;
+    slot.thread = undefined;
     void lost.worker.terminate();
-    if (!lost.isReady && !isClosed) setAvailable(false);
-    finish({ kind: lost.isReady || isClosed ? 'died' : 'unavailable' });
+    if (lost.isReady || isClosed) finish(slot, { kind: 'died' });
+    else handleFailedStart(slot);
   }
 
-  function finish(end: JobOutcome): void {
-    if (running === undefined) return;
-    const { waiting, late } = running;
+  /** A thread that cannot be started beside others leaves its job to them; without others the event loop has to do it. */
+  function handleFailedStart(slot: Slot): void {
+    const { running } = slot;
+    if (running !== undefined && slots.some(({ thread }) => thread?.isReady === true)) {
+      growsAgainAtMs = performance.now() + NO_GROWTH_MS;
+      clearTimeout(running.late);
+      slot.running = undefined;
+      queue.putBack(running.queued);
+      startNext();
+      return;
+    }
+    setAvailable(false);
+    finish(slot, { kind: 'unavailable' });
+  }
+
+  function finish(slot: Slot, end: JobOutcome): void {
+    if (slot.running === undefined) return;
+    const { queued, startedMs, late } = slot.running;
     clearTimeout(late);
-    running = undefined;
-    waiting.settle(end);
+    slot.running = undefined;
+    queue.end(queued, performance.now() - startedMs);
+    queued.job.settle(end);
     startNext();
+    if (slot.running === undefined && slot !== slots[0]) endWhenIdle(slot);
+  }
+
+  function endWhenIdle(slot: Slot): void {
+    slot.idle = setTimeout(() => {
+      const { thread } = slot;
+      if (thread !== undefined && slot.running === undefined) handleThreadEnd(slot, thread);
+    }, IDLE_MS).unref();
+  }
+
+  /** An idle slot: one that has a thread before one that would have to start it. */
+  function findIdle(): Slot | undefined {
+    const idle = slots.filter(({ running }) => running === undefined);
+    const started = idle.find(({ thread }) => thread !== undefined);
+    const mayGrow = idle.length === slots.length || performance.now() >= growsAgainAtMs;
+    return started ?? (mayGrow ? idle[0] : undefined);
   }
 
   function startNext(): void {
-    while (running === undefined) {
-      const waiting = queue.next();
-      if (waiting === undefined) return;
-      if (performance.now() - waiting.sinceMs > maxWaitMs) waiting.settle({ kind: 'full' });
-      else start(waiting);
+    for (let slot = findIdle(); slot !== undefined; slot = findIdle()) {
+      const queued = queue.next();
+      if (queued === undefined) return;
+      if (performance.now() - queued.job.sinceMs <= maxWaitMs) start(slot, queued);
+      else {
+        queue.end(queued, 0);
+        queued.job.settle({ kind: 'full' });
+      }
     }
   }
 
-  function start(waiting: PendingJob): void {
+  function start(slot: Slot, queued: QueuedJob<PendingJob>): void {
     try {
-      const on = ensureThread();
-      on.worker.postMessage(waiting.job);
+      const on = ensureThread(slot);
+      on.worker.postMessage(queued.job.job);
       const late = setTimeout(() => {
         // Also where the thread never became ready: a thread that hangs at its start must not block jobs, and must be
         // reported.
         if (!on.isReady) setAvailable(false);
         on.isReady = true;
-        handleThreadEnd(on);
+        handleThreadEnd(slot, on);
       }, maxJobMs);
-      running = { waiting, late };
+      slot.running = { queued, startedMs: performance.now(), late };
     } catch {
       setAvailable(false);
-      waiting.settle({ kind: 'unavailable' });
+      queue.end(queued, 0);
+      queued.job.settle({ kind: 'unavailable' });
     }
   }
 
   return {
-    run(job, upstream) {
+    run(job, upstream, caller) {
       if (isClosed) return Promise.resolve({ kind: 'died' });
       return new Promise((settle) => {
-        const waiting = { job, sinceMs: performance.now(), settle };
-        if (queue.add(waiting, upstream, job.input.text.length)) startNext();
+        const pending = { job, sinceMs: performance.now(), settle };
+        const { length: chars } = job.input.text;
+        if (queue.add({ job: pending, upstream, caller, chars })) startNext();
         else settle({ kind: 'full' });
       });
     },
     async close() {
       isClosed = true;
-      for (let left = queue.next(); left !== undefined; left = queue.next())
-        left.settle({ kind: 'died' });
-      const current = thread;
-      if (current === undefined) return;
-      handleThreadEnd(current);
-      await current.worker.terminate();
+      for (const { settle } of queue.drain()) settle({ kind: 'died' });
+      const ends = slots.map((slot) => {
+        const { thread } = slot;
+        if (thread === undefined) return undefined;
+        handleThreadEnd(slot, thread);
+        return thread.worker.terminate();
+      });
+      await Promise.all(ends);
     },
   };
 }

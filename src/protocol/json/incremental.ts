@@ -182,6 +182,8 @@ export type ReadOutcome = ParsedJson | { readonly ok: false; readonly error: Rea
 export type ReadOptions = {
   /** The upstream whose turn on the event loop the read waits for. */
   readonly upstream: string;
+  /** Identifies the caller on whose behalf it is read; callers of an upstream take turns too. */
+  readonly caller?: string | undefined;
   readonly maxValues: number;
 };
 

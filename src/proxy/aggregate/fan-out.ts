@@ -7,6 +7,7 @@ import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
 import { joinPieces, type Outgoing, type ResponseHeaders } from '../../protocol/transport.js';
+import type { HangingBackends } from '../ports.js';
 import { STREAM_HEADERS } from '../sse-response.js';
 import {
   type AggregateContext,
@@ -107,6 +108,9 @@ function isResponseTo(id: RequestId | undefined, text: string): boolean {
 /** How long the other backends are waited for once one has responded. */
 export const SLOW_BACKEND_WAIT_MS = 10_000;
 export const JSON_HEADERS = { 'content-type': 'application/json' } as const;
+/** How long those that are known to hang are waited for once all others have ended. */
+const HANGING_BACKEND_WAIT_MS = 500;
+const GATEWAY_TIMEOUT = 504;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;
 const FIRST_CLIENT_ERROR_STATUS = 400;
@@ -130,10 +134,14 @@ export type FanOut = {
   fail(failed?: BackendOutcome): void;
 };
 
-/** Runs all backend requests, for at most `SLOW_BACKEND_WAIT_MS` (see `awaitBackends`) after the first success. */
+/**
+ * Runs all backend requests, for at most `SLOW_BACKEND_WAIT_MS` (see `awaitBackends`) after the first success. Where
+ * `hanging` is given, a backend costs that time once and is then waited for only shortly, until it answers in time.
+ */
 export async function requestBackends(
   verified: VerifiedRequest,
   backendRequests: readonly BackendRequest[],
+  hanging: HangingBackends = NEVER_HANGING,
 ): Promise<FanOut> {
   const { context } = verified;
   const { outgoing } = context;
@@ -158,8 +166,14 @@ export async function requestBackends(
     void run.then(() => collected.outgoing.end());
     return { backendRequest, response: await collected.response };
   });
-  const outcomes = await awaitBackends(pending);
+  const startedMs = performance.now();
+  for (const one of pending)
+    void one.then((outcome) => noteEnd(hanging, outcome, performance.now() - startedMs));
+  const names = backendRequests.map(({ backend }) => backend.upstream);
+  const outcomes = await awaitBackends(pending, (index) => hanging.has(names[index] ?? ''));
   isOver = true;
+  const ended = new Set(outcomes.map(({ backendRequest }) => backendRequest.backend.upstream));
+  for (const name of names) if (!ended.has(name)) hanging.note(name, true);
   return {
     outcomes,
     pending,
@@ -176,6 +190,24 @@ export async function requestBackends(
   };
 }
 
+const NEVER_HANGING: HangingBackends = { has: () => false, note: () => undefined };
+
+/** However late a backend answers, it hangs no longer if a list would have waited for it. */
+function noteEnd(
+  hanging: HangingBackends,
+  { backendRequest: { backend }, response }: BackendOutcome,
+  tookMs: number,
+): void {
+  if (isTimeout(response)) hanging.note(backend.upstream, true);
+  else if (response.status !== BROKEN_OFF && tookMs < SLOW_BACKEND_WAIT_MS)
+    hanging.note(backend.upstream, false);
+}
+
+/** True if the backend did not answer its own request in time. */
+export function isTimeout({ status }: BackendResponse): boolean {
+  return status === GATEWAY_TIMEOUT;
+}
+
 function requestIdOf({ admitted }: AggregateContext): RequestId | undefined {
   return admitted?.message.kind === 'request' ? admitted.message.id : undefined;
 }
@@ -185,12 +217,19 @@ function finish(outgoing: Outgoing, text: string): void {
   outgoing.end();
 }
 
-/** Waits for all responses, but no longer than `SLOW_BACKEND_WAIT_MS` after the first successful one. */
+/**
+ * Waits for all responses, but no longer than `SLOW_BACKEND_WAIT_MS` after the first successful one, and no longer than
+ * `HANGING_BACKEND_WAIT_MS` once only backends that hang are missing.
+ */
 async function awaitBackends(
   pendingOutcomes: readonly Promise<BackendOutcome>[],
+  isHanging: (index: number) => boolean,
 ): Promise<readonly BackendOutcome[]> {
   const arrived: (BackendOutcome | undefined)[] = pendingOutcomes.map(() => undefined);
   let timer: NodeJS.Timeout | undefined;
+  let shortTimer: NodeJS.Timeout | undefined;
+  const isDone = (_one: unknown, index: number): boolean =>
+    arrived[index] !== undefined || isHanging(index);
   const late = new Promise<void>((resolve) => {
     for (const [index, one] of pendingOutcomes.entries()) {
       void one.then((outcome) => {
@@ -198,11 +237,14 @@ async function awaitBackends(
         const { status } = outcome.response;
         if (status !== BROKEN_OFF && status < FIRST_CLIENT_ERROR_STATUS)
           timer ??= setTimeout(resolve, SLOW_BACKEND_WAIT_MS);
+        if (timer !== undefined && pendingOutcomes.every(isDone))
+          shortTimer ??= setTimeout(resolve, HANGING_BACKEND_WAIT_MS);
       });
     }
   });
   await Promise.race([Promise.all(pendingOutcomes), late]);
   clearTimeout(timer);
+  clearTimeout(shortTimer);
   return arrived.filter((outcome) => outcome !== undefined);
 }
 

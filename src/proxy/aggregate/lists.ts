@@ -9,7 +9,14 @@ import { METHOD_NOT_FOUND } from '../../protocol/errors.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { paramsOf } from '../../protocol/params.js';
-import { type BackendOutcome, type FanOut, findFatal, requestBackends } from './fan-out.js';
+import {
+  type BackendOutcome,
+  type FanOut,
+  findFatal,
+  isTimeout,
+  requestBackends,
+} from './fan-out.js';
+import { keepPage, recallPage } from './last-pages.js';
 import {
   type BackendPage,
   joinDiscover,
@@ -34,7 +41,10 @@ export async function joinHandshakes(
   const { backends, server } = context.aggregate;
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const backendRequests = backends.map((backend) => ({ backend }));
-  const fan = await requestBackends(verified, backendRequests);
+  // A session is without the backends that did not answer its handshake, so that one is always waited for.
+  const hanging =
+    rule.method === 'initialize' ? undefined : context.ports.aggregates.hangingBackends;
+  const fan = await requestBackends(verified, backendRequests, hanging);
   const handshakes = handshakesIn(fan.outcomes);
   const fatal = findFatal(verified, fan.outcomes, false);
   if (handshakes.length === 0 || fatal !== undefined) {
@@ -94,16 +104,18 @@ export async function joinLists(
   const cursors = openCursors(verified, admitted);
   if (cursors === 'foreign') return refuseParams(admitted, FOREIGN_CURSOR);
   const backendRequests = backendRequestsToSend(verified, admitted, cursors);
-  const fan = await requestBackends(verified, backendRequests);
-  const pages = fan.outcomes.flatMap((outcome) => pageOf(outcome, rule.method));
+  const { hangingBackends } = verified.context.ports.aggregates;
+  const fan = await requestBackends(verified, backendRequests, hangingBackends);
+  const fresh = fan.outcomes.flatMap((outcome) => pageOf(outcome, rule.method));
+  const pages = withLastPages(verified, admitted, { backendRequests, fan, fresh, cursors });
   const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
   if (fatal !== undefined || (pages.length === 0 && backendRequests.length > 0)) {
     fan.fail(fatal);
     return undefined;
   }
   const without = fan.outcomes.filter(({ response }) => hasNoSuchList(response.text));
-  if (rule.method === 'resources/list') noteResources(verified, pages, without, cursors);
-  const isComplete = pages.length + without.length === backendRequests.length;
+  if (rule.method === 'resources/list') noteResources(verified, fresh, without, cursors);
+  const isComplete = fresh.length + without.length === backendRequests.length;
   const nextCursor = cursorOf(verified, rule.method, pages);
   fan.send(
     joinPages(pages, { id: message.id, protocol, method: rule.method, nextCursor, isComplete }),
@@ -165,6 +177,36 @@ function noteResources(
     const page = { upstream, uris, cursor: cursors?.get(upstream), nextCursor };
     ports.aggregates.noteResources(aggregate.name, principal, page);
   }
+}
+
+/** What was asked, and which pages came. */
+type Answers = {
+  readonly backendRequests: readonly BackendRequest[];
+  readonly fan: FanOut;
+  readonly fresh: readonly Page[];
+  readonly cursors: Cursors | undefined;
+};
+
+/** The pages in the order of the backends; those that hang have the page that this caller was shown last, if any. */
+function withLastPages(
+  verified: VerifiedRequest,
+  admitted: AdmittedMessage,
+  { backendRequests, fan, fresh, cursors }: Answers,
+): readonly Page[] {
+  const { method } = admitted.rule;
+  return backendRequests.flatMap((backendRequest) => {
+    const { upstream } = backendRequest.backend;
+    const position = { upstream, cursor: cursors?.get(upstream) };
+    const response = fan.outcomes.find((one) => one.backendRequest === backendRequest)?.response;
+    const page = fresh.find((one) => one.upstream === upstream);
+    if (page !== undefined && response?.text !== undefined)
+      keepPage(verified, admitted, position, response.text);
+    if (response !== undefined && !isTimeout(response)) return page ?? [];
+    const text = recallPage(verified, admitted, position);
+    const last =
+      text === undefined ? undefined : readPage(text, method, backendRequest.backend.prefix);
+    return last === undefined ? [] : [{ ...last, upstream }];
+  });
 }
 
 function pageOf({ backendRequest, response }: BackendOutcome, method: string): readonly Page[] {

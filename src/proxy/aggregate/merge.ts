@@ -169,6 +169,12 @@ export function isList(method: string): boolean {
   return LIST_MEMBERS.has(method);
 }
 
+/** The items of a response that is a list; `undefined` for any other. */
+export function listItems(text: string, method: string): readonly Json[] | undefined {
+  const list = resultOf(text)?.[LIST_MEMBERS.get(method)?.member ?? ''];
+  return Array.isArray(list) ? list : undefined;
+}
+
 /** Reads a backend's response; `undefined` if it is an error. */
 export function readPage(text: string, method: string, prefix: string): BackendPage | undefined {
   const listMember = LIST_MEMBERS.get(method);

@@ -3,7 +3,7 @@
 // everything else is decided, recorded and forwarded. INVARIANT: nothing here allows anything or reaches an
 // upstream.
 
-import type { Principal } from '../../policy/principal.js';
+import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitPost } from '../../protocol/admission.js';
@@ -55,7 +55,8 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   const changesAtStart = ports.leases.countChanges();
   const caller = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
   if ('kind' in caller) return caller;
-  const reading = incoming.httpMethod === 'POST' ? await readBody(context) : undefined;
+  const reading =
+    incoming.httpMethod === 'POST' ? await readBody(context, callerKeyOf(caller)) : undefined;
   if (reading !== undefined && !isRead(reading)) return refuseReadError(reading.error);
   const principal = await verifyAfterWait(context, caller, changesAtStart);
   if ('kind' in principal) return principal;
@@ -96,8 +97,11 @@ async function verifyAfterWait(
 }
 
 /** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */
-function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<ReadOutcome> {
-  const terms = { upstream: incoming.upstream, maxValues: Number.POSITIVE_INFINITY };
+function readBody(
+  { incoming, ports }: AggregateContext,
+  caller: string,
+): ReadOutcome | Promise<ReadOutcome> {
+  const terms = { upstream: incoming.upstream, caller, maxValues: Number.POSITIVE_INFINITY };
   return ports.inspection.readJson(incoming.body, terms);
 }
 

@@ -59,7 +59,7 @@ export async function runBackendRequest(
     aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    acquireSlot: () => isOurs || incoming.acquireSlot(backend.upstream),
+    acquireSlot: (caller) => isOurs || incoming.acquireSlot(caller, backend.upstream),
   };
   const leave = enterRequest(context, backend);
   try {

@@ -2,6 +2,7 @@
 // method that is not in the table is refused, because its backend cannot be determined.
 // Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
+import { callerKeyOf } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request.js';
 import { METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
@@ -212,10 +213,12 @@ async function forwardToBackend(
     (one) => one.backend.upstream === backend.upstream,
   );
   if (backendRequest === undefined) return refuseAbsent(verified, admitted, backend, target);
-  const { incoming, outgoing } = verified.context;
+  const { context, principal } = verified;
+  const { incoming, outgoing } = context;
   // Also acquired here, because only this refusal can name the request id, and a batch element has no other
   // response.
-  if (!incoming.acquireSlot(backend.upstream)) return refuseWith('overloaded');
+  if (!incoming.acquireSlot(callerKeyOf(principal), backend.upstream))
+    return refuseWith('overloaded');
   await runBackendRequest(verified, { ...backendRequest, ...edited }, outgoing);
   return undefined;
 }

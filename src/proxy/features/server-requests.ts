@@ -190,6 +190,7 @@ async function inspectServerRequest(
   const outcome = await checkContext.call.ports.inspection.message(
     { text, value, profile, carry },
     checkContext.call.incoming.upstream,
+    checkContext.call.callerKey,
   );
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);

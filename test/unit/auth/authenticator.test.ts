@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { MAX_VERIFYING } from '../../../src/auth/authenticator.js';
 import {
   type MintOptions,
   makeSigningKey,
@@ -253,5 +254,38 @@ describe('a token is verified', () => {
   it('refuses every token where no issuer is accepted', async () => {
     const lonely = { ...ACCEPTANCE, issuers: ['nobody'] };
     expect(await authenticator.verdict(await issuer.mint(RESOURCE), lonely)).toBe('token-issuer');
+  });
+});
+
+describe('a flood of unknown tokens', () => {
+  it('[PRF-14] is verified a few at a time, in the order in which they came', async () => {
+    let running = 0;
+    let most = 0;
+    const real = crypto.subtle.verify.bind(crypto.subtle);
+    const verify = vi.spyOn(crypto.subtle, 'verify').mockImplementation(async (...given) => {
+      running += 1;
+      most = Math.max(most, running);
+      const outcome = await real(...given);
+      running -= 1;
+      return outcome;
+    });
+    const tokens = await Promise.all(
+      Array.from({ length: 10 }, (_, at) =>
+        issuer.mint(RESOURCE, { claims: { jti: `new ${at}` } }),
+      ),
+    );
+    const ended: number[] = [];
+    const outcomes = await Promise.all(
+      tokens.map(async (token, at) => {
+        const outcome = await authenticator.verdict(token);
+        ended.push(at);
+        return outcome;
+      }),
+    );
+    expect(outcomes).toEqual(tokens.map(() => 'ok'));
+    expect(verify).toHaveBeenCalledTimes(tokens.length);
+    expect(most).toBe(MAX_VERIFYING);
+    expect(ended.at(-1)).toBeGreaterThanOrEqual(tokens.length - MAX_VERIFYING);
+    verify.mockRestore();
   });
 });

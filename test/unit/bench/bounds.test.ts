@@ -30,6 +30,8 @@ describe('the bounds of a hostile run', () => {
     ['a p99 that could not be measured', { p99Ms: Number.NaN }],
     ['a gateway that died', { died: true }],
     ['an attack that did not take place', { proof: 0 }],
+    ['a second caller with an error', { beside: { calls: 9, errors: 1 } }],
+    ['a second caller that never had an answer', { beside: { calls: 0, errors: 0 } }],
   ])('[PRF-10] are broken by %s', (_what, change) => {
     expect(brokenBounds({ ...good, ...change })).toHaveLength(1);
   });
@@ -40,12 +42,15 @@ describe('the bounds of a hostile run', () => {
   });
 });
 
+const UPSTREAM_COUNTS = ['calls', 'lists', 'streams', 'events'];
+const CALLER_COUNTS = ['answered', 'refused'];
+
 describe('the attacks', () => {
   it('[PRF-10] have names of their own, a caller, and something that shows that they took place', () => {
     expect(new Set(ATTACKS.map(({ name }) => name)).size).toBe(ATTACKS.length);
     for (const attack of ATTACKS) {
       expect(attack.attack).toBeTypeOf('function');
-      expect(['calls', 'lists', 'streams', 'events']).toContain(attack.proof);
+      expect([...UPSTREAM_COUNTS, ...CALLER_COUNTS]).toContain(attack.proof);
     }
   });
 });

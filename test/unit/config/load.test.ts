@@ -116,6 +116,7 @@ describe('[C-01] a gateway file becomes settings', () => {
       maxRequestBytes: 1_048_576,
       maxResponseBytes: 8_388_608,
       concurrency: 100,
+      concurrencyPerCaller: 50,
       listTtlMs: 30_000,
     });
     expect(settings.profiles.get('default')).toEqual({

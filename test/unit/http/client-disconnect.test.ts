@@ -2,7 +2,7 @@
 
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ClientDisconnect } from '../../../src/http/request.js';
 
 function response(state: { destroyed?: boolean; writableFinished?: boolean } = {}) {
@@ -50,5 +50,28 @@ describe('a client that leaves', () => {
     const left = new ClientDisconnect(unheard);
     unheard.destroyed = true;
     expect(left.aborted).toBe(true);
+  });
+
+  it('[PRF-14] is told of at once, and after other events where telling of those before took long', async () => {
+    // A turn of its own: what the tests before took does not count.
+    await new Promise((resolve) => setImmediate(resolve));
+    let nowMs = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+    const notified: string[] = [];
+    const sockets = ['first', 'second', 'third'].map((name) => {
+      const socket = response();
+      new ClientDisconnect(socket).addEventListener('abort', () => {
+        notified.push(name);
+        nowMs += 10;
+      });
+      return socket;
+    });
+    for (const socket of sockets) socket.emit('close');
+    expect(notified).toEqual(['first']);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(notified).toEqual(['first', 'second']);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(notified).toEqual(['first', 'second', 'third']);
+    clock.mockRestore();
   });
 });

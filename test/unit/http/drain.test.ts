@@ -24,7 +24,12 @@ type Listening = {
 async function listen(secure?: TlsOptions): Promise<Listening> {
   const waiting: (() => void)[] = [];
   const hosts = new Set<string>();
-  const route = { upstream: 'one', maxRequestBytes: 1024, concurrency: 10 };
+  const route = {
+    upstream: 'one',
+    maxRequestBytes: 1024,
+    concurrency: 10,
+    concurrencyPerCaller: 10,
+  };
   const server = createDataServer(
     {
       tables: () => ({

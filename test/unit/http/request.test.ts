@@ -12,7 +12,7 @@ describe('a request as the gateway sees it', () => {
       id: '00000000-0000-4000-8000-000000000000',
       receivedAt: 1,
       startedMs: 1,
-      route: { upstream: 'files', maxRequestBytes: 1, concurrency: 1 },
+      route: { upstream: 'files', maxRequestBytes: 1, concurrency: 1, concurrencyPerCaller: 1 },
       query: '',
       repeated: new Set<string>(),
       body: new Uint8Array(0),

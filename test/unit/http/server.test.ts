@@ -35,7 +35,9 @@ async function listen(handle: Handle, serves: () => boolean = () => true) {
   const reported: Reported[] = [];
   const hosts = new Set<string>();
   const tables = {
-    routes: new Map([['/one', { upstream: 'one', maxRequestBytes: 64, concurrency: 10 }]]),
+    routes: new Map([
+      ['/one', { upstream: 'one', maxRequestBytes: 64, concurrency: 10, concurrencyPerCaller: 10 }],
+    ]),
     documents: new Map([['/document', '{"of":"all"}']]),
     hosts,
     origins: new Set<string>(),

@@ -252,6 +252,7 @@ async function inspect(
   const outcome = await call.ports.inspection.message(
     { text, value, profile },
     call.incoming.upstream,
+    call.callerKey,
   );
   for (const finding of outcome.findings) addFinding(call.record.findings, finding);
   switch (outcome.kind) {

@@ -169,8 +169,8 @@ describe('[MRG-19] the path of an endpoint', () => {
       upstream: 'all',
       maxRequestBytes: 2048,
       backends: new Map([
-        ['github', 3],
-        ['web', 100],
+        ['github', { concurrency: 3, concurrencyPerCaller: 2 }],
+        ['web', { concurrency: 100, concurrencyPerCaller: 50 }],
       ]),
     });
     const document = documents.get('/.well-known/oauth-protected-resource/all') ?? '';

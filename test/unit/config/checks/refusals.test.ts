@@ -96,6 +96,15 @@ describe('[LEG-10] serve refuses to start: times', () => {
   });
 });
 
+describe('[H-10] serve refuses to start: places of a caller', () => {
+  it('must not be more than there are', () => {
+    const limits = 'issuers: [corp]\n    limits: {concurrency: 10, concurrencyPerCaller: 11}';
+    expect(diagnosticLines(swap('issuers: [corp]', limits))).toEqual([
+      '12:53 error "concurrencyPerCaller" exceeds "concurrency"',
+    ]);
+  });
+});
+
 describe('[C-08] serve refuses to start: keys and secrets', () => {
   it('keys are missing outside loopback', () => {
     expect(diagnosticLines(swap('keys: [{env: KEY}]\n', ''))).toEqual([

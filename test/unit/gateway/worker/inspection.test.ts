@@ -5,12 +5,12 @@ import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { WorkBudget } from '../../../../src/gateway/worker/inspection.js';
 import {
   createInspection,
   type Inspection,
   startInspection,
 } from '../../../../src/gateway/worker/inspection.js';
+import type { WorkBudget } from '../../../../src/gateway/worker/work-budget.js';
 import {
   createInspectionWorker,
   type InspectionWorker,
@@ -243,6 +243,40 @@ describe('inspection on another thread', () => {
     expect(asked).toEqual(['one', 'one', 'one', 'one']);
   });
 
+  it('[PRF-13] tells its budget and its threads for whom it works', async () => {
+    const noted: unknown[] = [];
+    const budget: WorkBudget = {
+      hasLeft: (...owner) => noted.push(['asked', ...owner]) === 0,
+      spend: (upstream, _ms, caller) => noted.push(['spent', upstream, caller]),
+    };
+    const telling: InspectionWorker = {
+      ...worker,
+      run: (job, ...owner) => {
+        noted.push([job.kind, ...owner]);
+        return worker.run(job, ...owner);
+      },
+    };
+    const budgeted = createInspection(telling, FREE_TURNS, { budget });
+    const dirty = resultOf({ content: [{ type: 'text', text: `<b>${token}</b>` }] });
+    await budgeted.message(dirty, 'one', 'ann');
+    const request = { ...messageOf({ note: `<b>${token}</b>` }), profile };
+    await budgeted.request(request, 'two', 'bob');
+    await budgeted.readJson(JSON.stringify({ long: LONG.repeat(20) }), {
+      ...{ upstream: 'three', caller: 'eve', maxValues: 10 },
+    });
+    expect(noted).toEqual([
+      ...[
+        ['asked', 'one', 'ann'],
+        ['message', 'one', 'ann'],
+      ],
+      ...[
+        ['asked', 'two', 'bob'],
+        ['request', 'two', 'bob'],
+      ],
+      ['read', 'three', 'eve'],
+    ]);
+  });
+
   it('[PRF-12] an upstream without time left has its clean texts read there too, and pays for what they take here', async () => {
     ends.length = 0;
     let isLeft = true;
@@ -310,7 +344,7 @@ describe('a thread that fails', () => {
   afterAll(() => Promise.all(standing.map((worker) => worker.close())));
 
   function inspectionOf(options: WorkerOptions, ends: string[] = []): Inspection {
-    const worker = createInspectionWorker(options);
+    const worker = createInspectionWorker({ threads: 1, ...options });
     standing.push(worker);
     return createInspection(noting(worker, ends), FREE_TURNS);
   }
@@ -418,7 +452,21 @@ describe('a thread that fails', () => {
     expect(came.indexOf('modest')).toBeLessThan(came.length - 1);
   });
 
-  it('[PRF-08] is told of once where there is no other thread, and once when it is back', async () => {
+  it('[PRF-13] of several leaves the rest to the others, which are started when they are needed', async () => {
+    const ends: string[] = [];
+    const worker = createInspectionWorker({ entry: HANGING_THREAD, maxJobMs: 1_000, threads: 2 });
+    standing.push(worker);
+    const ended = (upstream: string, caller: string): Promise<void> =>
+      worker
+        .run({ kind: 'read', input: { text: '[]', maxValues: 1 } }, upstream, caller)
+        .then(({ kind }) => void ends.push(`${upstream} ${caller} ${kind}`));
+    const all = [ended('one', 'ann'), ended('one', 'bob'), ended('two', 'eve')];
+    await Promise.all(all);
+    // The upstream that has a job running waits for its own, not for the thread that is kept for others.
+    expect(ends).toEqual(['one ann died', 'two eve died', 'one bob died']);
+  });
+
+  it('[PRF-08] is noted of once where there is no other thread, and once when it is back', async () => {
     const reported: boolean[] = [];
     const entry = new URL(MISSING_THREAD);
     const inspection = inspectionOf({ entry, onThread: (isThere) => reported.push(isThere) });

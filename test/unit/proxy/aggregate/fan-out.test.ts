@@ -95,6 +95,41 @@ describe('[MRG-06] members that are asked together', () => {
     expect(written).toEqual(['200 joined']);
   });
 
+  it('[MRG-27] are waited for shortly once they hang, until they answer within the time again', async () => {
+    let answersAfterMs = Number.POSITIVE_INFINITY;
+    const hanging = new Set<string>();
+    const { context } = contextWith(async ({ upstream }, outgoing) => {
+      if (upstream === 'left') return outgoing.send(200, JSON_TYPE, answer('left'));
+      if (answersAfterMs === Number.POSITIVE_INFINITY) await new Promise(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, answersAfterMs));
+      outgoing.send(200, JSON_TYPE, answer('right'));
+    });
+    const ask = async (): Promise<readonly [tookMs: number, answered: number]> => {
+      const startedMs = performance.now();
+      const { outcomes } = await requestBackends({ context, principal: principal() }, REQUESTS, {
+        has: (upstream) => hanging.has(upstream),
+        note: (upstream, isHanging) =>
+          void (isHanging ? hanging.add(upstream) : hanging.delete(upstream)),
+      });
+      return [performance.now() - startedMs, outcomes.length];
+    };
+    const askInTime = async (): ReturnType<typeof ask> => {
+      const asked = ask();
+      await vi.advanceTimersByTimeAsync(20_000);
+      return asked;
+    };
+    expect(await askInTime()).toEqual([10_000, 1]);
+    expect(await askInTime()).toEqual([500, 1]);
+    // An answer that not even the whole time would have brought changes nothing.
+    answersAfterMs = 15_000;
+    expect(await askInTime()).toEqual([500, 1]);
+    expect([...hanging]).toEqual(['right']);
+    answersAfterMs = 3_000;
+    expect(await askInTime()).toEqual([500, 1]);
+    expect([...hanging]).toEqual([]);
+    expect(await askInTime()).toEqual([3_000, 2]);
+  });
+
   it('are waited for without end while none has answered well', async () => {
     const { context } = contextWith(async ({ upstream }, outgoing) => {
       if (upstream === 'left') return outgoing.send(502, JSON_TYPE, '{}');

@@ -63,7 +63,7 @@ describe('[MRG-09] an `initialize` of an aggregate', () => {
       if (httpMethod === 'DELETE') {
         ended.push(`${headers['mcp-session-id']} at ${upstream}`);
         // The client's request is over: a slot that was taken now would never be given back.
-        if (!incoming.acquireSlot()) throw new Error('no slot');
+        if (!incoming.acquireSlot('caller')) throw new Error('no slot');
         return;
       }
       await new Promise((resolve) => setTimeout(resolve, answersAfterMs[upstream]));
