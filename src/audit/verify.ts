@@ -69,8 +69,8 @@ class CheckpointVerifier {
   #pauses = 0;
   #count = 0;
 
-  constructor(given: readonly string[] | undefined, findings: CheckpointReport) {
-    this.#given = given;
+  constructor(publicKeyTexts: readonly string[] | undefined, findings: CheckpointReport) {
+    this.#given = publicKeyTexts;
     this.#findings = findings;
   }
 
@@ -88,7 +88,7 @@ class CheckpointVerifier {
   }
 
   /** Returns true if the line is a valid checkpoint, which covers all lines before it. */
-  take(line: ChainLine, position: LinePosition): boolean {
+  verifyLine(line: ChainLine, position: LinePosition): boolean {
     if (line.type === 'lifecycle') this.#takeLifecycle(line, position);
     if (line.type === 'checkpoint' && this.#takeCheckpoint(line, position)) return true;
     this.#takeLine(line, position);
@@ -310,7 +310,7 @@ export class ChainVerifier {
     } else {
       this.#takeTorn(line);
       this.#checkPosition(line, position);
-      if (this.#checkpoints.take(line, position)) this.#sign();
+      if (this.#checkpoints.verifyLine(line, position)) this.#sign();
     }
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
     // The epoch of a modified line is not used.
@@ -424,10 +424,15 @@ export class ChainVerifier {
   }
 
   #checkHead(line: ChainLine, position: LinePosition): void {
-    const wanted = this.#options.head;
-    if (wanted === undefined || wanted.epoch !== line.epoch || wanted.seq !== line.seq) return;
+    const expectedHead = this.#options.head;
+    if (
+      expectedHead === undefined ||
+      expectedHead.epoch !== line.epoch ||
+      expectedHead.seq !== line.seq
+    )
+      return;
     this.#isHeadSeen = true;
-    if (wanted.hash !== line.hash) {
+    if (expectedHead.hash !== line.hash) {
       this.#addError(
         position,
         'replaced',
@@ -465,8 +470,8 @@ export class ChainVerifier {
   }
 
   #checkEnd(): void {
-    const wanted = this.#options.head;
-    if (wanted === undefined) {
+    const expectedHead = this.#options.head;
+    if (expectedHead === undefined) {
       if (this.#errors.length === 0) {
         this.#notes.push(
           'whole as far as it goes; whether lines are missing at the end cannot be known without --head',
@@ -476,9 +481,9 @@ export class ChainVerifier {
     }
     if (this.#isHeadSeen) return;
     const message =
-      this.#head !== undefined && this.#head.epoch !== wanted.epoch
-        ? `the checkpoint is of another chain (epoch ${wanted.epoch})`
-        : `cut off: the checkpoint knows line ${wanted.seq}, the last line here is ${this.#head?.seq ?? 'none'}`;
+      this.#head !== undefined && this.#head.epoch !== expectedHead.epoch
+        ? `the checkpoint is of another chain (epoch ${expectedHead.epoch})`
+        : `cut off: the checkpoint knows line ${expectedHead.seq}, the last line here is ${this.#head?.seq ?? 'none'}`;
     this.#addError(this.#last, 'truncated', message);
   }
 }

@@ -420,9 +420,9 @@ export class AuditLease {
     const held = this.#held;
     if (held === undefined || this.#lost !== undefined) return;
     const hasStoodStill = this.#hasStoodStill(held);
-    const begun = this.#moment();
+    const startedAt = this.#moment();
     let found = await readLeaseFile(held.path);
-    if (found === undefined) return this.#makeAgain(held, begun);
+    if (found === undefined) return this.#recreate(held, startedAt);
     if (isNamedByPath(held, found)) {
       await this.#write(held.handle, held.path);
       // Another process may have been about to replace the lease.
@@ -430,17 +430,17 @@ export class AuditLease {
       found = await readLeaseFile(held.path);
     }
     if (found === undefined || !isNamedByPath(held, found)) return this.#lose(found);
-    held.renewed = begun;
-    held.checkedAt = begun;
+    held.renewed = startedAt;
+    held.checkedAt = startedAt;
   }
 
   /**
    * The lease or its folder was removed. A process that checked it all the time would have seen the lease of
    * another one; after a gap it cannot know whether there was one, and the lease counts as lost.
    */
-  async #makeAgain(held: HeldLease, begun: Moment): Promise<void> {
+  async #recreate(held: HeldLease, startedAt: Moment): Promise<void> {
     if (this.#since(held.checkedAt) >= this.#times.staleMs) return this.#lose(undefined);
-    held.checkedAt = begun;
+    held.checkedAt = startedAt;
     const made = await this.#create(held.path);
     if (made === undefined) return this.#lose(await readLeaseFile(held.path));
     this.#held = made;

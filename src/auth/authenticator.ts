@@ -145,9 +145,9 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     lastAcceptanceId += 1;
     const issuers = acceptance.issuers.flatMap((name) => ports.issuers.get(name) ?? []);
     const mayBeOpaque = issuers.some((issuer) => issuer.introspection !== undefined);
-    const made = { id: String(lastAcceptanceId), issuers, mayBeOpaque };
-    contexts.set(acceptance, made);
-    return made;
+    const acceptanceContext = { id: String(lastAcceptanceId), issuers, mayBeOpaque };
+    contexts.set(acceptance, acceptanceContext);
+    return acceptanceContext;
   }
 
   /**
@@ -163,11 +163,15 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     return entry.source.generation() === entry.generation ? entry.outcome : undefined;
   }
 
-  function recall(cacheKey: string): AuthnOutcome | undefined {
+  function findCached(cacheKey: string): AuthnOutcome | undefined {
     return freshOutcome(accepted.use(cacheKey)) ?? freshOutcome(refused.use(cacheKey));
   }
 
-  function remember(cacheKey: string, outcome: AuthnOutcome, validity: CacheValidity): void {
+  function cacheVerification(
+    cacheKey: string,
+    outcome: AuthnOutcome,
+    validity: CacheValidity,
+  ): void {
     const now = ports.now();
     if (!isAuthnError(outcome)) {
       const until = Math.min(outcome.token.expiresAt, now + validity.maxAgeMs);
@@ -232,7 +236,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
             ? { reason: claims }
             : principalOf(verification, claims, claimSource);
         const { generation } = lookup;
-        remember(cacheKey, outcome, { source, generation, maxAgeMs: MAX_ACCEPTED_AGE_MS });
+        cacheVerification(cacheKey, outcome, { source, generation, maxAgeMs: MAX_ACCEPTED_AGE_MS });
         return outcome;
       }
     }
@@ -253,13 +257,13 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
         return { reason: 'keys-unavailable' };
       case 'inactive': {
         const outcome = { reason: 'token-signature' } as const;
-        remember(cacheKey, outcome, validity);
+        cacheVerification(cacheKey, outcome, validity);
         return outcome;
       }
       case 'active': {
         const outcome = principalOf(verification, response.claims, 'introspection');
         if (!isAuthnError(outcome)) source.noteGood(verification.token);
-        remember(cacheKey, outcome, validity);
+        cacheVerification(cacheKey, outcome, validity);
         return outcome;
       }
     }
@@ -288,7 +292,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     context: AcceptanceContext,
   ): AuthnOutcome | Promise<AuthnOutcome> {
     const cacheKey = keyFor(token, context);
-    const known = recall(cacheKey);
+    const known = findCached(cacheKey);
     if (known !== undefined) return known;
     const running = inFlight.get(cacheKey);
     if (running !== undefined) return joinVerification(running);
@@ -309,9 +313,11 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       const presented = readBearer(headers, repeated, query, admission.mayBeOpaque);
       if (presented === 'missing') return { reason: 'token-missing' };
       if (presented === 'malformed') return { reason: 'token-malformed' };
-      const terms = { demand: acceptance.binding ?? 'none', verifyProof: ports.verifyProof };
+      const bindingTerms = { demand: acceptance.binding ?? 'none', verifyProof: ports.verifyProof };
       const prove = (outcome: AuthnOutcome): AuthnOutcome | Promise<AuthnOutcome> =>
-        isAuthnError(outcome) ? outcome : proveBinding(outcome, presented, credentials, terms);
+        isAuthnError(outcome)
+          ? outcome
+          : proveBinding(outcome, presented, credentials, bindingTerms);
       const outcome = verifyToken(presented.token, acceptance, admission);
       return outcome instanceof Promise ? outcome.then(prove) : prove(outcome);
     },

@@ -126,15 +126,15 @@ type NoncePorts = {
  * does not exist yet. RFC 9449 §8, §9 and §11.3.
  */
 export function createProofNonces({ now, hmacAll }: NoncePorts): ProofNonces {
-  let made: { readonly step: number; readonly fresh: readonly string[] } | undefined;
+  let currentNonces: { readonly step: number; readonly fresh: readonly string[] } | undefined;
 
   function fresh(): readonly string[] {
     const step = Math.floor(now() / STEP_MS);
-    if (made?.step !== step) {
+    if (currentNonces?.step !== step) {
       const of = (each: number): readonly string[] => hmacAll('dpop-nonce', String(each));
-      made = { step, fresh: [...of(step), ...of(step - 1)] };
+      currentNonces = { step, fresh: [...of(step), ...of(step - 1)] };
     }
-    return made.fresh;
+    return currentNonces.fresh;
   }
 
   return {
@@ -163,7 +163,7 @@ export type ProofSubject = {
 };
 
 /** `unavailable`: whether the proof was used before cannot be checked now. */
-export type ProofVerdict = 'good' | 'unavailable' | Exclude<ProofError, 'invalid_token'>;
+export type ProofVerdict = 'valid' | 'unavailable' | Exclude<ProofError, 'invalid_token'>;
 
 type ProofPorts = {
   /** Milliseconds since the epoch. */
@@ -188,7 +188,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /** Creates the verifier. It rejects only for a bug. */
 export function createProofVerifier(
   ports: ProofPorts,
-): (subject: ProofSubject) => Promise<ProofVerdict> {
+): (proofSubject: ProofSubject) => Promise<ProofVerdict> {
   const imported = new BoundedMap<string, CryptoKey>(MAX_IMPORTED_KEYS);
 
   async function keyOf({ jwk, thumbprint }: ProofKey, alg: string): Promise<CryptoKey | undefined> {
@@ -223,9 +223,9 @@ export function createProofVerifier(
     }
   }
 
-  function readClaims(claims: JsonObject, subject: ProofSubject): Claims | undefined {
+  function readClaims(claims: JsonObject, proofSubject: ProofSubject): Claims | undefined {
     const { jti, iat, nonce } = claims;
-    if (!matchesSubject(claims, subject)) return undefined;
+    if (!matchesSubject(claims, proofSubject)) return undefined;
     if (typeof jti !== 'string' || jti === '' || jti.length > MAX_ID_LENGTH) return undefined;
     if (typeof iat !== 'number') return undefined;
     const issuedAtMs = iat * 1000;
@@ -243,7 +243,11 @@ export function createProofVerifier(
    * Claims the proof's id under every key, because replicas may be at different steps of a key rotation and share at
    * least one key.
    */
-  async function useOnce(id: string, owner: string, expiresAtMs: number): Promise<ProofVerdict> {
+  async function registerProof(
+    id: string,
+    owner: string,
+    expiresAtMs: number,
+  ): Promise<ProofVerdict> {
     // Ids are unique only within a key; the thumbprint has a fixed length, so the two parts are unambiguous.
     const use = owner + id;
     for (const keyHash of ports.hmacAll('dpop-jti', use)) {
@@ -251,15 +255,15 @@ export function createProofVerifier(
       if (isFirst === 'unavailable') return 'unavailable';
       if (!isFirst) return 'invalid_dpop_proof';
     }
-    return 'good';
+    return 'valid';
   }
 
-  return async (subject) => {
-    const payload = await verify(subject);
-    const claims = payload && readClaims(payload, subject);
+  return async (proofSubject) => {
+    const payload = await verify(proofSubject);
+    const claims = payload && readClaims(payload, proofSubject);
     if (claims === undefined) return 'invalid_dpop_proof';
     if (!hasNonce(claims.nonce)) return 'use_dpop_nonce';
-    return useOnce(claims.id, subject.proofKey, claims.issuedAtMs + ports.maxAgeMs + 1);
+    return registerProof(claims.id, proofSubject.proofKey, claims.issuedAtMs + ports.maxAgeMs + 1);
   };
 }
 

@@ -12,7 +12,7 @@ import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 
 type IntrospectionBudget = {
   /** Takes one request; false where none is left for a known or an unknown token. */
-  take(isKnown: boolean): boolean;
+  tryTake(isKnown: boolean): boolean;
 };
 
 /**
@@ -26,7 +26,7 @@ export function createIntrospectionBudget(
   const reserve = perSecond / 2;
   const rate = createRate({ burst: perSecond, perSecond }, now);
   return {
-    take(isKnown) {
+    tryTake(isKnown) {
       if (rate.left() < (isKnown ? 1 : reserve + 1)) return false;
       rate.spend(1);
       return true;
@@ -185,7 +185,7 @@ export function createIntrospector(
     async introspect(token) {
       const isKnown = known.use(nameOf(token)) === true;
       const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_UNKNOWN_WAITING);
-      if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
+      if (isPaused() || isFull || !budget.tryTake(isKnown)) return { kind: 'unavailable' };
       waiting += 1;
       try {
         return await sendIntrospection(token);

@@ -52,7 +52,7 @@ function meets(demand: BindingDemand, { boundTo }: Principal['token']): boolean 
   }
 }
 
-function proofErrorOf(verdict: Exclude<ProofVerdict, 'good'>): AuthnError {
+function proofErrorOf(verdict: Exclude<ProofVerdict, 'valid'>): AuthnError {
   switch (verdict) {
     case 'unavailable':
       return UNKNOWN;
@@ -83,9 +83,9 @@ export function proveBinding(
   principal: Principal,
   bearer: Bearer,
   possession: Possession,
-  terms: BindingTerms,
+  bindingTerms: BindingTerms,
 ): Principal | AuthnError | Promise<Principal | AuthnError> {
-  const mismatch = findMismatch(principal, bearer.scheme, terms.demand);
+  const mismatch = findMismatch(principal, bearer.scheme, bindingTerms.demand);
   if (mismatch !== undefined) return mismatch;
   const { certificate, proofKey } = principal.token.boundTo ?? {};
   if (certificate !== undefined && certificate !== possession.clientCertificate) return UNPROVED;
@@ -93,7 +93,7 @@ export function proveBinding(
   const { httpMethod, uri, headers } = possession;
   if (httpMethod === undefined || uri === undefined) return NO_PROOF;
   const { token } = bearer;
-  return terms
+  return bindingTerms
     .verifyProof({ proof: headers['dpop'], method: httpMethod, uri, token, proofKey })
-    .then((verdict) => (verdict === 'good' ? principal : proofErrorOf(verdict)));
+    .then((verdict) => (verdict === 'valid' ? principal : proofErrorOf(verdict)));
 }

@@ -66,8 +66,8 @@ type CachedAggregate = {
 };
 
 export function createAggregates(dependencies: AggregateDependencies): Aggregates {
-  const kept = new Map<string, CachedAggregate>();
-  let made = 0;
+  const cache = new Map<string, CachedAggregate>();
+  let aggregateCount = 0;
 
   function resolve(name: string): CachedAggregate | undefined {
     const version = dependencies.version();
@@ -79,15 +79,15 @@ export function createAggregates(dependencies: AggregateDependencies): Aggregate
       return [{ settings, backend, runtime, snapshot: dependencies.snapshotOf(runtime, version) }];
     });
     const ids = backends.map(({ snapshot }) => snapshot.id).join(' ');
-    const known = kept.get(name);
+    const known = cache.get(name);
     if (known?.version === version && known.ids === ids) return known;
     const hidden = hiddenNames(backends);
     const snapshots = new Map(
       backends.map((backend) => {
-        made += 1;
+        aggregateCount += 1;
         // The id differs from that of the backend's own snapshot, because a page is filtered differently for an
         // aggregate.
-        return [backend.backend.upstream, snapshotAt(backend, -made, version, hidden)];
+        return [backend.backend.upstream, snapshotAt(backend, -aggregateCount, version, hidden)];
       }),
     );
     const next: CachedAggregate = {
@@ -103,7 +103,7 @@ export function createAggregates(dependencies: AggregateDependencies): Aggregate
         snapshot: (upstream) => snapshots.get(upstream),
       },
     };
-    kept.set(name, next);
+    cache.set(name, next);
     return next;
   }
 
@@ -135,11 +135,11 @@ function snapshotAt(
     ...snapshot,
     id,
     catalogFor(client) {
-      const own = snapshot.catalogFor(client);
-      const known = shadows.get(own);
+      const backendCatalog = snapshot.catalogFor(client);
+      const known = shadows.get(backendCatalog);
       if (known !== undefined) return known;
-      const made = shadow(own);
-      shadows.set(own, made);
+      const made = shadow(backendCatalog);
+      shadows.set(backendCatalog, made);
       return made;
     },
     get isFresh() {
@@ -271,10 +271,10 @@ export function createDispatcher(
   ports: Ports,
   countInflight: (upstream: string, delta: 1 | -1) => void,
 ): DataServerPorts['handle'] {
-  const run: HandleRequest = async (incoming, outgoing, own) => {
+  const run: HandleRequest = async (incoming, outgoing, backendPorts) => {
     countInflight(incoming.upstream, 1);
     try {
-      await handleRequest(incoming, outgoing, own);
+      await handleRequest(incoming, outgoing, backendPorts);
     } finally {
       countInflight(incoming.upstream, -1);
     }

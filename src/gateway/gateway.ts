@@ -128,7 +128,7 @@ type Assembly = {
   readonly streams: StreamRegistry;
   readonly leases: LeaseRegistry;
   readonly state: GatewayState;
-  readonly guarded: GuardedFetch;
+  readonly guardedFetch: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
   readonly aggregates: Aggregates;
   readonly sharedResources: SharedResources;
@@ -192,7 +192,7 @@ async function openGateway(
       current: () => current.version,
       apply(next) {
         assembly.apply(next);
-        listeners.renew(next.settings);
+        listeners.updateTls(next.settings);
       },
       log: options.log,
     });
@@ -271,9 +271,9 @@ function assemble(
   const { log, build, writeStdout, now = Date.now } = options;
   const { settings } = version;
   const observability = createObservability(version, { build, ring, log, writeStdout, now });
-  const guarded = createGuardedFetch();
+  const guardedFetch = createGuardedFetch();
   const state = openState(settings.state, { ring, now });
-  const identityPorts = { ...guarded, ...state, now, ring };
+  const identityPorts = { ...guardedFetch, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
@@ -296,7 +296,7 @@ function assemble(
     gatewayVersion: build.version,
     sessionBusOf: createSessionBuses(state.replicaBus),
     now,
-    guarded,
+    guardedFetch,
     ...sharedResources,
     signer: assertionSigner(ring),
     metrics: observability.metrics,
@@ -344,7 +344,7 @@ function assemble(
   }
   const shared = {
     state,
-    guarded,
+    guardedFetch,
     snapshotOf,
     aggregates,
     sharedResources,
@@ -393,7 +393,7 @@ function openListeners(
 
 /** Closes clients first, then upstreams, then the audit log, so that what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, state, observability, guarded, sharedResources } = assembly;
+  const { streams, runtimes, state, observability, guardedFetch, sharedResources } = assembly;
   streams.endAll();
   await listeners.closeData(DRAIN_MS);
   await sharedResources.inspection.close();
@@ -401,5 +401,5 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await state.close();
   await observability.audit.close();
   await listeners.closeRest();
-  await guarded.close();
+  await guardedFetch.close();
 }

@@ -109,10 +109,10 @@ function keySourceFor(
   { fetchJson, now }: IdentityPorts,
   before: Identity | undefined,
 ): KeySource {
-  const kept = before?.keySources.get(issuer.name);
+  const previous = before?.keySources.get(issuer.name);
   const old = before?.issuers.get(issuer.name);
-  if (kept !== undefined && old !== undefined && keySettingsOf(old) === keySettingsOf(issuer))
-    return kept;
+  if (previous !== undefined && old !== undefined && keySettingsOf(old) === keySettingsOf(issuer))
+    return previous;
   const source = createKeySource(issuer, { fetchJson, now });
   // Fetched ahead, so that the first caller need not wait for keys. A failure shows in the controls.
   void source.refresh();
@@ -130,9 +130,9 @@ function introspectorFor(
   ports: IdentityPorts,
   before: Identity | undefined,
 ): Introspector {
-  const kept = before?.introspectors.get(issuer.name);
+  const previous = before?.introspectors.get(issuer.name);
   const isSame = JSON.stringify(before?.issuers.get(issuer.name)) === JSON.stringify(issuer);
-  if (kept !== undefined && isSame) return kept;
+  if (previous !== undefined && isSame) return previous;
   const introspector = createIntrospector(issuer, introspection, ports);
   introspector.keepFresh();
   return introspector;
@@ -175,9 +175,9 @@ function authenticateCaller(
     upstream,
   );
   if (proofNonces === undefined || isProofUsed === true) return outcome;
-  const addProofNonce = (late: AuthnOutcome): AuthnOutcome => {
-    if (usesProofs(late)) outgoing.addHeader('dpop-nonce', proofNonces.current());
-    return late;
+  const addProofNonce = (resolved: AuthnOutcome): AuthnOutcome => {
+    if (usesProofs(resolved)) outgoing.addHeader('dpop-nonce', proofNonces.current());
+    return resolved;
   };
   return outcome instanceof Promise ? outcome.then(addProofNonce) : addProofNonce(outcome);
 }

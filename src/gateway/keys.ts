@@ -13,9 +13,9 @@ import type { AssertionSigner } from '../upstream/credentials/assertion.js';
  */
 export function keysOf({ keys }: Pick<Settings, 'keys'>): readonly GatewayKey[] {
   if (keys.length > 0) return keys;
-  const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
-  if (made === undefined) throw new Error('a key that was made cannot be read');
-  return [made];
+  const newKey = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
+  if (newKey === undefined) throw new Error('a key that was made cannot be read');
+  return [newKey];
 }
 
 /** Signs assertions with the first key. */

@@ -145,7 +145,7 @@ export type Listeners = {
   closeData(graceMs: number): Promise<void>;
   closeRest(): Promise<void>;
   /** Starts to use the certificates of the next settings. */
-  renew(next: Settings): void;
+  updateTls(next: Settings): void;
 };
 
 /** Nothing is open before `open`. */
@@ -181,18 +181,19 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
       }
       return open;
     },
-    renew(next) {
+    updateTls(next) {
       const before = current;
       current = next;
       const { data: nextData, ops: nextOps } = next.listeners;
       if (hasOtherTls(before.listeners.data, nextData)) {
         const secure = secureOptions(nextData.tls, 'asked');
-        if (secure !== undefined) data.renew(secure);
+        if (secure !== undefined) data.updateTls(secure);
       }
-      if (hasOtherTls(before.listeners.ops, nextOps)) ops.renew(withTls(nextOps, 'asked').secure);
+      if (hasOtherTls(before.listeners.ops, nextOps))
+        ops.updateTls(withTls(nextOps, 'asked').secure);
       const [last, shown] = [before.admin?.listener, next.admin?.listener];
       if (last !== undefined && shown !== undefined && hasOtherTls(last, shown)) {
-        adminServer?.renew(withTls(shown, 'required').secure);
+        adminServer?.updateTls(withTls(shown, 'required').secure);
       }
     },
     closeData: (graceMs) => data.close(graceMs),

@@ -244,7 +244,7 @@ export function createAuditPort(
 
   function durabilityOf(recorded: Promise<RecordResult>): Promise<boolean> {
     if (group?.recorded !== recorded)
-      group = { recorded, isDurable: recorded.then((how) => how === 'durable') };
+      group = { recorded, isDurable: recorded.then((durability) => durability === 'durable') };
     return group.isDurable;
   }
 

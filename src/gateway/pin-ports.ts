@@ -10,7 +10,7 @@ import { createGuardedFetch } from '../upstream/safe-fetch.js';
 import { assertionSigner, keysOf } from './keys.js';
 import { connectUpstream, createSingleUpstreamResources } from './upstream-connection.js';
 
-export type OnceObserved =
+export type ObserveOnceOutcome =
   | { readonly kind: 'observed'; readonly observed: Observed }
   | { readonly kind: 'unreachable'; readonly why: string };
 
@@ -19,17 +19,17 @@ export async function observeOnce(
   upstream: UpstreamSettings,
   gateway: Pick<Settings, 'keys' | 'publicBase'>,
   gatewayVersion: string,
-): Promise<OnceObserved> {
-  const guarded = createGuardedFetch();
+): Promise<ObserveOnceOutcome> {
+  const guardedFetch = createGuardedFetch();
   const connectionErrors: string[] = [];
   const { client, sessions, openRequest, sessionVersions } = connectUpstream(upstream, {
-    guarded,
+    guardedFetch,
     now: Date.now,
     ...createSingleUpstreamResources(),
     signer: assertionSigner(createKeyRing(keysOf(gateway))),
     issuer: gateway.publicBase,
     onCredential: () => undefined,
-    onTrouble: (_what, detail) => connectionErrors.push(detail),
+    onConnectionError: (_what, detail) => connectionErrors.push(detail),
   });
   const { requestTimeoutMs } = upstream.limits;
   try {
@@ -42,12 +42,15 @@ export async function observeOnce(
         kind: 'observed',
         observed: mergeObserved(outcome.listings.map(observeListing)),
       };
-    const [trouble] = connectionErrors;
-    return { ...outcome, why: trouble === undefined ? outcome.why : `${outcome.why}: ${trouble}` };
+    const [connectionError] = connectionErrors;
+    return {
+      ...outcome,
+      why: connectionError === undefined ? outcome.why : `${outcome.why}: ${connectionError}`,
+    };
   } finally {
     await sessions.close();
     await client.close();
-    await guarded.close();
+    await guardedFetch.close();
   }
 }
 
@@ -66,25 +69,25 @@ export async function updateFile(
   path: string,
   update: () => string | undefined,
 ): Promise<string | undefined> {
-  const beside = `${path}.new`;
+  const temporaryPath = `${path}.new`;
   await mkdir(dirname(path), { recursive: true });
-  const handle = await createWhenFree(beside);
-  if (handle === undefined) return beside;
+  const handle = await createExclusively(temporaryPath);
+  if (handle === undefined) return temporaryPath;
   try {
     const text = update();
     if (text !== undefined) await handle.writeFile(text);
     await handle.close();
-    if (text === undefined) await rm(beside);
-    else await rename(beside, path);
+    if (text === undefined) await rm(temporaryPath);
+    else await rename(temporaryPath, path);
     return undefined;
   } catch (error) {
     await handle.close();
-    await rm(beside, { force: true });
+    await rm(temporaryPath, { force: true });
     throw error;
   }
 }
 
-async function createWhenFree(path: string): Promise<FileHandle | undefined> {
+async function createExclusively(path: string): Promise<FileHandle | undefined> {
   for (let polls = 0; polls < WRITER_POLLS; polls += 1) {
     try {
       return await open(path, 'wx');

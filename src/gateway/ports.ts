@@ -87,11 +87,11 @@ function createUpstreamPort(
       const adapter = runtime.adapters.forStream(stream.session, currentOffer());
       return adapter.openStream(stream, currentOffer);
     },
-    openLegacyStream: (upstream, by, signal) =>
-      runtimeOf(upstream).client.openLegacyStream(by, signal),
-    endSession(upstream, session, by) {
+    openLegacyStream: (upstream, caller, signal) =>
+      runtimeOf(upstream).client.openLegacyStream(caller, signal),
+    endSession(upstream, session, caller) {
       const adapter = findRuntime(upstream)?.adapters.forSession(session);
-      return adapter?.endSession(session, by) ?? Promise.resolve(NOT_RUNNING);
+      return adapter?.endSession(session, caller) ?? Promise.resolve(NOT_RUNNING);
     },
     replyToServer: (upstream, serverRequest, reply) =>
       findRuntime(upstream)
@@ -128,7 +128,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
     audit: createAuditPort(dependencies.observability, ring, dependencies.log),
     streams: {
       reserve: streams.reserve,
-      registerResponse: responses.enter,
+      registerResponse: responses.register,
       cancelResponse: responses.cancel,
     },
     progress: createLiveProgress(),

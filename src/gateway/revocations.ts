@@ -20,47 +20,50 @@ type RevocationServicePorts = StatePorts & {
 export function createRevocationService(ports: RevocationServicePorts): RevocationService {
   const { settings, revocations, now } = ports;
   return {
-    list: () => revocations.list().map(show),
+    list: () => revocations.list().map(toShown),
     async revoke(order, by) {
       const atMs = now();
-      const planned = plan(order, { ...ports, issuers: settings().issuers, atMs });
+      const planned = planRevocation(order, { ...ports, issuers: settings().issuers, atMs });
       if (planned === undefined) return { kind: 'unknown-issuer' };
-      const { revoked, leftMs } = planned;
+      const { revoked, lifetimeMs } = planned;
       const { note } = order;
       const revocation: Revocation = {
         ...{ id: randomUUID(), revoked, by, atMs, note },
-        expiresAtMs: atMs + leftMs,
+        expiresAtMs: atMs + lifetimeMs,
       };
       const added = await revocations.add(revocation);
       if (added === 'full') return { kind: 'full' };
-      return { kind: 'revoked', shown: show(revocation), isShared: added === 'shared' };
+      return { kind: 'revoked', shown: toShown(revocation), isShared: added === 'shared' };
     },
     lift: (id) => revocations.lift(id),
   };
 }
 
-type Plan = { readonly revoked: Revoked; readonly leftMs: number };
+type Plan = { readonly revoked: Revoked; readonly lifetimeMs: number };
 type PlanContext = Pick<StatePorts, 'ring'> & {
   readonly issuers: Settings['issuers'];
   readonly atMs: number;
 };
 
 /** `undefined` where the issuer is not configured: its tokens are refused anyway. */
-function plan(order: RevocationOrder, { ring, issuers, atMs }: PlanContext): Plan | undefined {
+function planRevocation(
+  order: RevocationOrder,
+  { ring, issuers, atMs }: PlanContext,
+): Plan | undefined {
   switch (order.kind) {
     case 'session':
-      return { revoked: { kind: 'session', digest: order.digest }, leftMs: SESSION_TTL_MS };
+      return { revoked: { kind: 'session', digest: order.digest }, lifetimeMs: SESSION_TTL_MS };
     case 'token-digest': {
-      const lefts = [...issuers.values()].map(maxTokenLifetimeMs);
+      const lifetimes = [...issuers.values()].map(maxTokenLifetimeMs);
       const revoked = { kind: 'token', digest: order.digest } as const;
-      return { revoked, leftMs: Math.max(...lefts, 0) };
+      return { revoked, lifetimeMs: Math.max(...lifetimes, 0) };
     }
     case 'token': {
       const found = issuerOf(order.issuer, issuers);
       if (found === undefined) return undefined;
       const named = { issuer: found.issuer, tokenId: order.tokenId };
       const digest = ring.hmac('token-id', tokenIdBytes(named.issuer, named.tokenId));
-      return { revoked: { kind: 'token', digest, named }, leftMs: maxTokenLifetimeMs(found) };
+      return { revoked: { kind: 'token', digest, named }, lifetimeMs: maxTokenLifetimeMs(found) };
     }
     case 'subject': {
       const found = issuerOf(order.issuer, issuers);
@@ -72,7 +75,7 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: PlanContext): Pla
         // The issuer's clock may be ahead of ours by as much as verification tolerates.
         issuedUntilMs: atMs + CLOCK_TOLERANCE_MS,
       };
-      return { revoked, leftMs: maxTokenLifetimeMs(found) };
+      return { revoked, lifetimeMs: maxTokenLifetimeMs(found) };
     }
   }
 }
@@ -93,10 +96,10 @@ function issuerOf(named: string, issuers: Settings['issuers']): IssuerSettings |
   return issuers.get(named) ?? [...issuers.values()].find(({ issuer }) => issuer === named);
 }
 
-function show({ id, revoked, by, note, atMs, expiresAtMs }: Revocation): ShownRevocation {
+function toShown({ id, revoked, by, note, atMs, expiresAtMs }: Revocation): ShownRevocation {
   return {
     id,
-    ...about(revoked),
+    ...shownTarget(revoked),
     by,
     note,
     at: new Date(atMs).toISOString(),
@@ -105,7 +108,7 @@ function show({ id, revoked, by, note, atMs, expiresAtMs }: Revocation): ShownRe
 }
 
 /** A token id is shown by its digest, as everywhere else. */
-function about(
+function shownTarget(
   revoked: Revoked,
 ): Pick<ShownRevocation, 'kind' | 'issuer' | 'subject' | 'client' | 'digest'> {
   switch (revoked.kind) {

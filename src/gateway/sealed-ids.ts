@@ -30,10 +30,10 @@ import {
   TASK_ID,
 } from '../state/sealed-values.js';
 import {
-  createGivenTasks,
+  createForwardedServerRequests,
+  createKnownTasks,
   createOpenedSessions,
   createOpenLegacyStreams,
-  createPassedServerRequests,
 } from '../state/session-tables.js';
 import type { LeaseRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstreams.js';
@@ -82,7 +82,7 @@ type SessionDependencies = {
 export function createSessionPort(dependencies: SessionDependencies): SessionPort {
   const { ring, now, leases } = dependencies;
   const { ended, revocations, claimedReplies } = dependencies.state;
-  const asked = createPassedServerRequests();
+  const forwardedRequests = createForwardedServerRequests();
   // Of this replica alone: opening a session should not depend on the shared store.
   const initialized = createMemoryLimits();
   const opened = createOpenedSessions((sealed, upstream, principal) => {
@@ -92,8 +92,8 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
     const hash = sessionHash(ring, sealed) ?? hashes[0];
     // Audit events name a session of an aggregate by the sessions of its backends, so revoking one of those revokes it.
     const isAggregate = dependencies.settings().aggregates.has(upstream);
-    const held = isAggregate ? [...backendSessionIds(session).values()] : [];
-    const backendSessionHashes = held.flatMap((one) => ring.hmacAll('session', one));
+    const sealedSessions = isAggregate ? [...backendSessionIds(session).values()] : [];
+    const backendSessionHashes = sealedSessions.flatMap((one) => ring.hmacAll('session', one));
     return { ...session, hash, hashes, backendSessionHashes };
   }, now);
 
@@ -119,13 +119,13 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
     sealServerRequest(request, scope) {
       const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
       const sealed = SERVER_REQUEST_ID.seal(ring, bindingIn(scope), request, expiresAtMs);
-      asked.add(scope.session.hash ?? '', request.id, sealed);
+      forwardedRequests.add(scope.session.hash ?? '', request.id, sealed);
       return sealed;
     },
     openServerRequest: (sealed, scope) =>
       SERVER_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
     claimReply: createReplyClaims(ring, now, claimedReplies),
-    recallServerRequest: (id, session) => asked.find(session.hash ?? '', id),
+    recallServerRequest: (id, session) => forwardedRequests.find(session.hash ?? '', id),
     sealEvent: (event, scope) =>
       EVENT_ID.seal(ring, bindingIn(scope), event, now() + SESSION_TTL_MS),
     openEvent: (sealed, scope) => EVENT_ID.open(ring, bindingIn(scope), sealed, now()),
@@ -152,7 +152,7 @@ export function createRequestStatePort(ring: KeyRing, now: () => number): Reques
 export function createLegacySsePort(ring: KeyRing, now: () => number): LegacySsePort {
   const openStreams = createOpenLegacyStreams<ClientEnd>();
   // Kept for cancellations, which name a request by the client's id.
-  const sent = createPassedServerRequests();
+  const sent = createForwardedServerRequests();
   return {
     sealRequest(request, scope) {
       const expiresAtMs = now() + SESSION_TTL_MS;
@@ -162,7 +162,7 @@ export function createLegacySsePort(ring: KeyRing, now: () => number): LegacySse
     },
     openRequest: (sealed, scope) => LEGACY_REQUEST_ID.open(ring, bindingIn(scope), sealed, now()),
     recallRequest: (id, session) => sent.find(session.hash ?? '', id),
-    registerClientEnd: (session, end) => openStreams.enter(session.hash ?? '', end),
+    registerClientEnd: (session, end) => openStreams.register(session.hash ?? '', end),
     findClientEnd: (session) => openStreams.find(session.hash ?? ''),
   };
 }
@@ -177,7 +177,7 @@ export const TASK_GRACE_MS = 60 * 60 * 1000;
  * remembered for a while, so that what a server reports under its own id can be passed on under the client's.
  */
 export function createTaskPort(ring: KeyRing, now: () => number): TaskPort {
-  const given = createGivenTasks();
+  const knownTasks = createKnownTasks();
   return {
     seal(task, ttlMs, { upstream, principal }) {
       const caller = ownerKey(principal, upstream);
@@ -185,22 +185,22 @@ export function createTaskPort(ring: KeyRing, now: () => number): TaskPort {
       const lifetimeMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
       // A task that is reported again, as when its stream is resumed, keeps the id that its client knows, if at least
       // half of that id's lifetime is left.
-      const known = given.find(caller, task.id);
-      const isYoung = (one: string): boolean =>
+      const known = knownTasks.find(caller, task.id);
+      const isFresh = (one: string): boolean =>
         TASK_ID.open(ring, binding, one, now() + lifetimeMs / 2) !== undefined;
-      if (known !== undefined && isSame(known, task) && isYoung(known.sealed)) return known.sealed;
+      if (known !== undefined && isSame(known, task) && isFresh(known.sealed)) return known.sealed;
       const sealed = TASK_ID.seal(ring, binding, task, now() + lifetimeMs);
-      if (sealed !== undefined) given.begin(caller, { ...task, sealed });
+      if (sealed !== undefined) knownTasks.addCreated(caller, { ...task, sealed });
       return sealed;
     },
     open(sealed, { upstream, principal }) {
       const task = TASK_ID.open(ring, bindingOf(upstream, principal), sealed, now());
-      if (task !== undefined) given.add(ownerKey(principal, upstream), { ...task, sealed });
+      if (task !== undefined) knownTasks.add(ownerKey(principal, upstream), { ...task, sealed });
       return task;
     },
-    recall: (id, { upstream, principal }) => given.find(ownerKey(principal, upstream), id),
+    recall: (id, { upstream, principal }) => knownTasks.find(ownerKey(principal, upstream), id),
     inputRequestsOf: (id, { upstream, principal }) =>
-      given.inputRequestsOf(ownerKey(principal, upstream), id),
+      knownTasks.inputRequestsOf(ownerKey(principal, upstream), id),
   };
 }
 

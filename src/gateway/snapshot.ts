@@ -49,7 +49,7 @@ export function challengeOf(
 export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => Snapshot;
 
 export function createSnapshots(compile: CompileDefinition): SnapshotOf {
-  const kept = new WeakMap<
+  const cache = new WeakMap<
     UpstreamRuntime,
     {
       readonly version: Version;
@@ -57,15 +57,19 @@ export function createSnapshots(compile: CompileDefinition): SnapshotOf {
       readonly snapshot: Snapshot;
     }
   >();
-  let made = 0;
+  let snapshotCount = 0;
   return (runtime, version) => {
     const observedDigest = runtime.observed()?.contentDigest;
-    const known = kept.get(runtime);
-    if (known !== undefined && known.version === version && known.observedDigest === observedDigest)
-      return known.snapshot;
-    made += 1;
-    const snapshot = buildSnapshot(made, runtime, version, compile);
-    kept.set(runtime, { version, observedDigest, snapshot });
+    const cached = cache.get(runtime);
+    if (
+      cached !== undefined &&
+      cached.version === version &&
+      cached.observedDigest === observedDigest
+    )
+      return cached.snapshot;
+    snapshotCount += 1;
+    const snapshot = buildSnapshot(snapshotCount, runtime, version, compile);
+    cache.set(runtime, { version, observedDigest, snapshot });
     return snapshot;
   };
 }
@@ -133,13 +137,13 @@ function showsAppsTo(
   catalog: Catalog,
 ): Snapshot['mayShowApps'] {
   if (!apps) return () => false;
-  const known = new WeakMap<object, boolean>();
+  const cached = new WeakMap<object, boolean>();
   return (principal) => {
     const rules = rulesFor(policies, principal, name);
-    const before = known.get(rules);
+    const before = cached.get(rules);
     if (before !== undefined) return before;
     const isAllowed = mayShowApps(policies, principal, catalog);
-    known.set(rules, isAllowed);
+    cached.set(rules, isAllowed);
     return isAllowed;
   };
 }

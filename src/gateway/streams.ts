@@ -10,7 +10,7 @@ import { createQuota } from '../state/quota.js';
 
 export type LeaseRegistry = {
   /** Registers a lease until the returned function is called. */
-  enter(lease: OpenLease): () => void;
+  register(lease: OpenLease): () => void;
   /**
    * Passes a change to every lease, which ends with the refusal that the change returns, or else asks its other
    * questions. One that verifies its caller anew does that instead of asking the change.
@@ -32,7 +32,7 @@ export function createLeaseRegistry(): LeaseRegistry {
   const leases = new Set<OpenLease>();
   let changes = 0;
   return {
-    enter(lease) {
+    register(lease) {
       leases.add(lease);
       return () => void leases.delete(lease);
     },
@@ -53,12 +53,12 @@ export function createLeaseRegistry(): LeaseRegistry {
 }
 
 /** Opening a sealed session takes long enough that thousands of them would block the event loop. */
-const LEASES_A_TURN = 100;
+const LEASES_PER_BATCH = 100;
 
 function checkInBatches(leases: readonly OpenLease[]): void {
-  for (const lease of leases.slice(0, LEASES_A_TURN)) lease.checkSession();
-  const rest = leases.slice(LEASES_A_TURN);
-  if (rest.length > 0) setImmediate(checkInBatches, rest);
+  for (const lease of leases.slice(0, LEASES_PER_BATCH)) lease.checkSession();
+  const remaining = leases.slice(LEASES_PER_BATCH);
+  if (remaining.length > 0) setImmediate(checkInBatches, remaining);
 }
 
 /** Where a caller is admitted: at an upstream, at an aggregate, or at the upstream through the aggregate. */
@@ -77,8 +77,8 @@ export function checkSettings(
   next: Settings,
 ): Refusal | undefined {
   if (accessSettingsOf(holder, next) === undefined) return refuseWith('upstream-unavailable');
-  const terms = accessTermsOf(holder, next);
-  const isSame = terms !== undefined && terms === accessTermsOf(holder, before);
+  const accessTerms = accessTermsOf(holder, next);
+  const isSame = accessTerms !== undefined && accessTerms === accessTermsOf(holder, before);
   return isSame ? undefined : refuseWith('token-issuer');
 }
 
@@ -103,8 +103,8 @@ export function accessSettingsOf(
   { upstreams, aggregates }: Settings,
 ): Omit<AggregateSettings, 'backends' | 'scopesSupported'> | undefined {
   if (aggregate === undefined) return upstreams.get(upstream) ?? aggregates.get(upstream);
-  const through = upstreams.has(upstream) ? aggregates.get(aggregate.name) : undefined;
-  return through?.backends.some((one) => one.upstream === upstream) ? through : undefined;
+  const viaAggregate = upstreams.has(upstream) ? aggregates.get(aggregate.name) : undefined;
+  return viaAggregate?.backends.some((one) => one.upstream === upstream) ? viaAggregate : undefined;
 }
 
 /** How keys are fetched and how introspection is called decide nothing about a token and are left out. */
@@ -155,7 +155,8 @@ export function createStreamRegistry(
       };
     },
     announce(upstream, method) {
-      for (const [stream, of] of open) if (of === upstream) stream.announce(method);
+      for (const [stream, streamUpstream] of open)
+        if (streamUpstream === upstream) stream.announce(method);
     },
     endAll() {
       for (const stream of [...open.keys()]) stream.end();

@@ -6,7 +6,7 @@ import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
 import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
 import type { Log } from '../telemetry/log.js';
-import { createLegacySseAdapter } from '../upstream/adapters/legacy-sse/adapter.js';
+import { createLegacySseUpstreamClient } from '../upstream/adapters/legacy-sse/adapter.js';
 import {
   createUpstreamClient,
   type SessionUpstream,
@@ -33,10 +33,13 @@ type UpstreamResources = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'b
 
 export type SharedResources = UpstreamResources & { readonly inspection: Inspection };
 
-/** The caller closes the inspection. `ownOf`: the gateway's credentials that an upstream received and may echo. */
-export function createSharedResources(log: Log, ownOf: OwnCredentialsOf): SharedResources {
+/** The caller closes the inspection. `ownCredentialsOf`: the gateway's credentials that an upstream received and may echo. */
+export function createSharedResources(
+  log: Log,
+  ownCredentialsOf: OwnCredentialsOf,
+): SharedResources {
   const loopScheduler = createLoopScheduler();
-  const inspection = startInspection(log, loopScheduler, ownOf);
+  const inspection = startInspection(log, loopScheduler, ownCredentialsOf);
   return {
     loopScheduler,
     inspection,
@@ -68,7 +71,7 @@ type UpstreamConnection = {
 };
 
 export type ConnectionPorts = {
-  readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
+  readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly now: () => number;
   /** How large messages are read, and the scheduler that shares the event loop. */
   readonly readJson: ReadJson;
@@ -81,7 +84,7 @@ export type ConnectionPorts = {
   /** Called with each credential before it is sent to the upstream. */
   readonly onCredential: RegisterCredential;
   /** Called with a fixed text that says why a credential could not be obtained or a connection failed. */
-  readonly onTrouble: (what: 'credentials' | 'connection', detail: string) => void;
+  readonly onConnectionError: (what: 'credentials' | 'connection', detail: string) => void;
 };
 
 export function messageReaderOf(
@@ -101,7 +104,7 @@ export function connectUpstream(
   ports: ConnectionPorts,
 ): UpstreamConnection {
   const { url, limits, network, tls, transport } = settings;
-  const onFailure = (code: string): void => ports.onTrouble('connection', code);
+  const onFailure = (code: string): void => ports.onConnectionError('connection', code);
   const connect = connectOptionsFor(network, { tls, onFailure });
   const presenter = presenterOf(settings, ports);
   const client = createUpstreamClient({
@@ -124,7 +127,7 @@ export function connectUpstream(
       return {
         client,
         presenter,
-        sessions: createLegacySseAdapter({
+        sessions: createLegacySseUpstreamClient({
           client,
           ...limits,
           messageReader: messageReaderOf(settings, ports),
@@ -138,21 +141,21 @@ export function connectUpstream(
 
 function presenterOf(
   { credentials, identity, limits, pinning }: UpstreamSettings,
-  { guarded, now, signer, issuer, onCredential, onTrouble }: ConnectionPorts,
+  { guardedFetch, now, signer, issuer, onCredential, onConnectionError }: ConnectionPorts,
 ): Presenter {
   const sources = {
-    guarded,
+    guardedFetch,
     now,
     requestTimeoutMs: limits.requestTimeoutMs,
     onCredential,
-    onError: (detail: string) => onTrouble('credentials', detail),
+    onError: (detail: string) => onConnectionError('credentials', detail),
   };
   const callers = createCredentialSource(credentials, sources);
   const isShared = JSON.stringify(credentials) === JSON.stringify(pinning.credentials);
   return createPresenter({
-    callers,
-    own: isShared ? callers : createCredentialSource(pinning.credentials, sources),
-    assert:
+    callerSource: callers,
+    gatewaySource: isShared ? callers : createCredentialSource(pinning.credentials, sources),
+    signAssertion:
       identity === undefined
         ? undefined
         : createAssertion({ identity, issuer, signer, now, onCredential }),

@@ -29,7 +29,7 @@ import type { Metrics } from '../telemetry/metrics.js';
 import { createLegacySseClientSessions } from '../upstream/adapters/legacy-sse/client-sessions.js';
 import {
   createUpstreamAdapters,
-  type Translation,
+  type TranslatedClients,
   type UpstreamAdapters,
 } from '../upstream/adapters/selection.js';
 import { createSessionClients } from '../upstream/adapters/session-over-stateless/adapter.js';
@@ -44,7 +44,7 @@ import type { UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/presenter.js';
 import { createDiscoveryLister } from '../upstream/discovery/discovery.js';
 import { createListingAllowance, type ListingError } from '../upstream/discovery/request.js';
-import { type MessageReader, runInTurn } from '../upstream/message-reader.js';
+import { type MessageReader, runInTurns } from '../upstream/message-reader.js';
 import { type ConnectionPorts, connectUpstream, messageReaderOf } from './upstream-connection.js';
 
 type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
@@ -60,11 +60,14 @@ export function createSessionBuses(bus: ReplicaBus): SessionBusOf {
     publish: (message) => bus.publish(message as unknown as Json),
   });
   return (upstream) => {
-    const about = (message: SessionMessage): UpstreamSessionMessage => ({ upstream, ...message });
+    const withUpstream = (message: SessionMessage): UpstreamSessionMessage => ({
+      upstream,
+      ...message,
+    });
     return {
       self,
-      send: (replica, message) => send(replica, about(message)),
-      publish: (message) => publish(about(message)),
+      send: (replica, message) => send(replica, withUpstream(message)),
+      publish: (message) => publish(withUpstream(message)),
     };
   };
 }
@@ -85,7 +88,7 @@ export function receiveFromReplicas(
 }
 
 /** Opens no connection before the first message. */
-function createTranslation(settings: StatelessSettings): Translation {
+function createTranslation(settings: StatelessSettings): TranslatedClients {
   return {
     sessions: createSessionClients(settings),
     stateless: createStatelessClients(settings),
@@ -101,7 +104,7 @@ export type UpstreamRuntime = {
   /** How its messages are sent, by the message or its session. */
   readonly adapters: UpstreamAdapters;
   /** For clients of an era that it does not speak. */
-  readonly translation: Translation;
+  readonly translation: TranslatedClients;
   /** The newest observation, or `undefined` before the first listing. */
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
@@ -134,7 +137,7 @@ async function digestInSlices(listing: Listing, messageReader: MessageReader): P
     ['resource', resources],
   ] as const;
   for (const [kind, items] of lists)
-    await runInTurn(messageReader, items, ({ definition, isExact }) => {
+    await runInTurns(messageReader, items, ({ definition, isExact }) => {
       digestOnce(kind, definition, isExact);
     });
 }
@@ -233,7 +236,7 @@ export type Runtimes = {
   close(): Promise<void>;
 };
 
-type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onTrouble'> & {
+type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnectionError'> & {
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
   readonly metrics: Metrics;
@@ -255,7 +258,7 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
       ...ports,
       issuer,
       onCredential: store.note,
-      onTrouble: reportError,
+      onConnectionError: reportError,
       onListed: () => metrics.setUpstreamUp(settings.name, true),
       onFailure(_runtime, why) {
         metrics.setUpstreamUp(settings.name, false);
@@ -303,7 +306,7 @@ const MAX_REMEMBERED_ERRORS = 64;
 function createErrorReporter(
   upstream: string,
   { log, now }: Pick<RuntimesPorts, 'log' | 'now'>,
-): ConnectionPorts['onTrouble'] {
+): ConnectionPorts['onConnectionError'] {
   const reportedAtMs = new BoundedMap<string, number>(MAX_REMEMBERED_ERRORS);
   return (what, detail) => {
     const last = reportedAtMs.get(detail) ?? Number.NEGATIVE_INFINITY;

@@ -32,16 +32,16 @@ export interface HttpListener {
   start(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
   /** Uses these certificates for new connections. Has no effect with plain HTTP. */
-  renew(secure: TlsOptions | undefined): void;
+  updateTls(secure: TlsOptions | undefined): void;
 }
 
 /** Headers of every response. */
-const ALWAYS = {
+const COMMON_HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 } as const;
 
-const FAILED: PlainResponse = {
+const INTERNAL_ERROR: PlainResponse = {
   status: 500,
   headers: { 'content-type': 'text/plain; charset=utf-8' },
   body: 'Internal error.\n',
@@ -82,19 +82,19 @@ export function createHttpListener(
     requestTimeout: REQUEST_WITHIN_MS,
     keepAliveTimeout: IDLE_MS,
   };
-  const secured = secure && createSecureServer({ ...secure, ...limits });
-  const server = secured ?? createServer(limits);
+  const secureServer = secure && createSecureServer({ ...secure, ...limits });
+  const server = secureServer ?? createServer(limits);
   server.maxConnections = MAX_CONNECTIONS;
   // Node would hide the headers after the 2,000th.
   server.maxHeadersCount = 0;
   server.on('request', (request, response) => {
     Promise.resolve()
       .then(() => respond(request))
-      .catch(() => FAILED)
+      .catch(() => INTERNAL_ERROR)
       .then(({ status, headers, body }) => {
         // An unread rest of the body is discarded by closing the connection.
-        const rest = request.complete ? {} : { connection: 'close' };
-        response.writeHead(status, { ...ALWAYS, ...headers, ...rest });
+        const closeHeaders = request.complete ? {} : { connection: 'close' };
+        response.writeHead(status, { ...COMMON_HEADERS, ...headers, ...closeHeaders });
         response.end(request.method === 'HEAD' ? undefined : body);
         request.resume();
       })
@@ -114,11 +114,11 @@ export function createHttpListener(
         server.close(() => resolve());
         server.closeAllConnections();
       }),
-    renew(next) {
-      if (next === undefined || secured === undefined) return;
-      secured.setSecureContext(next);
+    updateTls(next) {
+      if (next === undefined || secureServer === undefined) return;
+      secureServer.setSecureContext(next);
       // Existing connections were authenticated under the previous certificate authorities, so they are closed.
-      secured.closeAllConnections();
+      secureServer.closeAllConnections();
     },
   };
 }

@@ -43,11 +43,11 @@ function hostRangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.
   return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
-const proved = new WeakMap<Socket, { readonly thumbprint: string | undefined }>();
+const clientCertificates = new WeakMap<Socket, { readonly thumbprint: string | undefined }>();
 
 /** Discards the client certificate of this connection, because the trusted authorities were replaced. */
 export function discardCertificate(socket: Socket): void {
-  proved.set(socket, { thumbprint: undefined });
+  clientCertificates.set(socket, { thumbprint: undefined });
 }
 
 /**
@@ -57,10 +57,10 @@ export function discardCertificate(socket: Socket): void {
  */
 export function certificateOf(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket)) return undefined;
-  const known = proved.get(socket);
+  const known = clientCertificates.get(socket);
   if (known !== undefined) return known.thumbprint;
   const raw = socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined;
   const thumbprint = raw === undefined ? undefined : hash('sha256', raw, 'base64url');
-  proved.set(socket, { thumbprint });
+  clientCertificates.set(socket, { thumbprint });
   return thumbprint;
 }

@@ -23,7 +23,7 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
   const unfinished = new Set<(why: UnreadBody) => void>();
   let totalBytes = 0;
 
-  function makeCapacity(): void {
+  function dropOldest(): void {
     for (const finish of unfinished) {
       if (totalBytes <= maxTotalBytes) return;
       finish('crowded-out');
@@ -36,35 +36,35 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
         const declared = Number(request.headers['content-length']);
         const chunks: Uint8Array[] = [];
         let bytes = 0;
-        let isOver = false;
+        let isFinished = false;
 
         function finish(body: Uint8Array | UnreadBody): void {
-          if (isOver) return;
-          isOver = true;
+          if (isFinished) return;
+          isFinished = true;
           if (unfinished.delete(finish)) totalBytes -= bytes;
           chunks.length = 0;
-          request.off('data', take);
+          request.off('data', onData);
           resolve(body);
         }
 
-        function keep(chunk: Uint8Array): void {
+        function append(chunk: Uint8Array): void {
           bytes += chunk.byteLength;
           totalBytes += chunk.byteLength;
           chunks.push(chunk);
           unfinished.add(finish);
-          if (totalBytes > maxTotalBytes) makeCapacity();
+          if (totalBytes > maxTotalBytes) dropOldest();
         }
 
-        function take(chunk: Uint8Array): void {
+        function onData(chunk: Uint8Array): void {
           if (bytes + chunk.byteLength > maxBytes) {
             request.pause();
             finish('too-large');
             // A body that is complete with its first chunk never counts as unfinished.
           } else if (bytes === 0 && chunk.byteLength === declared) finish(chunk);
-          else keep(chunk);
+          else append(chunk);
         }
 
-        request.on('data', take);
+        request.on('data', onData);
         request.on('end', () => finish(joinChunks(chunks, bytes)));
         request.on('error', () => finish('aborted'));
         request.on('close', () => finish('aborted'));

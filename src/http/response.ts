@@ -99,13 +99,13 @@ class ResponseWriter implements Outgoing {
     this.#hasBody = true;
     if (response.destroyed || response.writableEnded || response.write(bytes)) return;
     return new Promise((resolve) => {
-      const go = (): void => {
-        response.off('drain', go);
-        response.off('close', go);
+      const resume = (): void => {
+        response.off('drain', resume);
+        response.off('close', resume);
         resolve();
       };
-      response.on('drain', go);
-      response.on('close', go);
+      response.on('drain', resume);
+      response.on('close', resume);
     });
   }
 

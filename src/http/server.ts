@@ -50,7 +50,7 @@ export type DataServer = {
    * Uses other certificates for new connections; only if the listener was created with TLS. If the authorities
    * for client certificates changed, those proved before are no longer valid, on open connections too.
    */
-  renew(secure: TlsOptions): void;
+  updateTls(secure: TlsOptions): void;
 };
 
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -248,8 +248,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   return {
     async listen(host, port) {
       // Fastify would listen on every address of a name and skip those that it cannot open.
-      const { address: only } = await lookup(host);
-      await app.listen({ host: only, port });
+      const { address: resolvedHost } = await lookup(host);
+      await app.listen({ host: resolvedHost, port });
       const address = app.server.address();
       return typeof address === 'object' && address !== null ? address.port : port;
     },
@@ -266,7 +266,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
       clearInterval(sweep);
       clearTimeout(timer);
     },
-    renew(next) {
+    updateTls(next) {
       (app.server as unknown as SecureServer).setSecureContext(next);
       app.server.closeIdleConnections();
       if (authorities !== next.ca) discardClientCertificates();
@@ -288,8 +288,8 @@ function allowOrigin(
 function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables | undefined): string {
   const peer = socket.remoteAddress ?? '';
   const forwardedFor = headers['x-forwarded-for'];
-  const written = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
-  return tables?.addressOf(peer, written) ?? peer;
+  const headerValue = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
+  return tables?.addressOf(peer, headerValue) ?? peer;
 }
 
 /**

@@ -19,9 +19,9 @@ import {
   actionFor,
   detectorOf,
   findSensitive,
-  type Note,
+  type NoteFinding,
   type ResultRules,
-  wantedBy,
+  wantedKindsOf,
 } from './detectors/text-sanitizer.js';
 
 // Latin-1 strings at offsets, all of which must match. Only the start is checked: anything may follow a real
@@ -315,17 +315,17 @@ export function readableParts(text: string): readonly string[] {
  * What the rules find in such parts: secrets, personal data, injection cues, and active content that contains a
  * stretch of plain text, which in random bytes it does not.
  */
-export function checkBytes(parts: readonly string[], rules: ResultRules): readonly Note[] {
+export function checkBytes(parts: readonly string[], rules: ResultRules): readonly NoteFinding[] {
   return parts.flatMap((part) => checkPart(part, rules));
 }
 
-function checkPart(text: string, rules: ResultRules): readonly Note[] {
+function checkPart(text: string, rules: ResultRules): readonly NoteFinding[] {
   const stretches = [...text.matchAll(STRETCHES)].map(({ index, 0: { length } }) => ({
     start: index,
     end: index + length,
   }));
   const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
-  const sensitive = findSensitive(text, wantedBy(rules));
+  const sensitive = findSensitive(text, wantedKindsOf(rules));
   return [
     ...cues.map((cue) => noteOf(`injection:${cue}`, rules.injection)),
     ...sensitive.map((hit) => ({
@@ -337,7 +337,7 @@ function checkPart(text: string, rules: ResultRules): readonly Note[] {
   ];
 }
 
-function noteOf(detector: string, rule: ResultRules['injection' | 'activeContent']): Note {
+function noteOf(detector: string, rule: ResultRules['injection' | 'activeContent']): NoteFinding {
   if (rule === 'block') return { detector, action: 'withhold', count: 1 };
   return { detector, action: rule === 'neutralize' ? 'neutralize' : 'flag', count: 1 };
 }
@@ -348,9 +348,9 @@ function activeIn(
   text: string,
   stretches: readonly Stretch[],
   { activeContent }: ResultRules,
-): readonly Note[] {
+): readonly NoteFinding[] {
   if (activeContent === 'off') return [];
-  const notes: Note[] = [];
+  const notes: NoteFinding[] = [];
   let next = 0;
   for (const { kind, start, text: shown } of findActiveContent(text, 'value', [])) {
     while ((stretches[next]?.end ?? start + 1) <= start) next++;

@@ -61,7 +61,7 @@ export function captureArguments(
   const captured: Record<string, string> = {};
   const read: string[] = [];
   for (const one of found) {
-    const walk: Walk = { left: limit, read: [], text: '', isRedacted: false };
+    const walk: CaptureState = { charsLeft: limit, read: [], text: '', isRedacted: false };
     captured[one.pointer] = captureValue(one, presentedToken, walk);
     read.push(...walk.read);
   }
@@ -97,8 +97,8 @@ function valueAt(args: JsonObject, pointer: string): FoundValue | undefined {
 }
 
 /** The name used to classify a member: everything below a name that denotes a secret is a secret. */
-function nameOf(key: string, above: string): string {
-  return isSecretName(above) ? above : key;
+function nameOf(key: string, parentName: string): string {
+  return isSecretName(parentName) ? parentName : key;
 }
 
 function memberOf(value: Json, key: string): Json | undefined {
@@ -108,8 +108,8 @@ function memberOf(value: Json, key: string): Json | undefined {
 }
 
 /** Progress through one value: the characters left to read, the strings read, and the text produced. */
-type Walk = {
-  left: number;
+type CaptureState = {
+  charsLeft: number;
   readonly read: string[];
   text: string;
   isRedacted: boolean;
@@ -118,7 +118,7 @@ type Walk = {
 function captureValue(
   { value, name }: FoundValue,
   presentedToken: string | undefined,
-  walk: Walk,
+  walk: CaptureState,
 ): string {
   try {
     if (typeof value === 'string') walk.text = readText(value, name, walk);
@@ -126,7 +126,7 @@ function captureValue(
     if (containsPresentedToken(walk.read, presentedToken)) return TOKEN;
     // A name and a value next to each other may form a secret that neither is alone.
     const captured = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
-    return walk.left > 0
+    return walk.charsLeft > 0
       ? captured
       : withoutTail(captured, walk.isRedacted || captured !== walk.text);
   } catch {
@@ -139,9 +139,9 @@ function withoutTail(text: string, isRedacted: boolean): string {
   return isRedacted ? `${text.replace(/\S*$/, '')}\u2026` : text;
 }
 
-function readText(text: string, name: string, walk: Walk): string {
-  const head = text.length > walk.left ? text.slice(0, walk.left) : text;
-  walk.left -= head.length;
+function readText(text: string, name: string, walk: CaptureState): string {
+  const head = text.length > walk.charsLeft ? text.slice(0, walk.charsLeft) : text;
+  walk.charsLeft -= head.length;
   walk.read.push(head);
   const kept = redactForRecord(head, name);
   if (kept !== head) walk.isRedacted = true;
@@ -149,39 +149,39 @@ function readText(text: string, name: string, walk: Walk): string {
 }
 
 /** Writes a value as JSON until the limit is reached. */
-function writeJson(value: Json, name: string, walk: Walk): void {
+function writeJson(value: Json, name: string, walk: CaptureState): void {
   if (typeof value === 'string') walk.text += JSON.stringify(readText(value, name, walk));
   else if (Array.isArray(value)) writeList(value, name, walk);
   else if (isObject(value)) writeObject(value, name, walk);
   else writePlain(value, name, walk);
 }
 
-function writeList(values: readonly Json[], name: string, walk: Walk): void {
+function writeList(values: readonly Json[], name: string, walk: CaptureState): void {
   walk.text += '[';
   for (const [index, value] of values.entries()) {
-    if (walk.left <= 0) break;
-    walk.left -= 1;
+    if (walk.charsLeft <= 0) break;
+    walk.charsLeft -= 1;
     if (index > 0) walk.text += ',';
     writeJson(value, name, walk);
   }
   walk.text += ']';
 }
 
-function writeObject(value: JsonObject, above: string, walk: Walk): void {
+function writeObject(value: JsonObject, parentName: string, walk: CaptureState): void {
   walk.text += '{';
   let isFirst = true;
   for (const name in value) {
-    if (walk.left <= 0) break;
-    walk.left -= 1;
+    if (walk.charsLeft <= 0) break;
+    walk.charsLeft -= 1;
     walk.text += `${isFirst ? '' : ','}${JSON.stringify(readText(name, '', walk))}:`;
     isFirst = false;
-    writeJson(value[name] as Json, nameOf(name, above), walk);
+    writeJson(value[name] as Json, nameOf(name, parentName), walk);
   }
   walk.text += '}';
 }
 
 /** A number may be a secret because of its name, or a card number. */
-function writePlain(value: Json, name: string, walk: Walk): void {
+function writePlain(value: Json, name: string, walk: CaptureState): void {
   const text = String(value);
   if (typeof value === 'number' && isSecretNumber(text, name)) {
     walk.isRedacted = true;

@@ -4,8 +4,8 @@
 import type { Finding } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
 
-import type { Note } from './detectors/text-sanitizer.js';
-import { findSensitive, type Wanted } from './detectors/text-sanitizer.js';
+import type { NoteFinding } from './detectors/text-sanitizer.js';
+import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import type { SentCredentials } from './detectors/upstream-credentials.js';
 
 /** Findings beyond this number are counted under the empty path, which denotes the whole message. */
@@ -13,7 +13,7 @@ const MAX_FINDINGS = 64;
 const PLAIN_STEP = /^[A-Za-z_$][A-Za-z_.$-]{0,31}$/;
 
 export type FindingLog = {
-  add(steps: readonly (string | number)[], note: Note | DropNote): void;
+  add(steps: readonly (string | number)[], note: NoteFinding | DropNote): void;
   list(): Finding[];
 };
 
@@ -26,12 +26,12 @@ type DropNote = {
 /** Creates the log of one message. No path in it contains one of the gateway's own credentials. */
 export function createFindingLog(
   direction: Finding['direction'],
-  own?: SentCredentials | undefined,
+  ownCredentials?: SentCredentials | undefined,
 ): FindingLog {
   const found = new Map<string, Finding>();
   return {
     add(steps, { detector, action, count }) {
-      const path = found.size < MAX_FINDINGS ? publicPointer(steps, own) : '';
+      const path = found.size < MAX_FINDINGS ? publicPointer(steps, ownCredentials) : '';
       const key = `${detector} ${action} ${path}`;
       const known = found.get(key)?.count ?? 0;
       found.set(key, { detector, direction, path, count: known + count, action });
@@ -43,9 +43,9 @@ export function createFindingLog(
 /** A JSON pointer that keeps array indexes and plain names without a secret; every other name becomes `*`. */
 function publicPointer(
   steps: readonly (string | number)[],
-  own: SentCredentials | undefined,
+  ownCredentials: SentCredentials | undefined,
 ): string {
-  const wanted: Wanted = { secrets: true, pii: [], own };
+  const wanted: WantedKinds = { secrets: true, pii: [], own: ownCredentials };
   let pointer = '';
   for (const step of steps) {
     const isPlain =

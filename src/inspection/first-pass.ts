@@ -12,12 +12,12 @@ import {
   actionFor,
   detectorOf,
   findSensitive,
-  type Note,
+  type NoteFinding,
   numberKind,
   placeholder,
   type ResultRules,
   type SanitizeText,
-  wantedBy,
+  wantedKindsOf,
 } from './detectors/text-sanitizer.js';
 import { findSentCredentials } from './detectors/upstream-credentials.js';
 import type { FindingLog } from './findings.js';
@@ -78,7 +78,7 @@ type PassState = {
   /** Everything before this offset is already removed and is skipped. */
   removedUntil: number;
   /** Characters given to detectors so far, shared with the walks of nested texts. */
-  readonly spent: { chars: number };
+  readonly budgetUsed: { chars: number };
 };
 
 /** Maximum nesting of JSON inside a text that is inspected as JSON. */
@@ -87,24 +87,25 @@ const MAX_PAIR_CHARS = 512;
 
 /** Runs the first pass. Returns `too-large` where the walk exceeds a bound. */
 export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
-  const work = createPassState(input, undefined, { chars: 0 });
-  const end = walkJson(input.text, input.caps, (leaf) => visit(work, leaf));
-  if (end === 'too-large' || work.spent.chars > input.caps.maxWork) return { kind: 'too-large' };
-  removeSplitSecrets(work, work.reader, input.tail);
-  removeSplitSecrets(work, work.structured, '');
-  neutralizeJoinedTexts(work);
+  const state = createPassState(input, undefined, { chars: 0 });
+  const end = walkJson(input.text, input.caps, (leaf) => visitValue(state, leaf));
+  if (end === 'too-large' || state.budgetUsed.chars > input.caps.maxWork)
+    return { kind: 'too-large' };
+  removeSplitSecrets(state, state.reader, input.tail);
+  removeSplitSecrets(state, state.structured, '');
+  neutralizeJoinedTexts(state);
   return {
     kind: 'passed',
-    edits: withRemovals(work),
-    isBlocked: work.isBlocked,
-    readerTexts: work.reader.map((part) => part.original),
+    edits: withRemovals(state),
+    isBlocked: state.isBlocked,
+    readerTexts: state.reader.map((part) => part.original),
   };
 }
 
 function createPassState(
   input: PassInput,
   within: Steps | undefined,
-  spent: { chars: number },
+  budgetUsed: { chars: number },
 ): PassState {
   return {
     input,
@@ -115,59 +116,59 @@ function createPassState(
     isBlocked: false,
     changedNames: 0,
     removedUntil: 0,
-    spent,
+    budgetUsed,
   };
 }
 
-function visit(work: PassState, leaf: Leaf): void {
+function visitValue(state: PassState, leaf: Leaf): void {
   const { steps } = leaf;
-  if (leaf.start < work.removedUntil) return;
-  if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) {
-    if (leaf.kind === 'string' && steps.length > 1) visitExempt(work, leaf);
+  if (leaf.start < state.removedUntil) return;
+  if (state.within === undefined && (isExempt(state, steps) || isApproved(state, steps))) {
+    if (leaf.kind === 'string' && steps.length > 1) visitExempt(state, leaf);
     return;
   }
-  if (leaf.kind === 'name' && hasRemoteIcons(work, leaf)) removeIcons(work, leaf);
-  else if (leaf.kind === 'name') visitName(work, leaf);
-  else if (leaf.kind === 'number') visitNumber(work, leaf);
-  else visitString(work, leaf);
+  if (leaf.kind === 'name' && hasRemoteIcons(state, leaf)) removeIcons(state, leaf);
+  else if (leaf.kind === 'name') visitName(state, leaf);
+  else if (leaf.kind === 'number') visitNumber(state, leaf);
+  else visitString(state, leaf);
 }
 
 const MAX_EXEMPT_DEPTH = 2;
 
-function isExempt(work: PassState, steps: Steps): boolean {
-  return steps.length <= MAX_EXEMPT_DEPTH && work.input.exempt.has(pointerOf(steps));
+function isExempt(state: PassState, steps: Steps): boolean {
+  return steps.length <= MAX_EXEMPT_DEPTH && state.input.exempt.has(pointerOf(steps));
 }
 
 /** The gateway's own credentials must not leave anywhere, not even in members exempt from all other detectors. */
-function visitExempt(work: PassState, leaf: Leaf): void {
-  const text = redactOwnCredentials(work, leaf.value, leaf.steps);
-  if (text !== leaf.value) addEdit(work, leaf.start, leaf.end, JSON.stringify(text));
+function visitExempt(state: PassState, leaf: Leaf): void {
+  const text = redactOwnCredentials(state, leaf.value, leaf.steps);
+  if (text !== leaf.value) addEdit(state, leaf.start, leaf.end, JSON.stringify(text));
 }
 
-function redactOwnCredentials(work: PassState, text: string, steps: Steps): string {
-  const { own } = work.input.rules;
+function redactOwnCredentials(state: PassState, text: string, steps: Steps): string {
+  const { own } = state.input.rules;
   if (own === undefined) return text;
   let kept = text;
   for (const hit of [...findSensitive(text, { secrets: false, pii: [], own })].reverse()) {
-    const action = actionFor(hit, work.input.rules);
-    addNote(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    const action = actionFor(hit, state.input.rules);
+    addNote(state, steps, { detector: detectorOf(hit.kind), action, count: 1 });
     kept = kept.slice(0, hit.start) + placeholder(hit.kind) + kept.slice(hit.end);
   }
   return kept;
 }
 
-function isApproved(work: PassState, steps: Steps): boolean {
-  const { approved } = work.input;
+function isApproved(state: PassState, steps: Steps): boolean {
+  const { approved } = state.input;
   return approved.size > 0 && steps.length >= 2 && approved.has(`/${steps[0]}/${steps[1]}`);
 }
 
-function visitName(work: PassState, leaf: Leaf): void {
-  const text = sanitizeLeaf(work, leaf.value, leaf.steps, undefined, 'value');
+function visitName(state: PassState, leaf: Leaf): void {
+  const text = sanitizeLeaf(state, leaf.value, leaf.steps, undefined, 'value');
   if (text === leaf.value) return;
   // Two different names in one object must not become equal.
-  work.changedNames++;
-  const name = work.changedNames === 1 ? text : `${text}#${work.changedNames}`;
-  addEdit(work, leaf.start, leaf.end, JSON.stringify(name));
+  state.changedNames++;
+  const name = state.changedNames === 1 ? text : `${text}#${state.changedNames}`;
+  addEdit(state, leaf.start, leaf.end, JSON.stringify(name));
 }
 
 function hasRemoteIcons({ within, input }: PassState, { value, steps }: Leaf): boolean {
@@ -177,67 +178,67 @@ function hasRemoteIcons({ within, input }: PassState, { value, steps }: Leaf): b
 }
 
 /** Empties the list but keeps the member, so that clients that expect it do not fail. */
-function removeIcons(work: PassState, leaf: Leaf): void {
-  const end = valueEnd(work.input.text, leaf.end);
-  addEdit(work, leaf.end, end, ':[]');
-  work.removedUntil = end;
-  addNote(work, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
+function removeIcons(state: PassState, leaf: Leaf): void {
+  const end = valueEnd(state.input.text, leaf.end);
+  addEdit(state, leaf.end, end, ':[]');
+  state.removedUntil = end;
+  addNote(state, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
 }
 
-function visitNumber(work: PassState, leaf: Leaf): void {
-  const kind = numberKind(leaf.value, nearestName(leaf.steps), wantedBy(work.input.rules));
+function visitNumber(state: PassState, leaf: Leaf): void {
+  const kind = numberKind(leaf.value, nearestName(leaf.steps), wantedKindsOf(state.input.rules));
   if (kind === undefined) return;
-  const action = actionFor({ kind, start: 0, end: 0 }, work.input.rules);
-  addNote(work, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
-  if (action === 'redact') addEdit(work, leaf.start, leaf.end, JSON.stringify(placeholder(kind)));
+  const action = actionFor({ kind, start: 0, end: 0 }, state.input.rules);
+  addNote(state, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
+  if (action === 'redact') addEdit(state, leaf.start, leaf.end, JSON.stringify(placeholder(kind)));
 }
 
-function visitString(work: PassState, leaf: Leaf): void {
+function visitString(state: PassState, leaf: Leaf): void {
   const { start, end, value } = leaf;
-  const isMessage = work.within === undefined;
-  const encoded = isMessage ? visitPayload(work, leaf) : undefined;
+  const isMessage = state.within === undefined;
+  const encoded = isMessage ? visitPayload(state, leaf) : undefined;
   const isReader = isMessage && isReaderText(leaf.steps);
-  const text = encoded ?? (isReader ? sanitizeShownText(work, leaf) : sanitizeValue(work, leaf));
-  if (isReader) work.reader.push({ start, end, steps: [...leaf.steps], text, original: value });
+  const text = encoded ?? (isReader ? sanitizeShownText(state, leaf) : sanitizeValue(state, leaf));
+  if (isReader) state.reader.push({ start, end, steps: [...leaf.steps], text, original: value });
   else if (!isMessage || isStructured(leaf.steps)) {
-    work.structured.push({ start, end, steps: [...leaf.steps], text, original: value });
+    state.structured.push({ start, end, steps: [...leaf.steps], text, original: value });
   }
-  if (text !== value) addEdit(work, start, end, JSON.stringify(text));
+  if (text !== value) addEdit(state, start, end, JSON.stringify(text));
 }
 
 /** Inspects a string of structured content alone and after its name: a secret may be split between them. */
-function sanitizeValue(work: PassState, leaf: Leaf): string {
+function sanitizeValue(state: PassState, leaf: Leaf): string {
   const name = nearestName(leaf.steps);
-  const text = sanitizeLeaf(work, leaf.value, leaf.steps, name, 'value');
+  const text = sanitizeLeaf(state, leaf.value, leaf.steps, name, 'value');
   if (text !== leaf.value || name === undefined || text.length > MAX_PAIR_CHARS) return text;
-  const wanted = wantedBy(work.input.rules);
-  for (const cut of findSplit([name, text], wanted)) {
-    if (cut.part !== 1) continue;
-    const action = actionFor(cut, work.input.rules);
-    addNote(work, leaf.steps, { detector: detectorOf(cut.kind), action, count: 1 });
-    if (action === 'redact') return placeholder(cut.kind);
+  const wanted = wantedKindsOf(state.input.rules);
+  for (const splitHit of findSplit([name, text], wanted)) {
+    if (splitHit.part !== 1) continue;
+    const action = actionFor(splitHit, state.input.rules);
+    addNote(state, leaf.steps, { detector: detectorOf(splitHit.kind), action, count: 1 });
+    if (action === 'redact') return placeholder(splitHit.kind);
   }
   return text;
 }
 
 /** Inspects text that a client shows. Where it is JSON, its strings are inspected like structured content. */
-function sanitizeShownText(work: PassState, leaf: Leaf): string {
-  return sanitizeProse(work, leaf.value, leaf.steps, MAX_NESTING);
+function sanitizeShownText(state: PassState, leaf: Leaf): string {
+  return sanitizeProse(state, leaf.value, leaf.steps, MAX_NESTING);
 }
 
-function sanitizeProse(work: PassState, text: string, steps: Steps, nesting: number): string {
+function sanitizeProse(state: PassState, text: string, steps: Steps, nesting: number): string {
   const value = nesting > 0 ? parseContainer(text) : undefined;
-  if (value === undefined) return sanitizeLeaf(work, text, steps, undefined, 'markdown');
+  if (value === undefined) return sanitizeLeaf(state, text, steps, undefined, 'markdown');
   const inner = createPassState(
-    { ...work.input, text, value },
-    work.within ?? [...steps],
-    work.spent,
+    { ...state.input, text, value },
+    state.within ?? [...steps],
+    state.budgetUsed,
   );
-  if (walkJson(text, work.input.caps, (leaf) => visit(inner, leaf)) === 'too-large') {
-    work.isBlocked = true;
+  if (walkJson(text, state.input.caps, (leaf) => visitValue(inner, leaf)) === 'too-large') {
+    state.isBlocked = true;
   }
   removeSplitSecrets(inner, inner.structured, '');
-  work.isBlocked ||= inner.isBlocked;
+  state.isBlocked ||= inner.isBlocked;
   return applyEdits(text, sortEdits(inner.edits));
 }
 
@@ -254,21 +255,22 @@ export function parseContainer(text: string): Json | undefined {
 }
 
 /** A base64 payload as it may leave: media unchanged, everything else sanitized as the text that it encodes. */
-function visitPayload(work: PassState, leaf: Leaf): string | undefined {
+function visitPayload(state: PassState, leaf: Leaf): string | undefined {
   const member = leaf.steps.at(-1);
   if (member !== 'data' && member !== 'blob') return undefined;
-  const block = valueAt(work.input.value, leaf.steps.slice(0, -1));
+  const block = valueAt(state.input.value, leaf.steps.slice(0, -1));
   const payload = isObject(block) ? readPayload(block, member, leaf.value) : undefined;
   if (!isObject(block) || payload === undefined) return undefined;
-  if (payload.kind === 'media') return replaceOwnCredentials(work, leaf);
-  const written = payload.kind === 'none' ? leaf.value : rewritePayload(work, leaf, payload);
-  const left = written === leaf.value ? payload : readPayload(block, member, written);
-  if (left !== undefined && left.kind !== 'media') withholdOtherReadings(work, leaf, left.others);
+  if (payload.kind === 'media') return replaceOwnCredentials(state, leaf);
+  const written = payload.kind === 'none' ? leaf.value : rewritePayload(state, leaf, payload);
+  const remainingPayload = written === leaf.value ? payload : readPayload(block, member, written);
+  if (remainingPayload !== undefined && remainingPayload.kind !== 'media')
+    withholdOtherReadings(state, leaf, remainingPayload.others);
   // A word or a token may be valid base64: a client that does not decode it sees the string as it is.
   const isBase64 = payload.kind !== 'none';
   const isRun = isBase64 && written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
-  const clean = isRun ? written : sanitizeValue(work, { ...leaf, value: written });
-  return replaceOwnCredentials(work, { ...leaf, value: clean });
+  const clean = isRun ? written : sanitizeValue(state, { ...leaf, value: written });
+  return replaceOwnCredentials(state, { ...leaf, value: clean });
 }
 
 /** No secret of only base64 characters is longer than this. */
@@ -276,103 +278,108 @@ const MAX_TOKEN_CHARS = 1024;
 
 type ReadablePayload = Extract<Payload, { readonly kind: 'text' | 'bytes' }>;
 
-function rewritePayload(work: PassState, leaf: Leaf, payload: ReadablePayload): string {
+function rewritePayload(state: PassState, leaf: Leaf, payload: ReadablePayload): string {
   const { text } = payload.reading;
-  if (payload.kind === 'bytes' && !holdsForbiddenContent(work, leaf.steps, text)) return leaf.value;
-  const left = sanitizeProse(work, text, leaf.steps, MAX_NESTING);
-  if (left === text) return leaf.value;
-  const written = payload.rewrite(left);
-  if (written === undefined) addNote(work, leaf.steps, UNENCODABLE);
+  if (payload.kind === 'bytes' && !containsForbiddenContent(state, leaf.steps, text))
+    return leaf.value;
+  const sanitizedText = sanitizeProse(state, text, leaf.steps, MAX_NESTING);
+  if (sanitizedText === text) return leaf.value;
+  const written = payload.rewrite(sanitizedText);
+  if (written === undefined) addNote(state, leaf.steps, UNENCODABLE);
   return written ?? leaf.value;
 }
 
 // Replaces bytes that are not read as text where they hold a credential of the gateway. An image with a
 // credential in it cannot be repaired.
-function replaceOwnCredentials(work: PassState, { value, steps }: Leaf): string {
-  const [hit] = findSentCredentials(value, work.input.rules.own);
+function replaceOwnCredentials(state: PassState, { value, steps }: Leaf): string {
+  const [hit] = findSentCredentials(value, state.input.rules.own);
   if (hit === undefined) return value;
-  const action = actionFor(hit, work.input.rules);
-  addNote(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+  const action = actionFor(hit, state.input.rules);
+  addNote(state, steps, { detector: detectorOf(hit.kind), action, count: 1 });
   return placeholder(hit.kind);
 }
 
 const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as const;
 
 // Whether bytes that are hardly text hold something that must not pass. Flags are recorded and change nothing.
-function holdsForbiddenContent(work: PassState, steps: Steps, text: string): boolean {
-  const notes = detectInBytes(work, text);
+function containsForbiddenContent(state: PassState, steps: Steps, text: string): boolean {
+  const notes = detectInBytes(state, text);
   if (notes.some(({ action }) => action !== 'flag')) return true;
-  for (const one of notes) addNote(work, steps, one);
+  for (const one of notes) addNote(state, steps, one);
   return false;
 }
 
 // Withholds what only some clients would decode and is forbidden: it cannot be edited for those clients alone.
-function withholdOtherReadings(work: PassState, leaf: Leaf, others: readonly string[]): void {
+function withholdOtherReadings(state: PassState, leaf: Leaf, others: readonly string[]): void {
   for (const text of others) {
-    for (const one of detectInBytes(work, text)) {
-      if (one.action !== 'flag') addNote(work, leaf.steps, { ...one, action: 'withhold' });
+    for (const one of detectInBytes(state, text)) {
+      if (one.action !== 'flag') addNote(state, leaf.steps, { ...one, action: 'withhold' });
     }
   }
 }
 
-function detectInBytes(work: PassState, text: string): readonly Note[] {
-  const { rules, caps } = work.input;
+function detectInBytes(state: PassState, text: string): readonly NoteFinding[] {
+  const { rules, caps } = state.input;
   const parts = readableParts(text);
-  for (const { length } of parts) work.spent.chars += length;
-  return work.spent.chars > caps.maxWork ? NO_NOTES : checkBytes(parts, rules);
+  for (const { length } of parts) state.budgetUsed.chars += length;
+  return state.budgetUsed.chars > caps.maxWork ? NO_NOTES : checkBytes(parts, rules);
 }
 
-const NO_NOTES: readonly Note[] = [];
+const NO_NOTES: readonly NoteFinding[] = [];
 
 function sanitizeLeaf(
-  work: PassState,
+  state: PassState,
   text: string,
   steps: Steps,
   name: string | undefined,
   reading: 'markdown' | 'value',
 ): string {
-  const { rules, sanitize, caps } = work.input;
-  work.spent.chars += text.length;
-  if (work.spent.chars > caps.maxWork) return text;
+  const { rules, sanitize, caps } = state.input;
+  state.budgetUsed.chars += text.length;
+  if (state.budgetUsed.chars > caps.maxWork) return text;
   const sanitized = sanitize(text, rules, { name, reading });
-  for (const one of sanitized.notes) addNote(work, steps, one);
+  for (const one of sanitized.notes) addNote(state, steps, one);
   return sanitized.text;
 }
 
-function addNote(work: PassState, steps: Steps, one: Parameters<FindingLog['add']>[1]): void {
-  work.input.log.add(work.within ?? steps, one);
-  if (one.action === 'withhold') work.isBlocked = true;
+function addNote(state: PassState, steps: Steps, one: Parameters<FindingLog['add']>[1]): void {
+  state.input.log.add(state.within ?? steps, one);
+  if (one.action === 'withhold') state.isBlocked = true;
 }
 
-function addEdit(work: PassState, start: number, end: number, text: string): void {
-  work.edits.set(start, { start, end, text });
+function addEdit(state: PassState, start: number, end: number, text: string): void {
+  state.edits.set(start, { start, end, text });
 }
 
 // Removes from each text the piece of a secret that continues in a neighbouring text. Compares the original
 // texts, because the other piece may already have been removed.
-function removeContinuedSecrets(work: PassState, parts: readonly TextLeaf[], tail: string): void {
+function removeContinuedSecrets(state: PassState, parts: readonly TextLeaf[], tail: string): void {
   const before = tail === '' ? [] : [tail];
   const originals = parts.map((part) => part.original);
-  for (const hit of findSplit([...before, ...originals], wantedBy(work.input.rules))) {
+  for (const hit of findSplit([...before, ...originals], wantedKindsOf(state.input.rules))) {
     const part = parts[hit.part - before.length];
-    const action = actionFor(hit, work.input.rules);
+    const action = actionFor(hit, state.input.rules);
     if (part === undefined || action === 'flag') continue;
     const text = withoutEdge(part, hit, placeholder(hit.kind));
     if (text === part.text) continue;
-    addNote(work, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    addNote(state, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
     if (action !== 'redact') continue;
     part.text = text;
-    addEdit(work, part.start, part.end, JSON.stringify(text));
+    addEdit(state, part.start, part.end, JSON.stringify(text));
   }
 }
 
 /** The text of a part without the given stretch of its original, which reaches one of its ends. */
-function withoutEdge({ text, original }: TextLeaf, cut: SplitHit, replacement: string): string {
-  if (cut.start === 0) {
-    const same = Math.min(cut.end, commonStart(text, original));
+function withoutEdge(
+  { text, original }: TextLeaf,
+  splitHit: SplitHit,
+  replacement: string,
+): string {
+  if (splitHit.start === 0) {
+    const same = Math.min(splitHit.end, commonStart(text, original));
     return same === 0 ? text : replacement + text.slice(same);
   }
-  const same = Math.min(original.length - cut.start, commonEnd(text, original));
+  const same = Math.min(original.length - splitHit.start, commonEnd(text, original));
   return same === 0 ? text : text.slice(0, text.length - same) + replacement;
 }
 
@@ -389,52 +396,55 @@ function commonEnd(one: string, other: string): number {
 }
 
 /** Removes secrets that are split by the boundaries between texts. */
-function removeSplitSecrets(work: PassState, parts: readonly TextLeaf[], tail: string): void {
-  removeContinuedSecrets(work, parts, tail);
+function removeSplitSecrets(state: PassState, parts: readonly TextLeaf[], tail: string): void {
+  removeContinuedSecrets(state, parts, tail);
   const offset = tail === '' ? 0 : 1;
   const texts = parts.map((part) => part.text);
-  const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedBy(work.input.rules));
+  const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedKindsOf(state.input.rules));
   const byPart = groupByPart(hits);
   for (const [index, part] of parts.entries()) {
-    const cuts = byPart.get(index + offset) ?? [];
-    if (cuts.length === 0) continue;
-    for (const cut of cuts) {
-      const action = actionFor(cut, work.input.rules);
-      addNote(work, part.steps, { detector: detectorOf(cut.kind), action, count: 1 });
+    const splitHits = byPart.get(index + offset) ?? [];
+    if (splitHits.length === 0) continue;
+    for (const splitHit of splitHits) {
+      const action = actionFor(splitHit, state.input.rules);
+      addNote(state, part.steps, { detector: detectorOf(splitHit.kind), action, count: 1 });
     }
-    const removed = cuts.filter((cut) => actionFor(cut, work.input.rules) === 'redact');
+    const removed = splitHits.filter(
+      (splitHit) => actionFor(splitHit, state.input.rules) === 'redact',
+    );
     part.text = cutText(part.text, removed, placeholder);
-    if (part.text !== part.original) addEdit(work, part.start, part.end, JSON.stringify(part.text));
+    if (part.text !== part.original)
+      addEdit(state, part.start, part.end, JSON.stringify(part.text));
   }
 }
 
 /** Makes content inert that only acts where a client shows the texts as one. */
-function neutralizeJoinedTexts(work: PassState): void {
-  const { activeContent } = work.input.rules;
-  if (activeContent === 'off' || work.reader.length < 2) return;
-  const joined = neutralizeJoined(work.reader.map((part) => part.text));
+function neutralizeJoinedTexts(state: PassState): void {
+  const { activeContent } = state.input.rules;
+  if (activeContent === 'off' || state.reader.length < 2) return;
+  const joined = neutralizeJoined(state.reader.map((part) => part.text));
   if (joined === undefined) {
-    work.isBlocked = true;
+    state.isBlocked = true;
     return;
   }
   const action = { neutralize: 'neutralize', flag: 'flag', block: 'withhold' } as const;
-  for (const [index, part] of work.reader.entries()) {
+  for (const [index, part] of state.reader.entries()) {
     const text = joined[index];
     if (text === undefined || text === part.text) continue;
-    addNote(work, part.steps, {
+    addNote(state, part.steps, {
       detector: 'active:split',
       action: action[activeContent],
       count: 1,
     });
     if (activeContent !== 'neutralize') continue;
     part.text = text;
-    addEdit(work, part.start, part.end, JSON.stringify(text));
+    addEdit(state, part.start, part.end, JSON.stringify(text));
   }
 }
 
 /** All edits in order, with the gateway's reserved members of `_meta` removed (docs/contract.md §6). */
-function withRemovals(work: PassState): readonly TextEdit[] {
-  const { text, value, log } = work.input;
+function withRemovals(state: PassState): readonly TextEdit[] {
+  const { text, value, log } = state.input;
   const removals: TextEdit[] = [];
   for (const path of OWN_MEMBER_PATHS) {
     const holder = valueAt(value, path);
@@ -444,9 +454,9 @@ function withRemovals(work: PassState): readonly TextEdit[] {
     removals.push(...removalEdits(text, span, isOwnMember));
     log.add(path, { detector: 'reserved-meta', action: 'drop', count: 1 });
   }
-  if (removals.length === 0) return sortEdits(work.edits);
-  const kept = [...work.edits.values()].filter(
-    (edit) => !removals.some((cut) => edit.start < cut.end && cut.start < edit.end),
+  if (removals.length === 0) return sortEdits(state.edits);
+  const kept = [...state.edits.values()].filter(
+    (edit) => !removals.some((splitHit) => edit.start < splitHit.end && splitHit.start < edit.end),
   );
   return [...kept, ...removals].sort((one, other) => one.start - other.start);
 }

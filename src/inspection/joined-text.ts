@@ -6,7 +6,7 @@ import type { TextEdit } from '../protocol/admitted-request.js';
 import { findActiveContent, type Replacement } from './detectors/active-content.js';
 import { findCode } from './detectors/markdown-code.js';
 import type { Hit } from './detectors/secrets.js';
-import { findSensitive, type Wanted } from './detectors/text-sanitizer.js';
+import { findSensitive, type WantedKinds } from './detectors/text-sanitizer.js';
 import { isExposedIn } from './detectors/upstream-credentials.js';
 import { isSurelyClean } from './prefilter/prefilter.js';
 
@@ -74,12 +74,12 @@ function neutralizeWith(texts: readonly string[], separator: string): readonly s
   return texts.map((text) => {
     const end = start + text.length;
     while ((pieces[first]?.end ?? start) < start) first++;
-    const own: Piece[] = [];
+    const ownPieces: Piece[] = [];
     for (let index = first; (pieces[index]?.start ?? end + 1) <= end; index++) {
-      own.push(...pieceWithin(pieces[index], start, end));
+      ownPieces.push(...pieceWithin(pieces[index], start, end));
     }
     start = end + separator.length;
-    return replaceAll(text, own);
+    return replaceAll(text, ownPieces);
   });
 }
 
@@ -133,9 +133,9 @@ function tailStart(text: string): number {
   const { length } = text;
   if (length <= BORDER_CHARS) return 0;
   const from = Math.max(0, length - MAX_BORDER_CHARS);
-  const near = text.slice(from);
-  const key = near.lastIndexOf(KEY_BEGINS);
-  if (key >= 0 && near.indexOf(KEY_ENDS, key) < 0) {
+  const edgeText = text.slice(from);
+  const key = edgeText.lastIndexOf(KEY_BEGINS);
+  if (key >= 0 && edgeText.indexOf(KEY_ENDS, key) < 0) {
     return Math.min(from + key, length - BORDER_CHARS);
   }
   return Math.min(startOfLastWord(text, from), length - BORDER_CHARS);
@@ -158,14 +158,14 @@ function isSpace(code: number): boolean {
 function headEnd(text: string): number {
   const { length } = text;
   if (length <= BORDER_CHARS) return length;
-  const near = text.slice(0, MAX_BORDER_CHARS);
-  const key = near.indexOf(KEY_ENDS);
-  if (key >= BORDER_CHARS && !near.slice(0, key).includes(KEY_BEGINS)) {
+  const edgeText = text.slice(0, MAX_BORDER_CHARS);
+  const key = edgeText.indexOf(KEY_ENDS);
+  if (key >= BORDER_CHARS && !edgeText.slice(0, key).includes(KEY_BEGINS)) {
     return Math.min(length, key + BORDER_CHARS);
   }
   // The lines of a PEM key contain no blanks.
-  const blank = near.indexOf(' ');
-  return blank < 0 ? near.length : Math.max(blank, BORDER_CHARS);
+  const blank = edgeText.indexOf(' ');
+  return blank < 0 ? edgeText.length : Math.max(blank, BORDER_CHARS);
 }
 
 /** The end of a text that is carried to the next message. */
@@ -195,11 +195,12 @@ const SECRET_SEPARATORS = ['', ' '] as const;
  * Finds secrets and personal data that lie across a boundary between texts, cut to the single texts. `parts[0]`
  * may be the carried tail.
  */
-export function findSplit(parts: readonly string[], wanted: Wanted): readonly SplitHit[] {
+export function findSplit(parts: readonly string[], wantedKinds: WantedKinds): readonly SplitHit[] {
   if (parts.length < 2) return [];
   const found: SplitHit[] = [];
   for (const run of borderRuns(parts)) {
-    for (const separator of SECRET_SEPARATORS) found.push(...findInRun(run, separator, wanted));
+    for (const separator of SECRET_SEPARATORS)
+      found.push(...findInRun(run, separator, wantedKinds));
   }
   return found;
 }
@@ -224,14 +225,18 @@ function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
   return runs.filter((one) => one.length > 1);
 }
 
-function findInRun(run: readonly Segment[], separator: string, wanted: Wanted): SplitHit[] {
+function findInRun(
+  run: readonly Segment[],
+  separator: string,
+  wantedKinds: WantedKinds,
+): SplitHit[] {
   const joined = run.map((segment) => segment.text).join(separator);
-  if (isSurelyClean(joined) && !isExposedIn(joined, wanted.own)) return [];
+  if (isSurelyClean(joined) && !isExposedIn(joined, wantedKinds.own)) return [];
   const spans = spansOf(run, separator);
   const split: SplitHit[] = [];
   let first = 0;
   // Hits are in ascending order, so `first` never has to move back.
-  for (const hit of findSensitive(joined, wanted)) {
+  for (const hit of findSensitive(joined, wantedKinds)) {
     while ((spans[first]?.end ?? hit.start) < hit.start) first++;
     const cuts = cutToParts(spans, first, hit);
     if (cuts.length > 1) split.push(...cuts);

@@ -174,9 +174,9 @@ function isExempt(
   { holder, member, of, isShaped }: ExemptMember,
   requestMethod: string | undefined,
 ): boolean {
-  const held = holder === 'envelope' ? message : message[holder];
-  if (!isObject(held) || !Object.hasOwn(held, member)) return false;
-  const value = held[member];
+  const envelopeMember = holder === 'envelope' ? message : message[holder];
+  if (!isObject(envelopeMember) || !Object.hasOwn(envelopeMember, member)) return false;
+  const value = envelopeMember[member];
   return value !== undefined && isShaped(value) && isDefinedFor(of, message, holder, requestMethod);
 }
 
@@ -229,9 +229,12 @@ const META = '_meta';
 /** The member of `_meta` in which a server of the stateless era (2026-07-28) describes itself. */
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
-/** Whether names below this step of a path are not the protocol's. `above` is the preceding step. */
-export function isFreeForm(step: string | number, above: string | number | undefined): boolean {
-  return FREE_FORM_MEMBERS.has(step) || (above === META && step !== SERVER_INFO);
+/** Whether names below this step of a path are not the protocol's. `parentStep` is the preceding step. */
+export function isFreeForm(
+  step: string | number,
+  parentStep: string | number | undefined,
+): boolean {
+  return FREE_FORM_MEMBERS.has(step) || (parentStep === META && step !== SERVER_INFO);
 }
 
 /** Whether a member called `icons` at this path is defined by the protocol. */

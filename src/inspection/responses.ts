@@ -35,7 +35,7 @@ export const INSPECTION_CAPS: InspectionCaps = {
 /** The end of the text sent so far in response to a request, unredacted: a secret may span messages. */
 export type PreviousTail = { readonly tail: string };
 
-export const NO_CARRY: PreviousTail = { tail: '' };
+export const NO_PREVIOUS_TAIL: PreviousTail = { tail: '' };
 const NO_FINDINGS: readonly Finding[] = Object.freeze([]);
 
 export type InspectionInput = {
@@ -45,7 +45,7 @@ export type InspectionInput = {
   readonly profile: Profile;
   /** The approved outputSchema of the called tool. */
   readonly output?: CompiledSchema | undefined;
-  readonly carry?: PreviousTail | undefined;
+  readonly previousTail?: PreviousTail | undefined;
   readonly caps?: InspectionCaps | undefined;
   /** Members that were reviewed byte for byte and pass unchanged, such as `/result/tools`. */
   readonly approved?: readonly string[] | undefined;
@@ -65,13 +65,17 @@ export type WithholdReason =
 
 export type InspectionOutcome =
   /** The received bytes may be forwarded. Findings, if any, are flags. */
-  | { readonly kind: 'clean'; readonly findings: readonly Finding[]; readonly carry: PreviousTail }
+  | {
+      readonly kind: 'clean';
+      readonly findings: readonly Finding[];
+      readonly previousTail: PreviousTail;
+    }
   | {
       readonly kind: 'changed';
       readonly text: string;
       readonly value: Json;
       readonly findings: readonly Finding[];
-      readonly carry: PreviousTail;
+      readonly previousTail: PreviousTail;
     }
   | {
       readonly kind: 'withhold';
@@ -165,11 +169,11 @@ export function passIfClean(
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
     if (needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod)))
       return undefined;
-    const tail = input.carry?.tail ?? '';
+    const tail = input.previousTail?.tail ?? '';
     const texts = readerTextsOf(input.value);
     const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
     if (!areTextsClean(input.value, texts, { tail, isClean })) return undefined;
-    return { kind: 'clean', findings: NO_FINDINGS, carry: nextCarry(tail, texts) };
+    return { kind: 'clean', findings: NO_FINDINGS, previousTail: nextTail(tail, texts) };
   } catch {
     return withheld('internal');
   }
@@ -185,7 +189,7 @@ function inspect(
   const { own } = input;
   const { result } = input.profile;
   const rules = own === undefined ? result : { ...result, own };
-  const tail = input.carry?.tail ?? '';
+  const tail = input.previousTail?.tail ?? '';
   const approved = new Set(input.approved);
   const { sanitize, recheck } = inspectors;
   const exempt = exemptIn(value, input.requestMethod);
@@ -204,14 +208,14 @@ function inspect(
     }
     return withhold('result-content', log);
   }
-  const carry = nextCarry(tail, pass.readerTexts);
-  if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), carry };
+  const previousTail = nextTail(tail, pass.readerTexts);
+  if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), previousTail };
   const findings = log.list();
-  const changed = attachFindings(edited, publicFindings(findings));
+  const changed = withFindings(edited, publicFindings(findings));
   // A text block that repeated the structured content must still do so after the change.
   if (hasMatchingTextCopy(value) && !hasMatchingTextCopy(JSON.parse(changed)))
     return withhold('result-content', log);
-  return { kind: 'changed', text: changed, findings, carry };
+  return { kind: 'changed', text: changed, findings, previousTail };
 }
 
 function withhold(
@@ -278,25 +282,25 @@ const LIST_MEMBERS: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /** Whether a message holds something that the prefilter cannot assess from its text: encoded bytes or icons. */
-function needsStructuralInspection(value: Json, above?: string, listed?: string): boolean {
+function needsStructuralInspection(value: Json, parentName?: string, listed?: string): boolean {
   if (Array.isArray(value))
-    return value.some((one: Json) => needsStructuralInspection(one, above, listed));
-  return isObject(value) && hasUnprefilteredMember(value, above, listed);
+    return value.some((one: Json) => needsStructuralInspection(one, parentName, listed));
+  return isObject(value) && hasUnprefilteredMember(value, parentName, listed);
 }
 
-function hasUnprefilteredMember(value: JsonObject, above?: string, listed?: string): boolean {
+function hasUnprefilteredMember(value: JsonObject, parentName?: string, listed?: string): boolean {
   for (const name in value) {
     const member = value[name];
     if (name === ICONS) return true;
     if (typeof member === 'string' && mayHoldPayload(value, name)) return true;
-    if (typeof member !== 'object' || isSkippedMember(name, above, listed)) continue;
+    if (typeof member !== 'object' || isSkippedMember(name, parentName, listed)) continue;
     if (needsStructuralInspection(member, name, listed)) return true;
   }
   return false;
 }
 
-function isSkippedMember(name: string, above: string | undefined, listed?: string): boolean {
-  return isFreeForm(name, above) || (above === 'result' && name === listed);
+function isSkippedMember(name: string, parentName: string | undefined, listed?: string): boolean {
+  return isFreeForm(name, parentName) || (parentName === 'result' && name === listed);
 }
 
 const ERROR_MEMBERS = ['message'] as const;
@@ -326,7 +330,7 @@ function pushBlockText(block: Json, texts: string[]): void {
   if (typeof status === 'string') texts.push(status);
 }
 
-function nextCarry(tail: string, texts: readonly string[]): PreviousTail {
+function nextTail(tail: string, texts: readonly string[]): PreviousTail {
   let joined = tail;
   for (const text of texts) joined = tailOf(joined + tailOf(text));
   return { tail: joined };
@@ -346,12 +350,12 @@ function hasMatchingTextCopy(value: Json): boolean {
 }
 
 /** Adds the findings to `_meta` of a result. Errors and notifications have no member for them. */
-function attachFindings(text: string, findings: Json): string {
+function withFindings(text: string, findings: Json): string {
   const value: Json = JSON.parse(text);
   const result = valueAt(value, ['result']);
   if (!isObject(result)) return text;
-  const own: JsonObject = { [FINDINGS_MEMBER]: findings };
-  if (result['_meta'] === undefined) return setMember(text, ['result'], '_meta', own);
+  const findingsMember: JsonObject = { [FINDINGS_MEMBER]: findings };
+  if (result['_meta'] === undefined) return setMember(text, ['result'], '_meta', findingsMember);
   if (!isObject(result['_meta'])) return text;
   return setMember(text, ['result', '_meta'], FINDINGS_MEMBER, findings);
 }

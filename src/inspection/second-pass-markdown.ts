@@ -5,18 +5,18 @@
 /** A span that every renderer treats as code. */
 type Stretch = { readonly start: number; readonly end: number };
 
-/** A line of the text. `behind` is the offset at which the next line begins. */
-type Row = { readonly text: string; readonly start: number; readonly behind: number };
+/** A line of the text. `nextStart` is the offset at which the next line begins. */
+type Row = { readonly text: string; readonly start: number; readonly nextStart: number };
 
 function rowsOf(text: string): readonly Row[] {
   const rows: Row[] = [];
   let start = 0;
   for (const { 0: end, index } of text.matchAll(/\r\n|\r|\n/g)) {
-    const behind = index + end.length;
-    rows.push({ text: text.slice(start, index), start, behind });
-    start = behind;
+    const nextStart = index + end.length;
+    rows.push({ text: text.slice(start, index), start, nextStart });
+    start = nextStart;
   }
-  rows.push({ text: text.slice(start), start, behind: text.length });
+  rows.push({ text: text.slice(start), start, nextStart: text.length });
   return rows;
 }
 
@@ -66,7 +66,7 @@ function readFence(progress: Progress, at: number): number {
   const reachesEnd = isClosed || last >= rows.length;
   // The row that opens it is read as prose: it is no fence where something else follows in that row.
   const end = closing.start + (reachesEnd ? closing.text.length : 0);
-  if (end > opening.behind) sure.push({ start: opening.behind, end });
+  if (end > opening.nextStart) sure.push({ start: opening.nextStart, end });
   return isClosed ? last + 1 : 0;
 }
 
@@ -269,7 +269,7 @@ function carriesMuch(word: string): boolean {
   const opening = createFinder(word, /[([{"']/g);
   const wall = createFinder(word, /</g);
   const lastClosing = Math.max(...[')', ']', '}', '"', "'"].map((sign) => word.lastIndexOf(sign)));
-  const wallBehind = wallAfter(word, lastClosing);
+  const wallBehind = boundaryAfter(word, lastClosing);
   for (const { index } of word.matchAll(/(?:https?|ftp):\/\/|(?<![:/])\/\/|www\./gi)) {
     const first = wall(index);
     const end = opening(index) < first && first < lastClosing ? wallBehind : first;
@@ -278,7 +278,7 @@ function carriesMuch(word: string): boolean {
   return false;
 }
 
-function wallAfter(word: string, at: number): number {
+function boundaryAfter(word: string, at: number): number {
   const wall = word.indexOf('<', at + 1);
   return wall < 0 ? word.length : wall;
 }

@@ -16,7 +16,7 @@ import {
   DECODING_DEPTH,
   numberKind,
   type ResultRules,
-  type Wanted,
+  type WantedKinds,
 } from './detectors/text-sanitizer.js';
 import { stripInvisible, stripTerminalSequences } from './detectors/unicode.js';
 import {
@@ -69,25 +69,29 @@ export function findRemaining(input: RecheckInput): readonly string[] {
     maxValues: Number.POSITIVE_INFINITY,
   });
   if (!read.ok) return ['unreadable'];
-  const gathered: CollectedTexts = {
+  const collected: CollectedTexts = {
     ...{ met: [], prose: [], shown: [], series: [[]] },
     hasRemoteIcons: false,
   };
   const exempt = exemptIn(read.value, input.requestMethod);
   const approved = new Set([...input.approved, ...exempt]);
-  gather(read.value, { pointer: '', name: undefined, approved, isFree: false }, gathered);
-  const remains = new Set<string>(gathered.hasRemoteIcons ? ['remote-icons'] : []);
-  for (const one of gathered.met) recheckLeaf(one, input.rules, remains);
-  recheckJoined(gathered, input, remains);
-  if (isActiveRemoved(input.rules) && gathered.shown.length > 1 && isActiveJoined(gathered.shown)) {
+  collect(read.value, { pointer: '', name: undefined, approved, isFree: false }, collected);
+  const remains = new Set<string>(collected.hasRemoteIcons ? ['remote-icons'] : []);
+  for (const one of collected.met) recheckLeaf(one, input.rules, remains);
+  recheckJoined(collected, input, remains);
+  if (
+    isActiveRemoved(input.rules) &&
+    collected.shown.length > 1 &&
+    isActiveJoined(collected.shown)
+  ) {
     remains.add('split');
   }
-  if (holdsOwn(read.value, input.rules.own)) remains.add(OWN_CREDENTIAL);
+  if (containsOwnCredentials(read.value, input.rules.own)) remains.add(OWN_CREDENTIAL);
   return [...remains];
 }
 
 /** Whether a credential of the gateway remains in any member, including exempt and approved ones. */
-function holdsOwn(value: Json, own: SentCredentials | undefined): boolean {
+function containsOwnCredentials(value: Json, own: SentCredentials | undefined): boolean {
   if (own === undefined) return false;
   if (typeof value === 'number') return findSentCredentials(String(value), own).length > 0;
   if (typeof value === 'string') {
@@ -95,9 +99,11 @@ function holdsOwn(value: Json, own: SentCredentials | undefined): boolean {
       (reading) => findSentCredentials(reading, own).length > 0,
     );
   }
-  if (Array.isArray(value)) return value.some((one: Json) => holdsOwn(one, own));
+  if (Array.isArray(value)) return value.some((one: Json) => containsOwnCredentials(one, own));
   if (!isObject(value)) return false;
-  return Object.entries(value).some(([name, one]) => holdsOwn(name, own) || holdsOwn(one, own));
+  return Object.entries(value).some(
+    ([name, one]) => containsOwnCredentials(name, own) || containsOwnCredentials(one, own),
+  );
 }
 
 type JsonLocation = {
@@ -109,28 +115,28 @@ type JsonLocation = {
   readonly isFree: boolean;
 };
 
-function gather(value: Json, spot: JsonLocation, gathered: CollectedTexts): void {
-  const { pointer, name, approved } = spot;
+function collect(value: Json, parent: JsonLocation, collected: CollectedTexts): void {
+  const { pointer, name, approved } = parent;
   if (approved.has(pointer)) return;
-  if (typeof value === 'string') gatherText(value, spot, gathered);
+  if (typeof value === 'string') collectText(value, parent, collected);
   else if (typeof value === 'number') {
-    gathered.met.push({ text: String(value), name, role: 'number' });
+    collected.met.push({ text: String(value), name, role: 'number' });
   } else if (Array.isArray(value)) {
     for (const [index, one] of value.entries()) {
-      gather(one, { ...spot, pointer: `${pointer}/${index}` }, gathered);
+      collect(one, { ...parent, pointer: `${pointer}/${index}` }, collected);
     }
-  } else if (isObject(value)) gatherMembers(value, spot, gathered);
+  } else if (isObject(value)) collectMembers(value, parent, collected);
 }
 
-function gatherMembers(value: JsonObject, spot: JsonLocation, gathered: CollectedTexts): void {
-  const { pointer, approved } = spot;
+function collectMembers(value: JsonObject, parent: JsonLocation, collected: CollectedTexts): void {
+  const { pointer, approved } = parent;
   for (const [key, one] of Object.entries(value)) {
-    gathered.met.push({ text: key, name: undefined, role: 'name' });
-    const isBelowFree = spot.isFree || isFreeForm(key, spot.name);
-    gathered.hasRemoteIcons ||= key === ICONS && !isBelowFree && areRemote(one);
-    if (typeof one === 'string' && collectPayload(value, key, one, gathered)) continue;
+    collected.met.push({ text: key, name: undefined, role: 'name' });
+    const isBelowFree = parent.isFree || isFreeForm(key, parent.name);
+    collected.hasRemoteIcons ||= key === ICONS && !isBelowFree && areRemote(one);
+    if (typeof one === 'string' && collectPayload(value, key, one, collected)) continue;
     const location = { pointer: `${pointer}/${key}`, name: key, approved, isFree: isBelowFree };
-    gather(one, location, gathered);
+    collect(one, location, collected);
   }
 }
 
@@ -139,15 +145,15 @@ function collectPayload(
   value: JsonObject,
   key: string,
   text: string,
-  gathered: CollectedTexts,
+  collected: CollectedTexts,
 ): boolean {
   const payload = readPayload(value, key, text);
   if (payload === undefined) return false;
   if (payload.kind === 'media') return true;
-  if (payload.kind === 'text') gatherProse(payload.reading.text, gathered);
+  if (payload.kind === 'text') collectProse(payload.reading.text, collected);
   const hidden =
     payload.kind === 'bytes' ? [payload.reading.text, ...payload.others] : payload.others;
-  for (const one of hidden) gathered.met.push({ text: one, name: undefined, role: 'bytes' });
+  for (const one of hidden) collected.met.push({ text: one, name: undefined, role: 'bytes' });
   // A long run of base64 contains the beginnings of tokens by chance, and no client shows it undecoded.
   return payload.kind !== 'none' && text.length > MAX_READ_CHARS && !/\s/.test(text);
 }
@@ -158,32 +164,32 @@ const MAX_READ_CHARS = 1024;
 const PROSE =
   /^\/(?:result\/(?!structuredContent\/)(?:.{0,4096}\/)?text|error\/message|params\/(?:message|data)|(?:params|result(?:\/task|\/tasks\/\d+)?)\/statusMessage)$/;
 
-function gatherText(text: string, spot: JsonLocation, gathered: CollectedTexts): void {
-  if (PROSE.test(spot.pointer)) {
-    gathered.shown.push(text);
-    gatherProse(text, gathered);
+function collectText(text: string, parent: JsonLocation, collected: CollectedTexts): void {
+  if (PROSE.test(parent.pointer)) {
+    collected.shown.push(text);
+    collectProse(text, collected);
     return;
   }
-  gathered.met.push({ text, name: spot.name, role: 'value' });
-  if (/^\/(?:json|result\/structuredContent)\b/.test(spot.pointer))
-    gathered.series.at(-1)?.push(text);
+  collected.met.push({ text, name: parent.name, role: 'value' });
+  if (/^\/(?:json|result\/structuredContent)\b/.test(parent.pointer))
+    collected.series.at(-1)?.push(text);
 }
 
 /** Collects a text that a client shows. JSON is read both as the text and as the values in it. */
-function gatherProse(text: string, gathered: CollectedTexts): void {
-  const inner = parsed(text);
-  gathered.prose.push(text);
-  gathered.met.push({ text, name: undefined, role: inner === undefined ? 'prose' : 'value' });
+function collectProse(text: string, collected: CollectedTexts): void {
+  const inner = parseJsonText(text);
+  collected.prose.push(text);
+  collected.met.push({ text, name: undefined, role: inner === undefined ? 'prose' : 'value' });
   if (inner === undefined) return;
-  gathered.series.push([]);
+  collected.series.push([]);
   const location = { pointer: '/json', name: undefined, approved: NOTHING_APPROVED, isFree: true };
-  gather(inner, location, gathered);
-  gathered.series.push([]);
+  collect(inner, location, collected);
+  collected.series.push([]);
 }
 
 const NOTHING_APPROVED: ReadonlySet<string> = new Set();
 
-function parsed(text: string): Json | undefined {
+function parseJsonText(text: string): Json | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
     const value: Json = JSON.parse(text);
@@ -194,9 +200,9 @@ function parsed(text: string): Json | undefined {
 }
 
 function recheckLeaf(met: CollectedText, rules: ResultRules, remains: Set<string>): void {
-  const wanted = removedByRules(rules);
+  const wantedKinds = removedByRules(rules);
   if (met.role === 'number') {
-    const kind = numberKind(met.text, met.name, wanted);
+    const kind = numberKind(met.text, met.name, wantedKinds);
     if (kind !== undefined) remains.add(kind);
     return;
   }
@@ -206,7 +212,7 @@ function recheckLeaf(met: CollectedText, rules: ResultRules, remains: Set<string
     }
     return;
   }
-  recheckSensitive(met.text, met.name, wanted, remains);
+  recheckSensitive(met.text, met.name, wantedKinds, remains);
   recheckShape(met, rules, remains);
 }
 
@@ -240,14 +246,16 @@ const CONTENT_SEPARATORS = ['', ' ', '\n', '\n\n'] as const;
 
 /** Whether texts that are inert apart become active when a client shows them as one. */
 function isActiveJoined(texts: readonly string[]): boolean {
-  const mayHoldData = texts.some((text) => parsed(text) !== undefined);
-  return CONTENT_SEPARATORS.some((glue) => {
-    const joined = texts.join(glue);
+  const mayHoldData = texts.some((text) => parseJsonText(text) !== undefined);
+  return CONTENT_SEPARATORS.some((separator) => {
+    const joined = texts.join(separator);
     const code = findSureCode(joined);
     if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
     if (!mayHoldData && hasLeakingAddress(joined, code)) return true;
     const found = findActiveContent(joined, 'markdown', code);
-    return found.some((one) => one.isBare !== true) || !allTouchData(found, texts, glue.length);
+    return (
+      found.some((one) => one.isBare !== true) || !allTouchData(found, texts, separator.length)
+    );
   });
 }
 
@@ -255,14 +263,14 @@ function isActiveJoined(texts: readonly string[]): boolean {
 function allTouchData(
   found: readonly { readonly start: number; readonly end: number }[],
   texts: readonly string[],
-  glue: number,
+  separator: number,
 ): boolean {
   const data: { readonly start: number; readonly end: number }[] = [];
   let at = 0;
   for (const text of texts) {
-    if (found.length > 0 && parsed(text) !== undefined)
+    if (found.length > 0 && parseJsonText(text) !== undefined)
       data.push({ start: at, end: at + text.length });
-    at += text.length + glue;
+    at += text.length + separator;
   }
   let next = 0;
   return found.every((one) => {
@@ -272,7 +280,7 @@ function allTouchData(
 }
 
 /** The classes found by content that the rules remove. */
-function removedByRules(rules: ResultRules): Wanted {
+function removedByRules(rules: ResultRules): WantedKinds {
   const isRemoved = (kind: string): boolean =>
     actionFor({ kind, start: 0, end: 0 }, rules) !== 'flag';
   return {
@@ -285,12 +293,13 @@ function removedByRules(rules: ResultRules): Wanted {
 function recheckSensitive(
   text: string,
   name: string | undefined,
-  wanted: Wanted,
+  wantedKinds: WantedKinds,
   remains: Set<string>,
 ): void {
   for (const reading of readingsOf(text, DECODING_DEPTH)) {
-    const hits = wanted.secrets ? findSecrets(reading, name) : [];
-    for (const { kind } of hits.concat(findPersonal(reading, wanted.pii, name))) remains.add(kind);
+    const hits = wantedKinds.secrets ? findSecrets(reading, name) : [];
+    for (const { kind } of hits.concat(findPersonal(reading, wantedKinds.pii, name)))
+      remains.add(kind);
   }
 }
 
@@ -320,25 +329,29 @@ function characterOf(code: number, otherwise: string): string {
 }
 
 // Checks prose as a reader joins it, with what came before, and the values of each structure one after another.
-function recheckJoined(gathered: CollectedTexts, input: RecheckInput, remains: Set<string>): void {
-  const wanted = removedByRules(input.rules);
-  const prose = input.tail === '' ? gathered.prose : [input.tail, ...gathered.prose];
-  for (const texts of [prose, ...gathered.series]) {
+function recheckJoined(collected: CollectedTexts, input: RecheckInput, remains: Set<string>): void {
+  const wantedKinds = removedByRules(input.rules);
+  const prose = input.tail === '' ? collected.prose : [input.tail, ...collected.prose];
+  for (const texts of [prose, ...collected.series]) {
     if (texts.length < 2) continue;
-    for (const glue of ['', ' ']) {
-      for (const kind of newKinds(texts, glue, wanted)) remains.add(kind);
+    for (const separator of ['', ' ']) {
+      for (const kind of newKinds(texts, separator, wantedKinds)) remains.add(kind);
     }
   }
 }
 
 /** Returns `split` where the joined text has more hits than its pieces have separately. */
-function newKinds(texts: readonly string[], glue: string, wanted: Wanted): readonly string[] {
+function newKinds(
+  texts: readonly string[],
+  separator: string,
+  wantedKinds: WantedKinds,
+): readonly string[] {
   const count = (text: string): number => {
-    const secrets = wanted.secrets ? findSecrets(text) : [];
-    const own = findSentCredentials(text, wanted.own);
-    return own.length + secrets.length + findPersonal(text, wanted.pii).length;
+    const secrets = wantedKinds.secrets ? findSecrets(text) : [];
+    const own = findSentCredentials(text, wantedKinds.own);
+    return own.length + secrets.length + findPersonal(text, wantedKinds.pii).length;
   };
-  const joined = texts.join(glue).normalize('NFKC');
+  const joined = texts.join(separator).normalize('NFKC');
   let apart = 0;
   for (const text of texts) apart += count(text.normalize('NFKC'));
   return count(joined) > apart ? ['split'] : [];

@@ -18,7 +18,7 @@ import {
 } from './lock.js';
 
 type Content = JsonObject | string;
-type Offered<Definition> = { readonly digest: string; readonly definition: Definition };
+type OfferedItems<Definition> = { readonly digest: string; readonly definition: Definition };
 
 export type FetchedLock = {
   readonly lock: Lock;
@@ -44,7 +44,7 @@ export function mergeFetched(input: {
     const pins = new Map<string, Pin>();
     const names = new Set([...before.pins[kind].keys(), ...observedNames(observed, kind)]);
     for (const name of names) {
-      const offered = offeredIn(observed, kind, name);
+      const offered = observedItemsIn(observed, kind, name);
       const known = before.pins[kind].get(name);
       if (offered === undefined) unusable.push({ kind, name });
       const pin = offered === undefined ? known : mergePin(known, offered, approval);
@@ -70,11 +70,11 @@ export function mergeFetched(input: {
 }
 
 /** What is offered under a name to any client profile; `undefined` if one definition cannot be pinned. */
-function offeredIn(
+function observedItemsIn(
   observed: Observed,
   kind: PinKind,
   name: string,
-): readonly Offered<JsonObject>[] | undefined {
+): readonly OfferedItems<JsonObject>[] | undefined {
   const observedItems = observed.listings.flatMap((listing) => listing.seen[kind].get(name) ?? []);
   const isUnusable = observedItems.some((seen) => seen.isRepeated || seen.digest === NO_DIGEST);
   return isUnusable ? undefined : observedItems;
@@ -82,7 +82,7 @@ function offeredIn(
 
 function mergePin<Definition extends Content>(
   pin: Pin<Definition> | undefined,
-  offered: readonly Offered<Definition>[],
+  offered: readonly OfferedItems<Definition>[],
   approval: Approval | undefined,
 ): Pin<Definition> | undefined {
   if (pin?.status === 'blocked') return pin;

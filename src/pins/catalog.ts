@@ -73,7 +73,9 @@ export function createCatalog(input: CatalogInput): Catalog {
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
       const baseStatus =
-        pin === undefined ? unpinned(observed, kind, name) : pinnedStatus(input, kind, name, pin);
+        pin === undefined
+          ? statusWithoutPin(observed, kind, name)
+          : pinnedStatus(input, kind, name, pin);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
       const status = listed === undefined ? baseStatus : { ...baseStatus, listed };
       // Only pinned or listed names are cached: clients can send any number of other names.
@@ -108,7 +110,11 @@ function ranksOf(input: CatalogInput, kind: PinKind): ReadonlyMap<string, number
   return ranks;
 }
 
-function unpinned(observed: Observed | undefined, kind: PinKind, name: string): DefinitionStatus {
+function statusWithoutPin(
+  observed: Observed | undefined,
+  kind: PinKind,
+  name: string,
+): DefinitionStatus {
   const [observedItem] = observedItemsOf(observed, kind, name);
   return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
 }
@@ -147,8 +153,8 @@ function listedDefinition(
   const observedItems = observedItemsOf(observed, kind, name);
   if (observedItems.some(({ isRepeated }) => isRepeated)) return undefined;
   const [listing] = listingsFor(input).filter(({ seen }) => seen[kind].has(name));
-  const own = listing?.seen[kind].get(name) ?? observedItems[0];
-  const shown = lastNoted(observed, kind, name, listing?.verifiedAtMs ?? 0) ?? own;
+  const ownItem = listing?.seen[kind].get(name) ?? observedItems[0];
+  const shown = lastNoted(observed, kind, name, listing?.verifiedAtMs ?? 0) ?? ownItem;
   const { digest, definition } = shown ?? {};
   if (digest === undefined || definition === undefined) return undefined;
   // A definition without a digest needs a cache key that it does not share with another.
@@ -184,13 +190,13 @@ function findUnapproved({ approved, observedItems }: PinComparison): ObservedIte
   return observedItems.find((observedItem) => !matchesAny(approved, [observedItem]));
 }
 
-/** Chooses the approved version to use. `own`: what is offered to the client profile in question. */
+/** Chooses the approved version to use. `ownItem`: what is offered to the client profile in question. */
 function chooseVersion(
-  own: ObservedItem | undefined,
+  ownItem: ObservedItem | undefined,
   { approved, observedItems }: PinComparison,
 ): PinVersion<Pin['definition']> | undefined {
   return (
-    approved.find((version) => version.sha256 === own?.digest) ??
+    approved.find((version) => version.sha256 === ownItem?.digest) ??
     approved.find((version) => matchesAny([version], observedItems)) ??
     approved[0]
   );
@@ -224,10 +230,10 @@ function approvedInstructions(input: CatalogInput): string | undefined {
   return version?.definition;
 }
 
-type Mirrored = PinnedDefinition['mirrored'];
+type MirroredOutcome = PinnedDefinition['mirrored'];
 
 /** Compiles schemas and finds mirrored parameters: policy/json-schema/validator.ts, protocol/headers.ts. */
-export type SchemaTools = {
+export type SchemaCompilers = {
   compileSchema(
     schema: JsonObject | boolean,
   ):
@@ -236,7 +242,7 @@ export type SchemaTools = {
   mirroredParameters(
     inputSchema: JsonObject,
   ):
-    | { readonly valid: true; readonly mirrored: Mirrored }
+    | { readonly valid: true; readonly mirrored: MirroredOutcome }
     | { readonly valid: false; readonly why: string };
 };
 
@@ -259,7 +265,7 @@ const MAX_COMPILED = 5000;
  * compiled once and not per request or reload.
  */
 export function createDefinitionCompiler(
-  tools: SchemaTools,
+  tools: SchemaCompilers,
   maxCompiled = MAX_COMPILED,
 ): CompileDefinition {
   const known = new BoundedMap<string, CompiledDefinition>(maxCompiled);
@@ -275,7 +281,7 @@ export function createDefinitionCompiler(
 }
 
 function compileGuarded(
-  tools: SchemaTools,
+  tools: SchemaCompilers,
   ...[kind, name, version]: Parameters<CompileDefinition>
 ): CompiledDefinition {
   try {
@@ -287,7 +293,7 @@ function compileGuarded(
 }
 
 function compile(
-  tools: SchemaTools,
+  tools: SchemaCompilers,
   ...[kind, name, { sha256, definition }]: Parameters<CompileDefinition>
 ): CompiledDefinition {
   const pinned = { kind, name, digest: sha256, definition };
@@ -309,9 +315,9 @@ function compile(
 }
 
 function compileOutput(
-  tools: SchemaTools,
+  tools: SchemaCompilers,
   definition: JsonObject,
-): ReturnType<SchemaTools['compileSchema']> | undefined {
+): ReturnType<SchemaCompilers['compileSchema']> | undefined {
   const schema = definition['outputSchema'];
   if (schema === undefined) return undefined;
   if (isObject(schema) || typeof schema === 'boolean') return tools.compileSchema(schema);

@@ -39,7 +39,7 @@ export type Drift = {
 };
 
 /** A difference with both definitions, for display. */
-export type Difference = Omit<Drift, 'at' | 'upstream'> & {
+export type ItemDifference = Omit<Drift, 'at' | 'upstream'> & {
   readonly beforeDefinition: JsonObject | string | undefined;
   readonly afterDefinition: JsonObject | string | undefined;
 };
@@ -48,7 +48,7 @@ export type Difference = Omit<Drift, 'at' | 'upstream'> & {
 export function findDifferences(
   lock: Lock | undefined,
   observed: Observed | undefined,
-): readonly Difference[] {
+): readonly ItemDifference[] {
   if (observed === undefined) return [];
   const found = PIN_KINDS.flatMap((kind) => {
     const pins = lock?.pins[kind] ?? new Map<string, Pin>();
@@ -67,7 +67,7 @@ export function findDifferences(
 }
 
 /** A new server version is reported but is not drift: servers are updated all the time. */
-export function isInformational({ change }: Pick<Difference, 'change'>): boolean {
+export function isInformational({ change }: Pick<ItemDifference, 'change'>): boolean {
   return change === 'server-version';
 }
 
@@ -75,7 +75,7 @@ export function isInformational({ change }: Pick<Difference, 'change'>): boolean
 function serverDifferences(
   known: ServerIdentity | undefined,
   observed: Observed,
-): readonly Difference[] {
+): readonly ItemDifference[] {
   if (known === undefined) return [];
   return observedServers(observed).flatMap((seen) => {
     const changes = compareServers(known, seen);
@@ -115,7 +115,7 @@ function differencesOf(
   name: string,
   pin: Pin | undefined,
   observed: Observed,
-): readonly Difference[] {
+): readonly ItemDifference[] {
   const compare = (before: JsonObject | undefined, after: JsonObject | undefined) =>
     compareDefinitions(kind, before, after);
   return differences(kind, name, pin, offeredOf(observed, kind, name), compare);
@@ -136,7 +136,7 @@ function offeredOf(
 function instructionDifferences(
   pin: Pin<string> | undefined,
   observed: Observed,
-): readonly Difference[] {
+): readonly ItemDifference[] {
   const offered = observed.listings.flatMap(({ instructions }) =>
     instructions === undefined
       ? []
@@ -151,7 +151,7 @@ function differences<Definition extends JsonObject | string>(
   pin: Pin<Definition> | undefined,
   offered: readonly Offered<Definition>[],
   compare: (before: Definition | undefined, after: Definition | undefined) => readonly Change[],
-): readonly Difference[] {
+): readonly ItemDifference[] {
   const approved = approvedVersions(pin);
   const versions = approved.length > 0 ? approved : versionsOf(pin);
   // Of several versions, compare with one that is no longer offered: that is the one that changed.
@@ -179,7 +179,7 @@ function difference<Definition extends JsonObject | string>(
   before: { readonly sha256: string; readonly definition: Definition } | undefined,
   after: Offered<Definition> | undefined,
   changes: readonly Change[],
-): Difference {
+): ItemDifference {
   const [change = fallbackChange(before, after)] = changes;
   return {
     kind,

@@ -127,14 +127,16 @@ export function mergeObserved(listings: readonly ObservedListing[]): Observed {
  * every profile has a listing that began after the page.
  */
 export function noteListing(observed: Observed | undefined, listed: ObservedListing): Observed {
-  const others = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, listed));
+  const otherListings = (observed?.listings ?? []).filter(
+    (listing) => !isSameProfile(listing, listed),
+  );
   const before = observed?.listings.find((listing) => isSameProfile(listing, listed));
-  const listings = [...others, before === undefined ? listed : inOrderOf(before, listed)];
+  const listings = [...otherListings, before === undefined ? listed : inOrderOf(before, listed)];
   const verifiedAtMs = Math.min(...listings.map((listing) => listing.verifiedAtMs));
   const noted = new Map<string, readonly NotedItem[]>();
   for (const [key, items] of observed?.noted ?? []) {
-    const left = items.filter((item) => item.notedAtMs >= verifiedAtMs);
-    if (left.length > 0) noted.set(key, left);
+    const stillListed = items.filter((item) => item.notedAtMs >= verifiedAtMs);
+    if (stillListed.length > 0) noted.set(key, stillListed);
   }
   return createObservation(listings, noted);
 }

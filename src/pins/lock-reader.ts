@@ -222,13 +222,13 @@ function readReview(
   entry: JsonObject,
   absent: 'approved' | undefined,
 ): Review | undefined {
-  const written = entry['status'] ?? absent;
-  const status = STATUSES.find((candidate) => candidate === written);
+  const value = entry['status'] ?? absent;
+  const status = STATUSES.find((candidate) => candidate === value);
   const approval = readApproval(reading, [...path, 'approval'], entry['approval']);
   if (status === undefined) {
-    const near = typeof written === 'string' ? nearestCandidate(written, STATUSES) : undefined;
+    const nearest = typeof value === 'string' ? nearestCandidate(value, STATUSES) : undefined;
     const at = [...path, 'status'];
-    return reading.report(at, `must be one of ${STATUSES.join(', ')}`, 'value', near);
+    return reading.report(at, `must be one of ${STATUSES.join(', ')}`, 'value', nearest);
   }
   if (status === 'approved' && entry['approval'] === undefined && absent === undefined) {
     return reading.report(path, 'is approved without an approval', 'key');
@@ -262,12 +262,12 @@ function checkDigest(
   path: YamlPath,
   kind: PinnedKind,
   definition: Json,
-  written: Json | undefined,
+  value: Json | undefined,
 ): string | undefined {
   const at = [...path, 'sha256'];
   const digest = digestDefinition(kind, definition);
   if (!digest.ok) return reading.report(path, `has no canonical form (${digest.why})`, 'key');
-  if (written !== digest.digest) {
+  if (value !== digest.digest) {
     return reading.report(at, `does not match the definition, whose digest is ${digest.digest}`);
   }
   return digest.digest;

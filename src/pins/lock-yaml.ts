@@ -107,7 +107,7 @@ export function writeLock(lock: Lock): string {
   return `${LOCK_HEADER}${lines.join('\n')}\n${LOCK_END}\n`;
 }
 
-function writeServer(server: ServerIdentity): Written {
+function writeServer(server: ServerIdentity): WrittenPin {
   const block = SERVER_MEMBERS.flatMap((name) => {
     const text = server[name];
     return text === undefined ? [] : member(name, { inline: writeText(text) });
@@ -133,9 +133,9 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
   return a < b ? -1 : 1;
 }
 
-type Written = { readonly inline: string } | { readonly block: readonly string[] };
+type WrittenPin = { readonly inline: string } | { readonly block: readonly string[] };
 
-function writePin(pin: Pin<Json>, content: 'definition' | 'text'): Written {
+function writePin(pin: Pin<Json>, content: 'definition' | 'text'): WrittenPin {
   const [first = pin, ...variants] = versionsOf(pin);
   const lines = writeVersion(first, content);
   if (variants.length === 0) return { block: [...lines, 'variants: []'] };
@@ -153,7 +153,7 @@ function writeVersion(version: PinVersion<Json>, content: 'definition' | 'text')
   ];
 }
 
-function writeJson(value: Json | JsonObject): Written {
+function writeJson(value: Json | JsonObject): WrittenPin {
   if (typeof value === 'string') return { inline: writeText(value) };
   if (typeof value !== 'object' || value === null) return { inline: JSON.stringify(value) };
   if (isList(value)) {
@@ -169,7 +169,7 @@ function isList(value: readonly Json[] | JsonObject): value is readonly Json[] {
   return Array.isArray(value);
 }
 
-function member(name: string, value: Written): string[] {
+function member(name: string, value: WrittenPin): string[] {
   const key = writeText(name);
   const start = key.length > MAX_IMPLICIT_KEY ? [`? ${key}`] : [];
   const colon = start.length > 0 ? ':' : `${key}:`;
@@ -177,7 +177,7 @@ function member(name: string, value: Written): string[] {
   return [...start, colon, ...indented(value.block)];
 }
 
-function element(value: Written): string[] {
+function element(value: WrittenPin): string[] {
   if ('inline' in value) return [`- ${value.inline}`];
   return value.block.map((line, index) => (index === 0 ? `- ${line}` : `  ${line}`));
 }

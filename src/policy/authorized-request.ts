@@ -30,7 +30,7 @@ export type AuthorizedRequest<M extends Message = Message> = AuthorizedBrand & {
 };
 
 /** The same authorization for a copy of its message, for an upstream that is reached in another session. */
-export function withAdmitted(
+export function replaceAdmitted(
   authorized: AuthorizedRequest,
   admitted: AdmittedMessage,
 ): AuthorizedRequest {

@@ -209,10 +209,10 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Collecte
     visit(root, position, findings);
     return;
   }
-  const written = root.exprKind.value.name;
-  if (position.locals.has(written) || TYPES.has(written)) return;
+  const variableName = root.exprKind.value.name;
+  if (position.locals.has(variableName) || TYPES.has(variableName)) return;
   // A leading dot names the variable of the environment even if a local one shadows it.
-  const name = written.startsWith('.') ? written.slice(1) : written;
+  const name = variableName.startsWith('.') ? variableName.slice(1) : variableName;
   if (!VARIABLES.includes(name)) {
     throw new VettingError('an unknown name is used', nearestCandidate(name, VARIABLES));
   }
@@ -289,13 +289,13 @@ function visitOperands(
   position: ExpressionPosition,
   findings: CollectedReads,
 ): void {
-  const asked = name === '@in' ? memberAsked(operands, position) : undefined;
-  if (asked === undefined) {
+  const membershipRead = name === '@in' ? memberAsked(operands, position) : undefined;
+  if (membershipRead === undefined) {
     for (const operand of operands) visit(operand, position, findings);
     return;
   }
-  findings.paths.push(asked.slice(0, -1));
-  findings.tested.push(asked);
+  findings.paths.push(membershipRead.slice(0, -1));
+  findings.tested.push(membershipRead);
 }
 
 /** `"name" in args.a` tests whether a member is present, and reads none of the others. */

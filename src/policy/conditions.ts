@@ -12,10 +12,10 @@ import type { ArgumentReads, PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Rule } from './rules.js';
 
-type Tree = {
+type ReadTree = {
   readsAll: boolean;
-  readonly members: Map<string, Tree>;
-  items: Tree | undefined;
+  readonly members: Map<string, ReadTree>;
+  items: ReadTree | undefined;
 };
 
 /** Which arguments the `args` and the `when` of a rule read, as a tree of names; undefined if they read none. */
@@ -30,11 +30,11 @@ export function collectReads(
   return root.readsAll || root.members.size > 0 ? finishReads(root) : undefined;
 }
 
-function createTree(): Tree {
+function createTree(): ReadTree {
   return { readsAll: false, members: new Map(), items: undefined };
 }
 
-function memberOf(tree: Tree, name: string): Tree {
+function memberOf(tree: ReadTree, name: string): ReadTree {
   const known = tree.members.get(name);
   if (known !== undefined) return known;
   const added = createTree();
@@ -50,7 +50,7 @@ const SHALLOW = new Set([
 ]);
 
 /** Adds what a schema of the policy reads of the value that it is applied to. */
-function addSchema(tree: Tree, schema: Json): void {
+function addSchema(tree: ReadTree, schema: Json): void {
   if (!isObject(schema)) return;
   for (const [keyword, value] of Object.entries(schema)) {
     if (SHALLOW.has(keyword)) continue;
@@ -60,7 +60,7 @@ function addSchema(tree: Tree, schema: Json): void {
 }
 
 /** Adds what a keyword reads; returns false if that may be any member. */
-type AddKeyword = (tree: Tree, value: Json) => boolean;
+type AddKeyword = (tree: ReadTree, value: Json) => boolean;
 
 const addInPlace: AddKeyword = (tree, value) => {
   addSchema(tree, value);
@@ -108,7 +108,7 @@ function isScalar(value: Json): boolean {
   return typeof value !== 'object' || value === null;
 }
 
-function finishReads({ readsAll, members, items }: Tree): ArgumentReads {
+function finishReads({ readsAll, members, items }: ReadTree): ArgumentReads {
   const sealed = new Map([...members].map(([name, tree]) => [name, finishReads(tree)] as const));
   const normalizedNames = new Set<string>();
   const fullyRead = new Set<string>();
@@ -158,13 +158,13 @@ function hasAmbiguousName(value: Json, reads: ArgumentReads): boolean {
   return Object.keys(value).some((name) => {
     const below = reads.members.get(name);
     return below === undefined
-      ? mayBeTakenFor(name, reads)
+      ? isAmbiguousWith(name, reads)
       : hasAmbiguousName(value[name] ?? null, below);
   });
 }
 
 /** True for a member that some reader could take for one that is read. */
-export function mayBeTakenFor(name: string, reads: ArgumentReads): boolean {
+export function isAmbiguousWith(name: string, reads: ArgumentReads): boolean {
   if (PROTOTYPE_MEMBERS.has(name) || reads.normalizedNames.has(normalizedName(name))) return true;
   const [path, head = ''] = PATH.exec(name) ?? [];
   if (path === undefined) return false;
@@ -202,7 +202,7 @@ type EvaluationSource = Omit<EvaluationInput, 'facts' | 'undescribed'> & {
 const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
 /** Prepares a call. Annotations come from the pin only. */
-export function prepareCall(source: EvaluationSource): EvaluationInput {
+export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
   const { principal, args, pinned, described, mustDescribe, upstream, name, uri } = source;
   const annotations = pinned?.definition['annotations'];
   return {
@@ -223,32 +223,32 @@ export function prepareCall(source: EvaluationSource): EvaluationInput {
 }
 
 /** Evaluates `args` and `when` of a rule. `args` first: `when` may rely on what they guarantee. */
-export function holdsFor(rule: Rule, call: EvaluationInput): ConditionResult {
+export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
   for (const { name, schema } of rule.args) {
-    const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
+    const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
     if (value === undefined || schema.check(value).length > 0) return 'fails';
   }
-  return rule.when === undefined ? 'holds' : rule.when.evaluate(call.facts);
+  return rule.when === undefined ? 'holds' : rule.when.evaluate(input.facts);
 }
 
 /**
  * Like `holdsFor`, for rules that grant. A rule that reads arguments holds only if what it reads is
  * described, so that the upstream finds under these names what the rule found.
  */
-export function holdsForAllow(rule: Rule, call: EvaluationInput): ConditionResult {
-  return readsUndescribed(rule, call) ? 'fails' : holdsFor(rule, call);
+export function holdsForAllow(rule: Rule, input: EvaluationInput): ConditionResult {
+  return readsUndescribed(rule, input) ? 'fails' : holdsFor(rule, input);
 }
 
 /**
  * True if the arguments have a member that the rule reads and the definition does not describe, or one that
  * could be taken for such a member.
  */
-export function readsUndescribed({ reads }: Rule, call: EvaluationInput): boolean {
+export function readsUndescribed({ reads }: Rule, input: EvaluationInput): boolean {
   if (reads === undefined) return false;
-  const known = call.undescribed.get(reads);
+  const known = input.undescribed.get(reads);
   if (known !== undefined) return known;
-  const found = findUndescribed(call, reads);
-  call.undescribed.set(reads, found);
+  const found = findUndescribed(input, reads);
+  input.undescribed.set(reads, found);
   return found;
 }
 
@@ -265,7 +265,7 @@ function findUndescribed(
   const isPrompt = described?.kind === 'prompt';
   const names = isPrompt ? promptArguments(described.definition) : NO_NAMES;
   return Object.keys(args).some((name) => {
-    const isRead = reads.readsAll || reads.members.has(name) || mayBeTakenFor(name, reads);
+    const isRead = reads.readsAll || reads.members.has(name) || isAmbiguousWith(name, reads);
     return isRead && !names.has(name);
   });
 }

@@ -7,7 +7,7 @@ import {
   type EvaluationInput,
   holdsFor,
   holdsForAllow,
-  prepareCall,
+  prepareEvaluation,
   readsUndescribed,
 } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
@@ -55,10 +55,10 @@ const UNDESCRIBED_ADVICE =
 const NOT_ALLOWED_ADVICE = 'A rule of this gateway does not allow these arguments.';
 
 /** Advice for arguments that no alternative allows: the first argument of the first alternative that fails. */
-function adviseAlternatives(rules: readonly AllowRule[], call: EvaluationInput): string {
+function adviseAlternatives(rules: readonly AllowRule[], input: EvaluationInput): string {
   const rule = rules[0];
   for (const { name, schema } of rule?.args ?? []) {
-    const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
+    const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
     if (value === undefined) return `The argument "${name}" is required by a rule of this gateway.`;
     const error = schema.check(value)[0];
     if (error !== undefined) {
@@ -69,8 +69,8 @@ function adviseAlternatives(rules: readonly AllowRule[], call: EvaluationInput):
   return NOT_ALLOWED_ADVICE;
 }
 
-const NONE: readonly Obligation[] = Object.freeze([]);
-const NOTHING: readonly string[] = Object.freeze([]);
+const NO_OBLIGATIONS: readonly Obligation[] = Object.freeze([]);
+const NO_POINTERS: readonly string[] = Object.freeze([]);
 
 /** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
 function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
@@ -86,7 +86,7 @@ function collectObligations(
   alternative: AllowRule,
   requires: readonly RequireRule[],
 ): readonly Obligation[] {
-  if (alternative.limit === undefined && requires.length === 0) return NONE;
+  if (alternative.limit === undefined && requires.length === 0) return NO_OBLIGATIONS;
   const obligations: Obligation[] = [];
   for (const { limit } of [alternative, ...requires]) {
     if (limit !== undefined) obligations.push({ kind: 'rate', limit });
@@ -107,10 +107,10 @@ function pointersOf(requires: readonly RequireRule[]): readonly string[] {
 
 /** The pointers to the arguments whose values the record keeps under this decision. */
 export function capturedBy(decision: Decision): readonly string[] {
-  if (decision.verdict === 'deny') return decision.captures ?? NOTHING;
+  if (decision.verdict === 'deny') return decision.captures ?? NO_POINTERS;
   for (const obligation of decision.obligations)
     if (obligation.kind === 'capture') return obligation.pointers;
-  return NOTHING;
+  return NO_POINTERS;
 }
 
 type TaskVerdict =
@@ -133,19 +133,19 @@ const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 function evaluateTaskRules(
   { denies, requires }: Pick<Candidates, 'denies' | 'requires'>,
   entitled: readonly AllowRule[],
-  call: EvaluationInput,
+  input: EvaluationInput,
 ): TaskVerdict {
   for (const rule of denies) {
-    const result = holdsWithout(rule, call);
+    const result = evaluateWithoutArguments(rule, input);
     if (result !== 'fails') return { kind: 'deny', reason: REASON_OF[result], rule };
   }
   const chosen = chooseAlternative(
-    entitled.filter((rule) => readsArguments(rule) || holdsFor(rule, call) === 'holds'),
+    entitled.filter((rule) => readsArguments(rule) || holdsFor(rule, input) === 'holds'),
   );
   if (chosen === undefined) return { kind: 'deny', reason: 'no-matching-allow', rule: undefined };
   const binding: RequireRule[] = [];
   for (const rule of requires) {
-    const result = holdsWithout(rule, call);
+    const result = evaluateWithoutArguments(rule, input);
     if (result === 'error') return { kind: 'deny', reason: 'policy-error', rule };
     if (result === 'holds') binding.push(rule);
   }
@@ -156,8 +156,8 @@ function evaluateTaskRules(
 }
 
 /** The result of a restricting rule without arguments; one that reads them was evaluated for the call. */
-function holdsWithout(rule: Rule, call: EvaluationInput): ReturnType<typeof holdsFor> {
-  return readsArguments(rule) ? 'fails' : holdsFor(rule, call);
+function evaluateWithoutArguments(rule: Rule, input: EvaluationInput): ReturnType<typeof holdsFor> {
+  return readsArguments(rule) ? 'fails' : holdsFor(rule, input);
 }
 
 /** Maximum length of a name that is looked up, in characters; URIs have a bound of their own. */
@@ -228,44 +228,47 @@ function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>
   return { verdict: 'deny', reason, listed, ...named, ...more };
 }
 
-type Subject =
+type PolicyTarget =
   | { readonly kind: TargetKind; readonly name: string }
   | { readonly kind: 'question'; readonly name: ServerRequestName };
 
 function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
   const { principal, upstream, target, args } = query;
   if (target.kind === 'none') return allow(PROTOCOL_RULE, []);
-  const subject = readSubject(target);
-  if (subject === undefined)
+  const policyTarget = readPolicyTarget(target);
+  if (policyTarget === undefined)
     return deny(target.kind === 'task' ? 'unknown-task' : 'resource-forbidden', false);
-  if (subject.kind !== 'resource' && subject.name.length > MAX_NAME_CHARS) {
+  if (policyTarget.kind !== 'resource' && policyTarget.name.length > MAX_NAME_CHARS) {
     return deny('no-matching-allow', false);
   }
   const candidates =
-    subject.kind === 'question'
-      ? findServerRequestRules(policies, principal, upstream, subject.name)
-      : findCandidates(policies, principal, upstream, subject.kind, subject.name);
-  const decision = evaluateCandidates(candidates, query, subject);
+    policyTarget.kind === 'question'
+      ? findServerRequestRules(policies, principal, upstream, policyTarget.name)
+      : findCandidates(policies, principal, upstream, policyTarget.kind, policyTarget.name);
+  const decision = evaluateCandidates(candidates, query, policyTarget);
   return decision.verdict === 'deny' && args !== 'unknown'
-    ? captureRefused(decision, candidates.requires, () => callOf(query, subject, args, NOT_PINNED))
+    ? captureRefused(decision, candidates.requires, () =>
+        evaluationInputOf(query, policyTarget, args, NOT_PINNED),
+      )
     : decision;
 }
 
 function evaluateCandidates(
   candidates: Candidates,
   query: PolicyQuery,
-  subject: Subject,
+  policyTarget: PolicyTarget,
 ): Decision {
   const { target, args } = query;
   const first = candidates.allows[0];
   const unconditional = candidates.denies.find(isUnconditional);
   if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
   if (first === undefined) return deny('no-matching-allow', false);
-  const pin = targetPinOf(query.catalog, subject);
+  const pin = targetPinOf(query.catalog, policyTarget);
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
-  if (target.kind === 'task') return evaluateTask(candidates, callOf(query, subject, args, pin));
-  return evaluateCall(candidates, callOf(query, subject, args, pin));
+  if (target.kind === 'task')
+    return evaluateTask(candidates, evaluationInputOf(query, policyTarget, args, pin));
+  return evaluateCall(candidates, evaluationInputOf(query, policyTarget, args, pin));
 }
 
 /**
@@ -279,12 +282,14 @@ function captureRefused(
 ): Deny {
   const capturing = requires.filter(({ captures }) => captures.length > 0);
   if (capturing.length === 0) return refused;
-  const call = prepare();
-  const binding = capturing.filter((rule) => holdsFor(rule, call) !== 'fails');
+  const input = prepare();
+  const binding = capturing.filter((rule) => holdsFor(rule, input) !== 'fails');
   return binding.length === 0 ? refused : { ...refused, captures: pointersOf(binding) };
 }
 
-function readSubject(target: Exclude<Target, { readonly kind: 'none' }>): Subject | undefined {
+function readPolicyTarget(
+  target: Exclude<Target, { readonly kind: 'none' }>,
+): PolicyTarget | undefined {
   switch (target.kind) {
     case 'tool':
     case 'prompt':
@@ -336,7 +341,7 @@ const NOT_PINNED: TargetPin = {
  * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
  * a stopped upstream stops them too.
  */
-function targetPinOf(catalog: Catalog, { kind, name }: Subject): TargetPin {
+function targetPinOf(catalog: Catalog, { kind, name }: PolicyTarget): TargetPin {
   if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
   if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return NOT_PINNED;
   const status = catalog.statusOf(kind satisfies PinKind, name);
@@ -352,61 +357,64 @@ function targetPinOf(catalog: Catalog, { kind, name }: Subject): TargetPin {
   return { refusal, pinned: approved, described: approved, mustDescribe: true };
 }
 
-function callOf(
+function evaluationInputOf(
   query: PolicyQuery,
-  subject: Subject,
+  policyTarget: PolicyTarget,
   args: JsonObject,
   pin: TargetPin,
 ): EvaluationInput {
-  const hasName = subject.kind === 'tool' || subject.kind === 'prompt';
-  return prepareCall({
+  const hasName = policyTarget.kind === 'tool' || policyTarget.kind === 'prompt';
+  return prepareEvaluation({
     principal: query.principal,
     args,
     pinned: pin.pinned,
     described: pin.described,
     mustDescribe: hasName && pin.mustDescribe,
     upstream: query.upstream,
-    name: hasName ? subject.name : '',
-    uri: subject.kind === 'resource' ? subject.name : undefined,
+    name: hasName ? policyTarget.name : '',
+    uri: policyTarget.kind === 'resource' ? policyTarget.name : undefined,
   });
 }
 
 /** Of a task the caller learns only that it does not exist, or which scope its tool requires. */
-function evaluateTask(candidates: Candidates, call: EvaluationInput): Decision {
-  const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
-  if (entitled.length === 0) return denyForScope(candidates.allows, call);
-  const verdict = evaluateTaskRules(candidates, entitled, call);
+function evaluateTask(candidates: Candidates, input: EvaluationInput): Decision {
+  const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
+  if (entitled.length === 0) return denyForScope(candidates.allows, input);
+  const verdict = evaluateTaskRules(candidates, entitled, input);
   return verdict.kind === 'allow'
     ? allow(verdict.rule, verdict.obligations)
     : deny(verdict.reason, false, verdict.rule);
 }
 
 /** The caller may see the target: every refusal from here on may state its reason. */
-function evaluateCall(candidates: Candidates, call: EvaluationInput): Decision {
-  const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
-  if (entitled.length === 0) return denyForScope(candidates.allows, call);
+function evaluateCall(candidates: Candidates, input: EvaluationInput): Decision {
+  const entitled = candidates.allows.filter((rule) => countMissing(rule, input) === 0);
+  if (entitled.length === 0) return denyForScope(candidates.allows, input);
   return (
-    checkArguments(candidates, call) ??
-    evaluateDenies(candidates, call) ??
-    evaluateAlternatives(candidates, entitled, call)
+    checkArguments(candidates, input) ??
+    evaluateDenies(candidates, input) ??
+    evaluateAlternatives(candidates, entitled, input)
   );
 }
 
-function checkArguments({ denies, requires }: Candidates, call: EvaluationInput): Deny | undefined {
-  const errors = call.described?.input?.check(call.args) ?? [];
+function checkArguments(
+  { denies, requires }: Candidates,
+  input: EvaluationInput,
+): Deny | undefined {
+  const errors = input.described?.input?.check(input.args) ?? [];
   if (errors.length > 0) {
     return deny('arguments-invalid', true, undefined, { advice: adviseErrors(errors) });
   }
   // An allow rule that reads such a member fails by itself; a restricting rule must not be bypassed.
-  const isUnread = (rule: Rule): boolean => readsUndescribed(rule, call);
+  const isUnread = (rule: Rule): boolean => readsUndescribed(rule, input);
   if (!denies.some(isUnread) && !requires.some(isUnread)) return undefined;
   return deny('arguments-invalid', true, undefined, { advice: UNDESCRIBED_ADVICE });
 }
 
-function evaluateDenies({ denies }: Candidates, call: EvaluationInput): Deny | undefined {
+function evaluateDenies({ denies }: Candidates, input: EvaluationInput): Deny | undefined {
   let failed: Rule | undefined;
   for (const rule of denies) {
-    const result = holdsFor(rule, call);
+    const result = holdsFor(rule, input);
     if (result === 'holds') {
       const advice = rule.advice === undefined ? {} : { advice: rule.advice };
       return deny('denied-by-rule', true, rule, advice);
@@ -419,35 +427,35 @@ function evaluateDenies({ denies }: Candidates, call: EvaluationInput): Deny | u
 function evaluateAlternatives(
   candidates: Candidates,
   entitled: readonly AllowRule[],
-  call: EvaluationInput,
+  input: EvaluationInput,
 ): Decision {
   const satisfied: AllowRule[] = [];
   let failed: Rule | undefined;
   for (const rule of entitled) {
-    const result = holdsForAllow(rule, call);
+    const result = holdsForAllow(rule, input);
     if (result === 'holds') satisfied.push(rule);
     if (result === 'error') failed ??= rule;
   }
   const chosen = chooseAlternative(satisfied);
-  if (chosen !== undefined) return applyRequires(chosen, candidates.requires, call);
+  if (chosen !== undefined) return applyRequires(chosen, candidates.requires, input);
   if (failed !== undefined) return deny('policy-error', true, failed);
   const lacking = candidates.allows.filter(
-    (rule) => countMissing(rule, call) > 0 && holdsForAllow(rule, call) === 'holds',
+    (rule) => countMissing(rule, input) > 0 && holdsForAllow(rule, input) === 'holds',
   );
-  if (lacking.length > 0) return denyForScope(lacking, call);
-  const isUnread = entitled.some((rule) => readsUndescribed(rule, call));
-  const advice = isUnread ? UNDESCRIBED_ADVICE : adviseAlternatives(entitled, call);
+  if (lacking.length > 0) return denyForScope(lacking, input);
+  const isUnread = entitled.some((rule) => readsUndescribed(rule, input));
+  const advice = isUnread ? UNDESCRIBED_ADVICE : adviseAlternatives(entitled, input);
   return deny('arguments-invalid', true, undefined, { advice });
 }
 
 function applyRequires(
   chosen: AllowRule,
   requires: readonly RequireRule[],
-  call: EvaluationInput,
+  input: EvaluationInput,
 ): Decision {
   const binding: RequireRule[] = [];
   for (const rule of requires) {
-    const result = holdsFor(rule, call);
+    const result = holdsFor(rule, input);
     if (result === 'error') return deny('policy-error', true, rule);
     if (result === 'holds') binding.push(rule);
   }
@@ -455,10 +463,10 @@ function applyRequires(
 }
 
 /** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */
-function denyForScope(rules: readonly AllowRule[], call: EvaluationInput): Deny {
-  const satisfied = rules.filter((rule) => holdsForAllow(rule, call) === 'holds');
+function denyForScope(rules: readonly AllowRule[], input: EvaluationInput): Deny {
+  const satisfied = rules.filter((rule) => holdsForAllow(rule, input) === 'holds');
   const [nearest] = [...(satisfied.length > 0 ? satisfied : rules)].sort(
-    (a, b) => countMissing(a, call) - countMissing(b, call),
+    (a, b) => countMissing(a, input) - countMissing(b, input),
   );
   return deny('insufficient-scope', true, nearest, { scopes: nearest?.scopes ?? [] });
 }

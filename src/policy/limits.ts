@@ -51,10 +51,10 @@ export function enforceLimits(
   const limits = allow.obligations.flatMap((obligation) =>
     obligation.kind === 'rate' ? [obligation.limit] : [],
   );
-  return takeFrom(limits, 0, principal, store);
+  return countAgainst(limits, 0, principal, store);
 }
 
-function takeFrom(
+function countAgainst(
   limits: readonly RateLimit[],
   start: number,
   principal: Principal,
@@ -66,7 +66,7 @@ function takeFrom(
     const counted = store.take(limitKey(limit, principal), limit);
     if (counted instanceof Promise) {
       return counted.then(
-        (outcome) => denyFor(outcome, limit) ?? takeFrom(limits, index + 1, principal, store),
+        (outcome) => denyFor(outcome, limit) ?? countAgainst(limits, index + 1, principal, store),
         () => denyFor('unavailable', limit),
       );
     }

@@ -9,14 +9,14 @@ import type { Caller } from './principal.js';
 
 export type OutboundRequest = {
   readonly authorized: AuthorizedRequest;
-  readonly by: Caller;
+  readonly caller: Caller;
   readonly signal: DisconnectSignal | undefined;
 };
 
 /** A session stream to be opened. */
 export type OutboundStream = {
   readonly session: SessionFacts;
-  readonly by: Caller;
+  readonly caller: Caller;
   readonly signal: DisconnectSignal;
   /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
@@ -26,7 +26,7 @@ export type OutboundStream = {
 export type SessionRequest = {
   readonly session: SessionFacts;
   readonly id: RequestId;
-  readonly by: Caller;
+  readonly caller: Caller;
 };
 
 /** The gateway's own reply to a server request: `pong`, or the error that says why there will be no result. */

@@ -17,7 +17,7 @@ export type Caller = {
   /** Undefined once it may not be exchanged any more: only credentials that were already obtained can be used. */
   readonly token: SubjectToken | undefined;
   /** How many assertions were signed for the caller, so that no two share an id. */
-  signed: number;
+  assertionCount: number;
 };
 
 export function closeToken(token: string): SubjectToken {
@@ -32,7 +32,7 @@ export function openToken(token: SubjectToken): string {
 
 /** The same caller without the token, for what outlives the request. */
 export function withoutToken({ principal, decisionId }: Caller): Caller {
-  return { principal, decisionId, token: undefined, signed: 0 };
+  return { principal, decisionId, token: undefined, assertionCount: 0 };
 }
 
 /** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */

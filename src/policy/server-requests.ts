@@ -16,9 +16,9 @@ import type { PolicyQuery, PolicySet } from './rules.js';
  */
 export function decideServerRequest(
   policies: PolicySet,
-  asked: Omit<PolicyQuery, 'target' | 'args'> & { readonly name: ServerRequestName },
+  query: Omit<PolicyQuery, 'target' | 'args'> & { readonly name: ServerRequestName },
 ): Decision {
-  const { name, ...rest } = asked;
+  const { name, ...rest } = query;
   return decide(policies, { ...rest, target: { kind: 'question', name }, args: NO_ARGUMENTS });
 }
 

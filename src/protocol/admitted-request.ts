@@ -43,13 +43,13 @@ export type MethodRule = {
   readonly from: 'client' | 'server';
   readonly type: 'request' | 'notification';
   /** What a policy decides about: the kind of target, or `none` for messages that only maintain the protocol. */
-  readonly subject:
+  readonly targetKind:
     | 'tool'
     | 'resource'
     | 'template'
     | 'prompt'
     | 'reference'
-    | 'question'
+    | 'server-request'
     | 'task'
     | 'none';
   readonly request: 'name-only' | 'arguments';
@@ -108,7 +108,7 @@ export type RequestFacts = {
   readonly profiles: readonly string[];
   /** The token under which the request asked for progress notifications. */
   readonly progressToken?: RequestId | undefined;
-  /** Whether the response may be a task. */
+  /** Whether the response may be a task. Ids are sealed with this name and outlive the gateway that made them. */
   readonly mayDefer?: boolean;
   /** The sealed id of the task, if the request is about one. */
   readonly task?: string | undefined;
@@ -174,7 +174,7 @@ export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   /** Whether the client shows apps: declared by this request, or when its session was opened. */
   readonly apps: boolean;
   /** Whether the response may be a task: declared by this request (2026), or requested by it (2025-11-25). */
-  readonly mayDefer: boolean;
+  readonly mayBecomeTask: boolean;
   /** The task that the request is about, if its id was issued to this caller. */
   readonly task: OpenedTask | undefined;
   /** The body exactly as received; it is forwarded if there are no edits. */

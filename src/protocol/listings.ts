@@ -22,10 +22,10 @@ export function isSameProfile(one: ClientProfile, other: ClientProfile): boolean
 }
 
 /** What of a client decides which definitions it is offered. */
-export type Client = { readonly protocol: ProtocolVersion; readonly apps: boolean };
+export type ClientTraits = { readonly protocol: ProtocolVersion; readonly apps: boolean };
 
 /** A client of the session era that shows no apps. */
-export const PLAIN_SESSION: Client = Object.freeze({ protocol: SESSION, apps: false });
+export const PLAIN_SESSION: ClientTraits = Object.freeze({ protocol: SESSION, apps: false });
 
 /** One definition of a list, as it appeared on its page. */
 export type ListedItem = {

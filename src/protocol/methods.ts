@@ -14,30 +14,38 @@ const STATELESS_ERAS: readonly Era[] = ['2026'];
 const TASK_ERAS: readonly Era[] = ['2025', '2026'];
 const ALL_ERAS: readonly Era[] = ['2024', '2025', '2026'];
 
-type Handling = Pick<MethodRule, 'subject' | 'request' | 'response'>;
+type Handling = Pick<MethodRule, 'targetKind' | 'request' | 'response'>;
 
-const PROTOCOL_ONLY: Handling = { subject: 'none', request: 'name-only', response: 'envelope' };
-const FILTERED_RESPONSE: Handling = { subject: 'none', request: 'name-only', response: 'filter' };
+const PROTOCOL_ONLY: Handling = { targetKind: 'none', request: 'name-only', response: 'envelope' };
+const FILTERED_RESPONSE: Handling = {
+  targetKind: 'none',
+  request: 'name-only',
+  response: 'filter',
+};
 const CONTENT_NOTIFICATION: Handling = {
-  subject: 'none',
+  targetKind: 'none',
   request: 'name-only',
   response: 'inspect',
 };
 const SUBSCRIPTION_REQUEST: Handling = {
-  subject: 'none',
+  targetKind: 'none',
   request: 'name-only',
   response: 'subscription',
 };
-const SERVER_REQUEST: Handling = { subject: 'question', request: 'arguments', response: 'inspect' };
-const TASK: Handling = { subject: 'task', request: 'name-only', response: 'task' };
+const SERVER_REQUEST: Handling = {
+  targetKind: 'server-request',
+  request: 'arguments',
+  response: 'inspect',
+};
+const TASK: Handling = { targetKind: 'task', request: 'name-only', response: 'task' };
 const RESOURCE_SUBSCRIPTION: Handling = {
-  subject: 'resource',
+  targetKind: 'resource',
   request: 'name-only',
   response: 'envelope',
 };
 
-function request(method: string, eras: readonly Era[], shape: Handling): MethodRule {
-  return { method, eras, from: 'client', type: 'request', ...shape };
+function request(method: string, eras: readonly Era[], handling: Handling): MethodRule {
+  return { method, eras, from: 'client', type: 'request', ...handling };
 }
 
 function serverRequest(method: string, eras: readonly Era[]): MethodRule {
@@ -48,9 +56,9 @@ function notification(
   method: string,
   eras: readonly Era[],
   from: MethodRule['from'],
-  shape: Handling,
+  handling: Handling,
 ): MethodRule {
-  return { method, eras, from, type: 'notification', ...shape };
+  return { method, eras, from, type: 'notification', ...handling };
 }
 
 /** Limits a row to the revisions that have the method. */
@@ -66,11 +74,15 @@ export const METHODS: readonly MethodRule[] = [
   request('ping', SESSION_ERAS, PROTOCOL_ONLY),
   request('server/discover', STATELESS_ERAS, FILTERED_RESPONSE),
   request('tools/list', ALL_ERAS, FILTERED_RESPONSE),
-  request('tools/call', ALL_ERAS, { subject: 'tool', request: 'arguments', response: 'inspect' }),
+  request('tools/call', ALL_ERAS, {
+    targetKind: 'tool',
+    request: 'arguments',
+    response: 'inspect',
+  }),
   request('resources/list', ALL_ERAS, FILTERED_RESPONSE),
   request('resources/templates/list', ALL_ERAS, FILTERED_RESPONSE),
   request('resources/read', ALL_ERAS, {
-    subject: 'resource',
+    targetKind: 'resource',
     request: 'name-only',
     response: 'inspect',
   }),
@@ -78,12 +90,12 @@ export const METHODS: readonly MethodRule[] = [
   request('resources/unsubscribe', SESSION_ERAS, RESOURCE_SUBSCRIPTION),
   request('prompts/list', ALL_ERAS, FILTERED_RESPONSE),
   request('prompts/get', ALL_ERAS, {
-    subject: 'prompt',
+    targetKind: 'prompt',
     request: 'arguments',
     response: 'inspect',
   }),
   request('completion/complete', ALL_ERAS, {
-    subject: 'reference',
+    targetKind: 'reference',
     request: 'arguments',
     response: 'inspect',
   }),

@@ -18,12 +18,12 @@ export type Expectation = ExpectedResult & {
 };
 
 export type UpstreamMessage =
-  | { readonly kind: 'own-result'; readonly result: JsonObject }
+  | { readonly kind: 'response-result'; readonly result: JsonObject }
   /** A result that requires input first; its input requests are not checked here. */
-  | { readonly kind: 'own-question'; readonly result: JsonObject }
+  | { readonly kind: 'response-input-required'; readonly result: JsonObject }
   /** The outcome comes later: the result is the task that will deliver it. */
-  | { readonly kind: 'own-task'; readonly result: JsonObject }
-  | { readonly kind: 'own-error'; readonly error: RpcError }
+  | { readonly kind: 'response-task'; readonly result: JsonObject }
+  | { readonly kind: 'response-error'; readonly error: RpcError }
   | {
       readonly kind: 'notification';
       readonly rule: MethodRule;
@@ -63,15 +63,17 @@ export function classifyUpstreamMessage(value: Json, expect: Expectation): Upstr
         : { kind: 'foreign' };
     }
     case 'error':
-      return isOwn(message.id, expect)
-        ? { kind: 'own-error', error: message.error }
+      return isResponseTo(message.id, expect)
+        ? { kind: 'response-error', error: message.error }
         : { kind: 'foreign' };
     case 'result':
-      return isOwn(message.id, expect) ? readResult(message.result, expect) : { kind: 'foreign' };
+      return isResponseTo(message.id, expect)
+        ? readResult(message.result, expect)
+        : { kind: 'foreign' };
   }
 }
 
-function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
+function isResponseTo(id: RequestId | undefined, expect: Expectation): boolean {
   return id !== undefined && id === expect.id;
 }
 

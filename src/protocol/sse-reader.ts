@@ -113,29 +113,29 @@ export class EventReader {
   }
 }
 
-const goOn = (): void => undefined;
+const doNothing = (): void => undefined;
 
-type TakeEvent = (event: SseEvent) => undefined | 'stop' | Promise<undefined | 'stop'>;
+type EventHandler = (event: SseEvent) => undefined | 'stop' | Promise<undefined | 'stop'>;
 type OnPause = () => void | Promise<void>;
 type Consumer = {
   readonly limits: StreamLimits;
-  readonly take: TakeEvent;
+  readonly onEvent: EventHandler;
   readonly onPause: OnPause;
 };
 
 /**
- * Passes every event to `take` until that returns `stop`, the stream ends, or it violates the framing. `onPause`
+ * Passes every event to `onEvent` until that returns `stop`, the stream ends, or it violates the framing. `onPause`
  * is called after the events of each chunk, and before waiting for a time slice; nothing is read until it
  * resolves.
  */
 export async function pumpEvents(
   source: ByteSource,
   limits: StreamLimits,
-  take: TakeEvent,
-  onPause: OnPause = goOn,
+  onEvent: EventHandler,
+  onPause: OnPause = doNothing,
 ): Promise<ReadEnd> {
   const reader = new EventReader(source, limits);
-  const consumer: Consumer = { limits, take, onPause };
+  const consumer: Consumer = { limits, onEvent, onPause };
   let taken: undefined | 'stop';
   try {
     do {
@@ -143,7 +143,7 @@ export async function pumpEvents(
       const reading = reader.receive(pulled instanceof Promise ? await pulled : pulled);
       const events = reading instanceof Promise ? await reading : reading;
       if (typeof events === 'string') return events;
-      const taking = takeAll(events, reader.startedMs, consumer);
+      const taking = consumeEvents(events, reader.startedMs, consumer);
       taken = taking instanceof Promise ? await taking : taking;
       // While a slow client is waited for, no chunk is held.
       reader.finishChunk();
@@ -160,26 +160,26 @@ export async function pumpEvents(
 }
 
 /** Synchronous up to the first event that has to wait, or to the end of the time slice. */
-function takeAll(
+function consumeEvents(
   events: readonly SseEvent[],
   startedMs: number,
   consumer: Consumer,
-): ReturnType<TakeEvent> {
-  const { limits, take } = consumer;
+): ReturnType<EventHandler> {
+  const { limits, onEvent } = consumer;
   const { loopScheduler, upstream } = limits;
   let sinceMs = startedMs;
   let next = 0;
   for (const event of events) {
     next += 1;
     if (!isMessageEvent(event)) continue;
-    const outcome = take(event);
+    const outcome = onEvent(event);
     sinceMs = loopScheduler.recordTime(sinceMs);
-    if (outcome instanceof Promise) return takeRemainingEvents(outcome, events, next, consumer);
+    if (outcome instanceof Promise) return consumeRemainingEvents(outcome, events, next, consumer);
     if (outcome === 'stop') return 'stop';
     if (next === events.length) break;
     const turn = loopScheduler.waitForTurn(upstream);
     if (turn !== undefined)
-      return takeRemainingEvents(inTurn(turn, consumer), events, next, consumer);
+      return consumeRemainingEvents(inTurn(turn, consumer), events, next, consumer);
   }
   return undefined;
 }
@@ -194,22 +194,22 @@ async function inTurn(turn: Promise<void>, { onPause }: Consumer): Promise<undef
  * Handles the remaining events of a chunk. A loop, because a chain of promises would keep each of them in memory
  * until the last event was handled.
  */
-async function takeRemainingEvents(
-  late: ReturnType<TakeEvent>,
+async function consumeRemainingEvents(
+  firstOutcome: ReturnType<EventHandler>,
   events: readonly SseEvent[],
   from: number,
   consumer: Consumer,
 ): Promise<undefined | 'stop'> {
-  const { limits, take } = consumer;
+  const { limits, onEvent } = consumer;
   const { loopScheduler, upstream } = limits;
-  if ((await late) === 'stop') return 'stop';
+  if ((await firstOutcome) === 'stop') return 'stop';
   for (let next = from; next < events.length; next += 1) {
     const event = events[next];
     if (event === undefined || !isMessageEvent(event)) continue;
     const turn = loopScheduler.waitForTurn(upstream);
     if (turn !== undefined) await inTurn(turn, consumer);
     const startedMs = performance.now();
-    const outcome = take(event);
+    const outcome = onEvent(event);
     loopScheduler.recordTime(startedMs);
     if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stop';
   }

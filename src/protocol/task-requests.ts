@@ -15,7 +15,7 @@ import { hasTask } from './versions/detection.js';
 type TaskReading = {
   readonly kind: 'read';
   readonly target: Target;
-  readonly mayDefer: boolean;
+  readonly mayBecomeTask: boolean;
   readonly task: OpenedTask | undefined;
   readonly edits: readonly TextEdit[];
 };
@@ -26,16 +26,17 @@ const NO_EDITS: readonly TextEdit[] = [];
 export function readTasks(context: ClassifiedCall, target: Target): TaskReading | ProtocolError {
   const { classified, rule, call } = context;
   const { protocol } = classified;
-  const mayDefer = rule.method === 'tools/call' && protocol.mayDefer(context);
-  const isRequested = mayDefer && protocol.tasks?.areRequested === true;
+  const mayBecomeTask = rule.method === 'tools/call' && protocol.mayBecomeTask(context);
+  const isRequested = mayBecomeTask && protocol.tasks?.areRequested === true;
   if (isRequested && !isTaskParam(call.params?.['task'])) {
     const text = 'task must be an object with a time to live, or without.';
     return protocolErrorOf('invalid-message', INVALID_PARAMS, text, context.errorContext);
   }
   const edits = isRequested ? NO_EDITS : taskParamEdits(context);
-  if (target.kind !== 'task') return { kind: 'read', target, mayDefer, task: undefined, edits };
+  if (target.kind !== 'task')
+    return { kind: 'read', target, mayBecomeTask, task: undefined, edits };
   const task = openTask(context);
-  return { kind: 'read', target: { kind: 'task', tool: task?.tool }, mayDefer, task, edits };
+  return { kind: 'read', target: { kind: 'task', tool: task?.tool }, mayBecomeTask, task, edits };
 }
 
 /** A server without tasks should ignore the member, but a lax one must not create a task from it. */

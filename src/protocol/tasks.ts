@@ -29,7 +29,7 @@ export type TaskState =
   | { readonly kind: 'plain' }
   | { readonly kind: 'result'; readonly result: JsonObject }
   | { readonly kind: 'error'; readonly error: JsonObject }
-  | { readonly kind: 'asking'; readonly inputRequests: JsonObject };
+  | { readonly kind: 'input-required'; readonly inputRequests: JsonObject };
 
 /** A task as a server reports it. */
 export type Task = {
@@ -130,7 +130,7 @@ function readState(value: JsonObject): TaskState | undefined {
     case 'failed':
       return isObject(error) ? { kind: 'error', error } : undefined;
     case 'input_required':
-      return isObject(inputRequests) ? { kind: 'asking', inputRequests } : undefined;
+      return isObject(inputRequests) ? { kind: 'input-required', inputRequests } : undefined;
     default:
       return PLAIN;
   }
@@ -160,8 +160,8 @@ export function findRelatedTask(
 ): { readonly holder: 'params' | 'result'; readonly id: Json } | undefined {
   if (!isObject(message)) return undefined;
   for (const holder of HOLDERS) {
-    const held = message[holder];
-    const id = isObject(held) ? relatedTaskId(held['_meta']) : undefined;
+    const envelopeMember = message[holder];
+    const id = isObject(envelopeMember) ? relatedTaskId(envelopeMember['_meta']) : undefined;
     if (id !== undefined) return { holder, id };
   }
   return undefined;

@@ -249,7 +249,7 @@ export type UpstreamResponse = {
    * waits if there is none. `release` and `abort` give back the reservation and the space of the complete
    * body.
    */
-  reserveBuffer?(bytes: number): undefined | Promise<'held' | 'overloaded'>;
+  reserveBuffer?(bytes: number): undefined | Promise<'reserved' | 'overloaded'>;
   /** Nothing more is needed: the little that is left is dropped, and the socket is used again. */
   release(): void;
   /** Abandons the request: the socket is closed, which is how the 2026 era cancels. */
@@ -259,7 +259,7 @@ export type UpstreamResponse = {
 /** The opened legacy SSE stream of an upstream: its message endpoint, and the events that follow. */
 export type LegacySseOutcome =
   | {
-      readonly kind: 'channel';
+      readonly kind: 'opened';
       readonly messageEndpoint: string;
       readonly response: UpstreamResponse;
     }

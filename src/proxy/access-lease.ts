@@ -34,7 +34,7 @@ export type AccessLease = {
   /** Asks what is known without an issuer; returns why it ended. */
   check(): Refusal | undefined;
   /** Calls the listener when it ends, or at once if it has. */
-  onEnd(listener: (why: Refusal) => void): void;
+  onEnd(listener: (reason: Refusal) => void): void;
   /** It is no longer needed and never ends. */
   release(): void;
 };
@@ -48,7 +48,7 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
   const { upstream, aggregate } = incoming;
   const { principal, session, grant, isReverified = false } = terms;
   let refusal: Refusal | undefined;
-  let listener: ((why: Refusal) => void) | undefined;
+  let listener: ((reason: Refusal) => void) | undefined;
   let isOver = false;
   /** Counts verifications, of which only the newest decides. */
   let round = 0;
@@ -64,11 +64,11 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
     resume();
   }
 
-  function end(why: Refusal | undefined): void {
-    if (why === undefined || isOver) return;
-    refusal = why;
+  function end(reason: Refusal | undefined): void {
+    if (reason === undefined || isOver) return;
+    refusal = reason;
     release();
-    listener?.(why);
+    listener?.(reason);
   }
 
   function fail(error: unknown): void {
@@ -84,16 +84,18 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
     }
   }
 
-  function ask(by: Principal): Refusal | undefined {
-    const over = checkSession(call, session, by);
-    if (over !== undefined) return over;
+  function checkAccess(currentPrincipal: Principal): Refusal | undefined {
+    const refusalOfSession = checkSession(call, session, currentPrincipal);
+    if (refusalOfSession !== undefined) return refusalOfSession;
     const snapshot = ports.upstreams.snapshot(upstream);
-    return snapshot === undefined ? refuseWith('upstream-unavailable') : grant?.(snapshot, by);
+    return snapshot === undefined
+      ? refuseWith('upstream-unavailable')
+      : grant?.(snapshot, currentPrincipal);
   }
 
-  async function reverify(): Promise<void> {
+  async function verifyAgain(): Promise<void> {
     round += 1;
-    const own = round;
+    const currentRound = round;
     pending ??= new Promise((resolve) => {
       resume = () => {
         pending = undefined;
@@ -101,8 +103,8 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
       };
     });
     const verified = await authenticateAgain(call);
-    if (own !== round) return;
-    endIf(() => ('kind' in verified ? verified : ask(verified)));
+    if (currentRound !== round) return;
+    endIf(() => ('kind' in verified ? verified : checkAccess(verified)));
     resume();
   }
 
@@ -111,22 +113,22 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
     checkSession: () => endIf(() => checkSession(call, session, principal)),
     onChange(change) {
       if (isOver) return;
-      if (isReverified) reverify().catch(fail);
-      else endIf(() => change(lease) ?? ask(principal));
+      if (isReverified) verifyAgain().catch(fail);
+      else endIf(() => change(lease) ?? checkAccess(principal));
     },
   };
-  const leave = ports.leases.enter(lease);
+  const leave = ports.leases.register(lease);
   const stopExpiry = startTimer(principal.token.expiresAt - Date.now(), () =>
     end(refuseWith('token-expired')),
   );
   // The end of a session is no change that is counted.
   lease.checkSession();
-  if (!isOver && ports.leases.countChanges() !== call.changesAtStart) reverify().catch(fail);
+  if (!isOver && ports.leases.countChanges() !== call.changesAtStart) verifyAgain().catch(fail);
   return {
     ended: () => refusal,
     pending: () => pending,
     check() {
-      endIf(() => ask(principal));
+      endIf(() => checkAccess(principal));
       return refusal;
     },
     onEnd(notify) {

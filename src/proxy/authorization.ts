@@ -10,7 +10,7 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
-import type { Client } from '../protocol/listings.js';
+import type { ClientTraits } from '../protocol/listings.js';
 import type { ListFilter } from '../protocol/subscriptions.js';
 import type { Snapshot } from './ports.js';
 import type { RequestContext, VerifiedCall } from './request-context.js';
@@ -33,7 +33,7 @@ export type Stages<
 };
 
 /** Where a decision is recorded. */
-type Recorded = Pick<RequestContext<'audit'>, 'ports' | 'record'>;
+type RecordContext = Pick<RequestContext<'audit'>, 'ports' | 'record'>;
 
 /**
  * Takes a subject through all stages. What it returns may be forwarded: everything was met, and the decision is
@@ -45,21 +45,22 @@ export async function authorize<
   Inspected extends object,
   Authorized extends object,
 >(
-  recorded: Recorded,
+  recorded: RecordContext,
   stages: Stages<Subject, Allowed, Inspected, Authorized>,
   subject: Subject,
 ): Promise<Authorized | Refusal> {
   // Nearly all stages are synchronous, and each await costs a turn of the microtask queue.
-  const deciding = stages.decide(subject);
-  const allowed: Allowed | Refusal = deciding instanceof Promise ? await deciding : deciding;
+  const pendingDecision = stages.decide(subject);
+  const allowed: Allowed | Refusal =
+    pendingDecision instanceof Promise ? await pendingDecision : pendingDecision;
   if (isRefusal(allowed)) return allowed;
-  const inspecting = stages.inspect(subject, allowed);
+  const pendingInspection = stages.inspect(subject, allowed);
   const inspected: Inspected | Refusal =
-    inspecting instanceof Promise ? await inspecting : inspecting;
+    pendingInspection instanceof Promise ? await pendingInspection : pendingInspection;
   if (isRefusal(inspected)) return inspected;
-  const enforcing = stages.enforce(subject, inspected);
+  const pendingEnforcement = stages.enforce(subject, inspected);
   const authorized: Authorized | Refusal =
-    enforcing instanceof Promise ? await enforcing : enforcing;
+    pendingEnforcement instanceof Promise ? await pendingEnforcement : pendingEnforcement;
   if (isRefusal(authorized)) return authorized;
   return (await recordDecision(recorded)) ?? authorized;
 }
@@ -69,7 +70,7 @@ function isRefusal<T extends object>(outcome: T | Refusal): outcome is Refusal {
 }
 
 /** Writes the decision to the audit log. What cannot be recorded is refused. */
-async function recordDecision({ ports, record }: Recorded): Promise<Refusal | undefined> {
+async function recordDecision({ ports, record }: RecordContext): Promise<Refusal | undefined> {
   const { decision } = record;
   let isRecorded = false;
   decision.action = 'forwarded';
@@ -88,15 +89,15 @@ async function recordDecision({ ports, record }: Recorded): Promise<Refusal | un
 export function decideTarget(
   snapshot: Snapshot,
   principal: Principal,
-  client: Client,
-  asked: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
+  client: ClientTraits,
+  query: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
 ): Decision {
   const catalog = snapshot.catalogFor(client);
   return decideRequest(snapshot.policies, {
     principal,
     upstream: catalog.upstream,
-    target: asked.target,
-    args: asked.args ?? 'unknown',
+    target: query.target,
+    args: query.args ?? 'unknown',
     catalog,
   });
 }
@@ -105,7 +106,7 @@ export function decideTarget(
 export function maySee(
   snapshot: Snapshot,
   principal: Principal,
-  client: Client,
+  client: ClientTraits,
   target: Target,
 ): boolean {
   const catalog = snapshot.catalogFor(client);
@@ -122,7 +123,7 @@ const LISTED_KINDS: { readonly [filter in ListFilter]: ListedKind } = {
 export function mayKnowList(
   snapshot: Snapshot,
   principal: Principal,
-  client: Client,
+  client: ClientTraits,
   filter: ListFilter,
 ): boolean {
   const catalog = snapshot.catalogFor(client);

@@ -12,7 +12,7 @@ import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport
 import { authorize, type Stages } from './authorization.js';
 import { runBatch } from './features/batch.js';
 import { endSession } from './features/session-streams.js';
-import { featuresOf, requestsStream } from './features/table.js';
+import { featuresOf, requestsSubscription } from './features/table.js';
 import { openGetStream } from './legacy-sse/stream.js';
 import type { AnyPort, Ports } from './ports.js';
 import { callerOf, type RequestContext, refuse } from './request-context.js';
@@ -27,7 +27,7 @@ import {
   inspectArguments,
 } from './stages.js';
 import { notifyCancelled } from './stream-lifetime.js';
-import { countWaits } from './upstream-wait-time.js';
+import { measureWaits } from './upstream-wait-time.js';
 
 /** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
 export async function handleRequest(
@@ -104,7 +104,7 @@ const CLIENT_MESSAGE: Stages<ClientMessage, DecidedRequest, DecidedRequest, Auth
 
 /** Long-lived streams take no concurrency slot of the upstream; every other request does. */
 function acquireSlot(incoming: Incoming, caller: string): boolean {
-  return requestsStream(incoming) || incoming.acquireSlot(caller);
+  return requestsSubscription(incoming) || incoming.acquireSlot(caller);
 }
 
 /**
@@ -120,10 +120,10 @@ async function forward(
   const { upstream } = call.incoming;
   let signal = admitted.protocol.disconnectCancels ? call.incoming.signal : undefined;
   for (const { begin } of call.features) signal = begin?.(call, admitted) ?? signal;
-  const by = callerOf(call, authorized.principal);
-  const outcome = await call.ports.upstreams.forward(upstream, { authorized, by, signal });
+  const caller = callerOf(call, authorized.principal);
+  const outcome = await call.ports.upstreams.forward(upstream, { authorized, caller, signal });
   call.record.latency.upstream = performance.now() - startedMs;
-  return outcome.kind === 'error' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
+  return outcome.kind === 'error' ? refuseWith(outcome.reason) : measureWaits(call.record, outcome);
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */

@@ -28,7 +28,7 @@ import type {
 } from '../protocol/admitted-request.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import type { JsonObject, RequestId } from '../protocol/jsonrpc.js';
-import type { Client, ListedPage } from '../protocol/listings.js';
+import type { ClientTraits, ListedPage } from '../protocol/listings.js';
 import type { SupportedVersions } from '../protocol/negotiation.js';
 import type { ProgressCount } from '../protocol/params.js';
 import type { RememberedInputRequests } from '../protocol/server-requests.js';
@@ -67,7 +67,7 @@ export type Snapshot = {
   /** The supported protocol versions that the upstream speaks, by era; `undefined` before the first listing. */
   readonly supportedVersions: SupportedVersions | undefined;
   /** The definitions under this version's lock file and the newest listing, as offered to this client. */
-  catalogFor(client: Client): Catalog;
+  catalogFor(client: ClientTraits): Catalog;
   /** Whether a host may declare the Apps extension for this caller: only if the upstream is also listed with it. */
   mayShowApps(principal: Principal): boolean;
   /** Where legacy SSE clients post their messages. `isDirect`: the upstream speaks legacy SSE itself. */
@@ -148,7 +148,7 @@ export type OpenLease = {
   onChange(change: Change): void;
   /** Ends the lease if its session has ended. */
   checkSession(): void;
-  end(why: Refusal): void;
+  end(refusal: Refusal): void;
 };
 
 /** Why a change ends a lease, as far as that is known without asking an issuer; `undefined` if it does not. */
@@ -211,7 +211,7 @@ export type IdentityPort = {
 /** What is held longer than a request, and what may end it. */
 export type LeasePort = {
   /** Registers a lease for every change to come, until the returned function is called. */
-  enter(lease: OpenLease): () => void;
+  register(lease: OpenLease): () => void;
   /** How many versions and changes of the revocations there have been. */
   countChanges(): number;
 };
@@ -255,10 +255,10 @@ export type UpstreamPort = {
   /** Opens a legacy SSE stream and waits until the server has named its message endpoint. */
   openLegacyStream(
     upstream: string,
-    by: Caller,
+    caller: Caller,
     signal: DisconnectSignal,
   ): Promise<LegacySseOutcome>;
-  endSession(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
+  endSession(upstream: string, session: SessionFacts, caller: Caller): Promise<ForwardOutcome>;
   /** Sends the gateway's own reply to a server request within a caller's session. */
   replyToServer(upstream: string, serverRequest: SessionRequest, reply: GatewayReply): void;
   /** Notifies the server of a session that the response to this request is no longer awaited. */
@@ -303,7 +303,7 @@ export type ContentPort = InspectionPort & {
 /** Requests in progress that asked for progress notifications, by the hash of their session. */
 export type ProgressPort = {
   /** Registers a request; the returned function unregisters it. */
-  enter(session: string, token: RequestId, count: ProgressCount): () => void;
+  register(session: string, token: RequestId, count: ProgressCount): () => void;
   /** The response is a task: its progress stays registered, within a bound. */
   keep(session: string, token: RequestId): void;
   /** The progress of the request with this token; `undefined` if none is in progress here. */

@@ -26,8 +26,8 @@ import type {
   Outgoing,
   UpstreamResponse,
 } from '../protocol/transport.js';
-import type { PlannedMessage } from './originating-request.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
+import type { PlannedMessage } from './response-plan.js';
 
 /** The progress of a request in progress, registered in its session until `end`. */
 export type FollowedProgress = ProgressCount & {
@@ -99,7 +99,7 @@ export type RequestContext<Used extends AnyPort = never> = {
   /** Identifies the caller once it is authenticated (policy/principal.ts). */
   callerKey: string | undefined;
   /** The message was read on another thread, so the caller's rights may have changed meanwhile. */
-  hasWaited?: boolean;
+  wasParsedElsewhere?: boolean;
   /** For a reply to a server request: whether it is the first. */
   replyClaim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** The request's progress, if the client asked for progress notifications. */
@@ -153,7 +153,12 @@ export function callerOf(
   const { incoming, caller } = call;
   const presented = presentedToken(incoming);
   const token = presented === undefined ? undefined : closeToken(presented);
-  call.caller = { principal, decisionId: incoming.id, token, signed: caller?.signed ?? 0 };
+  call.caller = {
+    principal,
+    decisionId: incoming.id,
+    token,
+    assertionCount: caller?.assertionCount ?? 0,
+  };
   return call.caller;
 }
 
@@ -320,14 +325,14 @@ function statusFor({ admitted }: RequestContext, status: number): number {
 
 /** Sends an error to the server whose client's reply was refused, unless it already has a reply. */
 async function refuseToServer(call: RequestContext<'sessions' | 'upstreams'>): Promise<void> {
-  const { admitted, caller: by, incoming, ports, record } = call;
-  if (admitted?.session === undefined || by === undefined) return;
+  const { admitted, caller, incoming, ports, record } = call;
+  if (admitted?.session === undefined || caller === undefined) return;
   const { message, session } = admitted;
   if ((message.kind !== 'result' && message.kind !== 'error') || message.id === undefined) return;
   if (record.decision.action !== 'refused') return;
   const isFirst = await claimReply(call);
   if (isFirst !== true) return;
-  ports.upstreams.replyToServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
+  ports.upstreams.replyToServer(incoming.upstream, { session, id: message.id, caller }, WITHHELD);
 }
 
 /** Claims the reply to a server request: true if this is the first one. The store is asked once per request. */

@@ -23,7 +23,7 @@ import { profileOf } from './request-context.js';
 /** The outcome of checking one message. `text` is absent if the message passes byte for byte. */
 export type MessageOutcome =
   | {
-      readonly kind: 'own';
+      readonly kind: 'response';
       readonly text: string | undefined;
       /** Replaces `text`: a list as it was filtered before. */
       readonly pieces?: Pieces;
@@ -45,7 +45,7 @@ export type CheckPorts = Exclude<
 
 /**
  * The state of one response's checks. `responseObligations` applies to every message that answers a request and
- * is absent on unsolicited streams. `carry` is what the inspection remembers of the previous messages, because a
+ * is absent on unsolicited streams. `previousTail` is what the inspection remembers of the previous messages, because a
  * secret may be split across two. `refusedServerRequests` counts all that were refused, of which the first 64 are
  * recorded one by one.
  */
@@ -58,7 +58,7 @@ export type CheckContext = {
   readonly session: SessionFacts | undefined;
   /** The method whose response is checked; `undefined` on unsolicited streams. */
   readonly requestMethod: string | undefined;
-  carry: PreviousTail;
+  previousTail: PreviousTail;
   refusedServerRequests: number;
   gate(): NotificationGate;
 };
@@ -99,7 +99,11 @@ export function relatedOf(
   reading: ParsedJson,
 ): MessageWithoutTask {
   const scope = { upstream: call.incoming.upstream, principal };
-  return removeRelatedTask(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
+  return removeRelatedTask(reading, {
+    tasks: call.ports.tasks,
+    scope,
+    currentTask: call.admitted?.task,
+  });
 }
 
 function inspectContent(
@@ -116,8 +120,8 @@ function inspectContent(
   }
   const startedMs = performance.now();
   const profile = profileOf(call, responseObligations);
-  const { carry, requestMethod } = context;
-  const input = { text, value, profile, output, carry, approved, requestMethod };
+  const { previousTail, requestMethod } = context;
+  const input = { text, value, profile, output, previousTail, approved, requestMethod };
   const outcome = call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
   return outcome instanceof Promise
     ? outcome.then((resolved) => noteInspected(context, resolved, startedMs))
@@ -128,7 +132,7 @@ function noteInspected(context: CheckContext, outcome: Inspection, startedMs: nu
   const { call } = context;
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
-  if (outcome.kind !== 'withhold') context.carry = outcome.carry;
+  if (outcome.kind !== 'withhold') context.previousTail = outcome.previousTail;
   return outcome;
 }
 

@@ -30,10 +30,10 @@ import { isObject, type JsonObject, type RequestId, type Target } from '../proto
 import { readTaskCapabilities } from '../protocol/tasks.js';
 import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
 import { taskForm } from './features/tasks/request.js';
-import type { ResponsePlan } from './originating-request.js';
 import type { ObservedPage } from './ports.js';
 import { profileOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
+import type { ResponsePlan } from './response-plan.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
@@ -117,7 +117,7 @@ export type FilterInput = {
   readonly bytes: Uint8Array | undefined;
 };
 
-const KINDS: {
+const LIST_METHODS: {
   readonly [method: string]: { readonly list: ListKind; readonly pin: PinKind | undefined };
 } = {
   'tools/list': { list: 'tools', pin: 'tool' },
@@ -136,7 +136,7 @@ export function filterResponse(filtering: FilterInput): MessageOutcome | Promise
   const { method } = filtering.responsePlan.admitted.rule;
   if (method === 'initialize' || method === 'server/discover')
     return filterHandshakeResponse(filtering, method);
-  const kind = KINDS[method];
+  const kind = LIST_METHODS[method];
   return kind === undefined
     ? { kind: 'refused', refusal: refuseWith('internal') }
     : filterListResponse(filtering, kind);
@@ -150,7 +150,7 @@ export function recallList(
 ): MessageOutcome | undefined {
   const { admitted } = responsePlan;
   const id = idOf(responsePlan);
-  if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
+  if (LIST_METHODS[admitted.rule.method] === undefined || id === undefined) return undefined;
   const page = call.ports.inspection.pages
     .find(pageKey(call, responsePlan), bytes, id)
     ?.filtered(policyKey(call, responsePlan));
@@ -159,7 +159,7 @@ export function recallList(
   noteList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
   call.record.findings.push(...page.findings);
   return {
-    kind: 'own',
+    kind: 'response',
     text: undefined,
     pieces,
     headers: NO_HEADERS,
@@ -187,7 +187,7 @@ function filterHandshakeResponse(
     listTtlMs: call.snapshot.limits.listTtlMs,
     filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
   });
-  if (filtered.kind === 'withhold') return withheld(call, filtered);
+  if (filtered.kind === 'withhold') return refuseWithheld(call, filtered);
   const inspected = call.ports.inspection.message(
     filtered.inspectionInput,
     call.incoming.upstream,
@@ -195,18 +195,18 @@ function filterHandshakeResponse(
   );
   return inspected instanceof Promise
     ? inspected.then((resolved) =>
-        endHandshakeResponse(filtering, form, completeHandshake(filtered, resolved)),
+        finishHandshakeResponse(filtering, form, completeHandshake(filtered, resolved)),
       )
-    : endHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
+    : finishHandshakeResponse(filtering, form, completeHandshake(filtered, inspected));
 }
 
-function endHandshakeResponse(
+function finishHandshakeResponse(
   { call, responsePlan, result, openedSession }: FilterInput,
   form: ReturnType<typeof taskForm>,
   outcome: HandshakeOutcome,
 ): MessageOutcome {
   const { protocol, apps } = responsePlan.admitted;
-  if (outcome.kind === 'withhold') return withheld(call, outcome);
+  if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
   call.record.findings.push(...outcome.findings);
   if (outcome.hadOtherInstructions) {
     call.record.findings.push({
@@ -238,7 +238,7 @@ function endHandshakeResponse(
   );
   call.record.client.session = call.ports.audit.keyedHash('session', sealed);
   return {
-    kind: 'own',
+    kind: 'response',
     text: outcome.text,
     headers: { 'mcp-session-id': sealed },
     isError: false,
@@ -285,12 +285,12 @@ function filterListNow(
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call, responsePlan, bytes } = filtering;
   const id = idOf(responsePlan);
-  const known =
+  const cachedPage =
     bytes === undefined || id === undefined
       ? undefined
       : call.ports.inspection.pages.find(pageKey(call, responsePlan), bytes, id);
-  const page = filterItems(listInput(filtering, kind, known));
-  if (page.kind === 'withhold') return withheld(call, page);
+  const page = filterItems(listInput(filtering, kind, cachedPage));
+  if (page.kind === 'withhold') return refuseWithheld(call, page);
   // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
   const filteredKey = policyKey(call, responsePlan);
   const inspected = call.ports.inspection.message(
@@ -300,18 +300,18 @@ function filterListNow(
   );
   return inspected instanceof Promise
     ? inspected.then((resolved) =>
-        endListResponse(filtering, known, filteredKey, completeList(page, resolved)),
+        finishListResponse(filtering, cachedPage, filteredKey, completeList(page, resolved)),
       )
-    : endListResponse(filtering, known, filteredKey, completeList(page, inspected));
+    : finishListResponse(filtering, cachedPage, filteredKey, completeList(page, inspected));
 }
 
-function endListResponse(
+function finishListResponse(
   { call, responsePlan, reading, bytes }: FilterInput,
-  known: CachedPage | undefined,
+  cachedPage: CachedPage | undefined,
   filteredKey: string,
   outcome: ListOutcome,
 ): MessageOutcome {
-  if (outcome.kind === 'withhold') return withheld(call, outcome);
+  if (outcome.kind === 'withhold') return refuseWithheld(call, outcome);
   const { text, items, findings } = outcome;
   call.record.findings.push(...findings);
   const receivedBytes = bytes?.byteLength ?? Buffer.byteLength(reading.text);
@@ -319,7 +319,7 @@ function endListResponse(
   const id = idOf(responsePlan);
   if (bytes !== undefined && id !== undefined) {
     const page =
-      known ??
+      cachedPage ??
       call.ports.inspection.pages.keep(
         pageKey(call, responsePlan),
         { bytes, text: reading.text, id },
@@ -333,18 +333,18 @@ function endListResponse(
 function listInput(
   { call, responsePlan, reading }: FilterInput,
   { list, pin }: { readonly list: ListKind; readonly pin: PinKind | undefined },
-  known: CachedPage | undefined,
+  cachedPage: CachedPage | undefined,
 ): ListInput {
   const { hasCacheHints } = responsePlan.admitted.protocol;
-  const digests = new Map(known?.items.map((item) => [item.name, item.digest]));
-  const seen: { name: string; digest: string; definition: JsonObject }[] = [];
+  const digests = new Map(cachedPage?.items.map((item) => [item.name, item.digest]));
+  const observedItems: { name: string; digest: string; definition: JsonObject }[] = [];
   let isNoted = pin === undefined;
 
   /** INVARIANT: the whole page is noted in the catalog before its first item is checked. */
-  function noteOnce(kind: PinKind): void {
+  function notePageOnce(kind: PinKind): void {
     if (isNoted) return;
     isNoted = true;
-    const page: ObservedPage = { kind, items: seen };
+    const page: ObservedPage = { kind, items: observedItems };
     call.ports.upstreams.notePage(call.incoming.upstream, page);
     refreshSnapshot(call);
   }
@@ -365,11 +365,11 @@ function listInput(
         reading.suspectNumbers && hasInexactNumber(itemText, { start: 0, end: itemText.length })
       );
       const digest = digests.get(name) ?? call.ports.inspection.digest(pin, definition, isExact);
-      seen.push({ name, digest, definition });
+      observedItems.push({ name, digest, definition });
       return digest;
     },
     isVisible(item) {
-      if (pin !== undefined) noteOnce(pin);
+      if (pin !== undefined) notePageOnce(pin);
       return isItemListed(call, responsePlan, pin, item);
     },
     ...(pin === undefined
@@ -382,10 +382,10 @@ function listInput(
 }
 
 function passedResponse(text: string | undefined): MessageOutcome {
-  return { kind: 'own', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
+  return { kind: 'response', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }
 
-function withheld(
+function refuseWithheld(
   call: RequestContext,
   outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>,
 ): MessageOutcome {

@@ -14,8 +14,8 @@ import { noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
 import {
+  createGatheredWrites,
   type GatheredWrites,
-  gatherWrites,
   noteResult,
   reasonOfEnd,
   responseEventIds,
@@ -64,8 +64,8 @@ export async function relayResponse(
   if (mediaType(response.headers['content-type']) === 'application/json')
     return relayBody(call, response, responseCheck);
   if (isEventStream(response)) {
-    return mustSendResponseAlone(call, admitted)
-      ? relayResponseAlone(call, response, responseCheck)
+    return mustSendWithoutStream(call, admitted)
+      ? relayWithoutStream(call, response, responseCheck)
       : relayEvents(call, authorized, response, responseCheck);
   }
   response.release();
@@ -131,10 +131,10 @@ async function relayBody(
     const turn = loopScheduler.waitForTurn(call.incoming.upstream);
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
-    const outcome = responseCheck.checkBytes(bytes);
+    const pending = responseCheck.checkBytes(bytes);
     loopScheduler.recordTime(startedMs);
-    const verdict = outcome instanceof Promise ? await outcome : outcome;
-    return sendResponse(call, verdict, response.status, bytes);
+    const outcome = pending instanceof Promise ? await pending : pending;
+    return sendResponse(call, outcome, response.status, bytes);
   } finally {
     // Frees the bytes that were held for the body.
     response.release();
@@ -145,7 +145,7 @@ async function relayBody(
  * Whether the response must be sent alone, without the stream around it. That of `initialize` must, because the
  * session id is sent in a header, and so must any response to a client that accepts no event stream.
  */
-function mustSendResponseAlone(
+function mustSendWithoutStream(
   { incoming }: RequestContext,
   { rule, protocol }: AuthorizedRequest['admitted'],
 ): boolean {
@@ -155,7 +155,7 @@ function mustSendResponseAlone(
 }
 
 /** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
-async function relayResponseAlone(
+async function relayWithoutStream(
   call: RequestContext<'audit' | 'inspection' | 'streams'>,
   response: UpstreamResponse,
   responseCheck: ResponseCheck,
@@ -170,12 +170,12 @@ async function relayResponseAlone(
   const timer = setTimeout(endAs('late'), timeLeftMs(call));
   const end = await pumpEvents(response, responseStreamLimits(call), async (event) => {
     if (event.kind !== 'message' || event.data === '') return undefined;
-    const verdict = await responseCheck.checkText(event.data);
-    if (verdict.kind !== 'own' && verdict.kind !== 'refused') return undefined;
+    const outcome = await responseCheck.checkText(event.data);
+    if (outcome.kind !== 'response' && outcome.kind !== 'refused') return undefined;
     responseOutcome =
-      verdict.kind === 'own' && verdict.text === undefined
-        ? { ...verdict, text: event.data }
-        : verdict;
+      outcome.kind === 'response' && outcome.text === undefined
+        ? { ...outcome, text: event.data }
+        : outcome;
     return 'stop';
   }).finally(() => {
     clearTimeout(timer);
@@ -195,16 +195,16 @@ function sendNothing(call: RequestContext): undefined {
 /** Sends a complete response that was checked, or returns the refusal to send instead. */
 export function sendResponse(
   call: RequestContext<'audit'>,
-  verdict: MessageOutcome,
+  outcome: MessageOutcome,
   status: number,
   unchanged: Body,
 ): Refusal | undefined {
-  if (verdict.kind === 'refused') return verdict.refusal;
-  if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
-  const http = call.admitted?.protocol.statusOfResponse(status, verdict.rpcCode) ?? status;
-  const body = verdict.text ?? verdict.pieces ?? unchanged;
-  noteResult(call, verdict, http, body);
-  call.outgoing.send(http, { ...JSON_HEADERS, ...verdict.headers }, body);
+  if (outcome.kind === 'refused') return outcome.refusal;
+  if (outcome.kind !== 'response') return refuseWith('upstream-protocol');
+  const http = call.admitted?.protocol.statusOfResponse(status, outcome.rpcCode) ?? status;
+  const body = outcome.text ?? outcome.pieces ?? unchanged;
+  noteResult(call, outcome, http, body);
+  call.outgoing.send(http, { ...JSON_HEADERS, ...outcome.headers }, body);
   return undefined;
 }
 
@@ -217,15 +217,15 @@ async function relayEvents(
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  const alive = keepAlive(outgoing, call.snapshot.limits.keepAliveMs);
-  const writes = gatherWrites(alive);
+  const keepAliveStream = keepAlive(outgoing, call.snapshot.limits.keepAliveMs);
+  const writes = createGatheredWrites(keepAliveStream);
   const watch = watchResponse(call, authorized, { response, responseCheck, writes });
-  const { isGone } = watch;
+  const { mustEnd } = watch;
   const idOf = responseEventIds(call, authorized);
   try {
-    const end = await writeEvents(response, { call, responseCheck, idOf, writes, isGone });
+    const end = await writeEvents(response, { call, responseCheck, idOf, writes, mustEnd });
     // A change may break off the connection too; the end of the lease takes precedence over the broken connection.
-    await isGone();
+    await mustEnd();
     writeEnd(call, end, watch.endReason(), writes);
     if (end === 'upstream-timeout' && watch.endReason() === undefined)
       notifyCancelled(call, authorized);
@@ -235,7 +235,7 @@ async function relayEvents(
     writeFailure(call, refuseWith('internal'), writes);
   }
   await writes.flush();
-  alive.stop();
+  keepAliveStream.stop();
   watch.close();
   outgoing.end();
   return undefined;

@@ -3,7 +3,7 @@
 // An inspector that throws ends the request with a refusal.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
 
-import { NO_CARRY } from '../inspection/responses.js';
+import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
@@ -21,7 +21,6 @@ import { checkInputRequired } from './features/input-required.js';
 import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
-import type { ResponsePlan } from './originating-request.js';
 import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
 import {
   type CheckContext,
@@ -31,6 +30,7 @@ import {
   type MessageOutcome,
 } from './response-context.js';
 import { type FilterInput, filterResponse, recallList } from './response-filter.js';
+import type { ResponsePlan } from './response-plan.js';
 import { checkOtherMessage } from './unsolicited-messages.js';
 
 /**
@@ -38,19 +38,20 @@ import { checkOtherMessage } from './unsolicited-messages.js';
  * the gateway supports. Everything else passes byte for byte.
  * Source: MCP 2026-07-28, error codes and versioning.
  */
-function repairError(
+function correctError(
   { protocol }: CheckContext,
-  verdict: MessageOutcome,
+  outcome: MessageOutcome,
   text: string,
   error: RpcError,
 ): MessageOutcome {
-  if (verdict.kind !== 'own') return verdict;
-  const repair = protocol.correctionOf(error);
-  let repaired = verdict.text ?? text;
-  if (repair.code !== error.code) repaired = setMember(repaired, ['error'], 'code', repair.code);
-  if (repair.supported !== undefined)
-    repaired = setMember(repaired, ['error', 'data'], 'supported', repair.supported);
-  return repaired === text ? verdict : { ...verdict, text: repaired, rpcCode: repair.code };
+  if (outcome.kind !== 'response') return outcome;
+  const correction = protocol.correctionOf(error);
+  let repaired = outcome.text ?? text;
+  if (correction.code !== error.code)
+    repaired = setMember(repaired, ['error'], 'code', correction.code);
+  if (correction.supported !== undefined)
+    repaired = setMember(repaired, ['error', 'data'], 'supported', correction.supported);
+  return repaired === text ? outcome : { ...outcome, text: repaired, rpcCode: correction.code };
 }
 
 export type ResponseCheck = {
@@ -65,7 +66,7 @@ type ResultContext = Pick<FilterInput, 'responsePlan' | 'openedSession' | 'bytes
 
 const NO_HEADERS = {};
 /** Methods whose response is a task if it has the form of one. */
-const MAY_DEFER: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
+const MAY_BECOME_TASK: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 /** Content that a reviewer has approved byte for byte. */
 const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
@@ -77,7 +78,7 @@ export function createResponseCheck(
   openedSession: SessionTarget,
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
-  let gate: NotificationGate | undefined;
+  let notificationGate: NotificationGate | undefined;
   const context: CheckContext = {
     call,
     responseObligations: responsePlan.responseObligations,
@@ -86,13 +87,13 @@ export function createResponseCheck(
     apps: admitted.apps,
     session: admitted.session,
     requestMethod: admitted.rule.method,
-    carry: NO_CARRY,
+    previousTail: NO_PREVIOUS_TAIL,
     refusedServerRequests: 0,
     // Most responses come without notifications. INVARIANT: no accessor, which would give the object of each request
     // a hidden class of its own and keep it alive into the old generation.
     gate() {
-      gate ??= createGateFor(call, admitted);
-      return gate;
+      notificationGate ??= createGateFor(call, admitted);
+      return notificationGate;
     },
   };
   const { rule } = admitted;
@@ -114,36 +115,36 @@ export function createResponseCheck(
     if (!reading.ok) return { kind: 'refused', refusal: refuseReadError(reading.error) };
     const { protocol, version } = admitted;
     const mayRequireInput = canRequireInput(rule.method);
-    const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
+    const mayBecomeTask = MAY_BECOME_TASK.has(rule.method) ? admitted.mayBecomeTask : undefined;
     const message = classifyUpstreamMessage(reading.value, {
       protocol,
       id,
       version,
       mayRequireInput,
-      mayDefer,
+      mayBecomeTask,
     });
     switch (message.kind) {
-      case 'own-question': {
+      case 'response-input-required': {
         const inputRequired = { text: reading.text, result: message.result };
         return checkInputRequired(call, responsePlan, inputRequired, (cut) =>
           outcomeWhenInspected(inspect(context, cut), NO_ERROR),
         );
       }
-      case 'own-task':
+      case 'response-task':
         return checkCreatedTask(context, responsePlan, reading, message.result);
-      case 'own-result':
+      case 'response-result':
         return checkResult(context, reading, message.result, {
           responsePlan,
           openedSession,
           bytes,
         });
-      case 'own-error': {
+      case 'response-error': {
         const { error } = message;
         const facts = { isError: true, rpcCode: error.code };
-        const verdict = outcomeWhenInspected(inspect(context, reading), facts);
-        return verdict instanceof Promise
-          ? verdict.then((resolved) => checkError(context, resolved, reading.text, error))
-          : checkError(context, verdict, reading.text, error);
+        const outcome = outcomeWhenInspected(inspect(context, reading), facts);
+        return outcome instanceof Promise
+          ? outcome.then((resolved) => checkError(context, resolved, reading.text, error))
+          : checkError(context, outcome, reading.text, error);
       }
       case 'notification':
       case 'server-request':
@@ -166,14 +167,14 @@ export function createResponseCheck(
 
 /** Checks a result by its method: few have a check of their own. */
 type ResultCheck = (
-  subject: CheckContext,
+  checkContext: CheckContext,
   reading: ParsedJson,
   result: JsonObject,
   context: ResultContext,
 ) => MessageOutcome | Promise<MessageOutcome>;
 
 const RESULT_CHECKS: { readonly [method: string]: ResultCheck } = {
-  'tasks/list': (subject, reading) => checkTaskList(subject, reading),
+  'tasks/list': (checkContext, reading) => checkTaskList(checkContext, reading),
   'resources/read'(subject, reading, result, context) {
     const app = reviewAppContent(subject.call, context.responsePlan, reading, result);
     if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
@@ -186,8 +187,8 @@ const RESULT_CHECKS: { readonly [method: string]: ResultCheck } = {
 const RESPONSE_CHECKS: { readonly [response in MethodRule['response']]: ResultCheck } = {
   task: (subject, reading, _result, { responsePlan }) =>
     checkTaskResponse(subject, responsePlan, reading),
-  filter: (subject, reading, result, context) =>
-    filterResponse({ ...context, call: subject.call, reading, result }),
+  filter: (checkContext, reading, result, context) =>
+    filterResponse({ ...context, call: checkContext.call, reading, result }),
   inspect: checkContent,
   envelope: checkContent,
   subscription: checkContent,
@@ -216,21 +217,21 @@ function markPrivate(
   context: CheckContext,
   { admitted }: ResponsePlan,
   reading: ParsedJson,
-  verdict: MessageOutcome,
+  outcome: MessageOutcome,
 ): MessageOutcome {
   const { rule } = admitted;
   const result = isObject(reading.value) ? reading.value['result'] : undefined;
-  if (!isObject(result)) return verdict;
+  if (!isObject(result)) return outcome;
   if (
     !context.protocol.hasCacheHints ||
-    verdict.kind !== 'own' ||
+    outcome.kind !== 'response' ||
     !isCacheable(rule.method, result)
   )
-    return verdict;
-  const inspected = verdict.text ?? reading.text;
+    return outcome;
+  const inspected = outcome.text ?? reading.text;
   const maxTtlMs = isInputRetry(admitted) ? 0 : context.call.snapshot.limits.listTtlMs;
   const text = setPrivate(inspected, result, maxTtlMs);
-  return text === reading.text ? verdict : { ...verdict, text };
+  return text === reading.text ? outcome : { ...outcome, text };
 }
 
 /** What a caller may read depends on the caller, so no shared cache may store it (MCP 2026-07-28, caching). */
@@ -245,12 +246,12 @@ function isCacheable(method: string, result: JsonObject): boolean {
 /** Applies the rules for errors to an error that was inspected. */
 function checkError(
   context: CheckContext,
-  verdict: MessageOutcome,
+  outcome: MessageOutcome,
   text: string,
   error: RpcError,
 ): MessageOutcome {
-  if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(context, verdict, text, error);
-  return repairError(context, verdict, text, error);
+  if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(context, outcome, text, error);
+  return correctError(context, outcome, text, error);
 }
 
 type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };
@@ -267,9 +268,9 @@ function outcomeWhenInspected(
 function outcomeOfInspection(outcome: Inspection, facts: Facts): MessageOutcome {
   switch (outcome.kind) {
     case 'clean':
-      return { kind: 'own', text: undefined, headers: NO_HEADERS, ...facts };
+      return { kind: 'response', text: undefined, headers: NO_HEADERS, ...facts };
     case 'changed':
-      return { kind: 'own', text: outcome.text, headers: NO_HEADERS, ...facts };
+      return { kind: 'response', text: outcome.text, headers: NO_HEADERS, ...facts };
     case 'withhold':
       return { kind: 'refused', refusal: refuseWith(outcome.reason) };
   }

@@ -22,7 +22,6 @@ import {
   sizeOfBytes,
   type UpstreamResponse,
 } from '../protocol/transport.js';
-import type { ResponsePlan } from './originating-request.js';
 import {
   noteRefusal,
   type RequestContext,
@@ -31,6 +30,7 @@ import {
 } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
+import type { ResponsePlan } from './response-plan.js';
 import { responseStreamLimits } from './stream-limits.js';
 
 /** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
@@ -46,11 +46,17 @@ export function responseEventIds(
   call: RequestContext<'sessions'>,
   { admitted, principal, responseObligations }: ResponsePlan,
 ): EventIds {
-  const { session, message, rule, target, mayDefer, task } = admitted;
+  const { session, message, rule, target, mayBecomeTask, task } = admitted;
   if (session === undefined || message.kind !== 'request') return NO_IDS;
   const { maxResultBytes, profiles } = responseObligations;
-  const asked = { id: message.id, method: rule.method, target, mayDefer, task: task?.sealed };
-  const plan = { ...asked, maxResultBytes, profiles };
+  const requestFacts = {
+    id: message.id,
+    method: rule.method,
+    target,
+    mayDefer: mayBecomeTask,
+    task: task?.sealed,
+  };
+  const plan = { ...requestFacts, maxResultBytes, profiles };
   const request = { ...plan, progressToken: progressTokenOf(message) };
   return eventIds(call, principal, session, request);
 }
@@ -98,7 +104,7 @@ export type GatheredWrites = {
 };
 
 /** Gathers writes to an open stream. The caller must flush after adding. */
-export function gatherWrites(outgoing: Pick<Outgoing, 'write'>): GatheredWrites {
+export function createGatheredWrites(outgoing: Pick<Outgoing, 'write'>): GatheredWrites {
   let gathered = '';
   return {
     hasResponse: false,
@@ -127,7 +133,7 @@ export type StreamEnd = ReadEnd | 'resumable';
 const RESUMABLE_ENDS: ReadonlySet<ReadEnd> = new Set(['ended', 'upstream-unavailable']);
 
 /** What writing the stream of one response needs. */
-type Writing = {
+type StreamWriting = {
   readonly call: RequestContext<'audit' | 'inspection'>;
   readonly responseCheck: ResponseCheck;
   readonly idOf: EventIds;
@@ -136,7 +142,7 @@ type Writing = {
    * True once the stream must end, e.g. because access was revoked, even if an event is still waiting. A promise while
    * the caller is verified anew: until it resolves nothing is checked or written.
    */
-  readonly isGone: () => boolean | Promise<boolean>;
+  readonly mustEnd: () => boolean | Promise<boolean>;
   /** The client has received an event that it can resume after. */
   isResumable: boolean;
 };
@@ -144,11 +150,11 @@ type Writing = {
 /** Writes messages until the response has passed or the stream ends. */
 export async function writeEvents(
   response: UpstreamResponse,
-  options: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
+  options: Omit<StreamWriting, 'isResumable'> & { readonly isResumable?: boolean },
 ): Promise<StreamEnd> {
-  const { call, responseCheck, idOf, writes, isGone, isResumable = false } = options;
+  const { call, responseCheck, idOf, writes, mustEnd, isResumable = false } = options;
   const { signal } = call.incoming;
-  const writing: Writing = { call, responseCheck, idOf, writes, isGone, isResumable };
+  const writing: StreamWriting = { call, responseCheck, idOf, writes, mustEnd, isResumable };
   // A client that disconnects cancels nothing. But a stream that it may resume must be released for that,
   // because servers allow one connection per stream.
   const release = (): void => {
@@ -166,14 +172,14 @@ export async function writeEvents(
 }
 
 function writeEvent(
-  writing: Writing,
+  writing: StreamWriting,
   event: SseEvent,
 ): undefined | 'stop' | Promise<undefined | 'stop'> {
   const { writes, responseCheck, idOf } = writing;
-  const gone = writing.isGone();
-  if (gone instanceof Promise)
-    return Promise.all([gone, writes.flush()]).then(() => writeEvent(writing, event));
-  if (gone === true) return 'stop';
+  const ending = writing.mustEnd();
+  if (ending instanceof Promise)
+    return Promise.all([ending, writes.flush()]).then(() => writeEvent(writing, event));
+  if (ending === true) return 'stop';
   if (event.kind !== 'message') {
     writes.add(encodeKeepAlive(event));
     return undefined;
@@ -186,21 +192,21 @@ function writeEvent(
     if (id !== undefined) writes.add(encodeSsePriming(id));
     return undefined;
   }
-  const verdict = responseCheck.checkText(data);
-  return verdict instanceof Promise
-    ? writeLate(writing, verdict, data, id)
-    : writeVerdict(writing, verdict, data, id);
+  const outcome = responseCheck.checkText(data);
+  return outcome instanceof Promise
+    ? writeWhenChecked(writing, outcome, data, id)
+    : writeOutcome(writing, outcome, data, id);
 }
 
 /** Flushes the events that passed before this one, and writes it only if the stream is still allowed. */
-async function writeLate(
-  writing: Writing,
-  verdict: Promise<MessageOutcome>,
+async function writeWhenChecked(
+  writing: StreamWriting,
+  outcome: Promise<MessageOutcome>,
   data: string,
   id: string | undefined,
 ): Promise<undefined | 'stop'> {
-  const [late] = await Promise.all([verdict, writing.writes.flush()]);
-  return (await writing.isGone()) ? 'stop' : writeVerdict(writing, late, data, id);
+  const [checkedOutcome] = await Promise.all([outcome, writing.writes.flush()]);
+  return (await writing.mustEnd()) ? 'stop' : writeOutcome(writing, checkedOutcome, data, id);
 }
 
 /** Re-encodes a comment or a retry delay instead of forwarding its bytes. */
@@ -215,24 +221,24 @@ export function encodeKeepAlive(event: Exclude<SseEvent, { readonly kind: 'messa
 }
 
 /** Writes what passed. The response ends the stream, and so does a refusal in its place. */
-export function writeVerdict(
-  { call, writes }: Pick<Writing, 'call' | 'writes'>,
-  verdict: MessageOutcome,
+export function writeOutcome(
+  { call, writes }: Pick<StreamWriting, 'call' | 'writes'>,
+  outcome: MessageOutcome,
   data: string,
   id: string | undefined,
 ): undefined | 'stop' {
-  switch (verdict.kind) {
+  switch (outcome.kind) {
     case 'drop':
       return undefined;
     case 'refused':
-      writeFailure(call, verdict.refusal, writes);
+      writeFailure(call, outcome.refusal, writes);
       return 'stop';
     case 'pass':
-      writes.add(encodeSseMessage(verdict.text ?? data, { id }));
+      writes.add(encodeSseMessage(outcome.text ?? data, { id }));
       return undefined;
-    case 'own': {
-      const text = verdict.text ?? data;
-      noteResult(call, verdict, 200, text);
+    case 'response': {
+      const text = outcome.text ?? data;
+      noteResult(call, outcome, 200, text);
       writes.hasResponse = true;
       writes.add(encodeSseMessage(text, { id }));
       return 'stop';
@@ -256,13 +262,13 @@ export function writeFailure(call: RequestContext, refusal: Refusal, writes: Gat
 /** Notes a response that passed. */
 export function noteResult(
   call: RequestContext<'audit'>,
-  verdict: Extract<MessageOutcome, { kind: 'own' }>,
+  outcome: Extract<MessageOutcome, { kind: 'response' }>,
   http: number,
   body: Body,
 ): void {
   const { result } = call.record;
-  result.status = verdict.isError ? 'error' : 'ok';
-  result.rpcCode = verdict.rpcCode;
+  result.status = outcome.isError ? 'error' : 'ok';
+  result.rpcCode = outcome.rpcCode;
   result.http = http;
   result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
   // Lists are identified by the pins that they show; the result of a call or a read only by its digest.
@@ -295,7 +301,7 @@ export async function writeUnsolicited(
   call: RequestContext,
   event: SseEvent,
   checkUnsolicited: (data: string) => Promise<string | undefined>,
-  { idOf, leave }: { readonly idOf: EventIds; readonly leave: AbortSignal },
+  { idOf, endSignal }: { readonly idOf: EventIds; readonly endSignal: AbortSignal },
 ): Promise<undefined> {
   const { outgoing } = call;
   if (event.kind !== 'message') {
@@ -308,5 +314,6 @@ export async function writeUnsolicited(
     return;
   }
   const text = await checkUnsolicited(event.data);
-  if (text !== undefined && !leave.aborted) await outgoing.write(encodeSseMessage(text, { id }));
+  if (text !== undefined && !endSignal.aborted)
+    await outgoing.write(encodeSseMessage(text, { id }));
 }

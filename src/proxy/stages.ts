@@ -86,7 +86,7 @@ export function admit(
   const reading = readMessage(call, call.incoming.body);
   if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
   return reading.then((resolved) => {
-    call.hasWaited = true;
+    call.wasParsedElsewhere = true;
     refreshAfterWait(call);
     return admitRead(call, principal, resolved);
   });
@@ -151,7 +151,7 @@ function decide(
 
 /** False for a reply to a server request: it belongs to a request that was allowed earlier. */
 function needsFreshListing({ rule }: AdmittedMessage): boolean {
-  return rule.subject !== 'none' && rule.subject !== 'question';
+  return rule.targetKind !== 'none' && rule.targetKind !== 'server-request';
 }
 
 function decideNow(
@@ -196,7 +196,7 @@ export function decideMessage(
   const { call, principal, admitted } = subject;
   const allow = decide(call, principal, admitted);
   return allow instanceof Promise
-    ? allow.then((late) => openDecided(subject, late))
+    ? allow.then((resolved) => openDecided(subject, resolved))
     : openDecided(subject, allow);
 }
 
@@ -258,7 +258,7 @@ export function inspectArguments(
     );
   const refusal = finishArgumentInspection(call, restored, outcome, startedMs);
   if (refusal !== undefined) return refusal;
-  return call.hasWaited === true ? decideAgain(call, admitted, decided) : decided;
+  return call.wasParsedElsewhere === true ? decideAgain(call, admitted, decided) : decided;
 }
 
 function finishArgumentInspection(
@@ -285,8 +285,10 @@ async function decideAgain(
   const session = admitted.session && call.incoming.headers['mcp-session-id'];
   const isTokenExpired = decided.principal.token.expiresAt <= Date.now();
   // Ending a session changes no version, so it is checked first; with an expired token, authentication refuses anyway.
-  const over = isTokenExpired ? undefined : checkSession(call, session, decided.principal);
-  if (over !== undefined) return over;
+  const sessionRefusal = isTokenExpired
+    ? undefined
+    : checkSession(call, session, decided.principal);
+  if (sessionRefusal !== undefined) return sessionRefusal;
   if (call.ports.leases.countChanges() === call.changesAtStart && !isTokenExpired) return decided;
   const principal = await authenticateAgain(call);
   if ('kind' in principal) return principal;

@@ -19,12 +19,12 @@ import {
   timerMs,
 } from './access-lease.js';
 import { decideTarget } from './authorization.js';
-import type { ResponsePlan } from './originating-request.js';
 import { callerOf, type RequestContext, refreshSnapshot } from './request-context.js';
 import type { CheckPorts } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
+import type { ResponsePlan } from './response-plan.js';
 import { type GatheredWrites, STREAM_HEADERS } from './sse-response.js';
-import { openStreamLimits } from './stream-limits.js';
+import { longLivedStreamLimits } from './stream-limits.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
@@ -82,7 +82,7 @@ export async function keepStreamOpen(
 export async function relayHeldStream(
   call: RequestContext<'inspection' | 'upstreams'>,
   response: UpstreamResponse,
-  { ended, limits = openStreamLimits(call, ended) }: HeldStream,
+  { ended, limits = longLivedStreamLimits(call, ended) }: HeldStream,
   relayEvent: (event: SseEvent) => Promise<'stop' | undefined>,
 ): Promise<ReadEnd> {
   const abort = (): void => response.abort();
@@ -135,7 +135,7 @@ export type StreamEndReason = 'cancelled' | Refusal;
 type ResponseWatch = {
   endReason(): StreamEndReason | undefined;
   /** Whether it has ended; a promise while the caller is verified anew. */
-  isGone(): boolean | Promise<boolean>;
+  mustEnd(): boolean | Promise<boolean>;
   /** Stops watching, once the stream has ended. */
   close(): void;
 };
@@ -174,14 +174,14 @@ export function watchResponse(
     if (!writes.hasResponse) notifyCancelled(call, authorized);
   });
 
-  function isGone(): boolean | Promise<boolean> {
+  function mustEnd(): boolean | Promise<boolean> {
     const pending = lease.pending();
-    return pending === undefined ? endReason !== undefined : pending.then(isGone);
+    return pending === undefined ? endReason !== undefined : pending.then(mustEnd);
   }
 
   return {
     endReason: () => endReason,
-    isGone,
+    mustEnd,
     close() {
       unregister();
       lease.release();
@@ -205,8 +205,8 @@ function responseTerms(
     principal,
     session: admitted.session && call.incoming.headers['mcp-session-id'],
     isReverified: true,
-    grant(snapshot, by) {
-      const decision = decideTarget(snapshot, by, admitted, admitted);
+    grant(snapshot, caller) {
+      const decision = decideTarget(snapshot, caller, admitted, admitted);
       if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
       call.snapshot = snapshot;
       responseCheck.setObligations(responseObligationsOf(decision, task));
@@ -231,11 +231,11 @@ export function notifyCancelled(
   { admitted, principal }: ResponsePlan,
 ): void {
   const { incoming, ports } = call;
-  const { message, session, rule, mayDefer } = admitted;
+  const { message, session, rule, mayBecomeTask } = admitted;
   if (session === undefined || message.kind !== 'request') return;
-  if (rule.method === 'initialize' || mayDefer) return;
-  const by = callerOf(call, principal);
-  ports.upstreams.cancelAtServer(incoming.upstream, { session, id: message.id, by });
+  if (rule.method === 'initialize' || mayBecomeTask) return;
+  const caller = callerOf(call, principal);
+  ports.upstreams.cancelAtServer(incoming.upstream, { session, id: message.id, caller });
 }
 
 /** Calls `end` when the client cancels the request, until the returned function is called. */

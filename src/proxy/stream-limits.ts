@@ -29,7 +29,7 @@ const MINUTE_MS = 60_000;
  * Limits for a long-lived stream: its bytes are bounded per minute, because its lifetime is not, and all such streams
  * of an upstream share a rate.
  */
-export function openStreamLimits(
+export function longLivedStreamLimits(
   { snapshot, incoming, outgoing, ports }: RequestContext<'inspection'>,
   ended: AbortSignal,
 ): StreamLimits {

@@ -2,7 +2,7 @@
 // to nothing. A message that is not known to be supported here is dropped and recorded.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation.
 
-import { NO_CARRY } from '../inspection/responses.js';
+import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
@@ -29,11 +29,11 @@ import {
 
 type ResponseMessage = Extract<
   UpstreamMessage,
-  { kind: 'own-result' | 'own-error' | 'own-question' | 'own-task' }
+  { kind: 'response-result' | 'response-error' | 'response-input-required' | 'response-task' }
 >;
 
 function isResponseMessage(message: UpstreamMessage): message is ResponseMessage {
-  return message.kind.startsWith('own-');
+  return message.kind.startsWith('response-');
 }
 
 /** Creates the check for the messages of an unsolicited stream. It returns the text to send, or `undefined`. */
@@ -53,7 +53,7 @@ export function createUnsolicitedCheck(
     apps: session.apps ?? false,
     session,
     requestMethod: undefined,
-    carry: NO_CARRY,
+    previousTail: NO_PREVIOUS_TAIL,
     refusedServerRequests: 0,
     gate: () => gate,
   };
@@ -66,7 +66,7 @@ export function createUnsolicitedCheck(
     const message = classifyUpstreamMessage(reading.value, { protocol, id: undefined, version });
     if (isResponseMessage(message)) return undefined;
     // Messages of such a stream are independent: no text continues in the next message.
-    context.carry = NO_CARRY;
+    context.previousTail = NO_PREVIOUS_TAIL;
     const verdict = await checkOtherMessage(context, reading, message);
     return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
   };
@@ -109,7 +109,7 @@ function checkNotification(
     drop(call, 'unasked-notice');
     return DROP;
   }
-  const notificationError = context.gate().find(message.method, message.params);
+  const notificationError = context.gate().check(message.method, message.params);
   if (notificationError !== undefined) {
     drop(call, notificationError);
     return DROP;

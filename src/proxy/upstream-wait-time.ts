@@ -6,12 +6,12 @@ import type { RequestRecord } from '../policy/record.js';
 import type { UpstreamResponse } from '../protocol/transport.js';
 
 /** Wraps a response so that its waits are added to `record.latency.upstream`, in milliseconds. */
-export function countWaits(record: RequestRecord, response: UpstreamResponse): UpstreamResponse {
-  return new CountedResponse(record, response);
+export function measureWaits(record: RequestRecord, response: UpstreamResponse): UpstreamResponse {
+  return new TimedResponse(record, response);
 }
 
 /** A class, because closures made for each request would outlive it. */
-class CountedResponse implements UpstreamResponse {
+class TimedResponse implements UpstreamResponse {
   readonly kind = 'response';
   readonly status: number;
   readonly headers: UpstreamResponse['headers'];

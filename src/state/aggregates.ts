@@ -117,9 +117,9 @@ export function createRunningBackends() {
 
   function leave(key: string, upstream: string): void {
     const backends = running.get(key) ?? [];
-    const left = backends.toSpliced(backends.indexOf(upstream), 1);
-    if (left.length === 0) running.delete(key);
-    else running.set(key, left);
+    const remaining = backends.toSpliced(backends.indexOf(upstream), 1);
+    if (remaining.length === 0) running.delete(key);
+    else running.set(key, remaining);
   }
 
   return {

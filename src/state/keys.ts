@@ -158,19 +158,19 @@ function deriveKey(key: GatewayKey): DerivedKey {
 }
 
 function sealingKeyOf(key: DerivedKey, purpose: string): SealingKey {
-  const kept = key.sealing.get(purpose);
-  if (kept !== undefined) return kept;
-  const made = {
+  const cached = key.sealing.get(purpose);
+  if (cached !== undefined) return cached;
+  const created = {
     tag: key.tag,
     key: createSecretKey(derive(key.bytes, `seal/${purpose}`, 32)),
   };
-  key.sealing.set(purpose, made);
-  return made;
+  key.sealing.set(purpose, created);
+  return created;
 }
 
 function hashingKeyOf(key: DerivedKey, purpose: string): Hmac {
-  const kept = key.hashing.get(purpose);
-  if (kept !== undefined) return kept;
+  const cached = key.hashing.get(purpose);
+  if (cached !== undefined) return cached;
   const made = createHmac(derive(key.bytes, `hmac/${purpose}`, 32));
   key.hashing.set(purpose, made);
   return made;

@@ -229,8 +229,8 @@ export function createMemoryReplays(
 type CallerError = 'token-revoked' | 'store-unavailable';
 
 /** `kept`: in force here, and published to the store as soon as it can be reached. */
-export type Added = 'shared' | 'kept' | 'full';
-export type Lifted = 'lifted' | 'unknown' | 'unavailable';
+export type AddResult = 'shared' | 'kept' | 'full';
+export type LiftResult = 'lifted' | 'unknown' | 'unavailable';
 
 export type Revocations = {
   /** Whether this caller was revoked, or that cannot be checked now. Never waits. */
@@ -240,8 +240,8 @@ export type Revocations = {
   /** Whether a session was revoked, by its keyed digests under every key. */
   hasSession(digests: readonly string[]): boolean;
   /** In force here when it returns its promise. */
-  add(revocation: Revocation): Promise<Added>;
-  lift(id: string): Promise<Lifted>;
+  add(revocation: Revocation): Promise<AddResult>;
+  lift(id: string): Promise<LiftResult>;
   /** Those in force, newest first. */
   list(): readonly Revocation[];
   /** Calls `listener` when the result of `checkPrincipal` or `hasSession` may have changed. */

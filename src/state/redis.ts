@@ -306,7 +306,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
         ...messages.flatMap(({ replica, text }) => [replica, text]),
       ]);
       if (Number(left) < 0) return 'full';
-      return left === 0 ? 'gone' : 'left';
+      return left === 0 ? 'gone' : 'enqueued';
     },
     async replicas() {
       const bounds = [REPLICA_COUNTS_MS, MAX_REPLICAS];

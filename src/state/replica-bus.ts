@@ -33,9 +33,9 @@ const MESSAGE = sealedToken<Json>('replica-word', {
 const MARK_CHARS = 36;
 
 /** `nobody`: no such replica runs, or the message is too long. `unavailable`: it cannot be delivered now. */
-export type DeliveryResult = 'told' | 'nobody' | 'unavailable';
+export type DeliveryResult = 'delivered' | 'undeliverable' | 'unavailable';
 
-const SENT = { left: 'told', gone: 'nobody', full: 'unavailable' } as const;
+const SENT = { enqueued: 'delivered', gone: 'undeliverable', full: 'unavailable' } as const;
 
 export type ReplicaBus = {
   /** The name of this replica, a new one after each start. */
@@ -43,7 +43,7 @@ export type ReplicaBus = {
   /** Sends to one replica. Never rejects. */
   send(replica: string, message: Json): Promise<DeliveryResult>;
   /** Sends to all replicas that run now, or to none; resolves when this replica has received it too. Never rejects. */
-  publish(message: Json): Promise<Exclude<DeliveryResult, 'nobody'>>;
+  publish(message: Json): Promise<Exclude<DeliveryResult, 'undeliverable'>>;
   /** Called with each message for this replica. */
   onMessage(listener: (message: Json) => void): void;
 };
@@ -74,10 +74,10 @@ export function createLocalReplicaBus(): ReplicaBus {
   const inbox = new EventEmitter<{ message: [Json] }>();
   return {
     self: randomUUID(),
-    send: () => Promise.resolve('nobody'),
+    send: () => Promise.resolve('undeliverable'),
     publish(message) {
       inbox.emit('message', message);
-      return Promise.resolve('told');
+      return Promise.resolve('delivered');
     },
     onMessage: (listener) => void inbox.on('message', listener),
   };
@@ -108,20 +108,20 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
     return text === undefined ? [] : [{ replica, text }];
   }
 
-  async function enqueueForAll(message: Json): Promise<'told' | 'unavailable'> {
+  async function enqueueForAll(message: Json): Promise<'delivered' | 'unavailable'> {
     const sealed = (await link.replicas()).flatMap((replica) => sealFor(replica, message));
-    const own = sealed.find(({ replica }) => replica === self)?.text;
-    if (own === undefined) return 'unavailable';
-    if ((await link.enqueueMessages(sealed, MESSAGE_TTL_MS)) !== 'left') return 'unavailable';
-    const isReceived = (): boolean => read.has(markOf(own));
+    const ownText = sealed.find(({ replica }) => replica === self)?.text;
+    if (ownText === undefined) return 'unavailable';
+    if ((await link.enqueueMessages(sealed, MESSAGE_TTL_MS)) !== 'enqueued') return 'unavailable';
+    const isReceived = (): boolean => read.has(markOf(ownText));
     await pollUntil(isReceived);
-    return isReceived() ? 'told' : 'unavailable';
+    return isReceived() ? 'delivered' : 'unavailable';
   }
 
-  async function ifReachable<T>(ask: () => Promise<T>): Promise<T | 'unavailable'> {
+  async function ifReachable<T>(operation: () => Promise<T>): Promise<T | 'unavailable'> {
     if (!isReachable()) return 'unavailable';
     try {
-      return await ask();
+      return await operation();
     } catch (error) {
       onError(error);
       return 'unavailable';
@@ -132,7 +132,7 @@ export function createSharedReplicaBus(ports: Ports): SharedReplicaBus {
     self,
     async send(replica, message) {
       const sealed = sealFor(replica, message);
-      if (sealed.length === 0) return 'nobody';
+      if (sealed.length === 0) return 'undeliverable';
       return ifReachable(async () => SENT[await link.enqueueMessages(sealed, MESSAGE_TTL_MS)]);
     },
     publish: (message) => ifReachable(() => enqueueForAll(message)),

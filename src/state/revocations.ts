@@ -49,7 +49,7 @@ export function createRevocationSet(
   function rebuild(): void {
     tables = emptyTables();
     clean = new WeakSet();
-    for (const revocation of known.values()) enter(tables, revocation, ring);
+    for (const revocation of known.values()) addToTables(tables, revocation, ring);
   }
 
   function sweep(): void {
@@ -72,7 +72,7 @@ export function createRevocationSet(
     add(revocation) {
       if (known.has(revocation.id)) return false;
       known.set(revocation.id, revocation);
-      enter(tables, revocation, ring);
+      addToTables(tables, revocation, ring);
       clean = new WeakSet();
       return true;
     },
@@ -101,7 +101,11 @@ function subjectKey(issuer: string, subject: string): string {
   return JSON.stringify([issuer, subject]);
 }
 
-function enter(tables: Tables, { revoked }: Revocation, ring: Pick<KeyRing, 'hmacAll'>): void {
+function addToTables(
+  tables: Tables,
+  { revoked }: Revocation,
+  ring: Pick<KeyRing, 'hmacAll'>,
+): void {
   switch (revoked.kind) {
     case 'token': {
       tables.tokens.add(revoked.digest);

@@ -18,7 +18,7 @@ const MAX_REMEMBERED = 4096;
  * names its own id, which the client has never seen. One that is not found is not cancelled, and the server ignores its
  * reply. `session` is the keyed hash of the session's sealed id; `sealed` the id that the client received.
  */
-export function createPassedServerRequests() {
+export function createForwardedServerRequests() {
   const passed = new BoundedMap<string, string>(MAX_REMEMBERED);
   return {
     add(session: string, id: RequestId, sealed: string): void {
@@ -49,9 +49,9 @@ const MAX_INPUT_REQUESTS_PER_TASK = 64;
 
 type TaskEntry = { readonly task: OpenedTask; readonly asked: Set<string> };
 
-type GivenTasks = {
+type KnownTasks = {
   /** Enters a task that has just begun; an earlier one with its id has ended. */
-  begin(caller: string, task: OpenedTask): void;
+  addCreated(caller: string, task: OpenedTask): void;
   /** Enters a task whose id its caller has sent. */
   add(caller: string, task: OpenedTask): void;
   find(caller: string, id: string): OpenedTask | undefined;
@@ -63,21 +63,21 @@ type GivenTasks = {
  * The tasks that callers received recently, by the server's own id, so that a list or a notification of the server
  * about one can be passed on under the id that its client knows.
  */
-export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
+export function createKnownTasks(maxTasks = MAX_TASKS): KnownTasks {
   const tasks = new OwnedMap<string, TaskEntry>({
     max: maxTasks,
     maxPerOwner: MAX_TASKS_PER_CALLER,
   });
   const find = (caller: string, id: string) => tasks.get(`${caller} ${id}`);
-  const enter = (caller: string, entry: TaskEntry) =>
+  const addEntry = (caller: string, entry: TaskEntry) =>
     tasks.set(`${caller} ${entry.task.id}`, entry, caller);
 
   return {
-    begin: (caller, task) => enter(caller, { task, asked: new Set() }),
+    addCreated: (caller, task) => addEntry(caller, { task, asked: new Set() }),
     add(caller, task) {
       const known = find(caller, task.id);
       if (known?.task.sealed !== task.sealed)
-        enter(caller, { task, asked: known?.asked ?? new Set() });
+        addEntry(caller, { task, asked: known?.asked ?? new Set() });
     },
     find: (caller, id) => find(caller, id)?.task,
     inputRequestsOf(caller, id) {
@@ -106,7 +106,7 @@ export function createLiveProgress() {
   const kept = new BoundedMap<string, ProgressCount>(MAX_KEPT);
   return {
     /** The returned function removes the request. */
-    enter(session: string, token: RequestId, count: ProgressCount): () => void {
+    register(session: string, token: RequestId, count: ProgressCount): () => void {
       const key = keyOf(session, token);
       kept.delete(key);
       return enterInto(live, key, count);
@@ -132,7 +132,7 @@ export function createOpenLegacyStreams<End>() {
   const open = new Map<string, End>();
   return {
     /** The returned function removes the stream. */
-    enter: (session: string, end: End): (() => void) => enterInto(open, session, end),
+    register: (session: string, end: End): (() => void) => enterInto(open, session, end),
     /** `undefined` where this replica holds no stream of the session. */
     find: (session: string): End | undefined => open.get(session),
   };
@@ -151,7 +151,7 @@ type OpenedSession = SessionFacts & {
 const REMEMBERED_MS = 60_000;
 const MAX_SESSIONS_PER_CALLER = 32;
 
-type Entry = { readonly opened: OpenedSession; readonly untilMs: number };
+type Entry = { readonly opened: OpenedSession; readonly expiresAtMs: number };
 
 /**
  * A cache in front of `open`, because a client sends its session id with every request and opening it costs more than
@@ -165,16 +165,17 @@ export function createOpenedSessions(
   const known = new WeakMap<Principal, BoundedMap<string, Entry>>();
   return (sealed, upstream, principal) => {
     const key = `${upstream} ${sealed}`;
-    const own = known.get(principal) ?? new BoundedMap<string, Entry>(MAX_SESSIONS_PER_CALLER);
-    const entry = own.get(key);
-    if (entry !== undefined && entry.untilMs > now()) return entry.opened;
+    const sessionsOfPrincipal =
+      known.get(principal) ?? new BoundedMap<string, Entry>(MAX_SESSIONS_PER_CALLER);
+    const entry = sessionsOfPrincipal.get(key);
+    if (entry !== undefined && entry.expiresAtMs > now()) return entry.opened;
     const opened = open(sealed, upstream, principal);
     if (opened === undefined) {
-      own.delete(key);
+      sessionsOfPrincipal.delete(key);
       return undefined;
     }
-    own.set(key, { opened, untilMs: now() + REMEMBERED_MS });
-    known.set(principal, own);
+    sessionsOfPrincipal.set(key, { opened, expiresAtMs: now() + REMEMBERED_MS });
+    known.set(principal, sessionsOfPrincipal);
     return opened;
   };
 }
@@ -191,7 +192,7 @@ export function createRunningStreams() {
   const running = new Map<string, { readonly end: () => void }>();
   return {
     /** Enters a stream; the returned function removes it. */
-    enter: (session: string, id: RequestId, end: () => void): (() => void) =>
+    register: (session: string, id: RequestId, end: () => void): (() => void) =>
       enterInto(running, keyOf(session, id), { end }),
     /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
     cancel(session: string, id: RequestId): void {

@@ -7,12 +7,12 @@ import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
 import { BoundedMap } from './bounded-map.js';
 import {
-  type Added,
+  type AddResult,
   createEndedSessions,
   createMemoryLimits,
   type EndedSessions,
   type GatewayState,
-  type Lifted,
+  type LiftResult,
   type StoreStatus,
 } from './memory.js';
 import {
@@ -93,12 +93,12 @@ type SharedLimitsPorts = {
  * of the limit; what it allowed before counts against that quota. Never throws or rejects. docs/contract.md §10.
  */
 function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
-  const own = createMemoryLimits();
+  const localLimits = createMemoryLimits();
 
   /** The quota is at least one use: with more replicas than uses, each allows one. */
   function takeOwn(key: string, { count, windowMs }: LimitWindow): LimitOutcome {
     const ownCount = Math.max(1, Math.floor(count / Math.max(1, ports.replicas())));
-    return own.take(key, { count: ownCount, windowMs });
+    return localLimits.take(key, { count: ownCount, windowMs });
   }
 
   return {
@@ -106,7 +106,7 @@ function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
       if (!ports.isReachable()) return takeOwn(key, limit);
       return ports.link.take(ports.hash(key), limit).then(
         (outcome) => {
-          if (outcome.ok) own.take(key, { ...limit, count: Number.MAX_SAFE_INTEGER });
+          if (outcome.ok) localLimits.take(key, { ...limit, count: Number.MAX_SAFE_INTEGER });
           return outcome;
         },
         (error: unknown) => {
@@ -126,8 +126,8 @@ type SharedRevocations = {
   /** Learns and publishes, unless the store's version is the one seen last. */
   synchronize(version: string): Promise<void>;
   /** Publishes one that is in force here. Never rejects. */
-  publish(revocation: Revocation): Promise<Added>;
-  lift(id: string): Promise<Lifted>;
+  publish(revocation: Revocation): Promise<AddResult>;
+  lift(id: string): Promise<LiftResult>;
 };
 
 type Ports = StatePorts & {
@@ -148,7 +148,7 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
   const unpublished = new Set<string>();
   let seen: string | undefined;
 
-  function learn({ sealed, lifted }: StoredRevocations): void {
+  function addLocally({ sealed, lifted }: StoredRevocations): void {
     const found = [...sealed]
       .filter(([id]) => known.get(id) === undefined && !lifted.has(id))
       .flatMap(([id, text]) => STORED_REVOCATION.open(ring, [id], text, now()) ?? []);
@@ -172,7 +172,7 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
     async synchronize(version) {
       if (version === seen && unpublished.size === 0) return;
       const stored = await link.revocations();
-      learn(stored);
+      addLocally(stored);
       const missing = known.list().filter(({ id }) => !stored.sealed.has(id));
       for (const revocation of missing) if (shouldPublish(revocation)) await publish(revocation);
       unpublished.clear();

@@ -61,7 +61,7 @@ export interface StoreLink {
   enqueueMessages(
     messages: readonly SealedMessage[],
     leftMs: number,
-  ): Promise<'left' | 'gone' | 'full'>;
+  ): Promise<'enqueued' | 'gone' | 'full'>;
   /** The replicas that run now. */
   replicas(): Promise<readonly string[]>;
   /** Counts a use as `LimitStore` does; `key` is a keyed hash. */

@@ -15,7 +15,7 @@ import type { DisconnectSignal, ForwardOutcome, LegacySseOutcome } from '../prot
 import { namesVersionInHeader } from '../protocol/versions/revisions.js';
 import { awaitEndpoint } from './adapters/legacy-sse/endpoint-event.js';
 import type { TranslatedForm } from './adapters/message-translation.js';
-import type { OnBehalf, Presenter, PresentOutcome } from './credentials/presenter.js';
+import type { CallerOrGateway, Presenter, PresentOutcome } from './credentials/presenter.js';
 import { createResponseReader, forwardErrorOf, type OpenReservation } from './response-reader.js';
 
 /** Headers as undici takes them: alternating names and values. */
@@ -46,10 +46,10 @@ function messageHeaders(admitted: AdmittedMessage): HeaderList {
 }
 
 /** Headers of a POST in the form of another era, which were derived from the body. */
-function formHeaders(own: readonly HeaderPair[]): HeaderList {
+function formHeaders(derived: readonly HeaderPair[]): HeaderList {
   const headers = baseHeaders(ACCEPT_BOTH);
   headers.push('content-type', 'application/json');
-  for (const [name, value] of own) headers.push(name, value);
+  for (const [name, value] of derived) headers.push(name, value);
   return headers;
 }
 
@@ -91,7 +91,7 @@ export function upstreamIdOf({ target }: Pick<SessionFacts, 'target'>): string |
 
 /** A request of the gateway's own: of a listing or handshake, or the response to a server request. */
 export type GatewayRequest = {
-  readonly by: OnBehalf;
+  readonly caller: CallerOrGateway;
   readonly method: 'POST' | 'DELETE';
   /** Path and query; default: those of the configured URL. */
   readonly target?: string | undefined;
@@ -109,7 +109,7 @@ export type UpstreamClient = {
   /** Sends an admitted message whose obligations have all been met; the signal aborts the exchange. */
   forward(
     authorized: AuthorizedRequest,
-    by: Caller,
+    caller: Caller,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome>;
   /**
@@ -118,17 +118,21 @@ export type UpstreamClient = {
    */
   forwardAs(
     authorized: AuthorizedRequest,
-    by: Caller,
+    caller: Caller,
     form: TranslatedForm,
     signal: DisconnectSignal | undefined,
     mayWaitForInput: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream with a request of the gateway's own; it carries no text of a principal. */
-  subscribe(form: TranslatedForm, by: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
+  subscribe(
+    form: TranslatedForm,
+    caller: Caller,
+    signal: DisconnectSignal,
+  ): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event id of the upstream's own. */
   openStream(
     session: SessionRef,
-    by: Caller,
+    caller: Caller,
     signal: DisconnectSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
@@ -136,9 +140,9 @@ export type UpstreamClient = {
    * Opens a legacy SSE stream and waits for the event that names the message endpoint. A message endpoint of
    * another origin is `upstream-protocol`.
    */
-  openLegacyStream(by: OnBehalf, signal: DisconnectSignal): Promise<LegacySseOutcome>;
+  openLegacyStream(caller: CallerOrGateway, signal: DisconnectSignal): Promise<LegacySseOutcome>;
   /** Ends a session. */
-  endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
+  endSession(session: SessionRef, caller: Caller): Promise<ForwardOutcome>;
   /** Sends a request of the gateway's own; it carries no text of a principal. */
   request(gatewayRequest: GatewayRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
@@ -148,7 +152,7 @@ export type UpstreamClient = {
 export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream'>;
 
 type OutboundRequest = {
-  readonly by: OnBehalf;
+  readonly caller: CallerOrGateway;
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly target?: string | undefined;
   readonly headers: HeaderList;
@@ -159,16 +163,16 @@ type OutboundRequest = {
 export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const { url, presenter, limits } = settings;
   const path = url.pathname + url.search;
-  const shared = {
+  const poolOptions = {
     connect: settings.connect,
     pipelining: 1,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.requestTimeoutMs,
     bodyTimeout: limits.streamIdleMs,
   };
-  const calls = new Pool(url.origin, { ...shared, connections: limits.concurrency });
-  const streams = new Pool(url.origin, { ...shared, connections: null });
-  const gatewayPool = new Pool(url.origin, { ...shared, connections: GATEWAY_CONNECTIONS });
+  const calls = new Pool(url.origin, { ...poolOptions, connections: limits.concurrency });
+  const streams = new Pool(url.origin, { ...poolOptions, connections: null });
+  const gatewayPool = new Pool(url.origin, { ...poolOptions, connections: GATEWAY_CONNECTIONS });
 
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
   function dispatch(
@@ -176,7 +180,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     sent: OutboundRequest,
     signal?: DisconnectSignal,
   ): Promise<ForwardOutcome> {
-    const credentials = presenter.present(sent.by);
+    const credentials = presenter.present(sent.caller);
     return credentials instanceof Promise
       ? credentials.then((resolved) => send(pool, sent, resolved, signal))
       : send(pool, sent, credentials, signal);
@@ -184,7 +188,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 
   function send(
     pool: Pool,
-    { by, method, target = path, headers, body = null }: OutboundRequest,
+    { caller, method, target = path, headers, body = null }: OutboundRequest,
     credentials: PresentOutcome,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
@@ -195,7 +199,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       if (signal?.aborted === true)
         return resolve({ kind: 'error', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
-        if (isCredentialRejected(outcome)) presenter.reportRejected(by, credentials);
+        if (isCredentialRejected(outcome)) presenter.reportRejected(caller, credentials);
         resolve(checkResponse(outcome));
       };
       const reader = createResponseReader(settleOnce, signal, settings.openReservation);
@@ -208,7 +212,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   }
 
   return {
-    forward(authorized, by, signal) {
+    forward(authorized, caller, signal) {
       const { admitted } = authorized;
       const body =
         admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
@@ -216,39 +220,39 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const pool = admitted.rule.response === 'subscription' ? streams : calls;
       const headers = messageHeaders(admitted);
       const target = messageEndpointOf(admitted.session);
-      return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
+      return dispatch(pool, { caller, method: 'POST', target, headers, body }, signal);
     },
-    forwardAs(_authorized, by, form, signal, mayWaitForInput) {
+    forwardAs(_authorized, caller, form, signal, mayWaitForInput) {
       const pool = mayWaitForInput ? streams : calls;
       const headers = formHeaders(form.headers);
       const { body, target } = form;
-      return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
+      return dispatch(pool, { caller, method: 'POST', target, headers, body }, signal);
     },
-    subscribe(form, by, signal) {
+    subscribe(form, caller, signal) {
       const headers = formHeaders(form.headers);
-      return dispatch(streams, { by, method: 'POST', headers, body: form.body }, signal);
+      return dispatch(streams, { caller, method: 'POST', headers, body: form.body }, signal);
     },
-    openStream(session, by, signal, lastEventId) {
+    openStream(session, caller, signal, lastEventId) {
       const headers = sessionHeaders(session, 'text/event-stream');
       if (lastEventId !== undefined) headers.push('last-event-id', lastEventId);
-      return dispatch(streams, { by, method: 'GET', headers }, signal);
+      return dispatch(streams, { caller, method: 'GET', headers }, signal);
     },
-    async openLegacyStream(by, signal) {
+    async openLegacyStream(caller, signal) {
       const headers = baseHeaders('text/event-stream');
-      const opened = await dispatch(streams, { by, method: 'GET', headers }, signal);
+      const opened = await dispatch(streams, { caller, method: 'GET', headers }, signal);
       return awaitEndpoint(opened, url, limits.requestTimeoutMs);
     },
-    endSession(session, by) {
+    endSession(session, caller) {
       const headers = sessionHeaders(session, 'application/json');
-      return dispatch(calls, { by, method: 'DELETE', headers });
+      return dispatch(calls, { caller, method: 'DELETE', headers });
     },
-    request({ by, method, target, headers: sent, body, timeoutMs }) {
+    request({ caller, method, target, headers: sent, body, timeoutMs }) {
       const headers: HeaderList = [];
       for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
       return dispatch(
         gatewayPool,
-        { by, method, target, headers, body },
+        { caller, method, target, headers, body },
         AbortSignal.timeout(timeoutMs),
       );
     },

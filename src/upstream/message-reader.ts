@@ -42,7 +42,7 @@ export const DIRECT_MESSAGE_READER: MessageReader = {
 };
 
 /** Runs each step when it is its turn on the event loop, and records the time it took. */
-export async function runInTurn<T>(
+export async function runInTurns<T>(
   { upstream, loopScheduler }: Pick<MessageReader, 'upstream' | 'loopScheduler'>,
   all: Iterable<T>,
   step: (one: T) => void,

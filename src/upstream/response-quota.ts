@@ -7,7 +7,7 @@
 import { createRate } from '../state/quota.js';
 
 /** The outcome of waiting for quota. */
-export type ReservationOutcome = 'held' | 'overloaded';
+export type ReservationOutcome = 'reserved' | 'overloaded';
 
 /** The reservation of one response, or of one event that is being assembled. */
 export type BufferReservation = {
@@ -32,7 +32,7 @@ export type BufferQuotaBounds = {
   readonly bytesPerSecond?: number;
   readonly burstBytes?: number;
   /** Bytes of each response that do not count against the rate. */
-  readonly unpacedBytes?: number;
+  readonly unmeteredBytes?: number;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 };
@@ -43,15 +43,15 @@ const MAX_WAIT_MS = 5_000;
 /** Two responses of the default cap, which take the event loop 30 to 60 ms each. */
 const BYTES_PER_SECOND = 16 * 1024 * 1024;
 const BURST_BYTES = 1024 * 1024;
-const UNPACED_BYTES = 256 * 1024;
+const UNMETERED_BYTES = 256 * 1024;
 /** Interval at which reservations that wait for their upstream's rate are retried. Milliseconds. */
-const PACE_MS = 20;
+const RETRY_INTERVAL_MS = 20;
 
-type Holder = {
+type Reservation = {
   readonly upstream: string;
   bytes: number;
   waiting:
-    | { readonly wanted: number; readonly resolve: (outcome: ReservationOutcome) => void }
+    | { readonly requestedBytes: number; readonly resolve: (outcome: ReservationOutcome) => void }
     | undefined;
 };
 
@@ -62,122 +62,130 @@ export function createResponseBufferQuota({
   maxWaitMs = MAX_WAIT_MS,
   bytesPerSecond = BYTES_PER_SECOND,
   burstBytes = BURST_BYTES,
-  unpacedBytes = UNPACED_BYTES,
+  unmeteredBytes = UNMETERED_BYTES,
   now = () => performance.now(),
 }: BufferQuotaBounds = {}): ResponseBufferQuota {
   const maxOwnBytes = maxBytes / quotaDivisor;
   const rate = createRate({ burst: burstBytes, perSecond: bytesPerSecond }, now);
-  let isPacing = false;
+  let isRetryScheduled = false;
   /** Reservations that hold bytes, oldest first. */
-  const holders = new Set<Holder>();
+  const holders = new Set<Reservation>();
   /** Waiting reservations by upstream, in the order in which the upstreams are served. */
-  const queues = new Map<string, Set<Holder>>();
+  const queues = new Map<string, Set<Reservation>>();
   const heldBy = new Map<string, number>();
   let heldBytes = 0;
 
-  function oldestOf(upstream: string): Holder | undefined {
-    for (const holder of holders) if (holder.upstream === upstream) return holder;
+  function oldestOf(upstream: string): Reservation | undefined {
+    for (const reservation of holders) if (reservation.upstream === upstream) return reservation;
     return undefined;
   }
 
-  const pacedBytes = (bytes: number): number => Math.max(0, bytes - unpacedBytes);
+  const pacedBytes = (bytes: number): number => Math.max(0, bytes - unmeteredBytes);
 
-  function fits(holder: Holder, wanted: number): boolean {
-    const { upstream } = holder;
-    if (pacedBytes(wanted) > 0 && rate.left(upstream) <= 0) return false;
-    const more = wanted - holder.bytes;
-    const own = heldBy.get(upstream) ?? 0;
+  function fits(reservation: Reservation, requestedBytes: number): boolean {
+    const { upstream } = reservation;
+    if (pacedBytes(requestedBytes) > 0 && rate.left(upstream) <= 0) return false;
+    const more = requestedBytes - reservation.bytes;
+    const upstreamBytes = heldBy.get(upstream) ?? 0;
     const [oldest] = holders;
-    if (heldBytes + more > maxBytes && oldest !== undefined && oldest !== holder) return false;
-    return own + more <= maxOwnBytes || own === 0 || oldestOf(upstream) === holder;
+    if (heldBytes + more > maxBytes && oldest !== undefined && oldest !== reservation) return false;
+    return (
+      upstreamBytes + more <= maxOwnBytes ||
+      upstreamBytes === 0 ||
+      oldestOf(upstream) === reservation
+    );
   }
 
-  function set(holder: Holder, bytes: number): void {
-    const { upstream } = holder;
-    const own = (heldBy.get(upstream) ?? 0) + bytes - holder.bytes;
-    if (own > 0) heldBy.set(upstream, own);
+  function set(reservation: Reservation, bytes: number): void {
+    const { upstream } = reservation;
+    const upstreamBytes = (heldBy.get(upstream) ?? 0) + bytes - reservation.bytes;
+    if (upstreamBytes > 0) heldBy.set(upstream, upstreamBytes);
     else heldBy.delete(upstream);
-    heldBytes += bytes - holder.bytes;
-    const paced = pacedBytes(bytes) - pacedBytes(holder.bytes);
+    heldBytes += bytes - reservation.bytes;
+    const paced = pacedBytes(bytes) - pacedBytes(reservation.bytes);
     if (paced > 0) rate.spend(paced, upstream);
-    holder.bytes = bytes;
-    if (bytes > 0) holders.add(holder);
-    else holders.delete(holder);
+    reservation.bytes = bytes;
+    if (bytes > 0) holders.add(reservation);
+    else holders.delete(reservation);
   }
 
   /** Serves upstreams round-robin and, within one, the first that fits. */
   function serve(): void {
     for (let next = nextThatFits(); next !== undefined; next = nextThatFits()) {
       const { upstream, waiting } = next;
-      const line = queues.get(upstream);
-      set(next, waiting?.wanted ?? 0);
-      leave(next);
-      waiting?.resolve('held');
+      const queue = queues.get(upstream);
+      set(next, waiting?.requestedBytes ?? 0);
+      dequeue(next);
+      waiting?.resolve('reserved');
       // This upstream is served last from now on.
-      if (queues.delete(upstream) && line !== undefined) queues.set(upstream, line);
+      if (queues.delete(upstream) && queue !== undefined) queues.set(upstream, queue);
     }
   }
 
-  function nextThatFits(): Holder | undefined {
-    for (const line of queues.values())
-      for (const holder of line)
-        if (holder.waiting !== undefined && fits(holder, holder.waiting.wanted)) return holder;
+  function nextThatFits(): Reservation | undefined {
+    for (const queue of queues.values())
+      for (const reservation of queue)
+        if (
+          reservation.waiting !== undefined &&
+          fits(reservation, reservation.waiting.requestedBytes)
+        )
+          return reservation;
     return undefined;
   }
 
   /** Only time restores an upstream's rate, so waiting reservations are retried at intervals. */
-  function pace(): void {
-    if (isPacing) return;
-    isPacing = true;
+  function scheduleRetry(): void {
+    if (isRetryScheduled) return;
+    isRetryScheduled = true;
     setTimeout(() => {
-      isPacing = false;
+      isRetryScheduled = false;
       serve();
-      if (queues.size > 0) pace();
-    }, PACE_MS);
+      if (queues.size > 0) scheduleRetry();
+    }, RETRY_INTERVAL_MS);
   }
 
-  function leave(holder: Holder): void {
-    holder.waiting = undefined;
-    const line = queues.get(holder.upstream);
-    line?.delete(holder);
-    if (line?.size === 0) queues.delete(holder.upstream);
+  function dequeue(reservation: Reservation): void {
+    reservation.waiting = undefined;
+    const queue = queues.get(reservation.upstream);
+    queue?.delete(reservation);
+    if (queue?.size === 0) queues.delete(reservation.upstream);
   }
 
-  function wait(holder: Holder, wanted: number): Promise<ReservationOutcome> {
+  function wait(reservation: Reservation, requestedBytes: number): Promise<ReservationOutcome> {
     return new Promise((resolve) => {
-      const late = setTimeout(() => {
-        leave(holder);
+      const timer = setTimeout(() => {
+        dequeue(reservation);
         resolve('overloaded');
       }, maxWaitMs);
-      holder.waiting = {
-        wanted,
+      reservation.waiting = {
+        requestedBytes,
         resolve(outcome) {
-          clearTimeout(late);
+          clearTimeout(timer);
           resolve(outcome);
         },
       };
-      const line = queues.get(holder.upstream);
-      if (line === undefined) queues.set(holder.upstream, new Set([holder]));
-      else line.add(holder);
-      pace();
+      const queue = queues.get(reservation.upstream);
+      if (queue === undefined) queues.set(reservation.upstream, new Set([reservation]));
+      else queue.add(reservation);
+      scheduleRetry();
     });
   }
 
   return {
     openReservation(upstream) {
-      const holder: Holder = { upstream, bytes: 0, waiting: undefined };
+      const reservation: Reservation = { upstream, bytes: 0, waiting: undefined };
       return {
         reserve(bytes) {
-          const isMore = bytes > holder.bytes;
-          if (isMore && !fits(holder, bytes)) return wait(holder, bytes);
-          set(holder, bytes);
+          const isMore = bytes > reservation.bytes;
+          if (isMore && !fits(reservation, bytes)) return wait(reservation, bytes);
+          set(reservation, bytes);
           if (!isMore && queues.size > 0) serve();
           return undefined;
         },
         release() {
-          const { waiting } = holder;
-          leave(holder);
-          set(holder, 0);
+          const { waiting } = reservation;
+          dequeue(reservation);
+          set(reservation, 0);
           waiting?.resolve('overloaded');
           if (queues.size > 0) serve();
         },

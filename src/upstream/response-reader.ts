@@ -18,7 +18,7 @@ const MAX_WAITING_BYTES = 256 * 1024;
 const MAX_RELEASED_BYTES = 64 * 1024;
 const RELEASE_WITHIN_MS = 1_000;
 /** For scheduling a microtask; queueMicrotask would create an AsyncResource for each. */
-const SOON = Promise.resolve();
+const MICROTASK = Promise.resolve();
 const NO_HEADERS: UpstreamResponse['headers'] = Object.freeze(Object.create(null));
 
 type ReadChunk = Uint8Array | undefined | ForwardError;
@@ -83,7 +83,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
   onRequestStart(started: Dispatcher.DispatchController): void {
     this.#controller = started;
-    if (this.#signal !== undefined) this.#listen(this.#signal);
+    if (this.#signal !== undefined) this.#addAbortListener(this.#signal);
     if (this.#end !== 'open') started.abort(new Error('exchange given up'));
   }
 
@@ -107,7 +107,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#append(chunk);
     // Waits a microtask, so that further chunks of the same socket read are delivered with the first.
     if (this.#pendingRead !== undefined && this.#chunks.length === 1)
-      void SOON.then(() => this.#deliverBuffered());
+      void MICROTASK.then(() => this.#deliverBuffered());
     if (this.#pendingBody === undefined && this.#isFull()) this.#controller?.pause();
   }
 
@@ -136,11 +136,11 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
         resolve(value);
       };
       const size = this.#chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-      const collecting = { maxBytes, reservedBytes: FREE_BYTES, isWaiting: false, size, done };
-      this.#pendingBody = collecting;
+      const pendingBody = { maxBytes, reservedBytes: FREE_BYTES, isWaiting: false, size, done };
+      this.#pendingBody = pendingBody;
       this.#controller?.resume();
-      if (size > maxBytes) this.#refuse(collecting, 'too-large');
-      else if (size > collecting.reservedBytes) this.#reserveMore(collecting);
+      if (size > maxBytes) this.#refuse(pendingBody, 'too-large');
+      else if (size > pendingBody.reservedBytes) this.#reserveMore(pendingBody);
     });
   }
 
@@ -179,7 +179,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#controller?.abort(new Error('exchange given up'));
   }
 
-  #listen(signal: DisconnectSignal): void {
+  #addAbortListener(signal: DisconnectSignal): void {
     if (signal.aborted) this.handleEvent();
     else signal.addEventListener('abort', this, { once: true });
   }
@@ -188,31 +188,31 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#signal?.removeEventListener('abort', this);
   }
 
-  #finish(how: 'done' | ForwardError): void {
+  #finish(end: 'done' | ForwardError): void {
     if (this.#end !== 'open') return;
-    this.#end = how;
+    this.#end = end;
     if (this.#pendingBody !== undefined) this.#finishBody();
     else if (this.#pendingRead !== undefined && this.#chunks.length === 0)
-      this.#deliver(this.#pulledEnd());
+      this.#deliver(this.#endOfRead());
   }
 
-  #pulledEnd(): ReadChunk {
+  #endOfRead(): ReadChunk {
     return this.#end === 'done' || this.#end === 'open' ? undefined : this.#end;
   }
 
   #deliver(value: ReadChunk): void {
-    const waiting = this.#pendingRead;
+    const pendingRead = this.#pendingRead;
     this.#pendingRead = undefined;
-    waiting?.(value);
+    pendingRead?.(value);
   }
 
   #finishBody(): void {
-    const collecting = this.#pendingBody;
+    const pendingBody = this.#pendingBody;
     this.#pendingBody = undefined;
-    if (collecting === undefined) return;
-    const body = this.#bodyOf(collecting.maxBytes);
+    if (pendingBody === undefined) return;
+    const body = this.#bodyOf(pendingBody.maxBytes);
     if (typeof body === 'string') this.#reservation?.release();
-    collecting.done(body);
+    pendingBody.done(body);
   }
 
   /** The body, once the response has ended. */
@@ -224,37 +224,38 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
   #append(chunk: Uint8Array): void {
     this.#chunks.push(chunk);
-    const collecting = this.#pendingBody;
-    if (collecting === undefined) return;
-    collecting.size += chunk.byteLength;
-    if (collecting.size > collecting.maxBytes) this.#refuse(collecting, 'too-large');
-    else if (collecting.size > collecting.reservedBytes && !collecting.isWaiting)
-      this.#reserveMore(collecting);
+    const pendingBody = this.#pendingBody;
+    if (pendingBody === undefined) return;
+    pendingBody.size += chunk.byteLength;
+    if (pendingBody.size > pendingBody.maxBytes) this.#refuse(pendingBody, 'too-large');
+    else if (pendingBody.size > pendingBody.reservedBytes && !pendingBody.isWaiting)
+      this.#reserveMore(pendingBody);
   }
 
   /** Reserves the declared length if it is known, otherwise twice what has arrived. */
-  #reserveMore(collecting: PendingBody): void {
-    const { maxBytes, size } = collecting;
+  #reserveMore(pendingBody: PendingBody): void {
+    const { maxBytes, size } = pendingBody;
     const declared = Number(this.headers['content-length']);
-    const wanted = size <= declared ? declared : Math.max(2 * size, FIRST_RESERVATION_BYTES);
-    collecting.reservedBytes = Math.min(wanted, maxBytes);
-    const reserved = this.reserveBuffer(collecting.reservedBytes);
+    const reservationBytes =
+      size <= declared ? declared : Math.max(2 * size, FIRST_RESERVATION_BYTES);
+    pendingBody.reservedBytes = Math.min(reservationBytes, maxBytes);
+    const reserved = this.reserveBuffer(pendingBody.reservedBytes);
     if (reserved === undefined) return;
-    collecting.isWaiting = true;
+    pendingBody.isWaiting = true;
     this.#controller?.pause();
     void reserved.then((outcome) => {
-      collecting.isWaiting = false;
-      if (this.#pendingBody !== collecting) return;
-      if (outcome === 'overloaded') this.#refuse(collecting, outcome);
-      else if (collecting.size > collecting.reservedBytes) this.#reserveMore(collecting);
+      pendingBody.isWaiting = false;
+      if (this.#pendingBody !== pendingBody) return;
+      if (outcome === 'overloaded') this.#refuse(pendingBody, outcome);
+      else if (pendingBody.size > pendingBody.reservedBytes) this.#reserveMore(pendingBody);
       else this.#controller?.resume();
     });
   }
 
-  #refuse({ done }: PendingBody, why: 'too-large' | 'overloaded'): void {
+  #refuse({ done }: PendingBody, error: 'too-large' | 'overloaded'): void {
     this.#pendingBody = undefined;
     this.abort();
-    done(why);
+    done(error);
   }
 
   #isFull(): boolean {
@@ -270,11 +271,11 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   }
 
   /** Closes the socket and resolves pending reads with the reason. */
-  #fail(why: ForwardError): void {
+  #fail(error: ForwardError): void {
     if (this.#end !== 'open') return;
-    this.#end = why;
+    this.#end = error;
     this.#controller?.abort(new Error('exchange given up'));
-    this.#deliver(why);
+    this.#deliver(error);
     this.#finishBody();
   }
 
@@ -288,11 +289,11 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   }
 
   #deliverBuffered(): void {
-    const waiting = this.#pendingRead;
-    if (waiting === undefined || this.#chunks.length === 0) return;
+    const pendingRead = this.#pendingRead;
+    if (pendingRead === undefined || this.#chunks.length === 0) return;
     // Taking the chunks resumes the socket, which may end the response; the next read reports that.
     this.#pendingRead = undefined;
-    waiting(this.#takeBuffered());
+    pendingRead(this.#takeBuffered());
   }
 }
 

@@ -253,7 +253,7 @@ export function createFakeStore(now: () => number): FakeStore {
         const reachable = given.filter(({ replica }) => replicas.has(replica));
         for (const word of reachable) leave(word);
         if (reachable.length > 0) for (const listener of listeners) listener();
-        return reachable.length > 0 ? 'left' : 'gone';
+        return reachable.length > 0 ? 'enqueued' : 'gone';
       }),
     replicas: () => ask('replicas', () => [...replicas]),
     take: (key, { count, windowMs }) =>

@@ -69,10 +69,10 @@ describe('replicas at a real store', () => {
     other.replicaBus.onMessage((word) => received.push(word));
     const sent = Array.from({ length: 20 }, (_, index) => index);
     for (const word of sent)
-      expect(await one.replicaBus.send(other.replicaBus.self, word)).toBe('told');
+      expect(await one.replicaBus.send(other.replicaBus.self, word)).toBe('delivered');
     await expect.poll(() => received.length, WITHIN_TWO_SECONDS).toBe(sent.length);
     expect(received).toEqual(sent);
-    expect(await one.replicaBus.send(randomUUID(), 'word')).toBe('nobody');
+    expect(await one.replicaBus.send(randomUUID(), 'word')).toBe('undeliverable');
     const { self } = other.replicaBus;
     // Forgotten with the look after the one that read them.
     await expect
@@ -82,12 +82,12 @@ describe('replicas at a real store', () => {
     open = open.filter((state) => state !== other);
     const answers = [];
     for (let word = 0; word < 300; word += 1) answers.push(await one.replicaBus.send(self, word));
-    expect(answers.filter((answer) => answer === 'told')).toHaveLength(256);
+    expect(answers.filter((answer) => answer === 'delivered')).toHaveLength(256);
     expect(answers.at(-1)).toBe('unavailable');
     expect(await one.replicaBus.publish('word')).toBe('unavailable');
     // It runs no more, and keeps nobody from telling the others.
     const soon = { timeout: 6_000, interval: 100 };
-    await expect.poll(() => one.replicaBus.publish('word'), soon).toBe('told');
+    await expect.poll(() => one.replicaBus.publish('word'), soon).toBe('delivered');
   });
 
   it('[REV-34] read the longest words of a flood without losing sight of the store', async () => {
@@ -98,7 +98,7 @@ describe('replicas at a real store', () => {
     const long = '\u20ac'.repeat(MAX_MESSAGE_CHARS - 5);
     const sent = Array.from({ length: 40 }, (_, index) => 100 + index);
     for (const index of sent)
-      expect(await one.replicaBus.send(other.replicaBus.self, `${index}${long}`)).toBe('told');
+      expect(await one.replicaBus.send(other.replicaBus.self, `${index}${long}`)).toBe('delivered');
     await expect.poll(() => received.length, PATIENT).toBe(sent.length);
     expect(received).toEqual(sent);
     expect(other.status().isUnreachable).toBe(false);
@@ -116,7 +116,7 @@ describe('replicas at a real store', () => {
     const outcomes = await Promise.all(
       sent.map((index) => all[index % 3]?.replicaBus.publish(index)),
     );
-    expect(new Set(outcomes)).toEqual(new Set(['told']));
+    expect(new Set(outcomes)).toEqual(new Set(['delivered']));
     await expect.poll(() => received.map(({ length }) => length), PATIENT).toEqual([60, 60, 60]);
     expect(received[1]).toEqual(received[0]);
     expect(received[2]).toEqual(received[0]);
@@ -152,7 +152,7 @@ describe('replicas at a real store', () => {
     const [first, second] = [await replica(prefix), await replica(prefix)];
     const { self } = second.replicaBus;
     await second.close();
-    expect(await first.replicaBus.send(self, { subject: 'lovelace' })).toBe('told');
+    expect(await first.replicaBus.send(self, { subject: 'lovelace' })).toBe('delivered');
     const script = `local endless = {} for _, key in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', key) < 0 then endless[#endless + 1] = key end end return endless`;
     expect(await redis.command('EVAL', script, '0')).toContain('*0');
     const all = await redis.command('KEYS', '*');

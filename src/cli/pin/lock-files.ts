@@ -8,7 +8,7 @@ import type { Files } from '../../config/files.js';
 import { loadGateway } from '../../config/load.js';
 import type { Settings, UpstreamSettings } from '../../config/settings.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
-import type { Difference } from '../../pins/drift.js';
+import type { ItemDifference } from '../../pins/drift.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, LOCK_SUFFIX, type Lock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
@@ -174,11 +174,11 @@ const CONTEXT_LINES = 2;
 
 export type UpstreamDifferences = {
   readonly upstream: string;
-  readonly differences: readonly Difference[];
+  readonly differences: readonly ItemDifference[];
 };
 
 /** One line per difference: upstream, kind, name, classes and both digests. */
-export function differenceLine(upstream: string, difference: Difference): string {
+export function differenceLine(upstream: string, difference: ItemDifference): string {
   const { kind, name, changes, before, after } = difference;
   const what = `${upstream} ${kind} ${escapeForTerminal(name)}`;
   return `${what}: ${changes.join(', ')} (${digestText(before)} -> ${digestText(after)})\n`;
@@ -190,12 +190,12 @@ export function digestText(digest: string | undefined): string {
 }
 
 /** The difference with its changed lines indented below it. */
-export function differenceText(upstream: string, difference: Difference): string {
+export function differenceText(upstream: string, difference: ItemDifference): string {
   const lines = differenceLines(difference).map((line) => `  ${printDiffLine(line)}\n`);
   return differenceLine(upstream, difference) + lines.join('');
 }
 
-function differenceLines({ beforeDefinition, afterDefinition }: Difference) {
+function differenceLines({ beforeDefinition, afterDefinition }: ItemDifference) {
   return changedLines(diffDefinitions(beforeDefinition, afterDefinition), CONTEXT_LINES);
 }
 

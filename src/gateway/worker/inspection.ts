@@ -97,8 +97,8 @@ export function createInspection(
     owner: Owner,
     needsPrefilter: boolean,
   ): Promise<InspectionOutcome> {
-    const { text, profile, carry, caps, approved, requestMethod, own } = input;
-    const job = { text, profile, carry, caps, approved, requestMethod, own };
+    const { text, profile, previousTail, caps, approved, requestMethod, own } = input;
+    const job = { text, profile, previousTail, caps, approved, requestMethod, own };
     const end = await run({ kind: 'message', input: job, needsPrefilter }, owner);
     switch (end.kind) {
       case 'message':
@@ -183,8 +183,8 @@ export function createInspection(
       const { text } = input;
       if (isPrefilteredOnWorker(text, owner))
         return checkOutput(input) ?? message(input, owner, true);
-      const begun = runPrefilter(text, owner, () => inspectWithPrefilter(input));
-      if (begun !== undefined) return begun;
+      const prefiltered = runPrefilter(text, owner, () => inspectWithPrefilter(input));
+      if (prefiltered !== undefined) return prefiltered;
       if (text.length > LONG_TEXT_CHARS || !runsOnLoop(owner)) return message(input, owner, false);
       return chargeToBudget(owner, 0, () => completeInspection(input, inspectFully(input)));
     },
@@ -192,8 +192,8 @@ export function createInspection(
       const owner = { upstream, caller };
       const { text } = input;
       if (isPrefilteredOnWorker(text, owner)) return request(input, owner, true);
-      const begun = runPrefilter(text, owner, () => guardClean(input));
-      if (begun !== undefined) return begun;
+      const prefiltered = runPrefilter(text, owner, () => guardClean(input));
+      if (prefiltered !== undefined) return prefiltered;
       if (text.length > LONG_TEXT_CHARS || !runsOnLoop(owner)) return request(input, owner, false);
       return chargeToBudget(owner, 0, () => guardFully(input));
     },
@@ -203,9 +203,9 @@ export function createInspection(
 /** Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses it. */
 function withOwnCredentials(input: InspectionInput, own: SentCredentials): InspectionInput {
   if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
-  const { text, profile, output, carry, caps, approved, requestMethod } = input;
+  const { text, profile, output, previousTail, caps, approved, requestMethod } = input;
   return {
-    ...{ text, profile, output, carry, caps, approved, requestMethod, own },
+    ...{ text, profile, output, previousTail, caps, approved, requestMethod, own },
     get value() {
       return input.value;
     },

@@ -55,15 +55,15 @@ export function createJsonReading(
     }
   }
 
-  return (source, terms) => {
+  return (source, readOptions) => {
     const text = typeof source === 'string' ? source : decodeUtf8(source);
     if (text === undefined) return { ok: false, error: 'malformed-json' };
-    if (text.length > LARGE_TEXT_CHARS) return readOnWorker(text, terms);
-    const { maxValues } = terms;
+    if (text.length > LARGE_TEXT_CHARS) return readOnWorker(text, readOptions);
+    const { maxValues } = readOptions;
     if (text.length <= MAX_VALUES_AT_ONCE) return readOnLoop(text, maxValues);
     const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
     if (scanned.error !== undefined) return { ok: false, error: scanned.error };
-    if (scanned.values > MAX_VALUES_AT_ONCE) return readOnWorker(text, terms);
+    if (scanned.values > MAX_VALUES_AT_ONCE) return readOnWorker(text, readOptions);
     return parseScanned(text, scanned);
   };
 }

@@ -137,11 +137,11 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
   }
 
   /** Only the running job is lost: waiting jobs get a new thread. */
-  function handleThreadEnd(slot: Slot, lost: Thread): void {
-    if (slot.thread !== lost) return;
+  function handleThreadEnd(slot: Slot, endedThread: Thread): void {
+    if (slot.thread !== endedThread) return;
     slot.thread = undefined;
-    void lost.worker.terminate();
-    if (lost.isReady || isClosed) finish(slot, { kind: 'died' });
+    void endedThread.worker.terminate();
+    if (endedThread.isReady || isClosed) finish(slot, { kind: 'died' });
     else handleFailedStart(slot);
   }
 
@@ -162,8 +162,8 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
 
   function finish(slot: Slot, end: JobOutcome): void {
     if (slot.running === undefined) return;
-    const { queued, startedMs, late } = slot.running;
-    clearTimeout(late);
+    const { queued, startedMs, late: timer } = slot.running;
+    clearTimeout(timer);
     slot.running = undefined;
     queue.end(queued, performance.now() - startedMs);
     queued.job.settle(end);
@@ -202,14 +202,14 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     try {
       const on = ensureThread(slot);
       on.worker.postMessage(queued.job.job);
-      const late = setTimeout(() => {
+      const timer = setTimeout(() => {
         // Also where the thread never became ready: a thread that hangs at its start must not block jobs, and must be
         // reported.
         if (!on.isReady) setAvailable(false);
         on.isReady = true;
         handleThreadEnd(slot, on);
       }, maxJobMs);
-      slot.running = { queued, startedMs: performance.now(), late };
+      slot.running = { queued, startedMs: performance.now(), late: timer };
     } catch {
       setAvailable(false);
       queue.end(queued, 0);

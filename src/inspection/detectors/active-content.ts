@@ -313,9 +313,9 @@ function readDefinition(scan: Scan, at: number): number {
   const end = start + target.length + (isBracketed ? 1 : 0);
   if (target === '' || !DEFINITION_END.test(text.slice(end, end + 80))) return at + 1;
   if (isQuietTarget(target)) return at + 1;
-  const behind = text[end] === '>' ? end + 1 : end;
-  scan.found.push({ kind: 'link', start: at, end: behind, text: removedLink(target) });
-  return behind;
+  const afterTarget = text[end] === '>' ? end + 1 : end;
+  scan.found.push({ kind: 'link', start: at, end: afterTarget, text: removedLink(target) });
+  return afterTarget;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a target ends at every control
@@ -494,7 +494,7 @@ function readWord({ text, found }: Scan, at: number): Word {
   while (start > least && !BLANK.test(text[start - 1] ?? '')) start--;
   const length = text.slice(at).search(BLANK);
   const end = length < 0 ? text.length : at + length;
-  return { end, walls: findWalls(text, start, end), passedWalls: 0, searched: start };
+  return { end, walls: findBoundaries(text, start, end), passedWalls: 0, searched: start };
 }
 
 const OPENING_SIGNS = `([{"'`;
@@ -504,7 +504,7 @@ const CLOSING_SIGNS = `)]}"'`;
  * Where a `<` ends an address for every renderer. Inside parentheses, brackets, braces and quotes it does not: one
  * renderer treats what they hold as part of the address, tags and links included.
  */
-function findWalls(text: string, start: number, end: number): readonly number[] {
+function findBoundaries(text: string, start: number, end: number): readonly number[] {
   const word = text.slice(start, end);
   const walls: number[] = [];
   if (!word.includes('<')) return walls;

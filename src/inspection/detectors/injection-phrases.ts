@@ -3,7 +3,7 @@
 // so that the prefilter can exclude it. A cue is evidence, not proof.
 
 /** A word that a phrase requires, and the words of which one must occur near it. */
-export type CueAnchor = { readonly text: string; readonly near: RegExp | undefined };
+export type CueAnchor = { readonly text: string; readonly companion: RegExp | undefined };
 
 export type Cue = {
   readonly kind: string;
@@ -12,12 +12,12 @@ export type Cue = {
   readonly anchors: readonly CueAnchor[];
 };
 
-function cue(kind: string, anchors: string, near: string, source: string): Cue {
-  const companion = near === '' ? undefined : new RegExp(near, 'i');
+function createCue(kind: string, anchors: string, companionSource: string, source: string): Cue {
+  const companion = companionSource === '' ? undefined : new RegExp(companionSource, 'i');
   return {
     kind,
     phrase: new RegExp(`\\b(?:${source})\\b`),
-    anchors: anchors.split(' ').map((text) => ({ text, near: companion })),
+    anchors: anchors.split(' ').map((text) => ({ text, companion })),
   };
 }
 
@@ -32,31 +32,31 @@ const VALUABLES =
   'api keys?|passwords?|credentials|tokens|secrets|environment variables|system prompt|chat history|private keys?|private information|conversation|full email body|last message|clipboard|private data';
 
 const OVERRIDES: readonly Cue[] = [
-  cue(
+  createCue(
     'override',
     'ignore disregard forget overrid overrule bypass',
     'instruct|rule|guideline|directive|prompt|restrict|polic|constraint|programming|training|command',
     `(?:ignore|disregard|forget|override|bypass|overrule)${FEW} (?:${OLD})${FEW} (?:${RULES})|(?:ignore|disregard|forget|override|bypass|overrule) (?:${OLD}) (?:${RULES})`,
   ),
-  cue(
+  createCue(
     'override',
     'ignore disregard forget',
     'everything|anything|all',
     '(?:ignore|disregard|forget) (?:everything|anything|all of|all)(?: that)?(?: was)?(?: you)? (?:above|before|previous|prior|said)',
   ),
-  cue(
+  createCue(
     'override',
     'bypass disable',
     'filter|safety|security',
     `(?:bypass|disables?)${FEW} (?:content filter(?:s|ing)?|safety|security (?:checks?|policies|restrictions))`,
   ),
-  cue(
+  createCue(
     'override',
     'override',
     'system|admin|developer',
     '(?:system|admin|developer|user|policy) override',
   ),
-  cue(
+  createCue(
     'override',
     'instruction directive',
     'new|updated|real|hidden|secret|actual|important|metadata',
@@ -65,35 +65,35 @@ const OVERRIDES: readonly Cue[] = [
 ];
 
 const ROLES: readonly Cue[] = [
-  cue(
+  createCue(
     'role',
     'developer maintenance debug admin jailbreak root unrestricted dan god',
     'you|pretend|act|enter',
     '(?:you are now|you are|pretend to be|act as|enter)(?: in| an?)? (?:dan|developer mode|maintenance mode|debug mode|admin mode|god mode|jailbreak|system administrator|root|unrestricted)',
   ),
-  cue(
+  createCue(
     'role',
     'jailbreak unrestricted',
     '',
     'jailbreak mode|unrestricted (?:system|mode|ai|assistant|emergency)',
   ),
-  cue('role', 'trust', 'input', 'trust (?:all|any) user input'),
+  createCue('role', 'trust', 'input', 'trust (?:all|any) user input'),
 ];
 
 const CONCEALMENTS: readonly Cue[] = [
-  cue(
+  createCue(
     'concealment',
     'tell inform mention notify alert reveal disclos show',
     'not|n.?t\\b|never|without',
     '(?:not|don t|dont|never|without) (?:tell|telling|inform|informing|mention|mentioning|notify|notifying|alert|alerting|reveal|revealing|disclose|disclosing|show)(?: it| this| that| anything)?(?: to)? (?:(?:the |your |this )?(?:users?|humans?|anyone|anybody|operator)|it\\b|this\\b)',
   ),
-  cue(
+  createCue(
     'concealment',
     'ask confirm',
     'not|n.?t\\b|never|without',
     '(?:do not|don t|never|without) ask(?:ing)?(?: for)? (?:the |your )?(?:users?|humans?|confirmation|permission)|never (?:ask )?confirm',
   ),
-  cue(
+  createCue(
     'concealment',
     'secretly silently covertly',
     '',
@@ -102,44 +102,44 @@ const CONCEALMENTS: readonly Cue[] = [
 ];
 
 const EXFILTRATIONS: readonly Cue[] = [
-  cue(
+  createCue(
     'exfiltration',
     'api password credential token secret environment prompt history private conversation email message clipboard',
     'send|post|forward|upload|submit|transmit|leak|exfiltrat|append|includ|pass(?!w)|collect|stream|put|extract|index',
     `(?:${CARRY})${FEW} (?:${VALUABLES})`,
   ),
-  cue(
+  createCue(
     'exfiltration',
     'api password credential token secret environment prompt history private conversation body message clipboard',
     'email',
     `email${FEW} (?:${VALUABLES})`,
   ),
-  cue(
+  createCue(
     'exfiltration',
     'message conversation prompt',
     'user',
     'users? s? ?(?:last|previous|entire|full) (?:messages?|conversation|prompt)',
   ),
-  cue(
+  createCue(
     'exfiltration',
     'value',
     'key|password|secret|token',
     `include the values? of${FEW} (?:key|password|secret|token)`,
   ),
-  cue(
+  createCue(
     'exfiltration',
     'harvested stolen attacker',
     'credential|token|secret|controlled|send',
     '(?:harvested|stolen) (?:credentials|tokens|secrets)|controlled by (?:the|an) attacker',
   ),
-  cue(
+  createCue(
     'exfiltration',
     'rsa passwd shadow credential ssh env',
     'read|cat|open|content|access|etc',
     `(?:read|cat|open|contents? of|access)${FEW} (?:id rsa|etc passwd|etc shadow|aws credentials|ssh config|env file)`,
   ),
-  cue('exfiltration', 'pem', 'env', 'matching (?:patterns )?env (?:and )?(?:pem|key)'),
-  cue(
+  createCue('exfiltration', 'pem', 'env', 'matching (?:patterns )?env (?:and )?(?:pem|key)'),
+  createCue(
     'exfiltration',
     'remote third',
     'sent|upload|forward|stream|shared|stored',
@@ -148,44 +148,44 @@ const EXFILTRATIONS: readonly Cue[] = [
 ];
 
 const TOOL_ORDERS: readonly Cue[] = [
-  cue(
+  createCue(
     'tool-order',
     'using calling completing invoking executing returning',
     'before|after|when',
     `(?:before|after|when|whenever) (?:using|calling|completing|invoking|executing|returning) (?:this|any|the|other|results?)${FEW} (?:read|fetch|send|execute|run|include|pass|first call|you must)`,
   ),
-  cue(
+  createCue(
     'tool-order',
     'must',
     'call',
     '(?:every|all|any) calls? to [a-z0-9]{1,24}(?: [a-z0-9]{1,24}){0,2} must',
   ),
-  cue(
+  createCue(
     'tool-order',
     'tool',
     'always|replace|first',
     'always (?:prefer|choose|select) this tool|this tool replaces|first call this tool',
   ),
-  cue(
+  createCue(
     'tool-order',
     'command',
     'execute|run|shell',
     '(?:execute|run)(?: the| this| any)?(?: following)? (?:bash |shell )?commands? (?:before|in the|requested)',
   ),
-  cue('tool-order', 'directly curl', 'pass|post', 'pass user input directly to|curl x post'),
-  cue(
+  createCue('tool-order', 'directly curl', 'pass|post', 'pass user input directly to|curl x post'),
+  createCue(
     'tool-order',
     'answer repl response',
     'every|each',
     '(?:at the end of|append(?:ed)? to) (?:every|each|all)(?: of)?(?: your)? (?:answers?|reply|replies|responses?)',
   ),
-  cue(
+  createCue(
     'encoded-order',
     'decode',
     'follow|execute|run|obey',
     '(?:decode|base64 decode)(?: this| it| the following)? and (?:follow|execute|run|obey)',
   ),
-  cue(
+  createCue(
     'prompt-theft',
     'prompt',
     'reveal|print|repeat|output|show|disclose|leak',
@@ -228,11 +228,11 @@ export const STRUCTURES: readonly { readonly kind: string; readonly pattern: Reg
 
 /** Anchors of the structures without `<` and `|`. */
 export const STRUCTURE_ANCHORS: readonly CueAnchor[] = [
-  { text: 'inst]', near: undefined },
-  { text: 'system', near: /\[\/?system|system\]|system[a-z ]{0,24}[ \t\\]{0,8}:/i },
-  { text: 'assistant', near: /assistant[a-z ]{0,24}[ \t\\]{0,8}:/i },
-  { text: 'sys]', near: undefined },
-  { text: 'admin]', near: undefined },
-  { text: 'instruction]', near: undefined },
-  { text: 'directive]', near: undefined },
+  { text: 'inst]', companion: undefined },
+  { text: 'system', companion: /\[\/?system|system\]|system[a-z ]{0,24}[ \t\\]{0,8}:/i },
+  { text: 'assistant', companion: /assistant[a-z ]{0,24}[ \t\\]{0,8}:/i },
+  { text: 'sys]', companion: undefined },
+  { text: 'admin]', companion: undefined },
+  { text: 'instruction]', companion: undefined },
+  { text: 'directive]', companion: undefined },
 ];

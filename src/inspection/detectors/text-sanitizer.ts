@@ -33,14 +33,14 @@ const MIN_DIGITS = 8;
 export function numberKind(
   literal: string,
   name: string | undefined,
-  wanted: Wanted,
+  wantedKinds: WantedKinds,
 ): string | undefined {
-  if (findSentCredentials(literal, wanted.own).length > 0) return OWN_CREDENTIAL;
+  if (findSentCredentials(literal, wantedKinds.own).length > 0) return OWN_CREDENTIAL;
   const digits = digitsOf(literal);
   if (digits === undefined || digits.length < MIN_DIGITS) return undefined;
-  if (wanted.pii.includes('card') && isCardNumber(digits)) return 'card';
-  if (wanted.pii.includes('ssn') && findSsns(digits, name).length > 0) return 'ssn';
-  return wanted.secrets && isSecretNumber(digits, name) ? 'secret' : undefined;
+  if (wantedKinds.pii.includes('card') && isCardNumber(digits)) return 'card';
+  if (wantedKinds.pii.includes('ssn') && findSsns(digits, name).length > 0) return 'ssn';
+  return wantedKinds.secrets && isSecretNumber(digits, name) ? 'secret' : undefined;
 }
 
 /** The digits of an integer, also where it is written with a decimal point or an exponent. */
@@ -54,7 +54,7 @@ function digitsOf(literal: string): string | undefined {
 export const DECODING_DEPTH = 2;
 
 /** What to look for. */
-export type Wanted = {
+export type WantedKinds = {
   readonly secrets: boolean;
   readonly pii: readonly PiiKind[];
   /** The gateway's own credentials, which are looked for in addition to everything else. */
@@ -66,14 +66,18 @@ export type Wanted = {
  * text in ascending order without overlaps; an encoded run with a finding is one span. `name` is the member name
  * before it.
  */
-export function findSensitive(text: string, wanted: Wanted, name?: string): readonly Hit[] {
+export function findSensitive(
+  text: string,
+  wantedKinds: WantedKinds,
+  name?: string,
+): readonly Hit[] {
   const hits: Hit[] = [];
   for (const normalized of normalizedForms(text)) {
-    for (const hit of findPlain(normalized.text, wanted, name)) {
+    for (const hit of findPlain(normalized.text, wantedKinds, name)) {
       hits.push({ kind: hit.kind, ...originalSpan(normalized, hit.start, hit.end) });
     }
     for (const run of findEncodedRuns(normalized.text)) {
-      const kind = kindWithin(run.decoded, wanted, DECODING_DEPTH - 1);
+      const kind = kindWithin(run.decoded, wantedKinds, DECODING_DEPTH - 1);
       if (kind !== undefined) hits.push({ kind, ...originalSpan(normalized, run.start, run.end) });
     }
   }
@@ -93,20 +97,24 @@ function normalizedForms(text: string): readonly NormalizedText[] {
   return forms;
 }
 
-function findPlain(text: string, wanted: Wanted, name: string | undefined): readonly Hit[] {
-  const secrets = wanted.secrets ? findSecrets(text, name, formatsIn(text)) : [];
-  if (wanted.own !== undefined) secrets.push(...findSentCredentials(text, wanted.own));
-  if (wanted.pii.length === 0) return secrets;
-  return secrets.concat(findPersonal(text, wanted.pii, name));
+function findPlain(
+  text: string,
+  wantedKinds: WantedKinds,
+  name: string | undefined,
+): readonly Hit[] {
+  const secrets = wantedKinds.secrets ? findSecrets(text, name, formatsIn(text)) : [];
+  if (wantedKinds.own !== undefined) secrets.push(...findSentCredentials(text, wantedKinds.own));
+  if (wantedKinds.pii.length === 0) return secrets;
+  return secrets.concat(findPersonal(text, wantedKinds.pii, name));
 }
 
-function kindWithin(text: string, wanted: Wanted, depth: number): string | undefined {
+function kindWithin(text: string, wantedKinds: WantedKinds, depth: number): string | undefined {
   for (const normalized of normalizedForms(text)) {
-    const [hit] = findPlain(normalized.text, wanted, undefined);
+    const [hit] = findPlain(normalized.text, wantedKinds, undefined);
     if (hit !== undefined) return hit.kind;
     if (depth === 0) continue;
     for (const run of findEncodedRuns(normalized.text)) {
-      const kind = kindWithin(run.decoded, wanted, depth - 1);
+      const kind = kindWithin(run.decoded, wantedKinds, depth - 1);
       if (kind !== undefined) return kind;
     }
   }
@@ -128,12 +136,12 @@ function mergeHits(hits: Hit[]): readonly Hit[] {
 /** The result for one string. `isBlocked` where a finding withholds the whole message. */
 type Sanitized = {
   readonly text: string;
-  readonly notes: readonly Note[];
+  readonly notes: readonly NoteFinding[];
   readonly isBlocked: boolean;
 };
 
 /** A detector and the action taken; never the content found. */
-export type Note = {
+export type NoteFinding = {
   readonly detector: string;
   readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'flag';
   readonly count: number;
@@ -147,7 +155,7 @@ export type ResultRules = InspectionProfile['result'] & {
 const PERSONAL_KINDS: ReadonlySet<string> = new Set(['card', 'iban', 'ssn']);
 
 /** What the rules look for, whatever their actions are. */
-export function wantedBy(rules: ResultRules): Wanted {
+export function wantedKindsOf(rules: ResultRules): WantedKinds {
   return {
     secrets: rules.secrets !== 'off',
     pii: rules.pii.action === 'off' ? [] : rules.pii.kinds,
@@ -166,7 +174,7 @@ type LeafContext = { readonly name: string | undefined; readonly reading: TextFo
 /** The type of `sanitizeText`, for tests that replace it (responses.ts). */
 export type SanitizeText = (text: string, rules: ResultRules, context: LeafContext) => Sanitized;
 
-const NOTHING: readonly Note[] = [];
+const NOTHING: readonly NoteFinding[] = [];
 
 /** Runs the first pass over one string. Linear; a surely clean string is scanned only once. */
 export function sanitizeText(text: string, rules: ResultRules, context: LeafContext): Sanitized {
@@ -174,7 +182,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
   const isNamed = name !== undefined && (isSecretName(name) || isSsnName(name));
   if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own))
     return { text, notes: NOTHING, isBlocked: false };
-  const notes: Note[] = [];
+  const notes: NoteFinding[] = [];
   const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
   for (const kind of cues) {
     notes.push({
@@ -183,7 +191,7 @@ export function sanitizeText(text: string, rules: ResultRules, context: LeafCont
       count: 1,
     });
   }
-  const seen = stripUnseen(text, rules, notes);
+  const seen = stripInvisibleText(text, rules, notes);
   const redacted = redactText(seen, rules, notes, name);
   const inert = applyActiveContentRule(redacted, rules, context.reading, notes);
   return { text: inert, notes, isBlocked: notes.some((note) => note.action === 'withhold') };
@@ -193,7 +201,7 @@ function flagOr(rule: 'flag' | 'block'): 'flag' | 'withhold' {
   return rule === 'block' ? 'withhold' : 'flag';
 }
 
-function stripUnseen(text: string, rules: ResultRules, notes: Note[]): string {
+function stripInvisibleText(text: string, rules: ResultRules, notes: NoteFinding[]): string {
   const withoutSequences = stripTerminalSequences(text);
   if (withoutSequences.count > 0) {
     const action = rules.activeContent === 'block' ? 'withhold' : 'strip';
@@ -218,13 +226,13 @@ const MAX_ROUNDS = 8;
 export function redactText(
   text: string,
   rules: ResultRules,
-  notes: Note[],
+  notes: NoteFinding[],
   name: string | undefined,
 ): string {
-  const wanted = wantedBy(rules);
+  const wantedKinds = wantedKindsOf(rules);
   let kept = text;
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const hits = findSensitive(kept, wanted, name);
+    const hits = findSensitive(kept, wantedKinds, name);
     // Flags apply to the original text, not to what a removal made of it.
     const redacted = redactHits(kept, hits, rules, { notes, isFirst: round === 0 });
     if (redacted === kept) break;
@@ -237,7 +245,7 @@ function redactHits(
   text: string,
   hits: readonly Hit[],
   rules: ResultRules,
-  log: { readonly notes: Note[]; readonly isFirst: boolean },
+  log: { readonly notes: NoteFinding[]; readonly isFirst: boolean },
 ): string {
   let kept = '';
   let at = 0;
@@ -270,7 +278,7 @@ function applyActiveContentRule(
   text: string,
   rules: ResultRules,
   reading: TextFormat,
-  notes: Note[],
+  notes: NoteFinding[],
 ): string {
   const { activeContent } = rules;
   if (activeContent === 'off') return text;

@@ -21,10 +21,10 @@ export type SentCredentials = {
 };
 
 /**
- * `kept`: configured, searched for as long as the process runs. `issued`: a token, searched for until it has
- * certainly expired. `beginning`: the common start of a series of credentials, to which all that follows belongs.
+ * `configured`: searched for as long as the process runs. `issued`: a token, searched for until it has
+ * certainly expired. `prefix`: the common start of a series of credentials, to which all that follows belongs.
  */
-export type OwnKind = 'kept' | 'issued' | 'beginning';
+export type OwnKind = 'configured' | 'issued' | 'prefix';
 
 export type OwnCredentialStore = {
   /** Must be called before the credential is first sent. Values that are too short are ignored. */
@@ -56,7 +56,7 @@ type Table = {
 
 /** Creates an empty store for one upstream. `now` returns milliseconds. */
 export function createOwnCredentialStore(now: () => number): OwnCredentialStore {
-  const kept = createTable();
+  const configuredTable = createTable();
   let fresh = createTable();
   let stale = createTable();
   let sinceMs = now();
@@ -87,12 +87,12 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
       if (kind === 'issued') return add(fresh, value, 0);
       if (known.has(value)) return;
       known.add(value);
-      add(kept, value, kind === 'beginning' ? CONTINUES : 0);
+      add(configuredTable, value, kind === 'prefix' ? CONTINUES : 0);
     },
     current() {
       rebuild();
       if (credentials === undefined) {
-        const tables = [kept, fresh, stale].filter(({ count }) => count > 0);
+        const tables = [configuredTable, fresh, stale].filter(({ count }) => count > 0);
         credentials = {
           tables: tables.map(({ cells }) => cells),
           exposed: tables.flatMap(({ exposed }) => [...exposed]),
@@ -167,8 +167,8 @@ function exposedForms(form: string): readonly string[] {
 }
 
 /** Whether a text that the prefilter calls clean holds a credential after all. */
-export function isExposedIn(text: string, own: SentCredentials | undefined): boolean {
-  return own?.exposed.some((form) => text.includes(form)) === true;
+export function isExposedIn(text: string, sentCredentials: SentCredentials | undefined): boolean {
+  return sentCredentials?.exposed.some((form) => text.includes(form)) === true;
 }
 
 // Hashes are polynomials over folded characters modulo 2^32. Folding makes both cases, and both alphabets of
@@ -181,13 +181,13 @@ for (let code = 0; code < UNITS; code++) {
   folded[code] = unit.charCodeAt(0);
 }
 
-function powerOf(length: number): number {
+function hashPower(length: number): number {
   let power = 1;
   for (let at = 0; at < length; at++) power = Math.imul(power, BASE);
   return power;
 }
 
-const ANCHOR_POWER = powerOf(MIN_OWN_CHARS);
+const ANCHOR_POWER = hashPower(MIN_OWN_CHARS);
 
 /** Texts up to this length reuse one buffer for their hashes. */
 const MAX_KEPT = 128 * 1024;
@@ -226,7 +226,7 @@ function slotOf(hash: number, slots: number): number {
 function insert(table: Table, form: string, flags: number): void {
   const sums = sumsOf(form);
   const { length } = form;
-  const power = powerOf(length);
+  const power = hashPower(length);
   const anchor = hashBetween(sums, length - MIN_OWN_CHARS, length, ANCHOR_POWER);
   if ((table.count + 1) * 2 > table.cells.length / SLOT_INTS) grow(table);
   put(table, [anchor, hashBetween(sums, 0, length, power), length, power, flags | USED]);
@@ -266,11 +266,11 @@ function grow(table: Table): void {
 /** Finds the credentials in a text. Linear in the text, however many there are. */
 export function findSentCredentials(
   text: string,
-  own: SentCredentials | undefined,
+  sentCredentials: SentCredentials | undefined,
 ): readonly Hit[] {
-  if (own === undefined || text.length < MIN_OWN_CHARS) return NO_HITS;
+  if (sentCredentials === undefined || text.length < MIN_OWN_CHARS) return NO_HITS;
   const search: Search = { text, sums: sumsOf(text), hits: [], readTo: 0 };
-  for (const cells of own.tables) lookUp(search, cells);
+  for (const cells of sentCredentials.tables) lookUp(search, cells);
   return search.hits;
 }
 
@@ -280,7 +280,7 @@ type Search = {
   readonly text: string;
   readonly sums: Int32Array;
   readonly hits: Hit[];
-  /** How far the text after a `beginning` was read, so that each character is read once. */
+  /** How far the text after a `prefix` was read, so that each character is read once. */
   readTo: number;
 };
 

@@ -69,7 +69,7 @@ export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malfor
 }
 
 /** A field: its name, and the properties of the same object. */
-type Field = { readonly name: string; readonly beside: JsonObject };
+type Field = { readonly name: string; readonly otherFields: JsonObject };
 
 function asksInSchema(schema: Json, field: Field | undefined, message: string): boolean {
   if (Array.isArray(schema)) {
@@ -91,7 +91,7 @@ function asksInSchema(schema: Json, field: Field | undefined, message: string): 
 
 function asksInFields(fields: JsonObject, message: string): boolean {
   return Object.entries(fields).some(([name, schema]) =>
-    asksInSchema(schema, { name, beside: fields }, message),
+    asksInSchema(schema, { name, otherFields: fields }, message),
   );
 }
 
@@ -135,8 +135,8 @@ function isChosen(schema: JsonObject): boolean {
   );
 }
 
-function asksByName({ name, beside }: Field, schema: JsonObject): boolean {
-  if (isMailCopy(name, schema, beside)) return false;
+function asksByName({ name, otherFields }: Field, schema: JsonObject): boolean {
+  if (isMailCopy(name, schema, otherFields)) return false;
   return isSecretField(name) || isSecretName(foldText(name).text);
 }
 
@@ -144,14 +144,14 @@ const MAIL =
   /\b(?:e-?mails?|recipients?|addressees?|cop(?:y|ies|ied)|countr(?:y|ies)|captions?)\b/i;
 
 /** Whether `cc` means the copy of a mail rather than a credit card. */
-function isMailCopy(name: string, schema: JsonObject, beside: JsonObject): boolean {
+function isMailCopy(name: string, schema: JsonObject, otherFields: JsonObject): boolean {
   if (!/^cc$/i.test(name)) return false;
   const texts = [schema['title'], schema['description']].filter((text) => typeof text === 'string');
   return (
     schema['format'] === 'email' ||
     schema['type'] === 'array' ||
     MAIL.test(texts.join(' ')) ||
-    ['bcc', 'subject', 'recipients'].some((other) => beside[other] !== undefined)
+    ['bcc', 'subject', 'recipients'].some((other) => otherFields[other] !== undefined)
   );
 }
 

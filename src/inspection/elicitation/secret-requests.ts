@@ -255,7 +255,7 @@ const WINDOW = 160;
 const MAX_TERMS_BEFORE = 9;
 
 /** The nearest word before a secret that says what is done with it. */
-type Governor = 'request' | 'choice' | 'action' | 'name' | 'none';
+type GoverningTerm = 'request' | 'choice' | 'action' | 'name' | 'none';
 
 function asksInEnglish(phrase: string, role: TextRole, isQuestion: boolean): boolean {
   if (!ENGLISH_KINDS.isIn(phrase)) return false;
@@ -320,7 +320,7 @@ function isChosen(kind: string, isQuestion: boolean): boolean {
   return CHOSEN.test(kind) && !isQuestion;
 }
 
-function governorOf(before: string, kind: string): Governor {
+function governorOf(before: string, kind: string): GoverningTerm {
   const precedingTerms = before.trim().split(' ').slice(-MAX_TERMS_BEFORE);
   for (let at = precedingTerms.length - 1; at >= 0; at--) {
     const governor = governing(precedingTerms[at] ?? '', precedingTerms[at - 1] ?? '', kind);
@@ -329,7 +329,7 @@ function governorOf(before: string, kind: string): Governor {
   return 'none';
 }
 
-function governing(word: string, previous: string, kind: string): Governor | undefined {
+function governing(word: string, previous: string, kind: string): GoverningTerm | undefined {
   if (/^(?:of|for|on|behind|to)$/.test(word) && isNaming(previous, kind)) return 'name';
   if (CLAUSE_WORD.test(word)) return 'none';
   if (CHOICE.test(word) && previous !== 'to') return 'choice';

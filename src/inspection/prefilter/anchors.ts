@@ -280,19 +280,19 @@ function reachOf(text: string, at: number, length: number, isJson: boolean): str
   return text.slice(start, end);
 }
 
-function cueCheck(near: CueAnchor['near']): Check {
-  if (near === undefined) return always;
+function cueCheck(companion: CueAnchor['companion']): Check {
+  if (companion === undefined) return always;
   return (text, at, length, isJson) => {
     const around = reachOf(text, at, length, isJson);
     anchorChecks += Math.floor(around.length / SEARCHED_PER_CHECK);
     // A word on its own has nothing near it.
-    return around.length > length && (near.test(around) || WORDLESS.test(around));
+    return around.length > length && (companion.test(around) || WORDLESS.test(around));
   };
 }
 
 /** Phrases consist of whole words, so an anchor inside a word belongs to none. */
-function phraseCheck(near: CueAnchor['near']): Check {
-  const check = cueCheck(near);
+function phraseCheck(companion: CueAnchor['companion']): Check {
+  const check = cueCheck(companion);
   return (text, at, length, isJson) => !isWithinWord(text, at) && check(text, at, length, isJson);
 }
 
@@ -338,6 +338,6 @@ addAnchor('://', hasUserNameAhead);
 addAnchor('www.', hasUserNameAhead);
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
 for (const cue of PHRASES) {
-  for (const anchor of cue.anchors) addAnchor(anchor.text, phraseCheck(anchor.near), cue);
+  for (const anchor of cue.anchors) addAnchor(anchor.text, phraseCheck(anchor.companion), cue);
 }
-for (const anchor of STRUCTURE_ANCHORS) addAnchor(anchor.text, cueCheck(anchor.near));
+for (const anchor of STRUCTURE_ANCHORS) addAnchor(anchor.text, cueCheck(anchor.companion));

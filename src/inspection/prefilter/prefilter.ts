@@ -179,7 +179,7 @@ const SLICE = 4096;
 
 function isClean(text: string, isJson: boolean): boolean {
   resetAnchorChecks();
-  if (simdScan?.take(text) !== true) return isCleanWithoutSimd(text, isJson);
+  if (simdScan?.findSuspicious(text) !== true) return isCleanWithoutSimd(text, isJson);
   for (let from = 0; from < text.length; from += SLICE) {
     // A run may cross the boundary between two slices.
     const count = simdScan.scan(Math.max(0, from - MIN_RUN), Math.min(text.length, from + SLICE));

@@ -140,12 +140,12 @@ const LINE_ESCAPE = /[nrt\\]/;
 
 function pairKind(unit: number, next: number): number {
   const sign = String.fromCharCode(unit);
-  const behind = String.fromCharCode(next);
-  if (/\d/.test(sign)) return /\d/.test(behind) ? 3 : 2;
+  const nextCharacter = String.fromCharCode(next);
+  if (/\d/.test(sign)) return /\d/.test(nextCharacter) ? 3 : 2;
   if (unit !== BEYOND && HARMLESS.test(sign)) return 0;
   const wanted = REQUIRED_NEXT[sign];
-  if (unit === BEYOND || wanted === undefined || wanted.test(behind)) return 1;
-  return sign === '\\' && LINE_ESCAPE.test(behind) ? 4 : 0;
+  if (unit === BEYOND || wanted === undefined || wanted.test(nextCharacter)) return 1;
+  return sign === '\\' && LINE_ESCAPE.test(nextCharacter) ? 4 : 0;
 }
 
 function fillPairs(memory: Uint8Array): void {
@@ -240,7 +240,7 @@ type Engine = {
 
 export type SimdScan = {
   /** Copies a text into memory for `scan`. Returns false where it is too long. */
-  take(text: string): boolean;
+  findSuspicious(text: string): boolean;
   /**
    * Returns how many positions from `from` to `end` need a check, negative where there are too many. They are in
    * `places` until the next call; some may lie beyond `end`. A run is counted from `from` at the earliest.
@@ -268,7 +268,7 @@ export function createSimdScan(): SimdScan | undefined {
       units,
       positions: new Int32Array(memory.buffer, OUT_AT),
       scan,
-      take(text) {
+      findSuspicious(text) {
         const { length } = text;
         if (length > MAX_TEXT_UNITS) return false;
         writeUnits(text, units);

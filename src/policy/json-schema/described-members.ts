@@ -6,7 +6,7 @@
 
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject } from '../../protocol/jsonrpc.js';
-import { mayBeTakenFor } from '../conditions.js';
+import { isAmbiguousWith } from '../conditions.js';
 import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
 import type { Schema, SchemaCopy, SchemaNode } from './sanitizer.js';
@@ -151,7 +151,7 @@ function findAmbiguousName(
   applied: readonly SchemaNode[],
   reads: ArgumentReads,
 ): string | undefined {
-  return !isNamed(applied, name) && mayBeTakenFor(name, reads) ? pointerTo('', name) : undefined;
+  return !isNamed(applied, name) && isAmbiguousWith(name, reads) ? pointerTo('', name) : undefined;
 }
 
 /** True for a member that the schema has under `properties`. */

@@ -237,8 +237,8 @@ function endOfString(scan: Scan, start: number): number {
   }
 }
 
-function indexOrEnd(text: string, sought: string, from: number): number {
-  const found = text.indexOf(sought, from);
+function indexOrEnd(text: string, needle: string, from: number): number {
+  const found = text.indexOf(needle, from);
   return found < 0 ? text.length : found;
 }
 

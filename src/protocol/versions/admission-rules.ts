@@ -88,7 +88,7 @@ export type AdmissionRules = ProtocolVersion & {
   /** Cuts what the client declares and is not granted. Policy is evaluated only if something is declared. */
   cutCapabilities(context: ClassifiedCall): CapabilityCut;
   /** Whether the result of a tool call may be a task: declared by its client, or requested by it. */
-  mayDefer(context: ClassifiedCall): boolean;
+  mayBecomeTask(context: ClassifiedCall): boolean;
   /** The error of a request that requires tasks to be declared, when they are not. */
   checkTasksDeclared(context: ClassifiedCall): ProtocolError | undefined;
 };

@@ -42,7 +42,7 @@ export const LEGACY_SSE: SessionRules = {
   // Any replica may receive the message, and only the one with the stream knows what was declared.
   mayNotifyRoots: (input) => input.grants?.().roots === true,
   cutCapabilities: (context) => cutInSession(context, legacyGrantsOf),
-  mayDefer: () => false,
+  mayBecomeTask: () => false,
   checkTasksDeclared: checkDeclaredByServer,
 };
 

@@ -13,7 +13,7 @@ export type ExpectedResult = {
   /** The result may ask for input (for three methods). */
   readonly mayRequireInput?: boolean;
   /** Whether the result may be a task; undefined for a method that has no tasks. */
-  readonly mayDefer?: boolean | undefined;
+  readonly mayBecomeTask?: boolean | undefined;
 };
 
 /** The forms of tasks in one family. */
@@ -75,7 +75,7 @@ export type ProtocolVersion = {
   kindOfResult(
     result: JsonObject,
     expected: ExpectedResult,
-  ): 'own-result' | 'own-question' | 'own-task' | 'malformed';
+  ): 'response-result' | 'response-input-required' | 'response-task' | 'malformed';
   /** Whether a stream may carry the notification; `isSubscription`: the stream of a subscription. */
   carriesNotification(method: string, isSubscription: boolean): boolean;
   /** Whether a server may send log messages for a request with this `_meta`. */

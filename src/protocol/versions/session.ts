@@ -87,11 +87,11 @@ export const IN_SESSIONS = {
   statusOfResponse: (status) => status,
   correctionOf: ({ code }) => ({ code }),
   /** A server without tasks answers the call at once, even if a task was requested. */
-  kindOfResult(result, { version, mayDefer }) {
+  kindOfResult(result, { version, mayBecomeTask }) {
     const isTask =
-      version === TASK_SESSION_VERSION && mayDefer !== undefined && isObject(result['task']);
-    if (!isTask) return 'own-result';
-    return mayDefer === true ? 'own-task' : 'malformed';
+      version === TASK_SESSION_VERSION && mayBecomeTask !== undefined && isObject(result['task']);
+    if (!isTask) return 'response-result';
+    return mayBecomeTask === true ? 'response-task' : 'malformed';
   },
   carriesNotification: () => true,
   mayLog: () => true,
@@ -113,7 +113,7 @@ export const SESSION: SessionRules = {
   readMirrorHeaders: () => NO_PARAM_HEADERS,
   mayNotifyRoots: (_input, session) => session?.allowedServerRequests?.includes('roots') === true,
   cutCapabilities: (context) => cutInSession(context, grantsOf),
-  mayDefer: ({ call, classified }) =>
+  mayBecomeTask: ({ call, classified }) =>
     call.params?.['task'] !== undefined && taskCapabilitiesOf(classified).includes('call'),
   checkTasksDeclared: checkDeclaredByServer,
 };

@@ -127,23 +127,23 @@ export const STATELESS: AdmissionRules = {
   readMirrorHeaders,
   mayNotifyRoots: () => false,
   cutCapabilities: cutStateless,
-  mayDefer: ({ meta }) => declaresTasks(meta?.[CAPABILITIES_KEY]),
+  mayBecomeTask: ({ meta }) => declaresTasks(meta?.[CAPABILITIES_KEY]),
   checkTasksDeclared: checkDeclaredByClient,
 };
 
 /** A result is complete, or asks for input or is a task where that is possible; absent means complete. */
 function kindOfResult(
   result: JsonObject,
-  { mayRequireInput, mayDefer }: ExpectedResult,
+  { mayRequireInput, mayBecomeTask }: ExpectedResult,
 ): ReturnType<ProtocolVersion['kindOfResult']> {
   switch (result['resultType']) {
     case undefined:
     case 'complete':
-      return 'own-result';
+      return 'response-result';
     case 'input_required':
-      return mayRequireInput === true ? 'own-question' : 'malformed';
+      return mayRequireInput === true ? 'response-input-required' : 'malformed';
     case 'task':
-      return mayDefer === true ? 'own-task' : 'malformed';
+      return mayBecomeTask === true ? 'response-task' : 'malformed';
     default:
       return 'malformed';
   }
@@ -191,7 +191,7 @@ function checkDeclaredByClient({
   meta,
   errorContext,
 }: ClassifiedCall): ProtocolError | undefined {
-  const isAbout = rule.subject === 'task' || listensToTasks(rule, call);
+  const isAbout = rule.targetKind === 'task' || listensToTasks(rule, call);
   if (!isAbout || declaresTasks(meta?.[CAPABILITIES_KEY])) return undefined;
   const text = 'Missing required client capability';
   const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };

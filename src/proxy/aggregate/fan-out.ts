@@ -24,8 +24,8 @@ const MAX_EVENT_BYTES = 256 * 1024 * 1024;
 const encoder = new TextEncoder();
 
 /**
- * Creates the `write` of an `Outgoing` that passes each event to `take`. The events were checked by the
- * backend's own pipeline and are parsed only to be joined with those of others. Back-pressure is that of `take`.
+ * Creates the `write` of an `Outgoing` that passes each event to `onEvent`. The events were checked by the
+ * backend's own pipeline and are parsed only to be joined with those of others. Back-pressure is that of `onEvent`.
  */
 export function createEventWriter(
   onEvent: (event: SseEvent) => void | Promise<void>,
@@ -50,26 +50,26 @@ type BackendResponse = {
 };
 
 /** Collects the response of one backend. */
-type Collected = {
+type ResponseCollector = {
   readonly outgoing: Outgoing;
   /** Resolves once the response has arrived, or cannot arrive any more. */
   readonly response: Promise<BackendResponse>;
 };
 
 /** The status of a response that never arrived. */
-const BROKEN_OFF = 0;
-const NOTHING: BackendResponse = { status: BROKEN_OFF, headers: {}, body: '', text: undefined };
+const NO_STATUS = 0;
+const NO_RESPONSE: BackendResponse = { status: NO_STATUS, headers: {}, body: '', text: undefined };
 const decoder = new TextDecoder();
 
 /**
- * Collects the response to the request `id`. Every other message of the stream is passed to `others` as it
- * arrives; `isGone` says that the response is no longer needed.
+ * Collects the response to the request `id`. Every other message of the stream is passed to `onOtherMessage` as it
+ * arrives; `mustEnd` says that the response is no longer needed.
  */
 export function collectResponse(
   id: RequestId | undefined,
   isGone: () => boolean,
-  others: (text: string) => void | Promise<void>,
-): Collected {
+  onOtherMessage: (text: string) => void | Promise<void>,
+): ResponseCollector {
   let settle: (response: BackendResponse) => void = () => undefined;
   const response = new Promise<BackendResponse>((resolve) => {
     settle = resolve;
@@ -91,11 +91,11 @@ export function collectResponse(
       open: () => undefined,
       write: createEventWriter((event) => {
         if (event.kind !== 'message' || event.data === '') return undefined;
-        if (!isResponseTo(id, event.data)) return others(event.data);
+        if (!isResponseTo(id, event.data)) return onOtherMessage(event.data);
         return settle({ status: 200, headers: {}, body: event.data, text: event.data });
       }),
-      end: () => settle(NOTHING),
-      disconnect: () => settle(NOTHING),
+      end: () => settle(NO_RESPONSE),
+      disconnect: () => settle(NO_RESPONSE),
     },
   };
 }
@@ -114,9 +114,9 @@ const GATEWAY_TIMEOUT = 504;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;
 const FIRST_CLIENT_ERROR_STATUS = 400;
-const FIRST_SERVER_ERROR = 500;
+const FIRST_SERVER_ERROR_STATUS = 500;
 /** The refusal if no backend sent anything that can be relayed. */
-const BROKEN = refuseWith('upstream-protocol');
+const NO_USABLE_RESPONSE = refuseWith('upstream-protocol');
 
 export type BackendOutcome = {
   readonly backendRequest: BackendRequest;
@@ -149,14 +149,14 @@ export async function requestBackends(
   let isOpen = false;
   let isOver = false;
   /** Relays other messages at once, because the backend may wait for the reply to one of them. */
-  function passOn(text: string): void | Promise<void> {
+  function relayMessage(text: string): void | Promise<void> {
     if (isOver) return;
     if (!isOpen) outgoing.open(200, STREAM_HEADERS);
     isOpen = true;
     return outgoing.write(encodeSseMessage(text));
   }
   const pending = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
-    const collected = collectResponse(id, () => isOver || outgoing.isClosed, passOn);
+    const collected = collectResponse(id, () => isOver || outgoing.isClosed, relayMessage);
     // A backend request that ends without a response counts as broken off.
     const run = runBackendRequest(
       verified,
@@ -183,8 +183,9 @@ export async function requestBackends(
     },
     fail(failed) {
       const { status, headers, body, text } = failed?.response ?? chooseFailure(outcomes);
-      if (isOpen) finish(outgoing, text ?? renderAggregateRefusal(context, BROKEN).body);
-      else if (status === BROKEN_OFF) refuseAggregate(context, BROKEN);
+      if (isOpen)
+        finish(outgoing, text ?? renderAggregateRefusal(context, NO_USABLE_RESPONSE).body);
+      else if (status === NO_STATUS) refuseAggregate(context, NO_USABLE_RESPONSE);
       else outgoing.send(status, headers, body);
     },
   };
@@ -199,7 +200,7 @@ function noteEnd(
   tookMs: number,
 ): void {
   if (isTimeout(response)) hanging.note(backend.upstream, true);
-  else if (response.status !== BROKEN_OFF && tookMs < SLOW_BACKEND_WAIT_MS)
+  else if (response.status !== NO_STATUS && tookMs < SLOW_BACKEND_WAIT_MS)
     hanging.note(backend.upstream, false);
 }
 
@@ -230,19 +231,19 @@ async function awaitBackends(
   let shortTimer: NodeJS.Timeout | undefined;
   const isDone = (_one: unknown, index: number): boolean =>
     arrived[index] !== undefined || isHanging(index);
-  const late = new Promise<void>((resolve) => {
+  const slowBackendTimeout = new Promise<void>((resolve) => {
     for (const [index, one] of pendingOutcomes.entries()) {
       void one.then((outcome) => {
         arrived[index] = outcome;
         const { status } = outcome.response;
-        if (status !== BROKEN_OFF && status < FIRST_CLIENT_ERROR_STATUS)
+        if (status !== NO_STATUS && status < FIRST_CLIENT_ERROR_STATUS)
           timer ??= setTimeout(resolve, SLOW_BACKEND_WAIT_MS);
         if (timer !== undefined && pendingOutcomes.every(isDone))
           shortTimer ??= setTimeout(resolve, HANGING_BACKEND_WAIT_MS);
       });
     }
   });
-  await Promise.race([Promise.all(pendingOutcomes), late]);
+  await Promise.race([Promise.all(pendingOutcomes), slowBackendTimeout]);
   clearTimeout(timer);
   clearTimeout(shortTimer);
   return arrived.filter((outcome) => outcome !== undefined);
@@ -251,7 +252,7 @@ async function awaitBackends(
 /** Prefers a server error over a 4xx: a backend that could not respond says more than one that lacks the method. */
 function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
   const all = outcomes.map(({ response }) => response);
-  const failure = all.find(({ status }) => status >= FIRST_SERVER_ERROR) ?? all[0];
+  const failure = all.find(({ status }) => status >= FIRST_SERVER_ERROR_STATUS) ?? all[0];
   if (failure === undefined) throw new Error('an aggregate has backends');
   return failure;
 }
@@ -260,7 +261,7 @@ function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
  * A response because of which the whole request must fail: the caller is no longer authenticated, or the session
  * with this backend is lost, which only a new session can repair.
  */
-export function findFatal(
+export function findFatalOutcome(
   { context: { aggregate, ports }, principal }: VerifiedRequest,
   outcomes: readonly BackendOutcome[],
   hasSession: boolean,

@@ -12,7 +12,7 @@ import { paramsOf } from '../../protocol/params.js';
 import {
   type BackendOutcome,
   type FanOut,
-  findFatal,
+  findFatalOutcome,
   isTimeout,
   requestBackends,
 } from './fan-out.js';
@@ -24,8 +24,8 @@ import {
   joinPages,
   oldestVersion,
   readPage,
+  replaceText,
   resultOf,
-  withText,
 } from './merge.js';
 import { type BackendRequest, refuseParams, type VerifiedRequest } from './requests.js';
 import { backendRequestsOf, endUnusedSessions, sealSessions } from './sessions.js';
@@ -46,19 +46,19 @@ export async function joinHandshakes(
     rule.method === 'initialize' ? undefined : context.ports.aggregates.hangingBackends;
   const fan = await requestBackends(verified, backendRequests, hanging);
   const handshakes = handshakesIn(fan.outcomes);
-  const fatal = findFatal(verified, fan.outcomes, false);
+  const fatal = findFatalOutcome(verified, fan.outcomes, false);
   if (handshakes.length === 0 || fatal !== undefined) {
     endUnusedSessions(verified, fan.pending);
     fan.fail(fatal);
     return undefined;
   }
-  if (rule.method === 'initialize') return openTogether(verified, message.id, handshakes, fan);
+  if (rule.method === 'initialize') return openJointSession(verified, message.id, handshakes, fan);
   const isComplete = handshakes.length === backends.length;
   fan.send(joinDiscover(handshakes, { id: message.id, server, isComplete }));
   return undefined;
 }
 
-function openTogether(
+function openJointSession(
   verified: VerifiedRequest,
   id: RequestId,
   handshakes: Handshakes,
@@ -108,14 +108,14 @@ export async function joinLists(
   const fan = await requestBackends(verified, backendRequests, hangingBackends);
   const fresh = fan.outcomes.flatMap((outcome) => pageOf(outcome, rule.method));
   const pages = withLastPages(verified, admitted, { backendRequests, fan, fresh, cursors });
-  const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
+  const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session !== undefined);
   if (fatal !== undefined || (pages.length === 0 && backendRequests.length > 0)) {
     fan.fail(fatal);
     return undefined;
   }
-  const without = fan.outcomes.filter(({ response }) => hasNoSuchList(response.text));
-  if (rule.method === 'resources/list') noteResources(verified, fresh, without, cursors);
-  const isComplete = fresh.length + without.length === backendRequests.length;
+  const withoutList = fan.outcomes.filter(({ response }) => hasNoSuchList(response.text));
+  if (rule.method === 'resources/list') noteResources(verified, fresh, withoutList, cursors);
+  const isComplete = fresh.length + withoutList.length === backendRequests.length;
   const nextCursor = cursorOf(verified, rule.method, pages);
   fan.send(
     joinPages(pages, { id: message.id, protocol, method: rule.method, nextCursor, isComplete }),
@@ -146,29 +146,29 @@ function backendRequestsToSend(
   const backendRequests = backendRequestsOf(verified, admitted);
   return cursors === undefined
     ? backendRequests
-    : backendRequests.flatMap((backendRequest) => goOn(backendRequest, admitted, cursors));
+    : backendRequests.flatMap((backendRequest) => continueList(backendRequest, admitted, cursors));
 }
 
 /** An empty string is a valid cursor. */
-function goOn(
+function continueList(
   backendRequest: BackendRequest,
   { text }: AdmittedMessage,
   cursors: Cursors,
 ): readonly BackendRequest[] {
-  const own = cursors.get(backendRequest.backend.upstream);
-  return own === undefined
+  const backendCursor = cursors.get(backendRequest.backend.upstream);
+  return backendCursor === undefined
     ? []
-    : [{ ...backendRequest, text: withText(text, ['params', 'cursor'], own) }];
+    : [{ ...backendRequest, text: replaceText(text, ['params', 'cursor'], backendCursor) }];
 }
 
 /** Remembers which backend listed which resource, to route later reads by URI. */
 function noteResources(
   { context: { aggregate, ports }, principal }: VerifiedRequest,
   pages: readonly Page[],
-  without: readonly BackendOutcome[],
+  withoutList: readonly BackendOutcome[],
   cursors: Cursors | undefined,
 ): void {
-  const empty = without.map(({ backendRequest }) => ({
+  const empty = withoutList.map(({ backendRequest }) => ({
     upstream: backendRequest.backend.upstream,
     uris: [],
     nextCursor: undefined,
@@ -220,24 +220,24 @@ function cursorOf(
   method: string,
   pages: readonly Page[],
 ): string | undefined {
-  const more = fitting(pages);
-  if (more.length === 0) return undefined;
+  const nextCursors = cursorsThatFit(pages);
+  if (nextCursors.length === 0) return undefined;
   const scope = { aggregate: context.aggregate.name, principal, method };
-  return context.ports.aggregates.sealCursor(new Map(more), scope);
+  return context.ports.aggregates.sealCursor(new Map(nextCursors), scope);
 }
 
 /** Selects the cursors that fit. A list whose cursor is too long ends here, without ending the others. */
-function fitting(pages: readonly Page[]): readonly (readonly [string, string])[] {
-  const more = pages.flatMap(({ upstream, nextCursor }) =>
+function cursorsThatFit(pages: readonly Page[]): readonly (readonly [string, string])[] {
+  const nextCursors = pages.flatMap(({ upstream, nextCursor }) =>
     nextCursor === undefined ? [] : [[upstream, nextCursor] as const],
   );
-  let left = MAX_CURSOR_BYTES;
-  return more
+  let bytesLeft = MAX_CURSOR_BYTES;
+  return nextCursors
     .map((entry) => ({ entry, bytes: encoder.encode(JSON.stringify(entry)).byteLength }))
     .sort((one, other) => one.bytes - other.bytes)
     .filter(({ bytes }) => {
-      left -= bytes;
-      return left >= 0;
+      bytesLeft -= bytes;
+      return bytesLeft >= 0;
     })
     .map(({ entry }) => entry);
 }

@@ -22,8 +22,8 @@ type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject
 /** The name under which the aggregate presents itself to clients. */
 export type ServerName = { readonly name: string; readonly version: string };
 
-const PLAIN = ['completions', 'logging'];
-const WITH_LIST = ['prompts', 'resources', 'tools'];
+const CAPABILITIES_WITHOUT_LIST = ['completions', 'logging'];
+const CAPABILITIES_WITH_LIST = ['prompts', 'resources', 'tools'];
 const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
 
 /** The result of a response; `undefined` if it is an error. */
@@ -96,8 +96,9 @@ function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
     return isObject(capabilities) ? [capabilities] : [];
   });
   const joined: Record<string, Json> = {};
-  for (const name of PLAIN) if (declared.some((one) => isObject(one[name]))) joined[name] = {};
-  for (const name of WITH_LIST) {
+  for (const name of CAPABILITIES_WITHOUT_LIST)
+    if (declared.some((one) => isObject(one[name]))) joined[name] = {};
+  for (const name of CAPABILITIES_WITH_LIST) {
     const lists = declared.flatMap((one) => (isObject(one[name]) ? [one[name]] : []));
     if (lists.length === 0) continue;
     const maySubscribe = lists.some((one) => isObject(one) && one['subscribe'] === true);
@@ -136,7 +137,11 @@ export function backendOfName<M extends Backend>(
 }
 
 /** The JSON text with the string at `path` replaced; unchanged if there is none. */
-export function withText(text: string, path: readonly (string | number)[], value: string): string {
+export function replaceText(
+  text: string,
+  path: readonly (string | number)[],
+  value: string,
+): string {
   const span = spanOf(text, path);
   return span === undefined ? text : applyEdits(text, [{ ...span, text: JSON.stringify(value) }]);
 }
@@ -197,7 +202,7 @@ export function readPage(text: string, method: string, prefix: string): BackendP
 
 function itemText(text: string, item: Json, { isNamed }: ListMember, prefix: string): string {
   const name = isNamed && isObject(item) ? item['name'] : undefined;
-  return typeof name === 'string' ? withText(text, ['name'], prefix + name) : text;
+  return typeof name === 'string' ? replaceText(text, ['name'], prefix + name) : text;
 }
 
 function uriOf(item: Json): readonly string[] {

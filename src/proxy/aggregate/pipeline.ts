@@ -101,8 +101,8 @@ function readBody(
   { incoming, ports }: AggregateContext,
   caller: string,
 ): ReadOutcome | Promise<ReadOutcome> {
-  const terms = { upstream: incoming.upstream, caller, maxValues: Number.POSITIVE_INFINITY };
-  return ports.inspection.readJson(incoming.body, terms);
+  const readOptions = { upstream: incoming.upstream, caller, maxValues: Number.POSITIVE_INFINITY };
+  return ports.inspection.readJson(incoming.body, readOptions);
 }
 
 /** Admits the message only to find its backends. The backend's own pipeline run admits what is forwarded. */

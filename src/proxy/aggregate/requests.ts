@@ -61,16 +61,16 @@ export async function runBackendRequest(
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
     acquireSlot: (caller) => isOurs || incoming.acquireSlot(caller, backend.upstream),
   };
-  const leave = enterRequest(context, backend);
+  const unregister = registerRequest(context, backend);
   try {
     await context.run(backendIncoming, outgoing, portsOf(verified));
   } finally {
-    leave();
+    unregister();
   }
 }
 
 /** Registers which backend is working on a request of the session until its response is complete. */
-function enterRequest(
+function registerRequest(
   { admitted, incoming, ports }: AggregateContext,
   { upstream }: Backend,
 ): () => void {
@@ -84,14 +84,14 @@ function headersOf(
   { headers }: Incoming,
   { session, name, lastEventId }: BackendRequest,
 ): Incoming['headers'] {
-  const own: Record<string, string | undefined> = { ...headers };
-  own['mcp-session-id'] = session?.sealed;
-  own['last-event-id'] = lastEventId;
+  const backendHeaders: Record<string, string | undefined> = { ...headers };
+  backendHeaders['mcp-session-id'] = session?.sealed;
+  backendHeaders['last-event-id'] = lastEventId;
   if (session !== undefined && headers['mcp-protocol-version'] !== undefined)
-    own['mcp-protocol-version'] = session.version;
+    backendHeaders['mcp-protocol-version'] = session.version;
   if (name !== undefined && headers['mcp-name'] !== undefined)
-    own['mcp-name'] = encodeHeaderValue(name);
-  return own;
+    backendHeaders['mcp-name'] = encodeHeaderValue(name);
+  return backendHeaders;
 }
 
 /** The ports of a backend request: those of the gateway, but with the aggregate's snapshots and its verified caller. */
@@ -139,7 +139,7 @@ export function refuseParams({ message }: AdmittedMessage, text: string): Refusa
 }
 
 /** The refusal for what does not exist here and for what the caller may not see. It is the same for both. */
-export function refuseUnknown(): Refusal {
+export function refuseNotFound(): Refusal {
   return refuseWith('no-matching-allow', { listed: false });
 }
 

@@ -8,16 +8,16 @@ import type { AdmittedMessage, TaskFacts } from '../../protocol/admitted-request
 import { METHOD_NOT_FOUND, protocolErrorOf } from '../../protocol/errors.js';
 import { changeMembers } from '../../protocol/json/json.js';
 import { isRequestId, type JsonObject, type Target } from '../../protocol/jsonrpc.js';
-import type { Client } from '../../protocol/listings.js';
+import type { ClientTraits } from '../../protocol/listings.js';
 import { maySee } from '../authorization.js';
 import type { SessionScope } from '../ports.js';
-import { findFatal, requestBackends } from './fan-out.js';
+import { findFatalOutcome, requestBackends } from './fan-out.js';
 import { joinHandshakes, joinLists } from './lists.js';
-import { type Backend, backendOfName, isList, resultOf, withText } from './merge.js';
+import { type Backend, backendOfName, isList, replaceText, resultOf } from './merge.js';
 import {
   type BackendRequest,
+  refuseNotFound,
   refuseParams,
-  refuseUnknown,
   runBackendRequest,
   type VerifiedRequest,
 } from './requests.js';
@@ -40,13 +40,13 @@ export function matchesTemplate(uriTemplate: string, uri: string): boolean {
   const last = rest.pop() ?? '';
   if (!uri.startsWith(first) || !uri.endsWith(last)) return false;
   const end = uri.length - last.length;
-  let at = first.length;
+  let position = first.length;
   for (const literal of rest) {
-    const found = uri.indexOf(literal, at);
+    const found = uri.indexOf(literal, position);
     if (found === -1) return false;
-    at = found + literal.length;
+    position = found + literal.length;
   }
-  return at <= end;
+  return position <= end;
 }
 
 /** Opens a sealed task id at the one backend that issued it to this caller; `undefined` for any other id. */
@@ -70,33 +70,33 @@ export function findTask(
 function findBackendOfUri(
   verified: VerifiedRequest,
   { target, protocol, apps }: Pick<AdmittedMessage, 'target' | 'protocol' | 'apps'>,
-): Backend | 'nobody' | 'several' {
+): Backend | 'none' | 'several' {
   const { context, principal } = verified;
   const client = { protocol, apps };
-  const seen = context.aggregate.backends.filter((backend) =>
+  const visibleBackends = context.aggregate.backends.filter((backend) =>
     isVisible(verified, backend, target, client),
   );
-  const [only, ...others] = seen;
-  if (only === undefined) return 'nobody';
+  const [only, ...others] = visibleBackends;
+  if (only === undefined) return 'none';
   if (others.length === 0) return only;
   if (target.kind !== 'resource') return 'several';
   const listing = context.ports.aggregates.recallResource(
     { aggregate: context.aggregate.name, principal, uri: target.uri },
-    seen.map(({ upstream }) => upstream),
+    visibleBackends.map(({ upstream }) => upstream),
   );
   // A URI that one backend listed may also fit a template of another; then both may serve it.
-  const claiming = seen.filter(
+  const candidates = visibleBackends.filter(
     (backend) =>
       listing.includes(backend.upstream) || hasTemplateFor(verified, backend, target.uri, client),
   );
-  return onlyOne(claiming) ?? 'several';
+  return singleBackend(candidates) ?? 'several';
 }
 
 function isVisible(
   { context, principal }: VerifiedRequest,
   { upstream }: Backend,
   target: Target,
-  client: Client,
+  client: ClientTraits,
 ): boolean {
   const snapshot = context.aggregate.snapshot(upstream);
   return snapshot !== undefined && maySee(snapshot, principal, client, target);
@@ -106,7 +106,7 @@ function hasTemplateFor(
   verified: VerifiedRequest,
   backend: Backend,
   uri: string,
-  client: Client,
+  client: ClientTraits,
 ): boolean {
   const catalog = verified.context.aggregate.snapshot(backend.upstream)?.catalogFor(client);
   const templates = catalog?.names('template') ?? [];
@@ -117,7 +117,7 @@ function hasTemplateFor(
   );
 }
 
-function onlyOne(backends: readonly Backend[]): Backend | undefined {
+function singleBackend(backends: readonly Backend[]): Backend | undefined {
   return backends.length === 1 ? backends[0] : undefined;
 }
 
@@ -167,10 +167,10 @@ async function callByName(
   const { target, text } = admitted;
   const name = target.kind === 'tool' || target.kind === 'prompt' ? target.name : '';
   const found = backendOfName(verified.context.aggregate.backends, name);
-  if (found === undefined) return refuseUnknown();
-  const own = { ...target, name: found.name } as Target;
-  const edited = { text: withText(text, path, found.name), name: found.name };
-  return forwardToBackend(verified, admitted, found.backend, own, edited);
+  if (found === undefined) return refuseNotFound();
+  const backendTarget = { ...target, name: found.name } as Target;
+  const edited = { text: replaceText(text, path, found.name), name: found.name };
+  return forwardToBackend(verified, admitted, found.backend, backendTarget, edited);
 }
 
 async function callByUri(
@@ -178,7 +178,7 @@ async function callByUri(
   admitted: AdmittedMessage,
 ): Promise<Refusal | undefined> {
   const serving = findBackendOfUri(verified, admitted);
-  if (serving === 'nobody') return refuseUnknown();
+  if (serving === 'none') return refuseNotFound();
   if (serving === 'several') return refuseParams(admitted, AMBIGUOUS);
   return forwardToBackend(verified, admitted, serving, admitted.target, {});
 }
@@ -212,7 +212,8 @@ async function forwardToBackend(
   const backendRequest = backendRequestsOf(verified, admitted).find(
     (one) => one.backend.upstream === backend.upstream,
   );
-  if (backendRequest === undefined) return refuseAbsent(verified, admitted, backend, target);
+  if (backendRequest === undefined)
+    return refuseBackendWithoutSession(verified, admitted, backend, target);
   const { context, principal } = verified;
   const { incoming, outgoing } = context;
   // Also acquired here, because only this refusal can name the request id, and a batch element has no other
@@ -227,7 +228,7 @@ async function forwardToBackend(
  * The backend has no session, because it did not respond when the session was opened. A caller who may not see
  * the target learns nothing of that.
  */
-function refuseAbsent(
+function refuseBackendWithoutSession(
   verified: VerifiedRequest,
   admitted: AdmittedMessage,
   backend: Backend,
@@ -235,7 +236,7 @@ function refuseAbsent(
 ): Refusal {
   return isVisible(verified, backend, target, admitted)
     ? refuseWith('upstream-unavailable')
-    : refuseUnknown();
+    : refuseNotFound();
 }
 
 /** Forwards a reply to a server request to the backend in whose session its sealed id opens. */
@@ -255,10 +256,10 @@ async function requestAll(
   admitted: AdmittedMessage,
 ): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
-  const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
-  const good = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
-  if (fatal !== undefined || good === undefined) fan.fail(fatal);
-  else fan.send(good.response.body);
+  const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session !== undefined);
+  const successful = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
+  if (fatal !== undefined || successful === undefined) fan.fail(fatal);
+  else fan.send(successful.response.body);
   return undefined;
 }
 
@@ -285,10 +286,10 @@ function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<u
       : NO_BACKENDS;
   const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
   if (known.length > 0) return notifyBackends(verified, known);
-  const bare = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
+  const textWithIdOnly = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
   return notifyBackends(
     verified,
-    backendRequests.map((backendRequest) => ({ ...backendRequest, text: bare })),
+    backendRequests.map((backendRequest) => ({ ...backendRequest, text: textWithIdOnly })),
   );
 }
 
@@ -301,7 +302,7 @@ async function notifyBackends(
 ): Promise<undefined> {
   const { context } = verified;
   const fan = await requestBackends(verified, backendRequests);
-  const fatal = findFatal(verified, fan.outcomes, true);
+  const fatal = findFatalOutcome(verified, fan.outcomes, true);
   const isAccepted = fan.outcomes.some(({ response }) => response.status === 202);
   if (isAccepted && fatal === undefined) context.outgoing.send(202, {}, '');
   else fan.fail(fatal);

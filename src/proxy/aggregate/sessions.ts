@@ -27,7 +27,9 @@ export function sealSessions(
   sessions: readonly { readonly backend: Backend; readonly sealed: string }[],
 ): string | undefined {
   const { aggregate, ports } = context;
-  const held = new Map(sessions.map(({ backend, sealed }) => [backend.upstream, sealed]));
+  const sealedByUpstream = new Map(
+    sessions.map(({ backend, sealed }) => [backend.upstream, sealed]),
+  );
   const opened = sessions.map(({ backend, sealed }) =>
     ports.sessions.open(sealed, backend.upstream, principal),
   );
@@ -37,7 +39,7 @@ export function sealSessions(
   const tasks = [...new Set(opened.flatMap((facts) => facts?.tasks ?? []))];
   const facts = {
     version,
-    target: { kind: 'aggregate', sessions: held } as const,
+    target: { kind: 'aggregate', sessions: sealedByUpstream } as const,
     allowedServerRequests,
     tasks,
   };
@@ -58,10 +60,10 @@ export function openAggregateSession(
   const { aggregate, ports } = verified.context;
   const session = ports.sessions.open(sealed, aggregate.name, principal);
   if (session === undefined) return undefined;
-  const had = backendSessionIds(session);
+  const backendsAtStart = backendSessionIds(session);
   const open = backendSessionsIn(verified, session).map(({ backend }) => backend.upstream);
   const isReported = aggregate.backends
-    .filter(({ upstream }) => had.has(upstream) && !open.includes(upstream))
+    .filter(({ upstream }) => backendsAtStart.has(upstream) && !open.includes(upstream))
     .map(({ upstream }) => ports.aggregates.reportLostBackend(aggregate.name, upstream, principal));
   return open.length === 0 || isReported.includes(true) ? undefined : session;
 }

@@ -24,7 +24,7 @@ import { STREAM_HEADERS } from '../sse-response.js';
 import { createEventWriter, JSON_HEADERS, SLOW_BACKEND_WAIT_MS } from './fan-out.js';
 import {
   type BackendRequest,
-  refuseUnknown,
+  refuseNotFound,
   runBackendRequest,
   type VerifiedRequest,
 } from './requests.js';
@@ -101,11 +101,11 @@ type JoinedSubscription = {
   readonly outgoing: Outgoing;
   readonly id: RequestId;
   /** The filters that backends have acknowledged so far. */
-  readonly agreed: SubscriptionFilter[];
+  readonly acknowledgedFilters: SubscriptionFilter[];
   /** Notifications that arrived before the subscription was acknowledged to the client. */
-  readonly early: string[];
+  readonly queuedMessages: string[];
   /** How many backends have neither acknowledged nor failed. */
-  undecided: number;
+  pendingBackends: number;
   isOpen: boolean;
   /** A backend ended its stream with a result. */
   isComplete: boolean;
@@ -126,9 +126,9 @@ export async function subscribeToAll(
   const joined: JoinedSubscription = {
     outgoing: context.outgoing,
     id: admitted.message.id,
-    agreed: [],
-    early: [],
-    undecided: backendRequests.length,
+    acknowledgedFilters: [],
+    queuedMessages: [],
+    pendingBackends: backendRequests.length,
     isOpen: false,
     isComplete: false,
     timer: undefined,
@@ -145,21 +145,21 @@ function createSubscriptionPart(
   joined: JoinedSubscription,
   fail: (...failed: Failure) => void,
 ): Part {
-  let isDecided = false;
-  function decide(): void {
-    if (isDecided) return;
-    isDecided = true;
-    joined.undecided -= 1;
-    if (joined.undecided === 0) acknowledge(joined);
+  let hasAnswered = false;
+  function settle(): void {
+    if (hasAnswered) return;
+    hasAnswered = true;
+    joined.pendingBackends -= 1;
+    if (joined.pendingBackends === 0) acknowledge(joined);
   }
   return {
     open: () => undefined,
     write: createEventWriter((event) => {
-      if (event.kind === 'message') return take(joined, event.data, { decide, fail });
+      if (event.kind === 'message') return take(joined, event.data, { decide: settle, fail });
       const isKeptAlive = event.kind === 'comment' && joined.isOpen;
       return isKeptAlive ? joined.outgoing.write(encodeSseComment('')) : undefined;
     }),
-    end: decide,
+    end: settle,
   };
 }
 
@@ -171,7 +171,7 @@ function take(
   const message: Json = JSON.parse(text);
   if (!isObject(message)) return;
   if (message['method'] === ACKNOWLEDGED) {
-    joined.agreed.push(filterOf(message));
+    joined.acknowledgedFilters.push(filterOf(message));
     joined.timer ??= setTimeout(() => acknowledge(joined), SLOW_BACKEND_WAIT_MS);
     return decide();
   }
@@ -182,7 +182,7 @@ function take(
     return;
   }
   if (joined.isOpen) return joined.outgoing.write(encodeSseMessage(text));
-  joined.early.push(text);
+  joined.queuedMessages.push(text);
 }
 
 function filterOf(message: JsonObject): SubscriptionFilter {
@@ -192,17 +192,19 @@ function filterOf(message: JsonObject): SubscriptionFilter {
 
 /** Writes the first message of the stream: what any backend agreed to. Does nothing if none has. */
 function acknowledge(joined: JoinedSubscription): void {
-  const { agreed, early, id, outgoing } = joined;
-  if (joined.isOpen || agreed.length === 0) return;
+  const { acknowledgedFilters, queuedMessages, id, outgoing } = joined;
+  if (joined.isOpen || acknowledgedFilters.length === 0) return;
   joined.isOpen = true;
-  const together: SubscriptionFilter = {
-    lists: LIST_FILTERS.filter((filter) => agreed.some(({ lists }) => lists.includes(filter))),
-    uris: [...new Set(agreed.flatMap(({ uris }) => uris))],
-    tasks: agreed.flatMap(({ tasks }) => tasks),
+  const joinedFilter: SubscriptionFilter = {
+    lists: LIST_FILTERS.filter((filter) =>
+      acknowledgedFilters.some(({ lists }) => lists.includes(filter)),
+    ),
+    uris: [...new Set(acknowledgedFilters.flatMap(({ uris }) => uris))],
+    tasks: acknowledgedFilters.flatMap(({ tasks }) => tasks),
   };
   outgoing.open(200, STREAM_HEADERS);
-  void outgoing.write(encodeSseMessage(renderAcknowledged(id, together)));
-  for (const text of early.splice(0)) void outgoing.write(encodeSseMessage(text));
+  void outgoing.write(encodeSseMessage(renderAcknowledged(id, joinedFilter)));
+  for (const text of queuedMessages.splice(0)) void outgoing.write(encodeSseMessage(text));
 }
 
 function finish(
@@ -234,7 +236,7 @@ export async function openStreams(verified: VerifiedRequest): Promise<Refusal | 
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const backendRequests = streamsToOpen(verified, admitted.session);
-  if (backendRequests.length === 0) return refuseUnknown();
+  if (backendRequests.length === 0) return refuseNotFound();
   let isOpen = false;
   const failure = await runParts(verified, backendRequests, () => ({
     // The joint stream opens with the first of them and ends after the last.
@@ -271,10 +273,10 @@ function streamsToOpen(
   const resumed = lastEventId === undefined ? undefined : findEvent(verified, session, lastEventId);
   const backendRequests = backendSessionsIn(verified, session).map(backendRequestIn);
   if (resumed === undefined) return backendRequests;
-  const own = { ...backendRequestIn(resumed.session), lastEventId };
-  if (resumed.opened.request !== undefined) return [own];
+  const resumedRequest = { ...backendRequestIn(resumed.session), lastEventId };
+  if (resumed.opened.request !== undefined) return [resumedRequest];
   const { upstream } = resumed.session.backend;
   return backendRequests.map((backendRequest) =>
-    backendRequest.backend.upstream === upstream ? own : backendRequest,
+    backendRequest.backend.upstream === upstream ? resumedRequest : backendRequest,
   );
 }

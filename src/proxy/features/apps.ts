@@ -5,8 +5,8 @@
 import { isAppUri } from '../../policy/resource-uri.js';
 import { hasInexactNumber, type ParsedJson, spanOf } from '../../protocol/json/json.js';
 import type { JsonObject } from '../../protocol/jsonrpc.js';
-import type { ResponsePlan } from '../originating-request.js';
 import type { RequestContext } from '../request-context.js';
+import type { ResponsePlan } from '../response-plan.js';
 
 /** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
 type AppContent = 'approved' | 'changed' | 'none';

@@ -39,10 +39,10 @@ import {
   type RememberedInputRequests,
   readInputRequiredResult,
 } from '../../protocol/server-requests.js';
-import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
 import type { RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type RequestContext } from '../request-context.js';
 import type { MessageOutcome } from '../response-context.js';
+import type { PlannedMessage, ResponsePlan } from '../response-plan.js';
 import { decideForCaller } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
@@ -59,11 +59,11 @@ export const INPUT_RETRY: Feature = {
 
 /** What the state of this request is bound to. */
 function stateScope(upstream: string, admitted: PlannedMessage): RequestStateScope {
-  const kept: Record<string, Json> = {};
+  const unchangingParams: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
-    if (!PARAMS_THAT_CHANGE.has(name)) kept[name] = value;
+    if (!PARAMS_THAT_CHANGE.has(name)) unchangingParams[name] = value;
   }
-  const form = canonicalForm(kept);
+  const form = canonicalForm(unchangingParams);
   if (!form.ok) throw new Error(`params without a canonical form: ${form.why}`);
   const { target, rule } = admitted;
   return {
@@ -84,7 +84,7 @@ function prepareInputRetry(
   admitted: AdmittedMessage,
 ): AdmittedMessage | Refusal {
   const sealed = paramsOf(admitted)['requestState'];
-  const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
+  const edits: TextEdit[] = [...removeReservedResponses(call, admitted)];
   if (typeof sealed === 'string') {
     const scope = stateScope(call.incoming.upstream, admitted);
     const state = call.ports.requestState.open(sealed, scope, principal);
@@ -95,7 +95,10 @@ function prepareInputRetry(
   return amendAdmitted(admitted, edits);
 }
 
-function ownInputResponses(call: RequestContext, admitted: AdmittedMessage): readonly TextEdit[] {
+function removeReservedResponses(
+  call: RequestContext,
+  admitted: AdmittedMessage,
+): readonly TextEdit[] {
   const inputResponses = paramsOf(admitted)['inputResponses'];
   if (!isObject(inputResponses)) return [];
   const count = Object.keys(inputResponses).filter(isOwnKey).length;
@@ -124,7 +127,7 @@ type Inspect = (reading: ParsedJson) => MessageOutcome | Promise<MessageOutcome>
 /** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const UNINSPECTED_MEMBERS: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
 
-const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
+const FORBIDDEN_REASONS: { readonly [name in ServerRequestName]: Reason } = {
   sampling: 'sampling-forbidden',
   roots: 'roots-forbidden',
   'elicitation/form': 'elicitation-forbidden',
@@ -147,14 +150,14 @@ export async function checkInputRequired(
   if ('reason' in decided) return withholdFor(call, decided);
   const reading = readJsonText(cutMembers(text));
   if (!reading.ok) return withhold('upstream-protocol');
-  const verdict = await inspect(reading);
-  if (verdict.kind !== 'own') return verdict;
-  const inspected = normalizeUrls(verdict.text ?? reading.text, inputRequired, ['result']);
+  const outcome = await inspect(reading);
+  if (outcome.kind !== 'response') return outcome;
+  const inspected = normalizeUrls(outcome.text ?? reading.text, inputRequired, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
   const withState = sealStateIn(call, responsePlan, inspected, inputRequired.state);
   if (withState === undefined) return withhold('result-too-large');
   const limited = await limitInputRequests(target, decided);
-  return limited === undefined ? { ...verdict, text: withState } : withholdFor(call, limited);
+  return limited === undefined ? { ...outcome, text: withState } : withholdFor(call, limited);
 }
 
 /** The result with the server's state sealed; `undefined` if that is too long to carry. */
@@ -192,7 +195,8 @@ function findInputRequestError(
   let size = 0;
   for (const inputRequest of inputRequests) {
     const { name, params } = inputRequest;
-    if (!allowedServerRequests.includes(name)) return { reason: UNDECLARED[name], inputRequest };
+    if (!allowedServerRequests.includes(name))
+      return { reason: FORBIDDEN_REASONS[name], inputRequest };
     // All forms of one result together may be no larger than a single form.
     size += name === 'elicitation/form' ? formSize(params) : 0;
     if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', inputRequest };
@@ -219,7 +223,7 @@ export function decideInputRequests(
   for (const inputRequest of inputRequired.inputRequests) {
     const { name } = inputRequest;
     const decision = decideForCaller(call.snapshot, principal, name);
-    if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
+    if (decision.verdict === 'deny') return { reason: FORBIDDEN_REASONS[name], inputRequest };
     decided.push({ inputRequest, allow: decision });
   }
   return decided;

@@ -20,7 +20,7 @@ export type NotificationError = 'stale-progress' | 'notice-flood';
 /** Checks the notifications of one response or stream, in order of arrival. */
 export type NotificationGate = {
   /** Returns `undefined` for a notification that may pass. */
-  find(method: string, params: JsonObject | undefined): NotificationError | undefined;
+  check(method: string, params: JsonObject | undefined): NotificationError | undefined;
 };
 
 /** The progress count of an active token; `undefined` for any other token. */
@@ -51,8 +51,8 @@ function followProgress(
   const hash = session?.hash;
   if (hash === undefined) return { last, end: () => undefined, keep: () => undefined };
   const keep = (): void => progress.keep(hash, token);
-  const followed = { last, end: () => leave(), keep };
-  const leave = progress.enter(hash, token, followed);
+  const followed = { last, end: () => unregister(), keep };
+  const unregister = progress.register(hash, token, followed);
   return followed;
 }
 
@@ -96,21 +96,21 @@ export function createSessionGate(
 
 /** Creates a gate over the active tokens. */
 export function createGate(countOf: CountOf): NotificationGate {
-  let second = 0;
+  let currentSecond = 0;
   let notificationCount = 0;
 
   function isFlood(method: string): boolean {
     // Every notification of a change is needed; of progress and log messages the newest are enough.
     if (method !== PROGRESS && method !== MESSAGE) return false;
     const now = Math.floor(performance.now() / SECOND_MS);
-    if (now !== second) notificationCount = 0;
-    second = now;
+    if (now !== currentSecond) notificationCount = 0;
+    currentSecond = now;
     notificationCount += 1;
     return notificationCount > MAX_NOTIFICATIONS_PER_SECOND;
   }
 
   return {
-    find(method, params) {
+    check(method, params) {
       if (method === PROGRESS && !advance(params, countOf)) return 'stale-progress';
       return isFlood(method) ? 'notice-flood' : undefined;
     },

@@ -59,7 +59,7 @@ const INTERNAL_ERROR = -32603;
  * Error codes towards the server: a forbidden method does not exist, objectionable content is invalid params,
  * and everything else is an internal error.
  */
-const CODES: { readonly [reason in Reason]?: number } = {
+const ERROR_CODES: { readonly [reason in Reason]?: number } = {
   'sampling-forbidden': METHOD_NOT_FOUND,
   'roots-forbidden': METHOD_NOT_FOUND,
   'no-matching-allow': METHOD_NOT_FOUND,
@@ -112,13 +112,13 @@ function replyUnsupported(
 ): void {
   const reply =
     method === 'ping' ? 'pong' : { code: METHOD_NOT_FOUND, message: 'Method not found' };
-  const by = callerOf(call, principal);
-  call.ports.upstreams.replyToServer(call.incoming.upstream, { session, id, by }, reply);
+  const caller = callerOf(call, principal);
+  call.ports.upstreams.replyToServer(call.incoming.upstream, { session, id, caller }, reply);
 }
 
 /** A server request is decided in the same order as a client's. */
 const SERVER_REQUEST: Stages<ServerRequestContext, Allow, InspectedRequest> = {
-  decide: decideNow,
+  decide: decideServerRequestForCaller,
   inspect: inspectServerRequest,
   enforce: enforceServerRequestLimits,
 };
@@ -127,7 +127,12 @@ const SERVER_REQUEST: Stages<ServerRequestContext, Allow, InspectedRequest> = {
 type InspectedRequest = { readonly allow: Allow; readonly text: string };
 
 /** Whether the client declared support when the session was opened, and the rules now in force allow it. */
-function decideNow({ checkContext, session, name, record }: ServerRequestContext): Allow | Refusal {
+function decideServerRequestForCaller({
+  checkContext,
+  session,
+  name,
+  record,
+}: ServerRequestContext): Allow | Refusal {
   const startedMs = performance.now();
   const decision = decideForCaller(checkContext.call.snapshot, checkContext.principal, name);
   record.latency.policy = performance.now() - startedMs;
@@ -186,16 +191,16 @@ async function inspectServerRequest(
   const profile = profileOf(checkContext.call, responseObligations);
   const related = relatedOf(checkContext, reading);
   const { text, value } = related.reading;
-  const { carry } = checkContext;
+  const { previousTail } = checkContext;
   const outcome = await checkContext.call.ports.inspection.message(
-    { text, value, profile, carry },
+    { text, value, profile, previousTail },
     checkContext.call.incoming.upstream,
     checkContext.call.callerKey,
   );
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return refuseWith(outcome.reason);
-  checkContext.carry = outcome.carry;
+  checkContext.previousTail = outcome.previousTail;
   const { text: inspected, value: remaining } =
     outcome.kind === 'changed' ? outcome : { text, value };
   const shown = { text: related.restore(inspected), value: remaining };
@@ -222,8 +227,9 @@ function showLink(
   shown: { readonly text: string; readonly value: Json },
 ): string | undefined {
   const link = readLink(params['url']);
-  const left = isObject(shown.value) ? shown.value['params'] : undefined;
-  if (link === undefined || !isObject(left) || left['url'] !== params['url']) return undefined;
+  const remainingParams = isObject(shown.value) ? shown.value['params'] : undefined;
+  if (link === undefined || !isObject(remainingParams) || remainingParams['url'] !== params['url'])
+    return undefined;
   if (link === params['url']) return shown.text;
   const span = spanOf(shown.text, ['params', 'url']);
   if (span === undefined) return undefined;
@@ -237,19 +243,19 @@ function refuseServerRequest(
   session: SessionFacts,
   request: ServerRequest,
   reason: Reason,
-  opened?: RequestRecord,
+  openedRecord?: RequestRecord,
 ): MessageOutcome {
   const { call, principal } = checkContext;
   drop(call, 'server-request');
-  const code = CODES[reason] ?? INTERNAL_ERROR;
+  const code = ERROR_CODES[reason] ?? INTERNAL_ERROR;
   const message = code === METHOD_NOT_FOUND ? 'Method not found' : REASONS[reason].text;
-  const to = { session, id: request.id, by: callerOf(call, principal) };
+  const to = { session, id: request.id, caller: callerOf(call, principal) };
   call.ports.upstreams.replyToServer(call.incoming.upstream, to, { code, message });
   checkContext.refusedServerRequests += 1;
   // A decision that was written is followed by its outcome.
-  const mustClose = opened?.isDecisionWritten === true;
+  const mustClose = openedRecord?.isDecisionWritten === true;
   if (checkContext.refusedServerRequests > MAX_REFUSED_RECORDS && !mustClose) return DROP;
-  const record = opened ?? openServerRequestRecord(checkContext, session, request, undefined);
+  const record = openedRecord ?? openServerRequestRecord(checkContext, session, request, undefined);
   record.decision.verdict = 'deny';
   record.decision.action = 'refused';
   record.decision.stage = REASONS[reason].stage;
@@ -302,7 +308,7 @@ export function checkUrlError(
   text: string,
   error: RpcError,
 ): MessageOutcome {
-  if (inspected.kind !== 'own') return inspected;
+  if (inspected.kind !== 'response') return inspected;
   const links = linksOf(error.data);
   if (!mayElicitUrl(checkContext) || links === undefined) {
     return { kind: 'refused', refusal: refuseWith('elicitation-url') };

@@ -22,7 +22,6 @@ import {
   passThrough,
   type Stages,
 } from '../authorization.js';
-import { type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
 import {
   callerOf,
   nameOf,
@@ -31,8 +30,9 @@ import {
   type VerifiedCall,
 } from '../request-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
+import { type ResponsePlan, resumeResponsePlan } from '../response-plan.js';
 import {
-  gatherWrites,
+  createGatheredWrites,
   reasonOfEnd,
   responseEventIds,
   sessionEventIds,
@@ -83,7 +83,7 @@ export async function openSessionStream(
   const { session, responsePlan, lastEventId } = stream;
   const outcome = await ports.upstreams.openStream(incoming.upstream, {
     session,
-    by: callerOf(call, principal),
+    caller: callerOf(call, principal),
     signal: incoming.signal,
     lastEventId,
   });
@@ -92,10 +92,10 @@ export async function openSessionStream(
 }
 
 /** Serves the stream, or the gateway's own announcements where the upstream offers none. */
-async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal | undefined> {
+async function serve(stream: OpenedStream, outcome: ForwardOutcome): Promise<Refusal | undefined> {
   const { call, principal, responsePlan } = stream;
   const { incoming, outgoing } = call;
-  const terms: StreamTerms = {
+  const streamTerms: StreamTerms = {
     principal,
     session: incoming.headers['mcp-session-id'],
     grant: responsePlan && grantOf(call, responsePlan),
@@ -106,22 +106,22 @@ async function serve(stream: Stream, outcome: ForwardOutcome): Promise<Refusal |
     },
   };
   const isStream = outcome.kind === 'response' && outcome.status === 200;
-  const ended = await keepStreamOpen(call, terms, (leave, lease) =>
-    isStream ? relaySessionStream(stream, outcome, leave, lease) : aborted(leave),
+  const ended = await keepStreamOpen(call, streamTerms, (endSignal, lease) =>
+    isStream ? relaySessionStream(stream, outcome, endSignal, lease) : aborted(endSignal),
   );
   if (ended !== undefined && isStream) outcome.abort();
   return ended;
 }
 
 /** Content is inspected message by message once the stream is open. */
-const SESSION_STREAM: Stages<VerifiedCall<RelayPorts>, Stream> = {
+const SESSION_STREAM: Stages<VerifiedCall<RelayPorts>, OpenedStream> = {
   decide: admitStream,
   inspect: passThrough,
   enforce: enforceStreamQuota,
 };
 
 /** A stream belongs to a session of this caller; one that is resumed, to a response that it may still see. */
-function admitStream({ call, principal }: VerifiedCall<RelayPorts>): Stream | Refusal {
+function admitStream({ call, principal }: VerifiedCall<RelayPorts>): OpenedStream | Refusal {
   const { incoming, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
@@ -161,7 +161,7 @@ function grantOf(call: RequestContext, { admitted, principal }: ResponsePlan): G
   };
 }
 
-type Stream = VerifiedCall<RelayPorts> & {
+type OpenedStream = VerifiedCall<RelayPorts> & {
   readonly session: SessionFacts;
   /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
   readonly responsePlan: ResponsePlan | undefined;
@@ -197,17 +197,17 @@ function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | unde
 }
 
 async function relaySessionStream(
-  { call, principal, session, responsePlan }: Stream,
+  { call, principal, session, responsePlan }: OpenedStream,
   response: UpstreamResponse,
   ended: AbortSignal,
   lease: AccessLease,
 ): Promise<void> {
   if (responsePlan !== undefined)
-    return relayResumed(call, responsePlan, response, { leave: ended, lease });
+    return relayResumed(call, responsePlan, response, { endSignal: ended, lease });
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   const end = await relayHeldStream(call, response, { ended }, (event) =>
-    writeUnsolicited(call, event, checkUnsolicited, { idOf, leave: ended }),
+    writeUnsolicited(call, event, checkUnsolicited, { idOf, endSignal: ended }),
   );
   if (isExcess(end) && !ended.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }
@@ -217,31 +217,33 @@ async function relayResumed(
   call: RequestContext<RelayPorts>,
   responsePlan: ResponsePlan,
   response: UpstreamResponse,
-  { leave, lease }: { readonly leave: AbortSignal; readonly lease: AccessLease },
+  { endSignal, lease }: { readonly endSignal: AbortSignal; readonly lease: AccessLease },
 ): Promise<void> {
-  onAbort(leave, () => response.abort());
+  onAbort(endSignal, () => response.abort());
   const responseCheck = createResponseCheck(call, responsePlan, NO_SESSION_ID);
-  const writes = gatherWrites(call.outgoing);
+  const writes = createGatheredWrites(call.outgoing);
   let ended: 'late' | 'cancelled' | undefined;
   const unregister = registerOpenResponse(call, () => {
     ended ??= 'cancelled';
     response.abort();
   });
-  const stopLate = startTimer(timeLeftMs(call), () => {
+  const stopTimer = startTimer(timeLeftMs(call), () => {
     ended ??= 'late';
     response.abort();
     if (!writes.hasResponse) notifyCancelled(call, responsePlan);
   });
   const idOf = responseEventIds(call, responsePlan);
   // Each message is checked under the version and the catalog now in force, by what the lease grants.
-  const isGone = (): boolean => ended !== undefined || leave.aborted || lease.check() !== undefined;
-  const writing = { call, responseCheck, idOf, writes, isGone };
+  const mustEnd = (): boolean =>
+    ended !== undefined || endSignal.aborted || lease.check() !== undefined;
+  const writing = { call, responseCheck, idOf, writes, mustEnd };
   const end = await writeEvents(response, { ...writing, isResumable: true }).finally(() => {
-    stopLate();
+    stopTimer();
     unregister();
   });
   // A cancelled request gets no response (MCP 2025-11-25, cancellation).
-  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || ended === 'cancelled';
+  const isOver =
+    end === 'stopped' || end === 'resumable' || endSignal.aborted || ended === 'cancelled';
   if (ended === 'late') writeFailure(call, refuseWith('upstream-timeout'), writes);
   else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
   if (end === 'upstream-timeout' && ended === undefined) notifyCancelled(call, responsePlan);

@@ -51,7 +51,7 @@ const FEATURES: readonly (readonly [IsUsed, Feature])[] = [
   [({ message }) => progressTokenOf(message) !== undefined, PROGRESS_REPORTS],
 ];
 
-const NONE: readonly Feature[] = [];
+const NO_FEATURES: readonly Feature[] = [];
 
 /** The features of a message under this snapshot. */
 export function featuresOf(admitted: AdmittedMessage, snapshot: Snapshot): readonly Feature[] {
@@ -61,16 +61,16 @@ export function featuresOf(admitted: AdmittedMessage, snapshot: Snapshot): reado
       used ??= [];
       used.push(feature);
     }
-  return used ?? NONE;
+  return used ?? NO_FEATURES;
 }
 
 /** A server that declared tasks in sessions may insist on a task for a call that requests none. */
 function usesTasks(admitted: AdmittedMessage, { supportedVersions }: Snapshot): boolean {
-  const { rule, task, mayDefer, message } = admitted;
+  const { rule, task, mayBecomeTask, message } = admitted;
   return (
-    rule.subject === 'task' ||
+    rule.targetKind === 'task' ||
     task !== undefined ||
-    mayDefer ||
+    mayBecomeTask ||
     paramsOf(admitted)['task'] !== undefined ||
     (rule.method === 'tools/call' && supportedVersions?.tasks?.includes('call') === true) ||
     findRelatedTask(message) !== undefined
@@ -81,6 +81,6 @@ function usesTasks(admitted: AdmittedMessage, { supportedVersions }: Snapshot): 
  * True for a request that opens a long-lived stream and takes no concurrency slot. Only its header is read here,
  * which is safe because the header is compared with the body before anything is forwarded.
  */
-export function requestsStream({ headers }: Incoming): boolean {
+export function requestsSubscription({ headers }: Incoming): boolean {
   return headers['mcp-method'] === 'subscriptions/listen';
 }

@@ -28,7 +28,7 @@ import { acknowledge } from '../response-forwarding.js';
 import { timeLeftMs } from '../stream-lifetime.js';
 
 /** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
-const CODE_OF_STATUS = 1000;
+const STATUS_CODE_OFFSET = 1000;
 const ACCEPTED = 202;
 
 /** A message to a server of legacy SSE, which responds on its stream and not to the POST. */
@@ -79,19 +79,19 @@ function moveToLegacyStream(
 }
 
 function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
-  let isCut = false;
-  let cut: () => void = () => undefined;
-  const whenCut = new Promise<void>((resolve) => {
-    cut = resolve;
+  let isDisconnected = false;
+  let resolveDisconnected: () => void = () => undefined;
+  const disconnected = new Promise<void>((resolve) => {
+    resolveDisconnected = resolve;
   });
   // After `cut`, a pending write no longer waits for a client that does not read.
   const write = (bytes: Uint8Array | string): void | Promise<void> => {
-    const written = isCut ? undefined : end.write(bytes);
-    return written && Promise.race([written, whenCut]);
+    const written = isDisconnected ? undefined : end.write(bytes);
+    return written && Promise.race([written, disconnected]);
   };
   return {
     get isClosed() {
-      return isCut || end.isClosed;
+      return isDisconnected || end.isClosed;
     },
     // The message was already answered with 202, so its headers have been sent.
     addHeader: () => undefined,
@@ -105,8 +105,8 @@ function createStreamOutgoing(end: ClientEnd, id: RequestId): Outgoing {
     // The stream stays open for other responses.
     end: () => undefined,
     disconnect() {
-      isCut = true;
-      cut();
+      isDisconnected = true;
+      resolveDisconnected();
     },
   };
 }
@@ -121,7 +121,7 @@ export function toJsonRpcMessage(
   const message = joinPieces(body);
   const text = typeof message === 'string' ? message : new TextDecoder().decode(message);
   const isMessage = headers['content-type']?.startsWith('application/json') === true;
-  return isMessage ? text : renderError(id, CODE_OF_STATUS + status, text);
+  return isMessage ? text : renderError(id, STATUS_CODE_OFFSET + status, text);
 }
 
 /** The message under the sealed id by which the server is to know it. */
@@ -136,7 +136,7 @@ function sealRequestId(
   if (message.kind !== 'request') return admitted;
   if (pendingResponsesOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
   const { maxResultBytes, profiles } = responseObligationsOf(allow);
-  const sealed = seal(call, principal, admitted, {
+  const sealed = sealIdOf(call, principal, admitted, {
     id: message.id,
     method: admitted.rule.method,
     target: admitted.target,
@@ -162,14 +162,17 @@ function awaitStreamResponse(call: RequestContext<'legacySse'>, admitted: Admitt
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
   const pendingResponses = pendingResponsesOf(call, admitted);
-  const sealed = sealedAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
+  const sealed = sealedValueAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
   if (sealed === undefined) return;
   if (isCancellation) pendingResponses?.drop(sealed);
   else pendingResponses?.add(sealed, timeLeftMs(call));
 }
 
 /** The sealed value that was edited in at this path; `undefined` if the value was not changed. */
-function sealedAt({ text, edits }: AdmittedMessage, path: readonly string[]): string | undefined {
+function sealedValueAt(
+  { text, edits }: AdmittedMessage,
+  path: readonly string[],
+): string | undefined {
   const span = spanOf(text, path);
   const edit = edits.find(({ start }) => start === span?.start);
   return edit === undefined ? undefined : String(JSON.parse(edit.text));
@@ -187,13 +190,13 @@ function pendingResponsesOf(
 
 /** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */
 function withSealedId(admitted: AdmittedMessage, sealed: string): AdmittedMessage {
-  const addressed = replace(admitted, ['id'], sealed);
+  const withId = replace(admitted, ['id'], sealed);
   return progressTokenOf(admitted.message) === undefined
-    ? addressed
-    : replace(addressed, ['params', '_meta', 'progressToken'], sealed);
+    ? withId
+    : replace(withId, ['params', '_meta', 'progressToken'], sealed);
 }
 
-function seal(
+function sealIdOf(
   { ports, incoming }: RequestContext<'legacySse'>,
   principal: Principal,
   { session }: AdmittedMessage,

@@ -19,7 +19,6 @@ import type { PendingResponses } from '../../protocol/transport.js';
 import { BoundedMap } from '../../state/bounded-map.js';
 import { maySee } from '../authorization.js';
 import { createCount, createGate, type NotificationGate } from '../features/progress.js';
-import { planOf, type ResponsePlan } from '../originating-request.js';
 import {
   callerOf,
   nameOf,
@@ -29,7 +28,8 @@ import {
 } from '../request-context.js';
 import { type CheckPorts, DROP, drop, type MessageOutcome } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';
-import { gatherWrites, writeFailure, writeVerdict } from '../sse-response.js';
+import { planOf, type ResponsePlan } from '../response-plan.js';
+import { createGatheredWrites, writeFailure, writeOutcome } from '../sse-response.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
 /** How many requests of one stream may wait for their responses at once. */
@@ -37,13 +37,16 @@ export const MAX_PENDING_RESPONSES = 1024;
 
 type AwaitedResponseEvents = {
   /** True if the response has already arrived: servers may respond before their 202 is read. */
-  hasCome(id: string): boolean;
+  hasArrived(id: string): boolean;
   /** Called once for each id whose response did not arrive in time. */
-  onLate(id: string): void;
+  onTimeout(id: string): void;
 };
 
 /** Creates the table of awaited responses, with their timeouts. */
-function createAwaitedResponses({ hasCome, onLate }: AwaitedResponseEvents): PendingResponses {
+function createAwaitedResponses({
+  hasArrived,
+  onTimeout,
+}: AwaitedResponseEvents): PendingResponses {
   const pendingResponses = new Map<string, NodeJS.Timeout>();
 
   function drop(id: string): void {
@@ -56,13 +59,13 @@ function createAwaitedResponses({ hasCome, onLate }: AwaitedResponseEvents): Pen
       return pendingResponses.size >= MAX_PENDING_RESPONSES;
     },
     add(id, withinMs) {
-      if (hasCome(id)) return;
+      if (hasArrived(id)) return;
       drop(id);
-      const late = (): void => {
+      const timeOut = (): void => {
         pendingResponses.delete(id);
-        onLate(id);
+        onTimeout(id);
       };
-      pendingResponses.set(id, setTimeout(late, withinMs));
+      pendingResponses.set(id, setTimeout(timeOut, withinMs));
     },
     drop,
     close() {
@@ -111,9 +114,9 @@ export function createLegacySseWriter(
     checkUnsolicited: async () => undefined,
     respondedIds: new BoundedMap(MAX_RESPONDED_IDS),
     pendingResponses: createAwaitedResponses({
-      hasCome: (id) => stream.respondedIds.has(id),
-      onLate(id) {
-        refuseLate(stream, id).catch((error: unknown) =>
+      hasArrived: (id) => stream.respondedIds.has(id),
+      onTimeout(id) {
+        refuseTimedOut(stream, id).catch((error: unknown) =>
           call.ports.audit.report(error, call.incoming.id),
         );
       },
@@ -172,7 +175,7 @@ function restoreProgressToken(stream: LegacyStream, envelope: Envelope, data: st
   if (typeof sealed !== 'string' || stream.respondedIds.has(sealed)) return data;
   const sent = openSent(stream, sealed);
   const span = spanOf(data, ['params', 'progressToken']);
-  if (sent?.progressToken === undefined || span === undefined || isLate(stream.call, sent))
+  if (sent?.progressToken === undefined || span === undefined || isTimedOut(stream.call, sent))
     return data;
   stream.liveProgress = countOf(stream, sealed);
   return applyEdits(data, [{ ...span, text: JSON.stringify(sent.progressToken) }]);
@@ -200,55 +203,57 @@ async function writeResponse(
   const span = spanOf(data, ['id']);
   if (plan === undefined || span === undefined) return drop(call, 'foreign-message');
   const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
-  await record(openResponseContext(call, plan, sent), text, async (responding) => {
-    const verdict = isLate(call, sent) ? LATE : await checkAwaited(responding, plan, text);
+  await writeAndRecord(openResponseContext(call, plan, sent), text, async (responseContext) => {
+    const outcome = isTimedOut(call, sent)
+      ? TIMED_OUT
+      : await checkAwaited(responseContext, plan, text);
     // The stream ended during the check, so there is no client to respond to.
     if (ended.aborted) return DROP;
-    if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
+    if (outcome.kind === 'response' && !outcome.isError && sent.method === 'initialize')
       applyAllowedServerRequests(stream, sent);
-    return verdict;
+    return outcome;
   });
 }
 
 /** Refuses a request whose response never arrived, on the stream and in the record, and cancels it at the server. */
-async function refuseLate(stream: LegacyStream, id: string): Promise<void> {
+async function refuseTimedOut(stream: LegacyStream, id: string): Promise<void> {
   const { call, principal, session } = stream;
   const sent = openSent(stream, id);
   const plan = sent && planOf(sent, session, principal);
   if (sent === undefined || plan === undefined) return;
   markResponded(stream, id);
-  await record(openResponseContext(call, plan, sent), '', async () => LATE);
+  await writeAndRecord(openResponseContext(call, plan, sent), '', async () => TIMED_OUT);
   // A handshake cannot be cancelled (MCP 2024-11-05, cancellation).
   if (sent.method === 'initialize') return;
-  const by = callerOf(call, principal);
-  call.ports.upstreams.cancelAtServer(call.incoming.upstream, { session, id, by });
+  const caller = callerOf(call, principal);
+  call.ports.upstreams.cancelAtServer(call.incoming.upstream, { session, id, caller });
 }
 
 /** Writes the outcome of one response and closes its record, whatever happens. */
-async function record(
-  responding: RequestContext<WriterPorts>,
+async function writeAndRecord(
+  responseContext: RequestContext<WriterPorts>,
   text: string,
-  check: (responding: RequestContext<WriterPorts>) => Promise<MessageOutcome>,
+  check: (responseContext: RequestContext<WriterPorts>) => Promise<MessageOutcome>,
 ): Promise<void> {
-  const { ports } = responding;
-  const writes = gatherWrites(responding.outgoing);
+  const { ports } = responseContext;
+  const writes = createGatheredWrites(responseContext.outgoing);
   try {
-    writeVerdict({ call: responding, writes }, await check(responding), text, undefined);
+    writeOutcome({ call: responseContext, writes }, await check(responseContext), text, undefined);
   } catch (error) {
-    ports.audit.report(error, responding.record.id);
-    writeFailure(responding, refuseWith('internal'), writes);
+    ports.audit.report(error, responseContext.record.id);
+    writeFailure(responseContext, refuseWith('internal'), writes);
   } finally {
-    ports.audit.closeRecord(responding.record);
+    ports.audit.closeRecord(responseContext.record);
   }
   await writes.flush();
 }
 
 /** The time limit of a request also applies if its response arrives on the stream. */
-function isLate({ snapshot }: RequestContext, { sentAt }: SentRequestFacts): boolean {
+function isTimedOut({ snapshot }: RequestContext, { sentAt }: SentRequestFacts): boolean {
   return Date.now() - sentAt > snapshot.limits.exchangeMaxMs;
 }
 
-const LATE: MessageOutcome = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
+const TIMED_OUT: MessageOutcome = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
 
 /**
  * Checks a response under the version now in force, and again under the one in force after the check: a caller
@@ -260,12 +265,12 @@ async function checkAwaited(
   text: string,
 ): Promise<MessageOutcome> {
   const { admitted, principal } = plan;
-  if (!maySee(call.snapshot, principal, admitted, admitted.target)) return UNSEEN;
-  const verdict = await createResponseCheck(call, plan, NO_SESSION_ID).checkText(text);
-  return maySee(newestSnapshot(call), principal, admitted, admitted.target) ? verdict : UNSEEN;
+  if (!maySee(call.snapshot, principal, admitted, admitted.target)) return NOT_VISIBLE;
+  const outcome = await createResponseCheck(call, plan, NO_SESSION_ID).checkText(text);
+  return maySee(newestSnapshot(call), principal, admitted, admitted.target) ? outcome : NOT_VISIBLE;
 }
 
-const UNSEEN: MessageOutcome = {
+const NOT_VISIBLE: MessageOutcome = {
   kind: 'refused',
   refusal: refuseWith('no-matching-allow', { listed: false }),
 };

@@ -34,7 +34,7 @@ import {
 } from '../request-context.js';
 import { encodeKeepAlive, reasonOfEnd } from '../sse-response.js';
 import { aborted, keepStreamOpen, type RelayPorts, relayHeldStream } from '../stream-lifetime.js';
-import { openStreamLimits } from '../stream-limits.js';
+import { longLivedStreamLimits } from '../stream-limits.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
@@ -47,17 +47,17 @@ const NO_STREAM: ReadonlySet<number> = new Set([405]);
 const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
 
 /** What a bridged stream needs. */
-type Bridged = VerifiedCall<RelayPorts> & {
+type BridgedStream = VerifiedCall<RelayPorts> & {
   /** The session in its current form: the allowed server requests are known only after `initialize`. */
   readonly session: () => SessionFacts | undefined;
 };
 
 /** Relays until either side leaves. If the upstream loses the session, the client's stream ends too. */
-async function relayBridged(bridged: Bridged, ended: AbortSignal): Promise<void> {
-  const limits = openStreamLimits(bridged.call, ended);
-  const at: Position = { lastEventId: undefined, waitMs: REOPEN_DELAY_MS, limits };
-  while (!ended.aborted && (await relayNext(bridged, ended, at))) {
-    await sleep(at.waitMs, undefined, { signal: ended, ref: false }).catch(() => undefined);
+async function relayBridged(bridged: BridgedStream, ended: AbortSignal): Promise<void> {
+  const limits = longLivedStreamLimits(bridged.call, ended);
+  const position: Position = { lastEventId: undefined, waitMs: REOPEN_DELAY_MS, limits };
+  while (!ended.aborted && (await relayNextStream(bridged, ended, position))) {
+    await sleep(position.waitMs, undefined, { signal: ended, ref: false }).catch(() => undefined);
   }
 }
 
@@ -70,21 +70,25 @@ type Position = {
 };
 
 /** Relays one stream of the upstream, if it offers one. False if no other is to be opened. */
-async function relayNext(bridged: Bridged, ended: AbortSignal, at: Position): Promise<boolean> {
-  const outcome = await open(bridged, ended, at.lastEventId);
+async function relayNextStream(
+  bridged: BridgedStream,
+  ended: AbortSignal,
+  position: Position,
+): Promise<boolean> {
+  const outcome = await open(bridged, ended, position.lastEventId);
   if (outcome === undefined) return false;
-  at.waitMs = Math.min(2 * at.waitMs, MAX_REOPEN_DELAY_MS);
+  position.waitMs = Math.min(2 * position.waitMs, MAX_REOPEN_DELAY_MS);
   if (outcome.kind === 'error') return true;
   if (NO_STREAM.has(outcome.status)) await aborted(ended);
   if (isEventStream(outcome)) {
-    at.waitMs = REOPEN_DELAY_MS;
-    if (!(await relayOne(bridged, outcome, ended, at))) return false;
+    position.waitMs = REOPEN_DELAY_MS;
+    if (!(await relayStream(bridged, outcome, ended, position))) return false;
   }
   return !SESSION_LOST.has(outcome.status);
 }
 
 async function open(
-  { call, principal, session }: Bridged,
+  { call, principal, session }: BridgedStream,
   ended: AbortSignal,
   lastEventId: string | undefined,
 ): Promise<ForwardOutcome | undefined> {
@@ -93,7 +97,7 @@ async function open(
   const { upstream } = call.incoming;
   const outcome = await call.ports.upstreams.openStream(upstream, {
     session: facts,
-    by: callerOf(call, principal),
+    caller: callerOf(call, principal),
     signal: ended,
     lastEventId,
   });
@@ -102,11 +106,11 @@ async function open(
 }
 
 /** Relays one stream until it ends; false if the gateway ended it because it exceeded a limit. */
-async function relayOne(
-  { call, principal, session }: Bridged,
+async function relayStream(
+  { call, principal, session }: BridgedStream,
   response: UpstreamResponse,
   ended: AbortSignal,
-  at: Position,
+  position: Position,
 ): Promise<boolean> {
   const facts = session();
   if (facts === undefined) {
@@ -114,10 +118,10 @@ async function relayOne(
     return true;
   }
   const checkUnsolicited = createUnsolicitedCheck(call, principal, facts);
-  const { limits } = at;
+  const { limits } = position;
   const end = await relayHeldStream(call, response, { ended, limits }, async (event) => {
     if (event.kind !== 'message') return;
-    at.lastEventId = event.id ?? at.lastEventId;
+    position.lastEventId = event.id ?? position.lastEventId;
     // An event without data only moves the position on.
     const text = event.data === '' ? undefined : await checkUnsolicited(event.data);
     // If access was revoked during the check, nothing more is written.
@@ -203,8 +207,12 @@ async function openDirect({
   principal,
 }: VerifiedCall<LegacyPorts>): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
-  const by = callerOf(call, principal);
-  const outcome = await ports.upstreams.openLegacyStream(incoming.upstream, by, incoming.signal);
+  const caller = callerOf(call, principal);
+  const outcome = await ports.upstreams.openLegacyStream(
+    incoming.upstream,
+    caller,
+    incoming.signal,
+  );
   if (outcome.kind === 'error') return refuseWith(outcome.reason);
   const { messageEndpoint, response } = outcome;
   return {
@@ -243,18 +251,18 @@ async function serve(
   const { call, principal, sealed, session } = stream;
   const { outgoing, ports } = call;
   call.record.client.session = session.hash;
-  const over = new AbortController();
+  const streamEnd = new AbortController();
   // Every request in progress on the stream listens to this signal.
-  setMaxListeners(0, over.signal);
+  setMaxListeners(0, streamEnd.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
   const { pendingResponses, relay } = upstreamSide.begin(stream);
-  const terms = { principal, session: sealed, announce };
+  const streamTerms = { principal, session: sealed, announce };
   try {
-    return await keepStreamOpen(call, terms, async (ended) => {
+    return await keepStreamOpen(call, streamTerms, async (ended) => {
       const unregister = ports.legacySse.registerClientEnd(
         session,
-        clientEnd(call, over.signal, pendingResponses),
+        clientEnd(call, streamEnd.signal, pendingResponses),
       );
       const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
       void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
@@ -263,7 +271,7 @@ async function serve(
   } finally {
     pendingResponses?.close();
     // No message can be answered on this stream any more.
-    over.abort();
+    streamEnd.abort();
     ports.sessions.end(sealed);
     if (upstreamSide === BRIDGE) await endAtUpstream(stream);
   }
@@ -299,8 +307,8 @@ function clientEnd(
 
 /** Ends the upstream session that was opened for this stream. */
 async function endAtUpstream({ call, principal, session }: OpenedLegacyStream): Promise<void> {
-  const by = callerOf(call, principal);
-  const ended = await call.ports.upstreams.endSession(call.incoming.upstream, session, by);
+  const caller = callerOf(call, principal);
+  const ended = await call.ports.upstreams.endSession(call.incoming.upstream, session, caller);
   if (ended.kind === 'response') ended.release();
 }
 

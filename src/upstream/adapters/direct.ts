@@ -11,48 +11,48 @@ import { sessionHeadersOf } from './stateless-over-session/session-pool.js';
 import type { UpstreamAdapter } from './upstream-adapter.js';
 
 /** Longest time for sending a message of the gateway's own. */
-const OWN_MESSAGE_TIMEOUT_MS = 5_000;
+const GATEWAY_MESSAGE_TIMEOUT_MS = 5_000;
 /** Such messages in progress at one upstream; a server that sends requests faster gets no reply to the rest. */
-const MAX_OWN_MESSAGES = 4;
+const MAX_GATEWAY_MESSAGES = 4;
 
 /** How many messages of the gateway's own are being sent to one upstream. */
-export type OwnMessageCount = { inProgress: number };
+export type GatewayMessageCount = { inProgress: number };
 
 /** The session in which the gateway sends a message of its own, and on whose behalf. */
-type OwnMessageContext = { readonly session: SessionFacts; readonly by: Caller };
+type GatewayMessageContext = { readonly session: SessionFacts; readonly caller: Caller };
 
 export function createDirectAdapter(
   client: Pick<SessionUpstream, 'forward' | 'openStream' | 'endSession' | 'request'>,
-  count: OwnMessageCount,
+  count: GatewayMessageCount,
 ): UpstreamAdapter {
   /** Sends a message unless too many are in progress. */
-  function send(context: OwnMessageContext, message: JsonObject): void {
-    if (count.inProgress >= MAX_OWN_MESSAGES) return;
+  function send(context: GatewayMessageContext, message: JsonObject): void {
+    if (count.inProgress >= MAX_GATEWAY_MESSAGES) return;
     count.inProgress += 1;
-    void sendOwnMessage(client, context, JSON.stringify(message)).then(() => {
+    void sendGatewayMessage(client, context, JSON.stringify(message)).then(() => {
       count.inProgress -= 1;
     });
   }
 
   return {
-    forward: ({ authorized, by, signal }) => client.forward(authorized, by, signal),
-    openStream: ({ session, by, signal, lastEventId }) =>
-      client.openStream(session, by, signal, lastEventId),
-    endSession: (session, by) => client.endSession(session, by),
-    replyToServer({ session, id, by }, reply) {
-      send({ session, by }, { jsonrpc: '2.0', id, ...membersOf(reply) });
+    forward: ({ authorized, caller, signal }) => client.forward(authorized, caller, signal),
+    openStream: ({ session, caller, signal, lastEventId }) =>
+      client.openStream(session, caller, signal, lastEventId),
+    endSession: (session, caller) => client.endSession(session, caller),
+    replyToServer({ session, id, caller }, reply) {
+      send({ session, caller }, { jsonrpc: '2.0', id, ...membersOf(reply) });
     },
-    cancelAtServer({ session, id, by }) {
+    cancelAtServer({ session, id, caller }) {
       const params = { requestId: id, reason: 'The response took too long.' };
-      send({ session, by }, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
+      send({ session, caller }, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
     },
   };
 }
 
 /** A legacy SSE session has a message endpoint of its own. */
-async function sendOwnMessage(
+async function sendGatewayMessage(
   client: Pick<SessionUpstream, 'request'>,
-  { session, by }: OwnMessageContext,
+  { session, caller }: GatewayMessageContext,
   body: string,
 ): Promise<void> {
   const target = messageEndpointOf(session);
@@ -61,8 +61,15 @@ async function sendOwnMessage(
     accept: 'application/json, text/event-stream',
     ...(target === undefined ? sessionHeadersOf(session) : {}),
   };
-  const timeoutMs = OWN_MESSAGE_TIMEOUT_MS;
-  const outcome = await client.request({ by, method: 'POST', target, headers, body, timeoutMs });
+  const timeoutMs = GATEWAY_MESSAGE_TIMEOUT_MS;
+  const outcome = await client.request({
+    caller,
+    method: 'POST',
+    target,
+    headers,
+    body,
+    timeoutMs,
+  });
   if (outcome.kind === 'response') outcome.release();
 }
 

@@ -45,22 +45,22 @@ export type TranslatedPages = {
 
 const encoder = new TextEncoder();
 
-type Kept = { readonly source: SplitMessage; readonly translated: SplitMessage };
+type CachedTranslation = { readonly source: SplitMessage; readonly translated: SplitMessage };
 
 /** Creates the cache of one upstream. Per method and length it keeps the newest page. */
 export function createTranslatedPages(): TranslatedPages {
-  const pages = new BoundedMap<string, Kept>(MAX_PAGES);
+  const pages = new BoundedMap<string, CachedTranslation>(MAX_PAGES);
   const keyOf = (method: string, length: number, id: RequestId): string =>
     `${method} ${length - JSON.stringify(id).length}`;
 
   function recall(method: string, bytes: Uint8Array, ids: TranslationIds): Bytes | undefined {
-    const kept = pages.get(keyOf(method, bytes.length, ids.source));
-    if (kept === undefined || !matchesMessage(kept.source, bytes, ids.source, isEqual))
+    const cached = pages.get(keyOf(method, bytes.length, ids.source));
+    if (cached === undefined || !matchesMessage(cached.source, bytes, ids.source, isEqual))
       return undefined;
-    return piecesAtId(kept.translated, ids.translated);
+    return piecesAtId(cached.translated, ids.translated);
   }
 
-  function keep(method: string, page: TranslatedPage, ids: TranslationIds): void {
+  function store(method: string, page: TranslatedPage, ids: TranslationIds): void {
     const source = splitAtId(page.source, ids.source);
     const translated = splitAtId(page.translated, ids.translated);
     if (source === undefined || translated === undefined) return;
@@ -76,7 +76,7 @@ export function createTranslatedPages(): TranslatedPages {
       if (known !== undefined) return known;
       return translateAnew().then((page) => {
         if (page === undefined) return bytes;
-        if (isList) keep(method, page, ids);
+        if (isList) store(method, page, ids);
         return encoder.encode(page.translated);
       });
     },

@@ -54,18 +54,18 @@ export function acceptedResponse(): UpstreamResponse {
  * that ends it: a conversation that is not returned to after its last item would never clean up.
  */
 export function streamResponse(
-  conversation: OutboundItems,
+  items: OutboundItems,
   source: Pick<UpstreamResponse, 'release' | 'abort'>,
 ): UpstreamResponse {
   let isOver = false;
   let isReleased = false;
-  const gathered = createBatchReader(conversation);
-  const leave = (give: 'release' | 'abort'): void => {
-    if (give === 'release' && isReleased) return;
+  const readBatch = createBatchReader(items);
+  const leave = (disposal: 'release' | 'abort'): void => {
+    if (disposal === 'release' && isReleased) return;
     isOver = true;
     isReleased = true;
-    source[give]();
-    void conversation.return(undefined).catch(() => undefined);
+    source[disposal]();
+    void items.return(undefined).catch(() => undefined);
   };
   return {
     kind: 'response',
@@ -74,7 +74,7 @@ export function streamResponse(
     readBody: () => Promise.resolve(NO_BYTES),
     async next() {
       if (isOver) return undefined;
-      const outbound = await gathered();
+      const outbound = await readBatch();
       if (typeof outbound === 'string' && outbound !== '') return encoder.encode(outbound);
       isOver = true;
       return outbound === undefined || typeof outbound === 'string' ? undefined : outbound.reason;
@@ -90,24 +90,22 @@ type ErrorItem = Extract<OutboundItem, { readonly kind: 'error' }>;
  * Combines all items that are available within one turn of the event loop into one chunk. A later read
  * returns how the conversation ends: undefined or an error.
  */
-function createBatchReader(
-  conversation: OutboundItems,
-): () => Promise<string | ErrorItem | undefined> {
+function createBatchReader(items: OutboundItems): () => Promise<string | ErrorItem | undefined> {
   let pending: Promise<OutboundItem | undefined> | undefined;
 
   /** The next item; it stays pending until it is consumed. */
-  function coming(): Promise<OutboundItem | undefined> {
-    pending ??= conversation.next().then(({ value }) => value ?? undefined);
+  function nextItem(): Promise<OutboundItem | undefined> {
+    pending ??= items.next().then(({ value }) => value ?? undefined);
     return pending;
   }
 
   /** All items that follow within this turn; later items and the end are left for the next read. */
-  async function rest(): Promise<string> {
+  async function readAvailable(): Promise<string> {
     const turn = endOfTurn();
     let text = '';
     for (;;) {
       // A rejection is reported by the next read, after the items that preceded it.
-      const outbound = await Promise.race([coming(), turn]).catch(() => LATER);
+      const outbound = await Promise.race([nextItem(), turn]).catch(() => TURN_ENDED);
       if (outbound === undefined || outbound.kind === 'later' || outbound.kind === 'error')
         return text;
       pending = undefined;
@@ -116,18 +114,18 @@ function createBatchReader(
   }
 
   return async () => {
-    const outbound = await coming();
+    const outbound = await nextItem();
     if (outbound === undefined || outbound.kind === 'error') return outbound;
     pending = undefined;
-    return encodeOutbound(outbound) + (await rest());
+    return encodeOutbound(outbound) + (await readAvailable());
   };
 }
 
-const LATER = { kind: 'later' } as const;
+const TURN_ENDED = { kind: 'later' } as const;
 
-function endOfTurn(): Promise<typeof LATER> {
+function endOfTurn(): Promise<typeof TURN_ENDED> {
   return new Promise((resolve) => {
-    setImmediate(() => resolve(LATER));
+    setImmediate(() => resolve(TURN_ENDED));
   });
 }
 

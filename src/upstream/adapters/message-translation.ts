@@ -125,9 +125,10 @@ function toStatelessProgress(
 
 /** Translates the session era's error that demands visits to URLs into an input-required result. */
 function toUrlElicitation({ data }: JsonObject, { id }: TranslatedRequest): string {
-  const asked = isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
+  const elicitations =
+    isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
   const inputRequests: Record<string, Json> = {};
-  for (const [index, one] of asked.entries()) {
+  for (const [index, one] of elicitations.entries()) {
     if (!isObject(one)) continue;
     const { elicitationId: _, ...params } = one;
     inputRequests[`link${index + 1}`] = {
@@ -146,10 +147,10 @@ export function inputRequiredResult(
   { method, params }: { readonly method: string; readonly params: JsonObject | undefined },
   state: string,
 ): string {
-  const asked: JsonObject = { method, params: params ?? {} };
+  const inputRequest: JsonObject = { method, params: params ?? {} };
   const result = {
     resultType: 'input_required',
-    inputRequests: { [key]: asked },
+    inputRequests: { [key]: inputRequest },
     requestState: state,
   };
   return JSON.stringify({ jsonrpc: '2.0', id, result });
@@ -329,7 +330,7 @@ export function errorResponseText(id: RequestId, message: string, code = INTERNA
 
 function toSessionError(text: string, error: JsonObject, reader: SessionResponseContext): string {
   const { code } = error as { readonly code?: Json };
-  if (demandsTask(error)) return errorResponseText(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
+  if (requiresTask(error)) return errorResponseText(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
   const sessionCode =
     code === INVALID_PARAMS && reader.method === 'resources/read'
       ? RESOURCE_NOT_FOUND
@@ -348,7 +349,7 @@ const TASK_ONLY =
  * A stateless-era server that runs a call only as a task requires a capability that no session declares; in
  * the session era that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
  */
-function demandsTask({ code, data }: JsonObject): boolean {
+function requiresTask({ code, data }: JsonObject): boolean {
   return (
     code === MISSING_CAPABILITY && isObject(data) && declaresTasks(data['requiredCapabilities'])
   );

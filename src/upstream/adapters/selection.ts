@@ -19,7 +19,7 @@ import type { StatelessClients } from './stateless-over-session/adapter.js';
 import type { UpstreamAdapter, UpstreamOffer } from './upstream-adapter.js';
 
 /** Translation for clients of an era or a transport that the upstream does not speak. */
-export type Translation = {
+export type TranslatedClients = {
   /** Session-era clients of a stateless upstream. */
   readonly sessions: SessionClients;
   /** Stateless clients of a session-era upstream. */
@@ -32,7 +32,7 @@ type UpstreamParts = {
   readonly client: UpstreamClient;
   /** The same upstream with sessions: over legacy SSE streams where it speaks HTTP+SSE. */
   readonly sessions: SessionUpstream;
-  readonly translation: Translation;
+  readonly translation: TranslatedClients;
   /** Whether the upstream speaks HTTP+SSE. */
   readonly isLegacySse: boolean;
 };
@@ -55,18 +55,18 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
   const sessionOverStateless = overStateless(translation.sessions);
   const statelessOverSession: UpstreamAdapter = {
     ...UNREACHABLE,
-    forward: ({ authorized, by, signal }, { supportedVersions }) =>
+    forward: ({ authorized, caller, signal }, { supportedVersions }) =>
       translation.stateless.forward(
         authorized,
-        by,
+        caller,
         supportedVersions?.sessions ?? SESSION_VERSIONS,
         signal,
       ),
   };
   const bridge = createBridgeAdapter({
-    bridged: translation.bridged,
-    inSession,
-    knownAt: forSession,
+    clientSessions: translation.bridged,
+    adapterInSession: inSession,
+    adapterForKnown: forSession,
   });
 
   /** Without a session, for the handshake that opens one. */
@@ -76,10 +76,10 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
   ): UpstreamAdapter {
     const isTranslatedNow = isTranslated(SESSION, supportedVersions);
     if (session === undefined) return isTranslatedNow ? sessionOverStateless : directSessions;
-    const isOwn = session.target.kind === 'gateway';
+    const isGatewaySession = session.target.kind === 'gateway';
     // The upstream no longer speaks the era of the session.
-    if (supportedVersions !== undefined && isTranslatedNow !== isOwn) return UNREACHABLE;
-    return isOwn ? sessionOverStateless : directSessions;
+    if (supportedVersions !== undefined && isTranslatedNow !== isGatewaySession) return UNREACHABLE;
+    return isGatewaySession ? sessionOverStateless : directSessions;
   }
 
   function forSession({ target }: SessionFacts): UpstreamAdapter {
@@ -123,13 +123,13 @@ export function createUpstreamAdapters(parts: UpstreamParts): UpstreamAdapters {
 /** The session is the gateway's own. */
 function overStateless(sessions: SessionClients): UpstreamAdapter {
   return {
-    forward: ({ authorized, by }, offer) =>
-      sessions.forward(authorized, by, mirroredParametersOf(offer, authorized.admitted)),
-    openStream: ({ session, by, signal }) => sessions.openStream(session, by, signal),
+    forward: ({ authorized, caller }, offer) =>
+      sessions.forward(authorized, caller, mirroredParametersOf(offer, authorized.admitted)),
+    openStream: ({ session, caller, signal }) => sessions.openStream(session, caller, signal),
     endSession: (session) => Promise.resolve(sessions.endSession(session)),
-    replyToServer({ session, id, by }, reply) {
+    replyToServer({ session, id, caller }, reply) {
       const error = reply === 'pong' ? undefined : reply;
-      sessions.replyToServerRequest(session, by, id, { kind: 'error', error });
+      sessions.replyToServerRequest(session, caller, id, { kind: 'error', error });
     },
     // In the stateless era closing the connection is the cancellation.
     cancelAtServer: () => undefined,
@@ -142,17 +142,18 @@ function mirroredParametersOf(
   { target, apps }: AdmittedMessage,
 ): Parameters<SessionClients['forward']>[2] {
   if (target.kind !== 'tool') return [];
-  const standing = offer.catalogFor({ protocol: STATELESS, apps }).statusOf('tool', target.name);
-  return definitionOf(standing)?.mirrored ?? [];
+  const status = offer.catalogFor({ protocol: STATELESS, apps }).statusOf('tool', target.name);
+  return definitionOf(status)?.mirrored ?? [];
 }
 
-const LOST = (): Promise<ReturnType<typeof bodyResponse>> => Promise.resolve(bodyResponse(404));
+const NOT_FOUND = (): Promise<ReturnType<typeof bodyResponse>> =>
+  Promise.resolve(bodyResponse(404));
 
 /** The session does not exist at the upstream. */
 const UNREACHABLE: UpstreamAdapter = {
-  forward: LOST,
-  openStream: LOST,
-  endSession: LOST,
+  forward: NOT_FOUND,
+  openStream: NOT_FOUND,
+  endSession: NOT_FOUND,
   replyToServer: () => undefined,
   cancelAtServer: () => undefined,
 };

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { UpstreamIdentity } from '../../config/settings.js';
 import type { Actor, Caller } from '../../policy/principal.js';
-import type { OnBehalf, RegisterCredential } from './presenter.js';
+import type { CallerOrGateway, RegisterCredential } from './presenter.js';
 
 /** Signs with a gateway key that is used for nothing else. */
 export type AssertionSigner = {
@@ -27,24 +27,26 @@ export type AssertionPorts = {
 
 const TYPE = 'sallyport-assertion+jwt';
 /** The `client_id` claim of the gateway's own requests. */
-const OWN_CLIENT = 'sallyport';
+const GATEWAY_CLIENT_ID = 'sallyport';
 const MS_PER_SECOND = 1000;
 
 /** Creates the function that signs one assertion and returns the header's name and value. */
-export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readonly string[] {
+export function createAssertion(
+  ports: AssertionPorts,
+): (caller: CallerOrGateway) => readonly string[] {
   const { identity, issuer, signer, now, onCredential } = ports;
   const head = encode({ typ: TYPE, alg: 'EdDSA', kid: signer.keyId });
   // Every assertion differs, but all begin with the same header and the same first claims, so registering
   // these prefixes is enough to find any assertion in a response.
-  onCredential(head, 'beginning');
+  onCredential(head, 'prefix');
   const claims = JSON.stringify({ iss: issuer, aud: identity.audience, iat: 0 });
-  onCredential(stableBase64urlPrefix(claims.slice(0, claims.lastIndexOf('0'))), 'beginning');
+  onCredential(stableBase64urlPrefix(claims.slice(0, claims.lastIndexOf('0'))), 'prefix');
   const ttl = Math.max(1, Math.floor(identity.ttlMs / MS_PER_SECOND));
-  return (by) => {
+  return (caller) => {
     const iat = Math.floor(now() / MS_PER_SECOND);
     const claims = { iss: issuer, aud: identity.audience, iat, exp: iat + ttl };
-    const who = by === 'gateway' ? ownClaims(issuer) : callerClaims(by);
-    const signed = `${head}.${encode({ ...claims, ...who })}`;
+    const subjectClaims = caller === 'gateway' ? gatewayClaims(issuer) : callerClaims(caller);
+    const signed = `${head}.${encode({ ...claims, ...subjectClaims })}`;
     return [identity.header, `${signed}.${signer.sign(Buffer.from(signed))}`];
   };
 }
@@ -59,16 +61,16 @@ function encode(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
 
-function ownClaims(issuer: string): Readonly<Record<string, unknown>> {
-  return { sub: issuer, sub_iss: issuer, client_id: OWN_CLIENT, jti: randomUUID() };
+function gatewayClaims(issuer: string): Readonly<Record<string, unknown>> {
+  return { sub: issuer, sub_iss: issuer, client_id: GATEWAY_CLIENT_ID, jti: randomUUID() };
 }
 
 /** The first assertion of a decision has the decision id as `jti`; later ones append a counter. */
 function callerClaims(caller: Caller): Readonly<Record<string, unknown>> {
   const { principal, decisionId } = caller;
   const { subject, issuerUrl, client, actors } = principal;
-  const jti = caller.signed === 0 ? decisionId : `${decisionId}.${caller.signed}`;
-  caller.signed += 1;
+  const jti = caller.assertionCount === 0 ? decisionId : `${decisionId}.${caller.assertionCount}`;
+  caller.assertionCount += 1;
   const acting = actClaim(actors);
   return {
     sub: subject,
@@ -84,7 +86,7 @@ function callerClaims(caller: Caller): Readonly<Record<string, unknown>> {
 /** The actor chain: the current actor is outermost, and each contains the previous one (RFC 8693 §4.1). */
 function actClaim(actors: readonly Actor[]): object | undefined {
   return actors.reduceRight<object | undefined>((before, { issuer, subject }) => {
-    const own = issuer === undefined ? { sub: subject } : { iss: issuer, sub: subject };
-    return before === undefined ? own : { ...own, act: before };
+    const actorClaims = issuer === undefined ? { sub: subject } : { iss: issuer, sub: subject };
+    return before === undefined ? actorClaims : { ...actorClaims, act: before };
   }, undefined);
 }

@@ -14,17 +14,17 @@ export type CredentialState = {
 /** Supplies the credential header of one upstream: none, a static secret, or an issued token. */
 export type CredentialSource = {
   /** The header; synchronous if it is at hand. Never rejects. */
-  header(by: OnBehalf): PresentOutcome | Promise<PresentOutcome>;
+  header(caller: CallerOrGateway): PresentOutcome | Promise<PresentOutcome>;
   /** Reports that the upstream rejected this value of the header. */
-  reportRejected(by: OnBehalf, value: string | undefined): void;
+  reportRejected(caller: CallerOrGateway, value: string | undefined): void;
   state(): CredentialState;
 };
 
 /**
  * Called with each credential before it is presented, so that it is recognized in the upstream's responses.
- * `kept`: configured. `issued`: a token that expires. `beginning`: the common prefix of a series.
+ * `configured`: in the configuration. `issued`: a token that expires. `prefix`: the common prefix of a series.
  */
-export type RegisterCredential = (value: string, kind: 'kept' | 'issued' | 'beginning') => void;
+export type RegisterCredential = (value: string, kind: 'configured' | 'issued' | 'prefix') => void;
 
 const SCHEME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ +/;
 
@@ -43,12 +43,12 @@ export function encodedFormsOf(header: string, value: string): readonly string[]
   return [value, bare, pair, pair.slice(pair.indexOf(':') + 1)];
 }
 
-const NOTHING: readonly string[] = Object.freeze([]);
+const NO_HEADERS: readonly string[] = Object.freeze([]);
 
 /** A source that presents no credential. */
 export function createNoCredential(): CredentialSource {
   return {
-    header: () => NOTHING,
+    header: () => NO_HEADERS,
     reportRejected: () => undefined,
     state: () => ({ state: 'off', detail: 'nothing is presented' }),
   };
@@ -56,52 +56,60 @@ export function createNoCredential(): CredentialSource {
 
 /** A source that always presents the same header. */
 export function createStaticCredential(name: string, value: string): CredentialSource {
-  const shown: readonly string[] = Object.freeze([name, value]);
+  const headers: readonly string[] = Object.freeze([name, value]);
   return {
-    header: () => shown,
+    header: () => headers,
     reportRejected: () => undefined,
     state: () => ({ state: 'armed', detail: '' }),
   };
 }
 
 /** The caller on whose behalf a request is sent, or the gateway itself. */
-export type OnBehalf = Caller | 'gateway';
+export type CallerOrGateway = Caller | 'gateway';
 
 /** Alternating header names and values, or the reason why nothing may be sent. */
 export type PresentOutcome = readonly string[] | 'upstream-credentials';
 
 export type Presenter = {
   /** The headers to add. Never rejects. */
-  present(by: OnBehalf): PresentOutcome | Promise<PresentOutcome>;
+  present(caller: CallerOrGateway): PresentOutcome | Promise<PresentOutcome>;
   /** Reports that the upstream rejected these headers, so that they are not presented again. */
-  reportRejected(by: OnBehalf, credentials: readonly string[]): void;
+  reportRejected(caller: CallerOrGateway, credentials: readonly string[]): void;
   /** The states of the credential for callers and of the one for the gateway's own requests. */
   states(): readonly CredentialState[];
 };
 
-type PresenterParts = {
-  readonly callers: CredentialSource;
-  readonly own: CredentialSource;
+type PresenterSources = {
+  readonly callerSource: CredentialSource;
+  readonly gatewaySource: CredentialSource;
   /** Creates the assertion; absent if none is configured. */
-  readonly assert?: ((by: OnBehalf) => readonly string[]) | undefined;
+  readonly signAssertion?: ((caller: CallerOrGateway) => readonly string[]) | undefined;
 };
 
 /** Combines the credential sources and the assertion. */
-export function createPresenter({ callers, own, assert }: PresenterParts): Presenter {
-  const sourceOf = (by: OnBehalf): CredentialSource => (by === 'gateway' ? own : callers);
-  function withAssertion(credentials: PresentOutcome, by: OnBehalf): PresentOutcome {
-    return assert === undefined || typeof credentials === 'string'
+export function createPresenter({
+  callerSource,
+  gatewaySource,
+  signAssertion,
+}: PresenterSources): Presenter {
+  const sourceOf = (caller: CallerOrGateway): CredentialSource =>
+    caller === 'gateway' ? gatewaySource : callerSource;
+  function withAssertion(credentials: PresentOutcome, caller: CallerOrGateway): PresentOutcome {
+    return signAssertion === undefined || typeof credentials === 'string'
       ? credentials
-      : [...credentials, ...assert(by)];
+      : [...credentials, ...signAssertion(caller)];
   }
   return {
-    present(by) {
-      const credentials = sourceOf(by).header(by);
+    present(caller) {
+      const credentials = sourceOf(caller).header(caller);
       return credentials instanceof Promise
-        ? credentials.then((resolved) => withAssertion(resolved, by))
-        : withAssertion(credentials, by);
+        ? credentials.then((resolved) => withAssertion(resolved, caller))
+        : withAssertion(credentials, caller);
     },
-    reportRejected: (by, [, value]) => sourceOf(by).reportRejected(by, value),
-    states: () => (callers === own ? [callers.state()] : [callers.state(), own.state()]),
+    reportRejected: (caller, [, value]) => sourceOf(caller).reportRejected(caller, value),
+    states: () =>
+      callerSource === gatewaySource
+        ? [callerSource.state()]
+        : [callerSource.state(), gatewaySource.state()],
   };
 }

@@ -16,7 +16,7 @@ import { createTokenEndpoint } from './token-endpoint.js';
 import { createTokenExchange } from './token-exchange.js';
 
 export type CredentialPorts = {
-  readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
+  readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly now: () => number;
   /** The upstream's request timeout; obtaining credentials may not take longer. */
   readonly requestTimeoutMs: number;
@@ -49,8 +49,12 @@ export function createCredentialSource(
         ...ports,
         keyOf: () => '',
         mayRequest: () => true,
-        ask: () =>
-          endpoint.ask({ type: 'client_credentials', parameters: {}, subjectToken: undefined }),
+        requestToken: () =>
+          endpoint.requestToken({
+            type: 'client_credentials',
+            parameters: {},
+            subjectToken: undefined,
+          }),
       });
     }
     case 'token-exchange': {
@@ -67,11 +71,11 @@ function noteConfigured(credentials: UpstreamCredentials, note: RegisterCredenti
       return;
     case 'static':
       for (const encodedForm of encodedFormsOf(credentials.header, credentials.value)) {
-        note(encodedForm, 'kept');
+        note(encodedForm, 'configured');
       }
       return;
     case 'token-exchange':
-      if (credentials.actor !== undefined) note(credentials.actor.token, 'kept');
+      if (credentials.actor !== undefined) note(credentials.actor.token, 'configured');
       noteClient(credentials.request.authentication, note);
       return;
     case 'client-credentials':
@@ -80,5 +84,5 @@ function noteConfigured(credentials: UpstreamCredentials, note: RegisterCredenti
 }
 
 function noteClient(authentication: ClientAuthentication, note: RegisterCredential): void {
-  if (authentication.method !== 'private_key_jwt') note(authentication.secret, 'kept');
+  if (authentication.method !== 'private_key_jwt') note(authentication.secret, 'configured');
 }

@@ -5,9 +5,9 @@
 
 import { BoundedMap } from '../../state/bounded-map.js';
 import type {
+  CallerOrGateway,
   CredentialSource,
   CredentialState,
-  OnBehalf,
   PresentOutcome,
   RegisterCredential,
 } from './presenter.js';
@@ -17,7 +17,7 @@ export type IssuedToken = {
   readonly kind: 'obtained';
   readonly value: string;
   /** Milliseconds since the epoch. */
-  readonly untilMs: number;
+  readonly expiresAtMs: number;
 };
 
 /** Why there is no token, in text that is safe to log. `isOfCaller`: the server rejected the caller's token. */
@@ -29,11 +29,11 @@ export type TokenError = {
 
 export type TokenCachePorts = {
   /** The cache key; equal keys share one token. */
-  keyOf(by: OnBehalf): string;
+  keyOf(caller: CallerOrGateway): string;
   /** False if no token can be requested on this behalf. */
-  mayRequest(by: OnBehalf): boolean;
+  mayRequest(caller: CallerOrGateway): boolean;
   /** Requests a token from the authorization server. Never rejects. */
-  ask(by: OnBehalf): Promise<IssuedToken | TokenError>;
+  requestToken(caller: CallerOrGateway): Promise<IssuedToken | TokenError>;
   readonly now: () => number;
   readonly onError: (detail: string) => void;
   readonly onCredential: RegisterCredential;
@@ -41,9 +41,9 @@ export type TokenCachePorts = {
 };
 
 type Entry = {
-  readonly shown: readonly string[];
+  readonly headers: readonly string[];
   readonly refreshAtMs: number;
-  readonly untilMs: number;
+  readonly expiresAtMs: number;
 };
 
 /** Maximum number of cached tokens; beyond it the oldest is evicted. */
@@ -64,16 +64,16 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   const evictionPausedUntilMs = new BoundedMap<string, number>(maxEntries);
   let state: CredentialState = { state: 'armed', detail: '' };
 
-  function keep(key: string, { value, untilMs }: IssuedToken): readonly string[] {
+  function store(key: string, { value, expiresAtMs }: IssuedToken): readonly string[] {
     ports.onCredential(value, 'issued');
-    const shown: readonly string[] = Object.freeze(['authorization', `Bearer ${value}`]);
+    const headers: readonly string[] = Object.freeze(['authorization', `Bearer ${value}`]);
     const nowMs = now();
-    const lastMs = untilMs - LEEWAY_MS;
+    const lastMs = expiresAtMs - LEEWAY_MS;
     const aheadMs = Math.min((lastMs - nowMs) * REFRESH_FRACTION, MAX_REFRESH_MS);
-    const entry = { shown, untilMs: lastMs, refreshAtMs: lastMs - aheadMs };
+    const entry = { headers, expiresAtMs: lastMs, refreshAtMs: lastMs - aheadMs };
     if (lastMs > nowMs) entries.set(key, entry);
     else entries.delete(key);
-    return shown;
+    return headers;
   }
 
   function fail(key: string, { detail, isOfCaller }: TokenError): PresentOutcome {
@@ -83,42 +83,43 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     return 'upstream-credentials';
   }
 
-  async function askOnce(key: string, by: OnBehalf): Promise<PresentOutcome> {
-    const response = await ports.ask(by).finally(() => pending.delete(key));
+  async function requestOnce(key: string, caller: CallerOrGateway): Promise<PresentOutcome> {
+    const response = await ports.requestToken(caller).finally(() => pending.delete(key));
     if (response.kind === 'error') return fail(key, response);
     failedUntilMs.delete(key);
     state = { state: 'armed', detail: '' };
-    return keep(key, response);
+    return store(key, response);
   }
 
-  function requestShared(key: string, by: OnBehalf): Promise<PresentOutcome> {
+  function requestShared(key: string, caller: CallerOrGateway): Promise<PresentOutcome> {
     const known = pending.get(key);
     if (known !== undefined) return known;
-    const asked = askOnce(key, by);
-    pending.set(key, asked);
-    return asked;
+    const request = requestOnce(key, caller);
+    pending.set(key, request);
+    return request;
   }
 
-  function mayRequest(key: string, by: OnBehalf, nowMs: number): boolean {
-    return (failedUntilMs.get(key) ?? 0) <= nowMs && ports.mayRequest(by);
+  function mayRequest(key: string, caller: CallerOrGateway, nowMs: number): boolean {
+    return (failedUntilMs.get(key) ?? 0) <= nowMs && ports.mayRequest(caller);
   }
 
   return {
-    header(by) {
-      const key = ports.keyOf(by);
+    header(caller) {
+      const key = ports.keyOf(caller);
       const nowMs = now();
       const entry = entries.get(key);
-      if (entry !== undefined && nowMs < entry.untilMs) {
-        if (nowMs >= entry.refreshAtMs && mayRequest(key, by, nowMs)) void requestShared(key, by);
-        return entry.shown;
+      if (entry !== undefined && nowMs < entry.expiresAtMs) {
+        if (nowMs >= entry.refreshAtMs && mayRequest(key, caller, nowMs))
+          void requestShared(key, caller);
+        return entry.headers;
       }
-      return mayRequest(key, by, nowMs) ? requestShared(key, by) : 'upstream-credentials';
+      return mayRequest(key, caller, nowMs) ? requestShared(key, caller) : 'upstream-credentials';
     },
-    reportRejected(by, value) {
-      const key = ports.keyOf(by);
+    reportRejected(caller, value) {
+      const key = ports.keyOf(caller);
       // The rejected token may have been replaced since, and a caller must not be able to have tokens issued
       // at will.
-      if (entries.get(key)?.shown[1] !== value) return;
+      if (entries.get(key)?.headers[1] !== value) return;
       if ((evictionPausedUntilMs.get(key) ?? 0) > now()) return;
       evictionPausedUntilMs.set(key, now() + PAUSE_MS);
       entries.delete(key);

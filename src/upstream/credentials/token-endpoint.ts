@@ -54,9 +54,9 @@ async function clientAuthOf(authentication: ClientAuthentication): Promise<Clien
 
 async function readKey(text: string): Promise<Parameters<typeof PrivateKeyJwt>[0]> {
   const isJwk = text.trimStart().startsWith('{');
-  const written = isJwk ? (JSON.parse(text) as { readonly [name: string]: unknown }) : {};
-  const key = isJwk ? createPrivateKey({ key: written, format: 'jwk' }) : createPrivateKey(text);
-  const { alg, kid } = written;
+  const jwk = isJwk ? (JSON.parse(text) as { readonly [name: string]: unknown }) : {};
+  const key = isJwk ? createPrivateKey({ key: jwk, format: 'jwk' }) : createPrivateKey(text);
+  const { alg, kid } = jwk;
   const bytes = key.export({ type: 'pkcs8', format: 'der' });
   const signing = await crypto.subtle.importKey(
     'pkcs8',
@@ -94,8 +94,8 @@ export type TokenRequestContext = {
 };
 
 type IssuedTokenOutcome =
-  | { readonly kind: 'good'; readonly token: string; readonly untilMs: number }
-  | { readonly kind: 'bad'; readonly why: string };
+  | { readonly kind: 'valid'; readonly token: string; readonly expiresAtMs: number }
+  | { readonly kind: 'invalid'; readonly why: string };
 
 /** RFC 6750 §2.1. */
 const BEARER = /^[A-Za-z0-9._~+/-]{1,8192}=*$/;
@@ -115,25 +115,28 @@ const MAX_LIFE_MS = 60 * 60 * 1000;
  */
 export function checkIssued(
   response: TokenResponse,
-  asked: TokenRequestContext,
+  requestContext: TokenRequestContext,
 ): IssuedTokenOutcome {
-  const why = responseErrorOf(response, asked);
-  if (why !== undefined) return { kind: 'bad', why };
+  const why = responseErrorOf(response, requestContext);
+  if (why !== undefined) return { kind: 'invalid', why };
   const token = response.access_token;
   const claims = readClaims(token);
-  const bad = claims === undefined ? undefined : claimsErrorOf(claims, asked);
-  if (bad !== undefined) return { kind: 'bad', why: bad };
-  const lifeMs = Math.min(lifeOf(response, claims), MAX_LIFE_MS);
+  const bad = claims === undefined ? undefined : claimsErrorOf(claims, requestContext);
+  if (bad !== undefined) return { kind: 'invalid', why: bad };
+  const lifetimeMs = Math.min(lifetimeOf(response, claims), MAX_LIFE_MS);
   const expiresAt = claims?.['exp'];
-  const untilMs = Math.min(
-    asked.nowMs + lifeMs,
+  const expiresAtMs = Math.min(
+    requestContext.nowMs + lifetimeMs,
     typeof expiresAt === 'number' ? expiresAt * 1000 : Number.POSITIVE_INFINITY,
   );
-  if (untilMs <= asked.nowMs) return { kind: 'bad', why: 'the token has expired' };
-  return { kind: 'good', token, untilMs };
+  if (expiresAtMs <= requestContext.nowMs) return { kind: 'invalid', why: 'the token has expired' };
+  return { kind: 'valid', token, expiresAtMs };
 }
 
-function lifeOf({ expires_in: seconds }: TokenResponse, claims: JsonObject | undefined): number {
+function lifetimeOf(
+  { expires_in: seconds }: TokenResponse,
+  claims: JsonObject | undefined,
+): number {
   if (seconds !== undefined) return seconds * 1000;
   return typeof claims?.['exp'] === 'number' ? MAX_LIFE_MS : DEFAULT_LIFE_MS;
 }
@@ -148,26 +151,27 @@ function responseErrorOf(
     if (!ISSUED_TYPES.has(response.issued_token_type)) return 'the token is of another type';
     if (response.access_token === subjectToken) return "the token is the caller's own";
   }
-  return isWider(response.scope, request.scopes)
+  return hasMoreScopes(response.scope, request.scopes)
     ? 'the token has scopes beyond those asked for'
     : undefined;
 }
 
 /** If no scope was requested, the server decides (RFC 6749 §3.3). */
-function isWider(scope: string | undefined, asked: readonly string[]): boolean {
-  if (scope === undefined || asked.length === 0) return false;
-  return scope.split(' ').some((one) => one !== '' && !asked.includes(one));
+function hasMoreScopes(scope: string | undefined, requestContext: readonly string[]): boolean {
+  if (scope === undefined || requestContext.length === 0) return false;
+  return scope.split(' ').some((one) => one !== '' && !requestContext.includes(one));
 }
 
 function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): string | undefined {
   const audiences = textsOf(claims['aud']);
-  const wanted = [request.resource, request.audience].filter((one) => one !== undefined);
-  if (!wanted.every((one) => audiences.includes(one))) return 'the token has another audience';
-  if (audiences.some((one) => isGatewayAudience(one, wanted, request.own))) {
+  const ownAudiences = [request.resource, request.audience].filter((one) => one !== undefined);
+  if (!ownAudiences.every((one) => audiences.includes(one)))
+    return 'the token has another audience';
+  if (audiences.some((one) => isGatewayAudience(one, ownAudiences, request.own))) {
     return 'the token is one for the gateway itself';
   }
   const scopes = [claims['scope'], claims['scp']].flatMap(textsOf).join(' ');
-  return isWider(scopes, request.scopes)
+  return hasMoreScopes(scopes, request.scopes)
     ? 'the token has scopes beyond those asked for'
     : undefined;
 }
@@ -175,10 +179,10 @@ function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): st
 /** With such an audience the upstream could call the gateway with the token. */
 function isGatewayAudience(
   audience: string,
-  wanted: readonly string[],
+  ownAudiences: readonly string[],
   { audiences, base }: TokenRequestSettings['own'],
 ): boolean {
-  if (wanted.includes(audience)) return false;
+  if (ownAudiences.includes(audience)) return false;
   return audiences.includes(audience) || audience === base || audience.startsWith(`${base}/`);
 }
 
@@ -199,7 +203,7 @@ function readClaims(token: string): JsonObject | undefined {
 }
 
 type TokenEndpointPorts = {
-  readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
+  readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly now: () => number;
   /** Time limit for one request to the server, including the response. */
   readonly timeoutMs: number;
@@ -215,7 +219,7 @@ type TokenGrant = {
 
 export type TokenEndpoint = {
   /** Requests a token. Never rejects. */
-  ask(grant: TokenGrant): Promise<IssuedToken | TokenError>;
+  requestToken(grant: TokenGrant): Promise<IssuedToken | TokenError>;
 };
 
 const MAX_RESPONSE_BYTES = 64 * 1024;
@@ -244,15 +248,16 @@ export function createTokenEndpoint(
     // The guarded fetch enforces this: plain http is possible to loopback addresses only.
     [allowInsecureRequests]: settings.network === 'loopback',
   };
-  let known: { readonly server: AuthorizationServer; readonly atMs: number } | undefined;
+  let cachedMetadata: { readonly server: AuthorizationServer; readonly atMs: number } | undefined;
   let authentication: Promise<ClientAuth> | undefined;
 
   async function findServer(): Promise<AuthorizationServer> {
     const { kind, url } = settings.server;
     if (kind === 'token-endpoint') return { issuer: url, token_endpoint: url };
-    if (known !== undefined && ports.now() - known.atMs < METADATA_AGE_MS) return known.server;
+    if (cachedMetadata !== undefined && ports.now() - cachedMetadata.atMs < METADATA_AGE_MS)
+      return cachedMetadata.server;
     const server = await readMetadata(new URL(url), options);
-    known = { server, atMs: ports.now() };
+    cachedMetadata = { server, atMs: ports.now() };
     return server;
   }
 
@@ -268,14 +273,14 @@ export function createTokenEndpoint(
       options,
     );
     const tokenResponse = await processGenericTokenEndpointResponse(server, client, response);
-    const asked = { request: settings, subjectToken, nowMs: ports.now() };
-    const checked = checkIssued({ ...tokenResponse }, asked);
-    if (checked.kind === 'bad') throw loggableError(checked.why);
-    return { kind: 'obtained', value: checked.token, untilMs: checked.untilMs };
+    const requestContext = { request: settings, subjectToken, nowMs: ports.now() };
+    const checked = checkIssued({ ...tokenResponse }, requestContext);
+    if (checked.kind === 'invalid') throw loggableError(checked.why);
+    return { kind: 'obtained', value: checked.token, expiresAtMs: checked.expiresAtMs };
   }
 
   return {
-    async ask(grant) {
+    async requestToken(grant) {
       try {
         return await request(grant);
       } catch (error) {
@@ -325,17 +330,21 @@ type Fetch = (
 
 function fetchThrough(
   { server, network }: TokenRequestSettings,
-  { guarded, timeoutMs }: TokenEndpointPorts,
+  { guardedFetch, timeoutMs }: TokenEndpointPorts,
 ): Fetch {
   const origins = [new URL(server.url).origin];
   const rule: FetchRule = { network, origins, maxBytes: MAX_RESPONSE_BYTES, timeoutMs };
   return async (url, { method, headers, body }) => {
     if (method === 'GET') {
-      const document = await guarded.fetchJson(new URL(url), rule);
+      const document = await guardedFetch.fetchJson(new URL(url), rule);
       if (!document.ok) throw loggableError(`the metadata ${document.detail}`);
       return Response.json(document.value);
     }
-    const response = await guarded.postForm(new URL(url), { headers, body: String(body) }, rule);
+    const response = await guardedFetch.postForm(
+      new URL(url),
+      { headers, body: String(body) },
+      rule,
+    );
     if (!response.ok) throw loggableError(`the token endpoint ${response.detail}`);
     const { status, contentType, bytes } = response;
     return new Response(Buffer.from(bytes), { status, headers: { 'content-type': contentType } });
@@ -358,7 +367,7 @@ function tokenErrorOf(error: unknown): TokenError {
     const detail = `the token endpoint refused with ${code}`;
     return { kind: 'error', detail, isOfCaller: GRANT_ERRORS.has(error.error) };
   }
-  const own = error instanceof Error ? refusals.get(error) : undefined;
-  const detail = own ?? 'the authorization server answered with something invalid';
+  const loggableDetail = error instanceof Error ? refusals.get(error) : undefined;
+  const detail = loggableDetail ?? 'the authorization server answered with something invalid';
   return { kind: 'error', detail, isOfCaller: false };
 }

@@ -6,7 +6,7 @@
 import type { ActorToken } from '../../config/settings.js';
 import type { Principal } from '../../policy/principal.js';
 import { openToken, ownerKey } from '../../policy/principal.js';
-import type { CredentialSource, OnBehalf } from './presenter.js';
+import type { CallerOrGateway, CredentialSource } from './presenter.js';
 import { createTokenCache, type TokenCachePorts } from './token-cache.js';
 import type { TokenEndpoint } from './token-endpoint.js';
 
@@ -26,9 +26,9 @@ export function createTokenExchange(
       : { actor_token: actor.token, actor_token_type: TOKEN_TYPE + actor.type };
 
   /** INVARIANT: a different token of the same caller may have different rights, so it has a different key. */
-  function keyOf(by: OnBehalf): string {
-    if (by === 'gateway') return '';
-    const { principal } = by;
+  function keyOf(caller: CallerOrGateway): string {
+    if (caller === 'gateway') return '';
+    const { principal } = caller;
     let key = keys.get(principal);
     if (key === undefined) {
       const { id, binding, audience, expiresAt } = principal.token;
@@ -41,12 +41,12 @@ export function createTokenExchange(
   return createTokenCache({
     ...ports,
     keyOf,
-    mayRequest: (by) => by !== 'gateway' && by.token !== undefined,
-    async ask(by) {
-      if (by === 'gateway' || by.token === undefined)
+    mayRequest: (caller) => caller !== 'gateway' && caller.token !== undefined,
+    async requestToken(caller) {
+      if (caller === 'gateway' || caller.token === undefined)
         return { kind: 'error', detail: 'there is no token to exchange', isOfCaller: true };
-      const subjectToken = openToken(by.token);
-      const response = await endpoint.ask({
+      const subjectToken = openToken(caller.token);
+      const response = await endpoint.requestToken({
         type: GRANT_TYPE,
         parameters: {
           subject_token: subjectToken,
@@ -57,7 +57,10 @@ export function createTokenExchange(
         subjectToken,
       });
       if (response.kind === 'error') return response;
-      return { ...response, untilMs: Math.min(response.untilMs, by.principal.token.expiresAt) };
+      return {
+        ...response,
+        expiresAtMs: Math.min(response.expiresAtMs, caller.principal.token.expiresAt),
+      };
     },
   });
 }

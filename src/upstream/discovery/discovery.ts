@@ -362,28 +362,28 @@ function createFirstRound(
 ): { add(listing: Listing): void; drop(gone: ClientProfile): void; end(apps: boolean): void } {
   const awaited = new Set(appsVariants);
   // The newest listing of each profile: one may be listed many times before the other finishes.
-  let held: readonly Listing[] | undefined = [];
-  const heldBut = (clientProfile: ClientProfile) =>
-    held?.filter((listing) => !isSameProfile(listing, clientProfile));
+  let firstRoundListings: readonly Listing[] | undefined = [];
+  const listingsExcept = (clientProfile: ClientProfile) =>
+    firstRoundListings?.filter((listing) => !isSameProfile(listing, clientProfile));
   return {
     add(listing) {
-      const others = heldBut(listing);
+      const others = listingsExcept(listing);
       if (others === undefined) onListings([listing]);
-      else held = [...others, listing];
+      else firstRoundListings = [...others, listing];
     },
     drop(gone) {
-      held = heldBut(gone);
+      firstRoundListings = listingsExcept(gone);
       onProfileGone(gone);
     },
     end(apps) {
       awaited.delete(apps);
-      if (held === undefined || awaited.size > 0) return;
-      const listings = held;
+      if (firstRoundListings === undefined || awaited.size > 0) return;
+      const listings = firstRoundListings;
       if (listings.length === 0) {
         for (const variant of appsVariants) awaited.add(variant);
         return;
       }
-      held = undefined;
+      firstRoundListings = undefined;
       onListings(listings);
     },
   };

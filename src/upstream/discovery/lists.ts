@@ -25,7 +25,7 @@ import {
   type CallOutcome,
   type CallPorts,
   callUpstream,
-  endOwnSession,
+  endGatewaySession,
   type ListingError,
   notifyUpstream,
 } from './request.js';
@@ -95,9 +95,9 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
   const [version = ''] = STATELESS_VERSIONS;
-  const ask = (method: string, params: JsonObject): Promise<CallOutcome> =>
+  const sendQuery = (method: string, params: JsonObject): Promise<CallOutcome> =>
     callUpstream(ports, statelessCall(ports, version, method, params), budget);
-  const discovered = await ask('server/discover', {});
+  const discovered = await sendQuery('server/discover', {});
   if (discovered.kind !== 'result') return probeFailureOf(discovered, isKnown);
   const { result } = discovered;
   const versions = supportedVersionsIn(result['supportedVersions']);
@@ -105,7 +105,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
   const instructions = readInstructions(result);
   if (instructions === 'malformed') return PROTOCOL_FAILURE;
-  const read = await readLists(capabilities, ports.caps, ask, ports.messageReader);
+  const read = await readLists(capabilities, ports.caps, sendQuery, ports.messageReader);
   if (read.kind !== 'lists') return walkFailure(read);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
@@ -157,14 +157,17 @@ export type SessionListing = {
 /** Lists in the session era, in the kept session or in a new one. */
 export async function listSession(
   ports: EraPorts,
-  kept: ListingSession | undefined,
+  previousSession: ListingSession | undefined,
   isKnown: boolean,
 ): Promise<SessionListing> {
-  if (kept !== undefined && ports.now() - kept.openedAtMs < MAX_SESSION_AGE_MS) {
-    const listed = await listInSession(ports, kept);
-    if (listed !== 'session-lost') return keepOrEnd(ports, kept, listed);
-  } else if (kept !== undefined) {
-    await endSession(ports, kept);
+  if (
+    previousSession !== undefined &&
+    ports.now() - previousSession.openedAtMs < MAX_SESSION_AGE_MS
+  ) {
+    const listed = await listInSession(ports, previousSession);
+    if (listed !== 'session-lost') return keepOrEnd(ports, previousSession, listed);
+  } else if (previousSession !== undefined) {
+    await endSession(ports, previousSession);
   }
   const opened = await openSession(ports, isKnown);
   if (opened.kind !== 'opened') return { outcome: opened, session: undefined };
@@ -191,9 +194,9 @@ async function listInSession(
   const budget = budgetOf(ports);
   const headers = sessionHeaders(session);
   const { version } = session;
-  const ask: ListingQuery = (method, params) =>
+  const sendQuery: ListingQuery = (method, params) =>
     callUpstream(ports, { protocol: SESSION, version, method, params, headers }, budget);
-  const walk = await readLists(session.capabilities, ports.caps, ask, ports.messageReader);
+  const walk = await readLists(session.capabilities, ports.caps, sendQuery, ports.messageReader);
   if (walk.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
     const handshake = { capabilities, serverInfo, instructions };
@@ -268,7 +271,7 @@ function readSession(
 
 /** Ends the gateway's own session. */
 export function endSession(ports: EraPorts, session: ListingSession): Promise<void> {
-  return endOwnSession(ports, sessionHeaders(session));
+  return endGatewaySession(ports, sessionHeaders(session));
 }
 
 function readInstructions(result: JsonObject): string | 'malformed' | undefined {

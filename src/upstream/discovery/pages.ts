@@ -10,7 +10,7 @@ import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { ListedItem } from '../../protocol/listings.js';
-import { DIRECT_MESSAGE_READER, type MessageReader, runInTurn } from '../message-reader.js';
+import { DIRECT_MESSAGE_READER, type MessageReader, runInTurns } from '../message-reader.js';
 import type { CallOutcome, ListingError } from './request.js';
 
 /** Sends one request of the listing. */
@@ -29,13 +29,13 @@ const SCHEME = 'ui://';
 async function readAppResources(
   tools: readonly ListedItem[],
   capabilities: JsonObject,
-  ask: ListingQuery,
+  sendQuery: ListingQuery,
 ): Promise<AppsRead> {
   if (!isObject(capabilities['resources'])) return { kind: 'items', items: [] };
   const uris = new Set(tools.flatMap(({ definition }) => appResourceOf(definition) ?? []));
   const items: ListedItem[] = [];
   for (const uri of [...uris].slice(0, MAX_APP_RESOURCES)) {
-    const response = await ask('resources/read', { uri });
+    const response = await sendQuery('resources/read', { uri });
     if (response.kind === 'failed') return response;
     const item = response.kind === 'result' ? readItem(uri, response) : undefined;
     if (item !== undefined) items.push(item);
@@ -106,19 +106,19 @@ type ListsOutcome = { readonly kind: 'lists'; readonly lists: Lists } | ListRead
 /** Reads every page of every list whose capability the upstream declares, and the resources of its tools. */
 export async function readLists(
   capabilities: JsonObject,
-  caps: ListingCaps,
-  ask: ListingQuery,
+  limits: ListingCaps,
+  sendQuery: ListingQuery,
   messageReader: MessageReader = DIRECT_MESSAGE_READER,
 ): Promise<ListsOutcome> {
-  const left = { pages: caps.maxPages, items: caps.maxItems };
+  const remaining = { pages: limits.maxPages, items: limits.maxItems };
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
   for (const name of ['tools', 'prompts', 'templates'] as const) {
     if (!isObject(capabilities[LISTS[name].capability])) continue;
-    const walked = await readList(name, left, ask, messageReader);
-    if (walked.kind !== 'items') return walked;
-    lists[name] = walked.items;
+    const outcome = await readList(name, remaining, sendQuery, messageReader);
+    if (outcome.kind !== 'items') return outcome;
+    lists[name] = outcome.items;
   }
-  const apps = await readAppResources(lists.tools, capabilities, ask);
+  const apps = await readAppResources(lists.tools, capabilities, sendQuery);
   return apps.kind === 'items'
     ? { kind: 'lists', lists: { ...lists, resources: apps.items } }
     : apps;
@@ -132,22 +132,22 @@ const PROTOCOL: ListReadError = { kind: 'failed', why: 'protocol' };
 
 async function readList(
   name: ListName,
-  left: { pages: number; items: number },
-  ask: ListingQuery,
+  remaining: { pages: number; items: number },
+  sendQuery: ListingQuery,
   messageReader: MessageReader,
 ): Promise<ListOutcome> {
   const items: ListedItem[] = [];
   const seenCursors = new Set<string | undefined>();
   let cursor: string | undefined;
   do {
-    left.pages -= 1;
-    if (left.pages < 0 || seenCursors.has(cursor)) return PROTOCOL;
+    remaining.pages -= 1;
+    if (remaining.pages < 0 || seenCursors.has(cursor)) return PROTOCOL;
     seenCursors.add(cursor);
-    const response = await ask(LISTS[name].method, cursor === undefined ? {} : { cursor });
+    const response = await sendQuery(LISTS[name].method, cursor === undefined ? {} : { cursor });
     if (response.kind !== 'result') return listReadErrorOf(name, response, cursor);
     const page = await readPage(name, response, messageReader);
-    left.items -= page?.items.length ?? 0;
-    if (page === undefined || left.items < 0) return PROTOCOL;
+    remaining.items -= page?.items.length ?? 0;
+    if (page === undefined || remaining.items < 0) return PROTOCOL;
     items.push(...page.items);
     cursor = page.nextCursor;
   } while (cursor !== undefined);
@@ -192,7 +192,7 @@ async function readPage(
   const spans = list === undefined ? [] : elementSpans(text, list);
   if (spans.length !== entries.length) return undefined;
   const items: ListedItem[] = [];
-  await runInTurn(messageReader, entries.entries(), ([index, definition]) => {
+  await runInTurns(messageReader, entries.entries(), ([index, definition]) => {
     const span = spans[index];
     const isExact = span !== undefined && !hasInexactNumber(text, span);
     items.push({ definition, isExact });

@@ -19,7 +19,7 @@ import { DIRECT_MESSAGE_READER, forwardErrorOfEnd, type MessageReader } from '..
 export type ListingAllowance = {
   /** False once the bound is exceeded in this minute; no further request is sent then. */
   readonly isLeft: boolean;
-  spend(bytes: number): void;
+  countBytes(bytes: number): void;
 };
 
 const MINUTE_MS = 60_000;
@@ -27,22 +27,22 @@ const MINUTE_MS = 60_000;
 /** Creates an unused allowance. `now`: milliseconds since the epoch. */
 export function createListingAllowance(maxBytes: number, now: () => number): ListingAllowance {
   let sinceMs = now();
-  let spent = 0;
+  let usedBytes = 0;
 
   function refill(): void {
     if (now() - sinceMs < MINUTE_MS) return;
     sinceMs = now();
-    spent = 0;
+    usedBytes = 0;
   }
 
   return {
     get isLeft() {
       refill();
-      return spent <= maxBytes;
+      return usedBytes <= maxBytes;
     },
-    spend(bytes) {
+    countBytes(bytes) {
       refill();
-      spent += bytes;
+      usedBytes += bytes;
     },
   };
 }
@@ -159,7 +159,7 @@ export async function notifyUpstream(
 }
 
 /** Ends a session of the gateway's own, if these headers name one and the upstream supports that. */
-export async function endOwnSession(
+export async function endGatewaySession(
   { request, requestTimeoutMs: timeoutMs }: Pick<CallPorts, 'request' | 'requestTimeoutMs'>,
   headers: ListingCall['headers'],
 ): Promise<void> {
@@ -182,14 +182,14 @@ async function sendRequest(
   const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
   if (timeoutMs <= 0) return TIMED_OUT;
   let response: UpstreamResponse | undefined;
-  let isLate = false;
+  let isTimedOut = false;
   let cancelTimer: () => void = () => undefined;
-  const late = new Promise<'late'>((resolve) => {
+  const timeout = new Promise<'timeout'>((resolve) => {
     cancelTimer = ports.setTimer(() => {
-      isLate = true;
+      isTimedOut = true;
       // Ends whatever is being read.
       response?.abort();
-      resolve('late');
+      resolve('timeout');
     }, timeoutMs);
   });
   try {
@@ -199,14 +199,14 @@ async function sendRequest(
       body,
       timeoutMs,
     });
-    const received = await Promise.race([sent, late]);
-    if (received === 'late') return TIMED_OUT;
+    const received = await Promise.race([sent, timeout]);
+    if (received === 'timeout') return TIMED_OUT;
     if ('failure' in received) return { kind: 'failed', why: received.failure };
     response = received;
     const why = FAILED_STATUSES.get(response.status);
     if (why !== undefined) return { kind: 'failed', why };
     const outcome = await read(response);
-    return isLate && outcome.kind === 'failed' ? TIMED_OUT : outcome;
+    return isTimedOut && outcome.kind === 'failed' ? TIMED_OUT : outcome;
   } catch {
     // Whatever broke, there is no response; there is nothing to recover here.
     return { kind: 'failed', why: 'unavailable' };
@@ -235,8 +235,9 @@ async function readOutcome(
   if (typeof body === 'string') return { kind: 'failed', why: listingErrorOf(body) };
   const isJson = type === 'application/json';
   const json = isJson ? await limits.messageReader.read(body) : undefined;
-  const own = json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
-  if (own !== undefined) return own;
+  const expectedResponse =
+    json?.ok === true ? readExpectedResponse(call, response, json) : undefined;
+  if (expectedResponse !== undefined) return expectedResponse;
   if (json?.ok === false && isExcess(json)) return { kind: 'failed', why: 'too-large' };
   if (status >= 300) return { kind: 'refused', status, error: undefined };
   return { kind: 'failed', why: 'protocol' };
@@ -257,7 +258,7 @@ function readExpectedResponse(
   const { protocol, version } = call;
   const response = classifyUpstreamMessage(json.value, { protocol, version, id: REQUEST_ID });
   switch (response.kind) {
-    case 'own-result':
+    case 'response-result':
       if (status >= 300) return { kind: 'refused', status, error: undefined };
       return {
         kind: 'result',
@@ -266,10 +267,10 @@ function readExpectedResponse(
         suspectNumbers: json.suspectNumbers,
         headers,
       };
-    case 'own-error':
+    case 'response-error':
       return { kind: 'refused', status, error: response.error };
-    case 'own-question':
-    case 'own-task':
+    case 'response-input-required':
+    case 'response-task':
     case 'malformed':
       return status >= 300 ? undefined : { kind: 'failed', why: 'protocol' };
     case 'notification':
@@ -290,7 +291,7 @@ async function readEntireBody(
     const chunk = await response.next();
     if (chunk === undefined) return Buffer.concat(chunks);
     if (typeof chunk === 'string') return chunk;
-    const excess = spend(limits, chunk.byteLength);
+    const excess = countBytes(limits, chunk.byteLength);
     if (excess !== undefined) return excess;
     size += chunk.byteLength;
     if ((await response.reserveBuffer?.(size)) === 'overloaded') return 'overloaded';
@@ -307,19 +308,19 @@ async function readStream(
   let outcome: CallOutcome | undefined;
   const streamLimits = {
     maxEventBytes: Math.max(limits.budget.bytesLeft, 1),
-    count: (bytes: number) => spend(limits, bytes),
+    count: (bytes: number) => countBytes(limits, bytes),
     upstream,
     loopScheduler,
   };
   const end = await pumpEvents(response, streamLimits, (event) => {
     // An event without data opens a resumable stream (MCP 2025-11-25).
     if (event.kind !== 'message' || event.data === '') return undefined;
-    const take = (json: ReadOutcome): 'stop' | undefined => {
+    const handleReading = (json: ReadOutcome): 'stop' | undefined => {
       outcome = outcomeOf(call, response, json);
       return outcome === undefined ? undefined : 'stop';
     };
     const json = read(event.data);
-    return json instanceof Promise ? json.then(take) : take(json);
+    return json instanceof Promise ? json.then(handleReading) : handleReading(json);
   });
   return outcome ?? { kind: 'failed', why: listingErrorOf(end) };
 }
@@ -338,8 +339,8 @@ function outcomeOf(
 }
 
 /** Counts bytes that were read; says so if they were too many. */
-function spend({ budget, allowance }: ReadLimits, bytes: number): 'too-large' | undefined {
+function countBytes({ budget, allowance }: ReadLimits, bytes: number): 'too-large' | undefined {
   budget.bytesLeft -= bytes;
-  allowance?.spend(bytes);
+  allowance?.countBytes(bytes);
   return budget.bytesLeft < 0 || allowance?.isLeft === false ? 'too-large' : undefined;
 }

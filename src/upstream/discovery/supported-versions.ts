@@ -17,13 +17,13 @@ type EraState = {
   verifiedAtMs: number | undefined;
   versions: readonly string[];
   /** When the era was last found not to be spoken. */
-  silentAtMs: number | undefined;
+  lastUnsupportedAtMs: number | undefined;
 };
 
 export type SpokenEras = { readonly [era in ListedEra]: EraState };
 
 export function createSpokenEras(): SpokenEras {
-  const unknown = { verifiedAtMs: undefined, versions: [], silentAtMs: undefined };
+  const unknown = { verifiedAtMs: undefined, versions: [], lastUnsupportedAtMs: undefined };
   return perListedEra<EraState>(() => ({ ...unknown }));
 }
 
@@ -40,9 +40,9 @@ export function isAnyKnown(eras: SpokenEras): boolean {
 /** The eras to list now: those spoken, and the others at the probe interval. */
 export function dueEras(eras: SpokenEras, nowMs: number): readonly ListedEra[] {
   return LISTED_ERAS.filter((era) => {
-    const { silentAtMs } = eras[era];
-    if (isKnown(eras, era) || silentAtMs === undefined || !isAnyKnown(eras)) return true;
-    return nowMs - silentAtMs >= PROBE_INTERVAL_MS;
+    const { lastUnsupportedAtMs } = eras[era];
+    if (isKnown(eras, era) || lastUnsupportedAtMs === undefined || !isAnyKnown(eras)) return true;
+    return nowMs - lastUnsupportedAtMs >= PROBE_INTERVAL_MS;
   });
 }
 
@@ -78,13 +78,13 @@ export function recordOutcome(
     case 'listed':
       state.verifiedAtMs = outcome.listing.verifiedAtMs;
       state.versions = outcome.listing.protocolVersions;
-      state.silentAtMs = undefined;
+      state.lastUnsupportedAtMs = undefined;
       return false;
     case 'not-spoken': {
       const wasKnown = isKnown(eras, era);
       state.verifiedAtMs = undefined;
       state.versions = [];
-      state.silentAtMs = nowMs;
+      state.lastUnsupportedAtMs = nowMs;
       return wasKnown;
     }
     case 'failed':
@@ -111,7 +111,7 @@ export function failureOf(
       if (outcome.isSpoken || isKnown(eras, era) || !isAnyKnown(eras)) return outcome.why;
       // The other era responds and this one never did: treat it as not spoken. An upstream that was only
       // overloaded is probed again with the next listing.
-      if (outcome.why !== 'unavailable') eras[era].silentAtMs = nowMs;
+      if (outcome.why !== 'unavailable') eras[era].lastUnsupportedAtMs = nowMs;
       return undefined;
   }
 }

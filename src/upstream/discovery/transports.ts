@@ -10,7 +10,7 @@ import { isObject, readEnvelope } from '../../protocol/jsonrpc.js';
 import type { UpstreamResponse } from '../../protocol/transport.js';
 import { bodyResponse } from '../adapters/local-response.js';
 import type { UpstreamClient } from '../client.js';
-import type { OnBehalf } from '../credentials/presenter.js';
+import type { CallerOrGateway } from '../credentials/presenter.js';
 import { DIRECT_MESSAGE_READER, type ReadBounds, readMessages } from '../message-reader.js';
 import { LISTING_CAPS } from './pages.js';
 import { LISTING_ERRORS, type ListingError, type ListingRequest } from './request.js';
@@ -18,11 +18,11 @@ import { LISTING_ERRORS, type ListingError, type ListingRequest } from './reques
 /** Creates the request port of a lister from an upstream's client. */
 export function createListingRequest(
   client: Pick<UpstreamClient, 'request'>,
-  by: OnBehalf,
+  caller: CallerOrGateway,
 ): ListingRequest {
   return async ({ method, headers, body, timeoutMs }) => {
     const sent = body === undefined ? {} : { body };
-    const outcome = await client.request({ by, method, headers, timeoutMs, ...sent });
+    const outcome = await client.request({ caller, method, headers, timeoutMs, ...sent });
     return outcome.kind === 'error' ? { failure: LISTING_ERRORS[outcome.reason] } : outcome;
   };
 }
@@ -31,7 +31,7 @@ type ListingResponse = Awaited<ReturnType<ListingRequest>>;
 type Input = Parameters<ListingRequest>[0];
 
 /** A legacy SSE stream of the gateway's own. `waiting` is keyed by the request id sent to the server. */
-type OwnLegacyStream = {
+type GatewayLegacyStream = {
   readonly messageEndpoint: string;
   readonly response: UpstreamResponse;
   readonly waiting: Map<number, (text: string | undefined) => void>;
@@ -50,7 +50,7 @@ const NOT_ALLOWED = 405;
 export function createLegacySseRequest(
   client: Pick<UpstreamClient, 'request' | 'openLegacyStream'>,
 ): ListingRequest {
-  let stream: OwnLegacyStream | undefined;
+  let stream: GatewayLegacyStream | undefined;
 
   function close(): void {
     stream?.response.abort();
@@ -62,7 +62,7 @@ export function createLegacySseRequest(
     timeoutMs: number,
   ): Promise<{ readonly failure: ListingError } | undefined> {
     close();
-    const opened = await openOwn(client, timeoutMs);
+    const opened = await openGatewayStream(client, timeoutMs);
     if ('failure' in opened) return opened;
     stream = opened;
     return undefined;
@@ -73,7 +73,7 @@ export function createLegacySseRequest(
     if (failed !== undefined) return failed;
     // Not opened or broken off: respond as to a lost session, and the lister opens another.
     if (stream?.isOpen !== true) return responseOf(NOT_FOUND);
-    return sendOwn(client, stream, input);
+    return sendOnStream(client, stream, input);
   }
 
   return async (input) => {
@@ -91,16 +91,16 @@ function isInitialize(body: string | undefined): boolean {
   return isObject(message) && message['method'] === 'initialize';
 }
 
-async function openOwn(
+async function openGatewayStream(
   client: Pick<UpstreamClient, 'openLegacyStream'>,
   timeoutMs: number,
-): Promise<OwnLegacyStream | { readonly failure: ListingError }> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), timeoutMs);
-  const opened = await client.openLegacyStream('gateway', late.signal);
+): Promise<GatewayLegacyStream | { readonly failure: ListingError }> {
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), timeoutMs);
+  const opened = await client.openLegacyStream('gateway', timeout.signal);
   clearTimeout(timer);
   if (opened.kind === 'error')
-    return { failure: late.signal.aborted ? 'timeout' : LISTING_ERRORS[opened.reason] };
+    return { failure: timeout.signal.aborted ? 'timeout' : LISTING_ERRORS[opened.reason] };
   const { messageEndpoint, response } = opened;
   const stream = {
     messageEndpoint,
@@ -127,7 +127,7 @@ const STREAM_BOUNDS: ReadBounds = {
  * Reads until the stream ends; requests still waiting then get no response. Messages that are not responses to
  * the gateway's own requests are ignored.
  */
-async function readStream(stream: OwnLegacyStream): Promise<void> {
+async function readStream(stream: GatewayLegacyStream): Promise<void> {
   const { response, waiting } = stream;
   for await (const inbound of readMessages(response, STREAM_BOUNDS)) {
     if (inbound.kind !== 'message' || inbound.value === undefined) continue;
@@ -140,9 +140,9 @@ async function readStream(stream: OwnLegacyStream): Promise<void> {
 }
 
 /** Posts a message and, if it is a request, waits for its response on the stream. */
-async function sendOwn(
+async function sendOnStream(
   client: Pick<UpstreamClient, 'request'>,
-  stream: OwnLegacyStream,
+  stream: GatewayLegacyStream,
   { body = '', timeoutMs }: Input,
 ): Promise<ListingResponse> {
   stream.lastId += 1;
@@ -150,7 +150,7 @@ async function sendOwn(
   const idSpan = spanOf(body, ['id']);
   const pendingResponse = idSpan === undefined ? undefined : awaitResponse(stream, id, timeoutMs);
   const posted = await client.request({
-    by: 'gateway',
+    caller: 'gateway',
     method: 'POST',
     target: stream.messageEndpoint,
     headers: { 'content-type': 'application/json' },
@@ -172,7 +172,7 @@ async function sendOwn(
 }
 
 function awaitResponse(
-  { waiting }: OwnLegacyStream,
+  { waiting }: GatewayLegacyStream,
   id: number,
   timeoutMs: number,
 ): Promise<string | undefined> {

@@ -46,7 +46,7 @@ describe('a proof of possession', () => {
   it.each(PROOF_ALGORITHMS)('[BND-06] may be signed with %s', async (alg) => {
     const holder = await makeProofHolder(alg);
     const proof = await holder.prove('POST', URI, { token: TOKEN });
-    expect(await makeVerifier().checkProof(proof, holder)).toBe('good');
+    expect(await makeVerifier().checkProof(proof, holder)).toBe('valid');
   });
 
   it('[BND-06] is never signed with a weak key', async () => {
@@ -70,9 +70,9 @@ describe('a proof of possession', () => {
     const proof = await holder.prove('POST', URI, { token: TOKEN, claims: { iat } });
     for (const [offsetMs, verdict] of [
       [-5_001, 'invalid_dpop_proof'],
-      [-5_000, 'good'],
-      [0, 'good'],
-      [MAX_AGE_MS, 'good'],
+      [-5_000, 'valid'],
+      [0, 'valid'],
+      [MAX_AGE_MS, 'valid'],
       [MAX_AGE_MS + 1, 'invalid_dpop_proof'],
     ] as const) {
       const { checkProof } = makeVerifier({ now: () => iat * 1000 + offsetMs });
@@ -86,7 +86,7 @@ describe('a proof of possession', () => {
     const proof = await holder.prove('POST', URI, { token: TOKEN, claims: { iat } });
     let nowMs = iat * 1000 - 5_000;
     const { checkProof } = makeVerifier({ now: () => nowMs });
-    expect(await checkProof(proof, holder)).toBe('good');
+    expect(await checkProof(proof, holder)).toBe('valid');
     for (nowMs of [iat * 1000, iat * 1000 + MAX_AGE_MS, iat * 1000 + MAX_AGE_MS + 10])
       expect(await checkProof(proof, holder)).toBe('invalid_dpop_proof');
   });
@@ -102,7 +102,7 @@ describe('a proof of possession', () => {
           ...{ now: Date.now, hmacAll: digests(keys), replays },
           ...{ nonces: undefined, maxAgeMs: MAX_AGE_MS },
         })({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey: holder.thumbprint });
-      expect(await ask(first)).toBe('good');
+      expect(await ask(first)).toBe('valid');
       expect(await ask(second)).toBe('invalid_dpop_proof');
     }
   });
@@ -111,7 +111,7 @@ describe('a proof of possession', () => {
     const holder = await makeProofHolder();
     const { checkProof } = makeVerifier({ maxUses: 1 });
     const next = () => holder.prove('POST', URI, { token: TOKEN });
-    expect(await checkProof(await next(), holder)).toBe('good');
+    expect(await checkProof(await next(), holder)).toBe('valid');
     expect(await checkProof(await next(), holder)).toBe('unavailable');
   });
 
@@ -133,7 +133,7 @@ describe('a proof of possession', () => {
     );
     expect(replays.size).toBe(0);
     expect(await checkProof(undefined, holder)).toBe('invalid_dpop_proof');
-    expect(await checkProof(proof, holder)).toBe('good');
+    expect(await checkProof(proof, holder)).toBe('valid');
   });
 });
 

@@ -279,7 +279,7 @@ describe('[TOK-02] an issuer is asked', () => {
         const budget = createIntrospectionBudget(perSecond, () => nowMs);
         for (const { afterMs, isKnown } of asked) {
           nowMs += afterMs;
-          if (!budget.take(isKnown)) continue;
+          if (!budget.tryTake(isKnown)) continue;
           all += 1;
           if (!isKnown) strangers += 1;
         }

@@ -21,7 +21,7 @@ function slowBus() {
   const released: (() => void)[] = [];
   const publish = (word: Json) => {
     sentMessages.push(word);
-    return new Promise<'told'>((resolve) => released.push(() => resolve('told')));
+    return new Promise<'delivered'>((resolve) => released.push(() => resolve('delivered')));
   };
   const send = (_replica: string, word: Json) => publish(word);
   const busFor = createSessionBuses({
@@ -39,7 +39,7 @@ describe('[Y-12] words about sessions', () => {
     const bus = busFor('search');
     const sent = [bus.send('there', messageOf('ann')), bus.publish(messageOf('ann'))];
     for (const release of released) release();
-    expect(await Promise.all(sent)).toEqual(['told', 'told']);
+    expect(await Promise.all(sent)).toEqual(['delivered', 'delivered']);
     expect(sentMessages).toEqual([
       { upstream: 'search', ...messageOf('ann') },
       { upstream: 'search', ...messageOf('ann') },
@@ -60,6 +60,6 @@ describe('[Y-12] words about sessions', () => {
     for (const release of released.splice(0)) release();
     await new Promise((resolve) => setImmediate(resolve));
     for (const release of released.splice(0)) release();
-    expect(new Set(await Promise.all(sent))).toEqual(new Set(['told']));
+    expect(new Set(await Promise.all(sent))).toEqual(new Set(['delivered']));
   });
 });

@@ -5,7 +5,7 @@ import { createTaskPort, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gat
 import type { Principal } from '../../../src/policy/principal.js';
 import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { createGivenTasks, MAX_TASKS_PER_CALLER } from '../../../src/state/session-tables.js';
+import { createKnownTasks, MAX_TASKS_PER_CALLER } from '../../../src/state/session-tables.js';
 
 const key = readKeyText(writeKeyText(new Uint8Array(32).fill(7)));
 if (key === undefined) throw new Error('a key that was made can be read');
@@ -99,13 +99,13 @@ describe('what is remembered of tasks', () => {
   });
 
   test('[TSK-08] is bounded: the oldest of a caller goes first', () => {
-    const given = createGivenTasks();
+    const given = createKnownTasks();
     for (let index = 0; index <= MAX_TASKS_PER_CALLER; index += 1)
       given.add('ada', { ...TASK, id: `t${index}`, sealed: `s${index}` });
     expect(given.find('ada', 't0')).toBeUndefined();
     expect(given.find('ada', 't1')?.sealed).toBe('s1');
     expect(given.find('eve', 't1')).toBeUndefined();
-    const small = createGivenTasks(3);
+    const small = createKnownTasks(3);
     for (const [caller, id] of [
       ['ada', 'a1'],
       ['ada', 'a2'],
@@ -114,7 +114,7 @@ describe('what is remembered of tasks', () => {
       ['bob', 'b1'],
       ['bob', 'b2'],
     ] as const)
-      small.begin(caller, { ...TASK, id, sealed: id });
+      small.addCreated(caller, { ...TASK, id, sealed: id });
     const found = ['a1', 'a2'].map((id) => small.find('ada', id));
     expect(found).toEqual([undefined, undefined]);
     expect(small.find('eve', 'e1')?.sealed).toBe('e1');
@@ -122,14 +122,14 @@ describe('what is remembered of tasks', () => {
   });
 
   test('[TSK-07] a question is known once it was put, until its task begins anew', () => {
-    const given = createGivenTasks();
-    given.begin('ada', { ...TASK, sealed: 's' });
+    const given = createKnownTasks();
+    given.addCreated('ada', { ...TASK, sealed: 's' });
     const asked = given.inputRequestsOf('ada', TASK.id);
     expect(asked.has('q')).toBe(false);
     asked.add('q');
     expect(given.inputRequestsOf('ada', TASK.id).has('q')).toBe(true);
     expect(given.inputRequestsOf('eve', TASK.id).has('q')).toBe(false);
-    given.begin('ada', { ...TASK, sealed: 't' });
+    given.addCreated('ada', { ...TASK, sealed: 't' });
     expect(given.inputRequestsOf('ada', TASK.id).has('q')).toBe(false);
     given.inputRequestsOf('ada', 'unknown').add('q');
     expect(given.inputRequestsOf('ada', 'unknown').has('q')).toBe(false);

@@ -57,7 +57,7 @@ describe('the registry of leases', () => {
   it('passes a change to every lease that is registered', () => {
     const registry = createLeaseRegistry();
     const log: string[] = [];
-    const leave = ['a', 'b', 'c'].map((name) => registry.enter(lease(name, log)));
+    const leave = ['a', 'b', 'c'].map((name) => registry.register(lease(name, log)));
     registry.emit(NO_CHANGE);
     expect(log.splice(0).sort()).toEqual(['a', 'b', 'c']);
     leave[0]?.();
@@ -75,11 +75,11 @@ describe('the registry of leases', () => {
   it('passes a change to none that comes meanwhile', () => {
     const registry = createLeaseRegistry();
     const log: string[] = [];
-    registry.enter(
+    registry.register(
       lease('first', log, {
         onChange() {
           log.push('first');
-          registry.enter(lease('new', log));
+          registry.register(lease('new', log));
         },
       }),
     );
@@ -93,10 +93,10 @@ describe('the registry of leases', () => {
   it('[REV-33] ends what belongs to a session that has ended, or to its aggregate, and nothing else', () => {
     const registry = createLeaseRegistry();
     const log: string[] = [];
-    registry.enter(lease('over', log));
-    registry.enter(lease('open', log));
+    registry.register(lease('over', log));
+    registry.register(lease('open', log));
     const aggregate = { name: 'all', session: 'aggregate' };
-    registry.enter(lease('backend', log, { aggregate }));
+    registry.register(lease('backend', log, { aggregate }));
     registry.endSession('over');
     registry.endSession('aggregate');
     expect(log.splice(0)).toEqual(['over: unknown-session', 'backend: unknown-session']);
@@ -107,7 +107,7 @@ describe('the registry of leases', () => {
   it('asks thousands of sessions without blocking the event loop for all of them', async () => {
     const registry = createLeaseRegistry();
     const log: string[] = [];
-    for (let count = 0; count < 250; count += 1) registry.enter(lease(String(count), log));
+    for (let count = 0; count < 250; count += 1) registry.register(lease(String(count), log));
     registry.checkSessions();
     expect(log.length).toBe(100);
     await expect.poll(() => log.length).toBe(250);

@@ -306,7 +306,7 @@ describe('borders', () => {
           });
         const first = inspect(note(`step ${secret.slice(0, cut)}`));
         if (first.kind === 'withhold') return;
-        const second = inspect(note(secret.slice(cut)), { carry: first.carry });
+        const second = inspect(note(secret.slice(cut)), { previousTail: first.previousTail });
         expect(second.kind).not.toBe('clean');
         if (second.kind === 'changed') {
           const { params } = second.value as { params: { message: string } };

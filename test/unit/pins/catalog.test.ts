@@ -3,7 +3,7 @@ import {
   type CatalogInput,
   createCatalog,
   createDefinitionCompiler,
-  type SchemaTools,
+  type SchemaCompilers,
 } from '../../../src/pins/catalog.js';
 import {
   dropListing,
@@ -32,7 +32,7 @@ import {
 const TOOL = toolOf('get_issue');
 const OTHER = toolOf('get_issue', { description: 'Reads one issue!' });
 
-function toolsThat(compiled: string[] = []): SchemaTools {
+function toolsThat(compiled: string[] = []): SchemaCompilers {
   return {
     compileSchema(schema) {
       compiled.push(JSON.stringify(schema));

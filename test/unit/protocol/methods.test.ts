@@ -78,7 +78,11 @@ describe('the method table', () => {
       'notifications/tools/list_changed',
     ]);
     const requests = METHODS.filter(({ from, type }) => from === 'server' && type === 'request');
-    expect(requests.map(({ subject }) => subject)).toEqual(['question', 'question', 'question']);
+    expect(requests.map(({ targetKind: subject }) => subject)).toEqual([
+      'server-request',
+      'server-request',
+      'server-request',
+    ]);
   });
 
   test('[M-09] every row is found in its eras and direction, and only there', () => {

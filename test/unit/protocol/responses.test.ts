@@ -14,11 +14,11 @@ describe('what an upstream answers', () => {
     const error = { code: -32602, message: 'Unknown tool' };
     for (const expected of [in2025, in2026]) {
       expect(classifyUpstreamMessage({ ...v, id: 1, result: {} }, expected)).toEqual({
-        kind: 'own-result',
+        kind: 'response-result',
         result: {},
       });
       expect(classifyUpstreamMessage({ ...v, id: 1, error }, expected)).toEqual({
-        kind: 'own-error',
+        kind: 'response-error',
         error,
       });
       for (const id of [2, '1']) {
@@ -90,20 +90,20 @@ describe('what an upstream answers', () => {
   test('[T-06] a question is an answer only where one may be asked', () => {
     const question = { ...v, id: 1, result: { resultType: 'input_required' } };
     expect(classifyUpstreamMessage(question, { ...in2026, mayRequireInput: true }).kind).toBe(
-      'own-question',
+      'response-input-required',
     );
     expect(classifyUpstreamMessage(question, in2026).kind).toBe('malformed');
     expect(
       classifyUpstreamMessage({ ...question, id: 2 }, { ...in2026, mayRequireInput: true }).kind,
     ).toBe('foreign');
     expect(classifyUpstreamMessage(question, { ...in2025, mayRequireInput: true }).kind).toBe(
-      'own-result',
+      'response-result',
     );
   });
 
   test.each<[Json | undefined, string]>([
-    [undefined, 'own-result'],
-    ['complete', 'own-result'],
+    [undefined, 'response-result'],
+    ['complete', 'response-result'],
     ['input_required', 'malformed'],
     ['task', 'malformed'],
     ['Complete', 'malformed'],
@@ -111,7 +111,7 @@ describe('what an upstream answers', () => {
   ])('[M-32] in 2026 a result of type %j is %s', (resultType, kind) => {
     const result = resultType === undefined ? {} : { resultType };
     expect(classifyUpstreamMessage({ ...v, id: 1, result }, in2026).kind).toBe(kind);
-    expect(classifyUpstreamMessage({ ...v, id: 1, result }, in2025).kind).toBe('own-result');
+    expect(classifyUpstreamMessage({ ...v, id: 1, result }, in2025).kind).toBe('response-result');
   });
 
   test.each<[string, Json]>([

@@ -97,23 +97,29 @@ describe('an answer that is a task', () => {
 
   test('[TSK-03] is one where it was declared (2026)', () => {
     const task = answer({ resultType: 'task', ...DETAILED });
-    expect(classifyUpstreamMessage(task, { ...in2026, mayDefer: true }).kind).toBe('own-task');
-    expect(classifyUpstreamMessage(task, { ...in2026, mayDefer: false }).kind).toBe('malformed');
+    expect(classifyUpstreamMessage(task, { ...in2026, mayBecomeTask: true }).kind).toBe(
+      'response-task',
+    );
+    expect(classifyUpstreamMessage(task, { ...in2026, mayBecomeTask: false }).kind).toBe(
+      'malformed',
+    );
     expect(classifyUpstreamMessage(task, in2026).kind).toBe('malformed');
   });
 
   test('[TSK-03] is one where it was wished for (2025-11-25), and a member elsewhere', () => {
     const task = answer({ task: PLAIN });
     const last = inSession('2025-11-25');
-    expect(classifyUpstreamMessage(task, { ...last, mayDefer: true }).kind).toBe('own-task');
-    expect(classifyUpstreamMessage(task, { ...last, mayDefer: false }).kind).toBe('malformed');
-    expect(classifyUpstreamMessage(task, last).kind).toBe('own-result');
-    expect(
-      classifyUpstreamMessage(task, { ...inSession('2025-06-18'), mayDefer: false }).kind,
-    ).toBe('own-result');
-    expect(classifyUpstreamMessage(answer({ content: [] }), { ...last, mayDefer: true }).kind).toBe(
-      'own-result',
+    expect(classifyUpstreamMessage(task, { ...last, mayBecomeTask: true }).kind).toBe(
+      'response-task',
     );
+    expect(classifyUpstreamMessage(task, { ...last, mayBecomeTask: false }).kind).toBe('malformed');
+    expect(classifyUpstreamMessage(task, last).kind).toBe('response-result');
+    expect(
+      classifyUpstreamMessage(task, { ...inSession('2025-06-18'), mayBecomeTask: false }).kind,
+    ).toBe('response-result');
+    expect(
+      classifyUpstreamMessage(answer({ content: [] }), { ...last, mayBecomeTask: true }).kind,
+    ).toBe('response-result');
   });
 
   test('[TSK-09] notices of tasks are those of their revision', () => {

@@ -49,7 +49,7 @@ function createRig(more: Partial<LeaseTerms> = {}, aggregate?: AggregateRef) {
     outgoing: {},
     ports: {
       leases: {
-        enter(lease: OpenLease) {
+        register(lease: OpenLease) {
           entered.push(lease);
           return () => void entered.splice(entered.indexOf(lease), 1);
         },

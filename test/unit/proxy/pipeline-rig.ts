@@ -223,7 +223,7 @@ function portsOf(...all: readonly PartialPorts[]): Ports {
 
 const PORTS: PartialPorts = {
   identity: { authenticate: () => CALLER },
-  leases: { enter: () => () => undefined, countChanges: () => 0 },
+  leases: { register: () => () => undefined, countChanges: () => 0 },
   upstreams: {
     forward: () =>
       Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),

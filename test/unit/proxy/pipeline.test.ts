@@ -72,7 +72,7 @@ describe('a request that every stage lets pass', () => {
           },
         },
         upstreams: {
-          async forward(_upstream, { by }) {
+          async forward(_upstream, { caller: by }) {
             callers.push(by.principal);
             return { kind: 'error', reason: 'upstream-unavailable' };
           },

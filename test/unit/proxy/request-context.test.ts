@@ -10,7 +10,7 @@ it('is one caller for one principal, and counts on for one that was verified aga
   const [before, after] = [principal(), principal()];
   const caller = callerOf(call, before);
   expect(callerOf(call, before)).toBe(caller);
-  caller.signed = 2;
+  caller.assertionCount = 2;
   const again = callerOf(call, after);
   expect(again).toEqual({ ...caller, principal: after });
   expect(again.principal).toBe(after);

@@ -18,14 +18,14 @@ function subjectOf(requestMethod: string | undefined, given: InspectionInput[]):
         inspection: {
           message(input: InspectionInput) {
             given.push(input);
-            return { kind: 'clean', findings: [], carry: { tail: 'shown' } };
+            return { kind: 'clean', findings: [], previousTail: { tail: 'shown' } };
           },
         },
       },
     },
     requestMethod,
     responseObligations: undefined,
-    carry: { tail: 'before' },
+    previousTail: { tail: 'before' },
   };
   return subject as unknown as CheckContext;
 }
@@ -49,7 +49,7 @@ describe('an inspection of a message', () => {
     const given: InspectionInput[] = [];
     const subject = subjectOf('tools/call', given);
     await inspect(subject, read('{"jsonrpc":"2.0","id":1,"result":{}}'));
-    expect(given[0]?.carry).toEqual({ tail: 'before' });
-    expect(subject.carry).toEqual({ tail: 'shown' });
+    expect(given[0]?.previousTail).toEqual({ tail: 'before' });
+    expect(subject.previousTail).toEqual({ tail: 'shown' });
   });
 });

@@ -392,7 +392,7 @@ describe('a response that is a stream', () => {
         ),
         ...inspecting((input, upstream) =>
           input.text.includes('first')
-            ? { kind: 'clean', findings: [], carry: { tail: '' } }
+            ? { kind: 'clean', findings: [], previousTail: { tail: '' } }
             : second(input, upstream),
         ),
       },
@@ -478,7 +478,7 @@ describe('a response that is a stream', () => {
     const cancelled: unknown[] = [];
     const watched: PartialPorts = {
       leases: {
-        enter(lease) {
+        register(lease) {
           leases.push(lease);
           return () => undefined;
         },

@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { DisconnectController } from '../../../src/protocol/transport.js';
 import type { LeasePorts } from '../../../src/proxy/access-lease.js';
-import type { ResponsePlan } from '../../../src/proxy/originating-request.js';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
+import type { ResponsePlan } from '../../../src/proxy/response-plan.js';
 import { keepStreamOpen, notifyCancelled } from '../../../src/proxy/stream-lifetime.js';
 import { principal } from '../policy/samples.js';
 
@@ -21,7 +21,7 @@ function streamOf(signal: DisconnectController) {
       disconnect: () => done.push('cut'),
       end: () => done.push('end'),
     },
-    ports: { leases: { countChanges: () => 1, enter: () => () => undefined } },
+    ports: { leases: { countChanges: () => 1, register: () => () => undefined } },
     stream: { open: () => undefined, release: () => done.push('released') },
     snapshot: { limits: { keepAliveMs: 60_000 } },
   };
@@ -61,7 +61,7 @@ describe('a request that is given up', () => {
     message: REQUEST,
     session: { version: '2025-11-25', target: { kind: 'upstream', id: 's' } },
     rule: { method: 'tools/call' },
-    mayDefer: false,
+    mayBecomeTask: false,
   };
 
   it.each<[string, object, readonly unknown[]]>([
@@ -69,7 +69,7 @@ describe('a request that is given up', () => {
     ['has nothing to cancel without a session', { session: undefined }, []],
     ['is none where it was a notification', { message: { ...REQUEST, kind: 'notification' } }, []],
     ['is not cancelled where it opens a session', { rule: { method: 'initialize' } }, []],
-    ['is not cancelled so where it runs as a task', { mayDefer: true }, []],
+    ['is not cancelled so where it runs as a task', { mayBecomeTask: true }, []],
   ])('[LEG-10] %s', (_what, changed, expected) => {
     const cancelled: unknown[] = [];
     const call = {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { RequestContext } from '../../../src/proxy/request-context.js';
-import { openStreamLimits } from '../../../src/proxy/stream-limits.js';
+import { longLivedStreamLimits } from '../../../src/proxy/stream-limits.js';
 
 describe('[PRF-12] a long-lived stream that waits for the rate of its upstream', () => {
   function waiting() {
@@ -13,7 +13,7 @@ describe('[PRF-12] a long-lived stream that waits for the rate of its upstream',
       isClosed = asked;
       return new Promise(() => undefined);
     };
-    const limits = openStreamLimits(
+    const limits = longLivedStreamLimits(
       {
         snapshot: { limits: { maxResponseBytes: 1, maxStreamBytesPerMinute: 1 } },
         incoming: { upstream: 'one' },

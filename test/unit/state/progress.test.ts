@@ -4,11 +4,11 @@ import { createLiveProgress, MAX_KEPT } from '../../../src/state/session-tables.
 test('[TSK-09] the progress of a task is known after its call was answered, within a bound', () => {
   const progress = createLiveProgress();
   const begin = (token: number): void => {
-    const leave = progress.enter('session', token, { last: 0 });
+    const leave = progress.register('session', token, { last: 0 });
     progress.keep('session', token);
     leave();
   };
-  const leave = progress.enter('session', 'plain', { last: 0 });
+  const leave = progress.register('session', 'plain', { last: 0 });
   leave();
   expect(progress.find('session', 'plain')).toBeUndefined();
   for (let token = 0; token <= MAX_KEPT; token += 1) begin(token);

@@ -10,7 +10,7 @@ describe('streams that run', () => {
   it('[E-04] end after the grace when they are cancelled', () => {
     const running = createRunningStreams();
     const end = vi.fn();
-    running.enter('session', 1, end);
+    running.register('session', 1, end);
     running.cancel('session', 1);
     vi.advanceTimersByTime(CANCEL_GRACE_MS - 1);
     expect(end).not.toHaveBeenCalled();
@@ -21,7 +21,7 @@ describe('streams that run', () => {
   it('[E-04] are not reached from another session, or under an id of another type', () => {
     const running = createRunningStreams();
     const end = vi.fn();
-    running.enter('session', 1, end);
+    running.register('session', 1, end);
     running.cancel('other', 1);
     running.cancel('session', '1');
     vi.advanceTimersByTime(CANCEL_GRACE_MS);
@@ -31,10 +31,10 @@ describe('streams that run', () => {
   it('[E-04] that ended by themselves, or gave their id to another, are left alone', () => {
     const running = createRunningStreams();
     const [first, second] = [vi.fn(), vi.fn()];
-    const leave = running.enter('session', 1, first);
+    const leave = running.register('session', 1, first);
     running.cancel('session', 1);
     leave();
-    const leaveSecond = running.enter('session', 1, second);
+    const leaveSecond = running.register('session', 1, second);
     leave();
     vi.advanceTimersByTime(CANCEL_GRACE_MS);
     expect(first).not.toHaveBeenCalled();

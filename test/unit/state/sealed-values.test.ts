@@ -9,7 +9,7 @@ import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryReplays } from '../../../src/state/memory.js';
 import { STORED_REVOCATION } from '../../../src/state/revocations.js';
 import { EVENT_ID, SERVER_REQUEST_ID, SESSION_ID } from '../../../src/state/sealed-values.js';
-import { createPassedServerRequests } from '../../../src/state/session-tables.js';
+import { createForwardedServerRequests } from '../../../src/state/session-tables.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
 const NOW = 1_800_000_000_000;
@@ -89,7 +89,7 @@ describe('[Q-11] the id of an event', () => {
 
 describe('[Q-17] questions that were asked', () => {
   test('are found by session and id, by type too, and the oldest are forgotten', () => {
-    const asked = createPassedServerRequests();
+    const asked = createForwardedServerRequests();
     asked.add('s', 1, 'one');
     expect(asked.find('s', 1)).toBe('one');
     expect(asked.find('s', '1')).toBeUndefined();

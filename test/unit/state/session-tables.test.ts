@@ -12,7 +12,7 @@ describe('[LEG-06] the open channels', () => {
       write: () => undefined,
       signal: new AbortController().signal,
     };
-    const leave = channels.enter('one', end);
+    const leave = channels.register('one', end);
     expect(channels.find('one')).toBe(end);
     expect(channels.find('other')).toBeUndefined();
     leave();
@@ -24,7 +24,7 @@ describe('[LEG-13] the requests that told a token', () => {
   it('are found by session and token, and forgotten when they end', () => {
     const live = createLiveProgress();
     const count = { last: 0 };
-    const leave = live.enter('one', 1, count);
+    const leave = live.register('one', 1, count);
     expect(live.find('one', 1)).toBe(count);
     expect([live.find('one', '1'), live.find('two', 1)]).toEqual([undefined, undefined]);
     leave();
@@ -33,9 +33,9 @@ describe('[LEG-13] the requests that told a token', () => {
 
   it('are not forgotten with an older one of the same token', () => {
     const live = createLiveProgress();
-    const leaveFirst = live.enter('one', 1, { last: 0 });
+    const leaveFirst = live.register('one', 1, { last: 0 });
     const second = { last: 0 };
-    live.enter('one', 1, second);
+    live.register('one', 1, second);
     leaveFirst();
     expect(live.find('one', 1)).toBe(second);
   });

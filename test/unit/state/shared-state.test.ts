@@ -268,12 +268,12 @@ describe('words between replicas', () => {
     const [one, other, third] = [await replica(), await replica(), await replica()];
     const [received, overheard, own] = [listen(other), listen(third), listen(one)];
     for (const word of ['first', 'second'])
-      expect(await one.replicaBus.send(other.replicaBus.self, { word })).toBe('told');
+      expect(await one.replicaBus.send(other.replicaBus.self, { word })).toBe('delivered');
     await pass(30);
     expect(received).toEqual([{ word: 'first' }, { word: 'second' }]);
     await pass(1_100);
     expect([received.length, overheard, own]).toEqual([2, [], []]);
-    expect(await one.replicaBus.publish('to all')).toBe('told');
+    expect(await one.replicaBus.publish('to all')).toBe('delivered');
     expect(own).toEqual(['to all']);
     await pass(30);
     expect([received.at(-1), overheard, own]).toEqual(['to all', ['to all'], ['to all']]);
@@ -283,8 +283,8 @@ describe('words between replicas', () => {
     const all = [await replica(), await replica(), await replica()];
     const received = all.map(listen);
     const [one, other, third] = all;
-    expect(await one?.replicaBus.publish('first')).toBe('told');
-    expect(await other?.replicaBus.publish('second')).toBe('told');
+    expect(await one?.replicaBus.publish('first')).toBe('delivered');
+    expect(await other?.replicaBus.publish('second')).toBe('delivered');
     await Promise.all(
       [third, one, other, one].map((state, index) => state?.replicaBus.publish(index)),
     );
@@ -373,10 +373,10 @@ describe('words between replicas', () => {
 
   it('[REV-34] are told to nobody where nobody of that name runs, or where they are too long', async () => {
     const [one, other] = [await replica(), await replica()];
-    expect(await one.replicaBus.send('nobody', 'word')).toBe('nobody');
+    expect(await one.replicaBus.send('nobody', 'word')).toBe('undeliverable');
     const long = 'x'.repeat(MAX_MESSAGE_CHARS);
-    expect(await one.replicaBus.send(other.replicaBus.self, long)).toBe('nobody');
-    expect(await one.replicaBus.send(other.replicaBus.self, long.slice(2))).toBe('told');
+    expect(await one.replicaBus.send(other.replicaBus.self, long)).toBe('undeliverable');
+    expect(await one.replicaBus.send(other.replicaBus.self, long.slice(2))).toBe('delivered');
   });
 
   it('[REV-34] are read once, by nobody else, not after their time, and not from another gateway', async () => {
@@ -386,7 +386,7 @@ describe('words between replicas', () => {
       ...link,
       async enqueueMessages(messages) {
         written.push(...messages);
-        return 'left';
+        return 'enqueued';
       },
     };
     const [one, other] = [await replica({ link: keep }), await replica()];
@@ -422,8 +422,8 @@ describe('words between replicas', () => {
     const alone = createMemoryState({ ring, now: Date.now });
     const { replicaBus } = alone;
     const received = listen(alone);
-    expect(await replicaBus.send(replicaBus.self, 'word')).toBe('nobody');
-    expect(await replicaBus.publish('word')).toBe('told');
+    expect(await replicaBus.send(replicaBus.self, 'word')).toBe('undeliverable');
+    expect(await replicaBus.publish('word')).toBe('delivered');
     expect(received).toEqual(['word']);
   });
 });

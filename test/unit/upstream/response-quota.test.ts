@@ -9,7 +9,7 @@ import {
 } from '../../../src/upstream/response-quota.js';
 
 const BOUNDS = { maxBytes: 400, shares: 4, maxWaitMs: 1_000 };
-const RATE = { bytesPerSecond: 100, burstBytes: 100, unpacedBytes: 10 };
+const RATE = { bytesPerSecond: 100, burstBytes: 100, unmeteredBytes: 10 };
 
 describe('the room for answers', () => {
   beforeEach(() => void vi.useFakeTimers());
@@ -43,10 +43,10 @@ describe('the room for answers', () => {
     });
     first.release();
     await vi.advanceTimersByTimeAsync(1);
-    expect(came).toEqual(['one 0 held', 'two 2 held']);
+    expect(came).toEqual(['one 0 reserved', 'two 2 reserved']);
     entered[0]?.release();
     await vi.advanceTimersByTimeAsync(1);
-    expect(came).toEqual(['one 0 held', 'two 2 held', 'one 1 held']);
+    expect(came).toEqual(['one 0 reserved', 'two 2 reserved', 'one 1 reserved']);
     for (const held of entered) held.release();
     expect(quota.heldBytes).toBe(0);
   });
@@ -95,10 +95,10 @@ describe('the room for answers', () => {
     expect(quota.openReservation('one').reserve(10)).toBeUndefined();
     expect(quota.openReservation('two').reserve(110)).toBeUndefined();
     await vi.advanceTimersByTimeAsync(100);
-    expect(came).toEqual(['second held']);
+    expect(came).toEqual(['second reserved']);
     await vi.advanceTimersByTimeAsync(800);
-    expect(came).toEqual(['second held']);
+    expect(came).toEqual(['second reserved']);
     await vi.advanceTimersByTimeAsync(300);
-    expect(came).toEqual(['second held', 'third held']);
+    expect(came).toEqual(['second reserved', 'third reserved']);
   });
 });

@@ -24,7 +24,7 @@ import type { RequestContext } from '../../request-context.js';
 import { mayKnowTask } from '../tasks/status.js';
 
 /** What may be seen is the same for every client of the era. */
-const LISTENER = { protocol: STATELESS, apps: false } as const;
+const SUBSCRIBER = { protocol: STATELESS, apps: false } as const;
 
 /** The message, with its filter reduced to what the caller may receive. */
 export function narrowSubscription(
@@ -82,14 +82,14 @@ export function allowedFilter(
   subscribedTasks: SubscribedTasks,
 ): SubscriptionFilter {
   return {
-    lists: lists.filter((filter) => mayKnowList(snapshot, principal, LISTENER, filter)),
+    lists: lists.filter((filter) => mayKnowList(snapshot, principal, SUBSCRIBER, filter)),
     uris: uris.filter((uri) => {
       const target = { kind: 'resource', uri } as const;
-      return decideTarget(snapshot, principal, LISTENER, { target }).verdict === 'allow';
+      return decideTarget(snapshot, principal, SUBSCRIBER, { target }).verdict === 'allow';
     }),
     tasks: tasks.filter((sealed) => {
       const task = subscribedTasks.get(sealed);
-      return task !== undefined && mayKnowTask(snapshot, principal, LISTENER, task) !== undefined;
+      return task !== undefined && mayKnowTask(snapshot, principal, SUBSCRIBER, task) !== undefined;
     }),
   };
 }

@@ -3,7 +3,7 @@
 // stream ends with it.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
-import { NO_CARRY } from '../../../inspection/responses.js';
+import { NO_PREVIOUS_TAIL } from '../../../inspection/responses.js';
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Reason } from '../../../policy/reasons.js';
 import { addFinding } from '../../../policy/record.js';
@@ -41,19 +41,19 @@ import { createResponseGate } from '../progress.js';
 import { checkTaskNotification } from '../tasks/status.js';
 import { allowedFilter, type SubscribedTasks } from './filter.js';
 
-/** One open subscription. `agreed` is the acknowledged filter; nothing passes before the acknowledgement. */
+/** One open subscription. `acknowledgedFilter` is the acknowledged filter; nothing passes before the acknowledgement. */
 export type Subscription = {
   readonly call: RequestContext<CheckPorts>;
   readonly authorized: AuthorizedRequest;
   readonly id: RequestId;
   readonly requested: SubscriptionFilter;
-  /** The tasks that were requested; `agreed` says which of them were accepted. */
+  /** The tasks that were requested; `acknowledgedFilter` says which of them were accepted. */
   readonly subscribedTasks: SubscribedTasks;
-  agreed: SubscriptionFilter | undefined;
+  acknowledgedFilter: SubscriptionFilter | undefined;
   /** The upstream sends nothing on this stream; only the gateway keeps it open. */
-  isOurs: boolean;
+  isServedByGateway: boolean;
   /** Its result or its failure has been written. */
-  isOver: boolean;
+  hasEnded: boolean;
   /** How many notifications the gateway itself has sent. */
   sentNotifications: number;
 };
@@ -62,7 +62,7 @@ export type CheckedMessage = { readonly text: string | undefined; readonly isLas
 
 type Notification = Extract<UpstreamMessage, { readonly kind: 'notification' }>;
 
-const NOTHING: CheckedMessage = { text: undefined, isLast: false };
+const NOTHING_TO_WRITE: CheckedMessage = { text: undefined, isLast: false };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const UPDATED = 'notifications/resources/updated';
 const TASK_STATUS = 'notifications/tasks';
@@ -83,17 +83,17 @@ export async function checkSubscriptionMessage(
     isListening: true,
   });
   switch (message.kind) {
-    case 'own-result':
+    case 'response-result':
       return checkEnd(subscription, reading);
-    case 'own-error':
+    case 'response-error':
       return finish(subscription, reading);
     case 'notification':
       return checkNotification(subscription, reading, message);
     case 'server-request':
     case 'foreign':
       return drop(subscription, 'foreign-message');
-    case 'own-question':
-    case 'own-task':
+    case 'response-input-required':
+    case 'response-task':
     case 'malformed':
       return fail(subscription, 'upstream-protocol');
   }
@@ -101,9 +101,9 @@ export async function checkSubscriptionMessage(
 
 /** A server with nothing to report may end at once. The gateway continues if it can announce list changes. */
 async function checkEnd(subscription: Subscription, reading: ParsedJson): Promise<CheckedMessage> {
-  const { agreed, isOurs } = subscription;
-  if (agreed === undefined) return fail(subscription, 'upstream-protocol');
-  return isOurs && agreed.lists.length > 0
+  const { acknowledgedFilter, isServedByGateway } = subscription;
+  if (acknowledgedFilter === undefined) return fail(subscription, 'upstream-protocol');
+  return isServedByGateway && acknowledgedFilter.lists.length > 0
     ? { text: undefined, isLast: true }
     : finish(subscription, reading);
 }
@@ -111,7 +111,7 @@ async function checkEnd(subscription: Subscription, reading: ParsedJson): Promis
 async function finish(subscription: Subscription, reading: ParsedJson): Promise<CheckedMessage> {
   const text = await inspect(subscription, reading);
   if (text === undefined) return fail(subscription, 'result-content');
-  subscription.isOver = true;
+  subscription.hasEnded = true;
   return { text, isLast: true };
 }
 
@@ -121,18 +121,23 @@ async function checkNotification(
   { method, params }: Notification,
 ): Promise<CheckedMessage> {
   if (!belongsToSubscription(params, subscription.id)) return drop(subscription, 'foreign-message');
-  const { agreed } = subscription;
-  if (method === ACKNOWLEDGED && agreed === undefined)
+  const { acknowledgedFilter } = subscription;
+  if (method === ACKNOWLEDGED && acknowledgedFilter === undefined)
     return acknowledge(subscription, reading, params);
-  if (agreed === undefined || method === ACKNOWLEDGED) return drop(subscription, 'unasked-notice');
+  if (acknowledgedFilter === undefined || method === ACKNOWLEDGED)
+    return drop(subscription, 'unasked-notice');
   const filter = filterOfNotification(method);
   if (filter !== undefined) {
-    const isWanted = allowedNow(subscription, agreed).lists.includes(filter);
+    const isWanted = currentlyAllowed(subscription, acknowledgedFilter).lists.includes(filter);
     return isWanted ? checkListChanged(subscription, filter) : drop(subscription, 'unasked-notice');
   }
   if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
   const uri = params?.['uri'];
-  if (method !== UPDATED || typeof uri !== 'string' || !isSubscribedTo(subscription, agreed, uri))
+  if (
+    method !== UPDATED ||
+    typeof uri !== 'string' ||
+    !isSubscribedTo(subscription, acknowledgedFilter, uri)
+  )
     return drop(subscription, 'unasked-notice');
   const text = await inspect(subscription, reading);
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
@@ -150,7 +155,7 @@ async function acknowledge(
   const honored = readFilter(params?.['notifications']);
   if (honored === undefined) return fail(subscription, 'upstream-protocol');
   const { requested, subscribedTasks } = subscription;
-  const agreed = {
+  const acknowledgedFilter = {
     lists: requested.lists,
     uris: requested.uris.filter((uri) => honored.uris.includes(uri)),
     tasks: requested.tasks.filter((sealed) =>
@@ -159,12 +164,13 @@ async function acknowledge(
   };
   const inspected = await inspect(subscription, withoutTasks(reading, honored));
   if (inspected === undefined) return fail(subscription, 'result-content');
-  subscription.agreed = agreed;
-  subscription.isOurs = honored.lists.length + honored.uris.length + honored.tasks.length === 0;
-  const isExact = matchesExactly(params?.['notifications'], agreed);
+  subscription.acknowledgedFilter = acknowledgedFilter;
+  subscription.isServedByGateway =
+    honored.lists.length + honored.uris.length + honored.tasks.length === 0;
+  const isExact = matchesExactly(params?.['notifications'], acknowledgedFilter);
   const text = isExact
     ? inspected
-    : setMember(inspected, ['params'], 'notifications', writeFilter(agreed));
+    : setMember(inspected, ['params'], 'notifications', writeFilter(acknowledgedFilter));
   return { text, isLast: false };
 }
 
@@ -181,8 +187,8 @@ async function checkTaskStatus(
   reading: ParsedJson,
   id: Json | undefined,
 ): Promise<CheckedMessage> {
-  const { call, authorized, subscribedTasks, agreed } = subscription;
-  const sealed = agreed?.tasks.find((one) => subscribedTasks.get(one)?.id === id);
+  const { call, authorized, subscribedTasks, acknowledgedFilter } = subscription;
+  const sealed = acknowledgedFilter?.tasks.find((one) => subscribedTasks.get(one)?.id === id);
   const task = sealed === undefined ? undefined : subscribedTasks.get(sealed);
   if (task === undefined) return drop(subscription, 'unasked-notice');
   const { principal, admitted } = authorized;
@@ -194,7 +200,7 @@ async function checkTaskStatus(
     apps: admitted.apps,
     session: undefined,
     requestMethod: undefined,
-    carry: NO_CARRY,
+    previousTail: NO_PREVIOUS_TAIL,
     refusedServerRequests: 0,
     gate: () => createResponseGate(admitted.message),
   };
@@ -213,10 +219,10 @@ async function checkListChanged(
   filter: SubscriptionFilter['lists'][number],
 ): Promise<CheckedMessage> {
   const { call, id } = subscription;
-  const before = subscription.sentNotifications;
+  const sentBefore = subscription.sentNotifications;
   await call.ports.upstreams.noteListChanged(call.incoming.upstream);
   // The gateway has already announced the new listing on this stream.
-  if (subscription.sentNotifications !== before) return NOTHING;
+  if (subscription.sentNotifications !== sentBefore) return NOTHING_TO_WRITE;
   // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
   return { text: renderListChanged(id, filter), isLast: false };
 }
@@ -227,17 +233,22 @@ function isSubscribedTo(
   { uris }: SubscriptionFilter,
   uri: string,
 ): boolean {
-  const named = normalizeUri(uri);
-  if (named === undefined) return false;
+  const updatedUri = normalizeUri(uri);
+  if (updatedUri === undefined) return false;
   const isSubscribed = uris.some((one) => {
-    const above = normalizeUri(one);
-    if (above === undefined) return false;
-    return named === above || named.startsWith(above.endsWith('/') ? above : `${above}/`);
+    const subscribedUri = normalizeUri(one);
+    if (subscribedUri === undefined) return false;
+    return (
+      updatedUri === subscribedUri ||
+      updatedUri.startsWith(subscribedUri.endsWith('/') ? subscribedUri : `${subscribedUri}/`)
+    );
   });
-  return isSubscribed && allowedNow(subscription, { ...EMPTY_FILTER, uris: [uri] }).uris.length > 0;
+  return (
+    isSubscribed && currentlyAllowed(subscription, { ...EMPTY_FILTER, uris: [uri] }).uris.length > 0
+  );
 }
 
-function allowedNow(
+function currentlyAllowed(
   { call, authorized, subscribedTasks }: Subscription,
   filter: SubscriptionFilter,
 ): SubscriptionFilter {
@@ -267,7 +278,7 @@ async function inspect(
 
 function drop({ call }: Subscription, detector: string): CheckedMessage {
   noteDrop(call, detector);
-  return NOTHING;
+  return NOTHING_TO_WRITE;
 }
 
 /** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
@@ -277,6 +288,6 @@ function fail(subscription: Subscription, reason: Reason): CheckedMessage {
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   call.record.result.rpcCode = rendered.rpcCode;
-  subscription.isOver = true;
+  subscription.hasEnded = true;
   return { text: rendered.body, isLast: true };
 }

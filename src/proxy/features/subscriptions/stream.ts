@@ -28,7 +28,7 @@ import { newestSnapshot, type RequestContext } from '../../request-context.js';
 import type { CheckPorts } from '../../response-context.js';
 import { refuseStatus, sendResponse } from '../../response-forwarding.js';
 import { createResponseCheck } from '../../response-pipeline.js';
-import { gatherWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
+import { createGatheredWrites, reasonOfEnd, writeFailure } from '../../sse-response.js';
 import {
   aborted,
   keepStreamOpen,
@@ -56,14 +56,14 @@ export async function relaySubscription(
   }
   if (isEventStream(response)) return serve(call, authorized, response);
   if (mediaType(response.headers['content-type']) === 'application/json')
-    return relayRefused(call, authorized, response);
+    return relayJsonError(call, authorized, response);
   response.release();
   if (UNSUPPORTED_STATUSES.has(response.status)) return serve(call, authorized, undefined);
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
 /** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
-async function relayRefused(
+async function relayJsonError(
   call: RequestContext<RelayPorts>,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
@@ -73,11 +73,11 @@ async function relayRefused(
   response.release();
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const verdict = await createResponseCheck(call, authorized, NO_SESSION_ID).checkBytes(bytes);
-  if (verdict.kind === 'own' && verdict.rpcCode === METHOD_NOT_FOUND)
+  const outcome = await createResponseCheck(call, authorized, NO_SESSION_ID).checkBytes(bytes);
+  if (outcome.kind === 'response' && outcome.rpcCode === METHOD_NOT_FOUND)
     return serve(call, authorized, undefined);
-  if (verdict.kind === 'own' && !verdict.isError) return refuseWith('upstream-protocol');
-  return sendResponse(call, verdict, response.status, bytes);
+  if (outcome.kind === 'response' && !outcome.isError) return refuseWith('upstream-protocol');
+  return sendResponse(call, outcome, response.status, bytes);
 }
 
 /** Serves the stream until either side leaves, its access lease ends, or nothing in the filter is allowed any more. */
@@ -91,7 +91,7 @@ async function serve(
     principal: authorized.principal,
     session: undefined,
     grant: (snapshot) =>
-      hasPurpose(subscription, snapshot) ? undefined : refuseWith('no-matching-allow'),
+      isAnythingAllowed(subscription, snapshot) ? undefined : refuseWith('no-matching-allow'),
     announce: (method) => announce(subscription, method),
   };
   const ended = await keepStreamOpen(call, terms, async (leave) => {
@@ -100,7 +100,7 @@ async function serve(
     } catch (error) {
       // The headers have been sent, so the refusal can only be written as the last event.
       call.ports.audit.report(error, call.incoming.id);
-      subscription.isOver = true;
+      subscription.hasEnded = true;
       await fail(call, 'internal');
     } finally {
       await sendFinalResponse(subscription, leave);
@@ -115,15 +115,16 @@ async function run(
   response: UpstreamResponse | undefined,
   ended: AbortSignal,
 ): Promise<void> {
-  if (response === undefined) acknowledgeOwn(subscription);
+  if (response === undefined) acknowledgeByGateway(subscription);
   else await relayNotifications(subscription, response, ended);
-  if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(ended);
+  if (subscription.isServedByGateway && !isEmpty(subscription.acknowledgedFilter))
+    await aborted(ended);
 }
 
 /** Writes the final result if the gateway ends the stream. A stream that broke off upstream breaks off here too. */
 async function sendFinalResponse(subscription: Subscription, ended: AbortSignal): Promise<void> {
-  const { call, id, agreed, isOurs, isOver } = subscription;
-  if (agreed === undefined || isOver || !(isOurs || ended.aborted)) return;
+  const { call, id, acknowledgedFilter, isServedByGateway, hasEnded } = subscription;
+  if (acknowledgedFilter === undefined || hasEnded || !(isServedByGateway || ended.aborted)) return;
   await call.outgoing.write(encodeSseMessage(renderFinalResponse(id)));
 }
 
@@ -132,17 +133,17 @@ function openSubscription(
   authorized: AuthorizedRequest,
 ): Subscription {
   const { admitted, principal } = authorized;
-  const asked = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
-  const subscribedTasks = openSubscribedTasks(call, principal, asked.tasks);
+  const requestedFilter = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
+  const subscribedTasks = openSubscribedTasks(call, principal, requestedFilter.tasks);
   return {
     call,
     authorized,
     id: idOf(admitted.message),
-    requested: allowedFilter(call.snapshot, principal, asked, subscribedTasks),
+    requested: allowedFilter(call.snapshot, principal, requestedFilter, subscribedTasks),
     subscribedTasks,
-    agreed: undefined,
-    isOurs: false,
-    isOver: false,
+    acknowledgedFilter: undefined,
+    isServedByGateway: false,
+    hasEnded: false,
     sentNotifications: 0,
   };
 }
@@ -153,11 +154,13 @@ function idOf(message: AuthorizedRequest['admitted']['message']): RequestId {
 }
 
 /** The upstream does not support subscriptions, so only the list changes that the gateway sees are announced. */
-function acknowledgeOwn(subscription: Subscription): void {
+function acknowledgeByGateway(subscription: Subscription): void {
   const { call, id, requested } = subscription;
-  subscription.isOurs = true;
-  subscription.agreed = { ...EMPTY_FILTER, lists: requested.lists };
-  void call.outgoing.write(encodeSseMessage(renderAcknowledged(id, subscription.agreed)));
+  subscription.isServedByGateway = true;
+  subscription.acknowledgedFilter = { ...EMPTY_FILTER, lists: requested.lists };
+  void call.outgoing.write(
+    encodeSseMessage(renderAcknowledged(id, subscription.acknowledgedFilter)),
+  );
 }
 
 async function relayNotifications(
@@ -167,10 +170,10 @@ async function relayNotifications(
 ): Promise<void> {
   const { call } = subscription;
   const { outgoing } = call;
-  let isLate = false;
-  const late = setTimeout(() => {
-    isLate = subscription.agreed === undefined;
-    if (isLate) response.abort();
+  let isTimedOut = false;
+  const timer = setTimeout(() => {
+    isTimedOut = subscription.acknowledgedFilter === undefined;
+    if (isTimedOut) response.abort();
   }, call.snapshot.limits.requestTimeoutMs);
   const end = await relayHeldStream(call, response, { ended }, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
@@ -178,24 +181,25 @@ async function relayNotifications(
     const checked = await checkSubscriptionMessage(subscription, event.data);
     if (ended.aborted) {
       // The subscription ended during the check, so its last message is the final result.
-      subscription.isOver = false;
+      subscription.hasEnded = false;
       return 'stop';
     }
     if (checked.text !== undefined) await outgoing.write(encodeSseMessage(checked.text));
     return checked.isLast ? 'stop' : undefined;
   });
-  clearTimeout(late);
-  const isBroken = subscription.agreed === undefined && !subscription.isOver && !ended.aborted;
-  if (isBroken) await fail(call, isLate ? 'upstream-timeout' : reasonOfEnd(end));
-  else if (isExcess(end) && !subscription.isOver && !ended.aborted) {
-    subscription.isOver = true;
+  clearTimeout(timer);
+  const isBroken =
+    subscription.acknowledgedFilter === undefined && !subscription.hasEnded && !ended.aborted;
+  if (isBroken) await fail(call, isTimedOut ? 'upstream-timeout' : reasonOfEnd(end));
+  else if (isExcess(end) && !subscription.hasEnded && !ended.aborted) {
+    subscription.hasEnded = true;
     await fail(call, reasonOfEnd(end));
   }
 }
 
 /** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
 async function fail(call: RequestContext, reason: Reason): Promise<void> {
-  const writes = gatherWrites(call.outgoing);
+  const writes = createGatheredWrites(call.outgoing);
   writeFailure(call, refuseWith(reason), writes);
   await writes.flush();
 }
@@ -212,15 +216,17 @@ function announce(subscription: Subscription, method: string): void {
 
 /** The agreed filter, as far as the snapshot still allows it. */
 function stillAllowed(
-  { authorized, agreed, subscribedTasks }: Subscription,
+  { authorized, acknowledgedFilter, subscribedTasks }: Subscription,
   snapshot: Snapshot,
 ): SubscriptionFilter {
-  if (agreed === undefined) return EMPTY_FILTER;
-  return allowedFilter(snapshot, authorized.principal, agreed, subscribedTasks);
+  if (acknowledgedFilter === undefined) return EMPTY_FILTER;
+  return allowedFilter(snapshot, authorized.principal, acknowledgedFilter, subscribedTasks);
 }
 
-function hasPurpose(subscription: Subscription, snapshot: Snapshot): boolean {
-  return subscription.agreed === undefined || !isEmpty(stillAllowed(subscription, snapshot));
+function isAnythingAllowed(subscription: Subscription, snapshot: Snapshot): boolean {
+  return (
+    subscription.acknowledgedFilter === undefined || !isEmpty(stillAllowed(subscription, snapshot))
+  );
 }
 
 function isEmpty(filter: SubscriptionFilter | undefined): boolean {

@@ -38,11 +38,11 @@ import type { Feature, RequestContext } from '../../request-context.js';
 /** A message without its related-task id, for inspection. `restore` inserts the id that the client knows. */
 export type MessageWithoutTask = { readonly reading: ParsedJson; restore(text: string): string };
 
-type Known = {
+type TaskLookup = {
   readonly tasks: TaskPort;
   readonly scope: TaskScope;
   /** The task that the current request is about. */
-  readonly own: OpenedTask | undefined;
+  readonly currentTask: OpenedTask | undefined;
 };
 
 /** Replaces an id that is no task here: it keeps the shape and names nothing. */
@@ -69,17 +69,22 @@ export const TASK_USE: Feature = {
 /** Removes the related-task id from a server's message, if it has one. */
 export function removeRelatedTask(
   reading: ParsedJson,
-  { tasks, scope, own }: Known,
+  { tasks, scope, currentTask }: TaskLookup,
 ): MessageWithoutTask {
   const related = findRelatedTask(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
   const path = [holder, '_meta'];
-  const task = id === own?.id ? own : typeof id === 'string' ? tasks.recall(id, scope) : undefined;
-  const cut = readJsonText(removeMember(reading.text, path, RELATED_TASK_KEY));
-  if (!cut.ok) throw new Error('a message without one of its members is a message');
+  const task =
+    id === currentTask?.id
+      ? currentTask
+      : typeof id === 'string'
+        ? tasks.recall(id, scope)
+        : undefined;
+  const withoutTaskId = readJsonText(removeMember(reading.text, path, RELATED_TASK_KEY));
+  if (!withoutTaskId.ok) throw new Error('a message without one of its members is a message');
   return {
-    reading: cut,
+    reading: withoutTaskId,
     restore: (text) =>
       task === undefined ? text : setMember(text, path, RELATED_TASK_KEY, { taskId: task.sealed }),
   };
@@ -119,7 +124,7 @@ function checkTaskUse(
 ): ProtocolError | undefined {
   const { protocol, rule, message } = admitted;
   const errorContext = { id: message.kind === 'request' ? message.id : undefined };
-  if (rule.subject === 'task' && isAcrossEras(protocol, snapshot)) {
+  if (rule.targetKind === 'task' && isTranslatedForTasks(protocol, snapshot)) {
     const status = protocol.statusOfRefusedMethod('request');
     return protocolErrorOf(
       'method-forbidden',
@@ -142,11 +147,11 @@ function checkTaskCall(
   errorContext: ErrorContext,
 ): ProtocolError | undefined {
   const { protocol } = admitted;
-  const requestsTask = protocol.tasks?.areRequested === true && admitted.mayDefer;
-  const mayBeDemanded = demandsTasks(protocol, snapshot);
-  if (!requestsTask && !mayBeDemanded) return undefined;
+  const requestsTask = protocol.tasks?.areRequested === true && admitted.mayBecomeTask;
+  const mayBeRequired = mayRequireTask(protocol, snapshot);
+  if (!requestsTask && !mayBeRequired) return undefined;
   const support = taskSupport(admitted, catalog);
-  if (mayBeDemanded && support === 'required')
+  if (mayBeRequired && support === 'required')
     return protocolErrorOf('method-forbidden', INVALID_PARAMS, TASK_ONLY_TOOL, errorContext, 200);
   if (requestsTask && support === 'forbidden')
     return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, errorContext, 200);
@@ -154,7 +159,7 @@ function checkTaskCall(
 }
 
 /** True if client and upstream speak different eras; then no tasks are available. */
-function isAcrossEras(
+function isTranslatedForTasks(
   protocol: ProtocolVersion,
   { supportedVersions, legacySse }: Pick<Snapshot, 'supportedVersions' | 'legacySse'>,
 ): boolean {
@@ -168,7 +173,7 @@ function isAcrossEras(
  * tool that requires one, and otherwise ignores `taskSupport` (MCP 2025-11-25, tasks, tool-level negotiation). A
  * stateless server reports this itself.
  */
-function demandsTasks(
+function mayRequireTask(
   protocol: ProtocolVersion,
   { supportedVersions }: Pick<Snapshot, 'supportedVersions'>,
 ): boolean {
@@ -184,16 +189,16 @@ function demandsTasks(
  */
 function noteTaskParam(
   call: RequestContext,
-  { protocol, message, mayDefer }: AdmittedMessage,
+  { protocol, message, mayBecomeTask }: AdmittedMessage,
 ): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;
-  const isRequested = mayDefer && protocol.tasks?.areRequested === true;
-  if (taskParam !== undefined && !isRequested) noteCut(call, '/params/task');
-  if (mayDefer && !isRequested && isAcrossEras(protocol, call.snapshot))
-    noteCut(call, EXTENSION_PATH);
+  const isRequested = mayBecomeTask && protocol.tasks?.areRequested === true;
+  if (taskParam !== undefined && !isRequested) noteStripped(call, '/params/task');
+  if (mayBecomeTask && !isRequested && isTranslatedForTasks(protocol, call.snapshot))
+    noteStripped(call, EXTENSION_PATH);
 }
 
-function noteCut({ record }: RequestContext, path: string): void {
+function noteStripped({ record }: RequestContext, path: string): void {
   const direction = 'to-upstream';
   addFinding(record.findings, {
     detector: 'task-wish',
@@ -210,7 +215,7 @@ export function taskForm(
   protocol: ProtocolVersion,
   handshake: JsonObject,
 ): TaskForm {
-  if (isAcrossEras(protocol, snapshot)) return 'none';
+  if (isTranslatedForTasks(protocol, snapshot)) return 'none';
   return protocol.tasks?.formIn(handshake) ?? 'none';
 }
 
@@ -239,7 +244,7 @@ function restoreTaskIds(
   if (task === undefined) return amendAdmitted(admitted, edits);
   const span = spanOf(text, ['params', 'taskId']);
   if (span === undefined) throw new Error('a request about a task has its id');
-  const own = { ...span, text: JSON.stringify(task.id) };
+  const idEdit = { ...span, text: JSON.stringify(task.id) };
   const nameHeader = admitted.protocol.mirrorsBody ? encodeHeaderValue(task.id) : undefined;
-  return copyAdmitted(amendAdmitted(admitted, [...edits, own]), { nameHeader });
+  return copyAdmitted(amendAdmitted(admitted, [...edits, idEdit]), { nameHeader });
 }

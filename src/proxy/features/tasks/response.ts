@@ -17,8 +17,8 @@ import {
 import type { Json, JsonObject } from '../../../protocol/jsonrpc.js';
 import { readPlainTask } from '../../../protocol/tasks.js';
 import { hasTask } from '../../../protocol/versions/detection.js';
-import type { ResponsePlan } from '../../originating-request.js';
 import { type CheckContext, inspect, type MessageOutcome } from '../../response-context.js';
+import type { ResponsePlan } from '../../response-plan.js';
 import { checkTaskState, mayKnowTask } from './status.js';
 
 const NO_HEADERS = {};
@@ -50,12 +50,12 @@ export async function checkCreatedTask(
   const sealed = call.ports.tasks.seal(facts, task.ttlMs, scope);
   if (sealed === undefined) return withhold('result-too-large');
   // Both the server's id and the sealed one look like secrets, so the text is inspected without either.
-  const cut = readJsonText(setMember(text, path, 'taskId', ''));
-  if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(checkContext, cut);
+  const withoutTaskId = readJsonText(setMember(text, path, 'taskId', ''));
+  if (!withoutTaskId.ok) return withhold('upstream-protocol');
+  const outcome = await inspect(checkContext, withoutTaskId);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   call.progress?.keep();
-  const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
+  const inspected = outcome.kind === 'changed' ? outcome.text : withoutTaskId.text;
   const withSealedId = setMember(inspected, path, 'taskId', sealed);
   return passedResponse(
     result['cacheScope'] === undefined ? withSealedId : markPrivate(withSealedId),
@@ -91,12 +91,12 @@ async function acknowledge(
   const span = spanOf(reading.text, ['result']);
   const edits =
     span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
-  const cut = edits.length === 0 ? reading : readJsonText(applyEdits(reading.text, edits));
-  if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(checkContext, cut);
+  const stripped = edits.length === 0 ? reading : readJsonText(applyEdits(reading.text, edits));
+  if (!stripped.ok) return withhold('upstream-protocol');
+  const outcome = await inspect(checkContext, stripped);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   if (outcome.kind === 'changed') return passedResponse(outcome.text, false);
-  return passedResponse(cut === reading ? undefined : cut.text, false);
+  return passedResponse(stripped === reading ? undefined : stripped.text, false);
 }
 
 function markPrivate(text: string): string {
@@ -104,7 +104,7 @@ function markPrivate(text: string): string {
 }
 
 function passedResponse(text: string | undefined, isError: boolean): MessageOutcome {
-  return { kind: 'own', text, headers: NO_HEADERS, isError, rpcCode: undefined };
+  return { kind: 'response', text, headers: NO_HEADERS, isError, rpcCode: undefined };
 }
 
 function withhold(reason: Reason): MessageOutcome {
@@ -113,7 +113,7 @@ function withhold(reason: Reason): MessageOutcome {
 
 const LIST = ['result', 'tasks'];
 
-type Kept = { readonly text: string; readonly task: OpenedTask };
+type VisibleTask = { readonly text: string; readonly task: OpenedTask };
 
 /**
  * Checks one page of a task list. Of the tasks that the server lists, only those pass that this gateway is known
@@ -131,28 +131,28 @@ export async function checkTaskList(
   const listed = result?.['tasks'];
   if (span === undefined || !Array.isArray(listed)) return withhold('upstream-protocol');
   const spans = elementSpans(text, span);
-  const kept = listed.flatMap((one: Json, index): readonly Kept[] => {
-    const at = spans[index];
+  const visibleTasks = listed.flatMap((one: Json, index): readonly VisibleTask[] => {
+    const itemSpan = spans[index];
     const task = knownTask(checkContext, one);
-    if (at === undefined || task === undefined) return [];
-    return [{ text: setMember(text.slice(at.start, at.end), [], 'taskId', ''), task }];
+    if (itemSpan === undefined || task === undefined) return [];
+    return [{ text: setMember(text.slice(itemSpan.start, itemSpan.end), [], 'taskId', ''), task }];
   });
-  const page = `[${kept.map((one) => one.text).join(',')}]`;
-  const cut = readJsonText(applyEdits(text, [{ ...span, text: page }]));
-  if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(checkContext, cut);
+  const page = `[${visibleTasks.map((one) => one.text).join(',')}]`;
+  const pageWithoutIds = readJsonText(applyEdits(text, [{ ...span, text: page }]));
+  if (!pageWithoutIds.ok) return withhold('upstream-protocol');
+  const outcome = await inspect(checkContext, pageWithoutIds);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
-  let shown = outcome.kind === 'changed' ? outcome.text : cut.text;
-  for (const [index, { task }] of kept.entries())
+  let shown = outcome.kind === 'changed' ? outcome.text : pageWithoutIds.text;
+  for (const [index, { task }] of visibleTasks.entries())
     shown = setMember(shown, [...LIST, index], 'taskId', task.sealed);
   const { record } = checkContext.call;
   record.result.list = {
     advertised: listed.length,
-    visible: kept.length,
+    visible: visibleTasks.length,
     advertisedBytes: Buffer.byteLength(text),
     visibleBytes: Buffer.byteLength(shown),
   };
-  return { kind: 'own', text: shown, headers: NO_HEADERS, isError: false, rpcCode: undefined };
+  return { kind: 'response', text: shown, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }
 
 function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefined {

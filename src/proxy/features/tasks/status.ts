@@ -23,7 +23,7 @@ import {
   readEnvelope,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
-import type { Client } from '../../../protocol/listings.js';
+import type { ClientTraits } from '../../../protocol/listings.js';
 import {
   type InputRequiredResult,
   readInputRequiredResult,
@@ -62,7 +62,7 @@ type EnvelopeMember = 'result' | 'params';
 /** The task's result or error: its member name, and the text that the client may have. */
 type Payload = { readonly member: string; readonly text: string; readonly isError: boolean };
 
-const BROKEN = { reason: 'upstream-protocol' } as const;
+const PROTOCOL_ERROR = { reason: 'upstream-protocol' } as const;
 
 /** Checks a task in the result of a response, or in the params of a notification. */
 export async function checkTaskState(
@@ -73,16 +73,18 @@ export async function checkTaskState(
   const { checkContext, task } = context;
   const taskObject = isObject(reading.value) ? reading.value[holder] : undefined;
   const read = checkContext.protocol.tasks?.readStatus(taskObject);
-  if (read === undefined || !isObject(taskObject) || read.id !== task.id) return BROKEN;
+  if (read === undefined || !isObject(taskObject) || read.id !== task.id) return PROTOCOL_ERROR;
   const asked = decideServerRequests(context, taskObject, read.state);
   if ('reason' in asked) return asked;
-  const outer = await inspectOuter(checkContext, reading, holder, read);
-  if ('reason' in outer) return outer;
+  const envelope = await inspectEnvelope(checkContext, reading, holder, read);
+  if ('reason' in envelope) return envelope;
   const payload = await inspectPayload(context, reading.text, holder, read);
   if (payload !== undefined && 'reason' in payload) return payload;
-  const named = setMember(outer.text, [holder], 'taskId', task.sealed);
+  const withSealedId = setMember(envelope.text, [holder], 'taskId', task.sealed);
   const completed =
-    payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
+    payload === undefined
+      ? withSealedId
+      : replaceAt(withSealedId, [holder, payload.member], payload.text);
   const text = completed && normalizeUrls(completed, asked.inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
   const limited = await limitServerRequests(context, asked.decided);
@@ -106,13 +108,13 @@ const NO_INPUT_REQUESTS: AskedInput = {
 /** Decides the input requests of a task, all of which may have been answered by now. */
 function decideServerRequests(
   { checkContext, allowedServerRequests }: TaskStateContext,
-  held: JsonObject,
+  taskObject: JsonObject,
   state: TaskState,
 ): AskedInput | { readonly reason: Reason } {
-  if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0)
+  if (state.kind !== 'input-required' || Object.keys(state.inputRequests).length === 0)
     return NO_INPUT_REQUESTS;
-  const inputRequired = readInputRequiredResult(held);
-  if (inputRequired === undefined) return BROKEN;
+  const inputRequired = readInputRequiredResult(taskObject);
+  if (inputRequired === undefined) return PROTOCOL_ERROR;
   const { call, principal } = checkContext;
   const decided = decideInputRequests({ call, principal, allowedServerRequests }, inputRequired);
   if (!('reason' in decided)) return { inputRequired, decided };
@@ -135,7 +137,7 @@ async function limitServerRequests(
 }
 
 /** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
-async function inspectOuter(
+async function inspectEnvelope(
   checkContext: CheckContext,
   reading: ParsedJson,
   holder: EnvelopeMember,
@@ -144,9 +146,9 @@ async function inspectOuter(
   let text = setMember(reading.text, [holder], 'taskId', '');
   if (state.kind === 'result' || state.kind === 'error')
     text = replaceAt(text, [holder, state.kind], '{}') ?? text;
-  const cut = readJsonText(text);
-  if (!cut.ok) return BROKEN;
-  const outcome = await inspect(checkContext, cut);
+  const withoutTaskId = readJsonText(text);
+  if (!withoutTaskId.ok) return PROTOCOL_ERROR;
+  const outcome = await inspect(checkContext, withoutTaskId);
   switch (outcome.kind) {
     case 'withhold':
       return { reason: outcome.reason };
@@ -167,17 +169,17 @@ async function inspectPayload(
   if (state.kind !== 'result' && state.kind !== 'error') return undefined;
   const member = state.kind;
   const span = spanOf(text, [holder, member]);
-  if (span === undefined) return BROKEN;
+  if (span === undefined) return PROTOCOL_ERROR;
   const asResponse = `{"jsonrpc":"2.0","id":0,"${member}":${text.slice(span.start, span.end)}}`;
   const reading = readJsonText(asResponse);
-  if (!reading.ok || readEnvelope(reading.value).kind !== member) return BROKEN;
+  if (!reading.ok || readEnvelope(reading.value).kind !== member) return PROTOCOL_ERROR;
   const isError = state.kind === 'error' || state.result['isError'] === true;
   const outcome = await inspect(checkContext, reading, outputOf(checkContext, task));
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
   const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
-  const kept = spanOf(inspected, [member]);
-  if (kept === undefined) return BROKEN;
-  return { member, text: inspected.slice(kept.start, kept.end), isError };
+  const payloadSpan = spanOf(inspected, [member]);
+  if (payloadSpan === undefined) return PROTOCOL_ERROR;
+  return { member, text: inspected.slice(payloadSpan.start, payloadSpan.end), isError };
 }
 
 function outputOf(checkContext: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
@@ -194,8 +196,12 @@ function replaceAt(text: string, path: readonly string[], value: string): string
  * A task belongs to one caller, so a declared cache scope becomes `private`. `ttlMs` is the lifetime of the
  * task, not of a cache entry, although its server may mean it as one.
  */
-function withPrivateCacheScope(text: string, holder: EnvelopeMember, held: JsonObject): string {
-  return held['cacheScope'] === undefined
+function withPrivateCacheScope(
+  text: string,
+  holder: EnvelopeMember,
+  taskObject: JsonObject,
+): string {
+  return taskObject['cacheScope'] === undefined
     ? text
     : setMember(text, [holder], 'cacheScope', 'private');
 }
@@ -204,7 +210,7 @@ function withPrivateCacheScope(text: string, holder: EnvelopeMember, held: JsonO
 export function mayKnowTask(
   snapshot: Snapshot,
   principal: Principal,
-  client: Client,
+  client: ClientTraits,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
   const target = { kind: 'task', tool } as const;
@@ -222,12 +228,12 @@ export async function checkTaskNotification(
   const { call, principal } = checkContext;
   const allow = mayKnowTask(call.snapshot, principal, checkContext, task);
   if (allow === undefined) return undefined;
-  const subjectWithObligations = {
+  const contextWithObligations = {
     ...checkContext,
     responseObligations: responseObligationsOf(allow, task),
   };
   const checked = await checkTaskState(
-    { checkContext: subjectWithObligations, task, allowedServerRequests },
+    { checkContext: contextWithObligations, task, allowedServerRequests },
     reading,
     'params',
   );

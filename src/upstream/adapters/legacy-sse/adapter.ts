@@ -14,7 +14,7 @@ import { progressTokenOf } from '../../../protocol/params.js';
 import type { DisconnectSignal, ForwardOutcome } from '../../../protocol/transport.js';
 import type { GatewayRequest, SessionRef, SessionUpstream } from '../../client.js';
 import { upstreamIdOf } from '../../client.js';
-import type { OnBehalf } from '../../credentials/presenter.js';
+import type { CallerOrGateway } from '../../credentials/presenter.js';
 import { bodyResponse, streamResponse } from '../local-response.js';
 import { errorResponseText } from '../message-translation.js';
 import {
@@ -27,10 +27,10 @@ import {
   type SentMessage,
 } from './connections.js';
 import type { BufferReader, EventBuffer } from './event-buffer.js';
-import type { LegacySseSession, NotSent } from './session.js';
+import type { LegacySseSession, SendError } from './session.js';
 
 /** The client of a legacy SSE upstream, presented as one with sessions. */
-export type LegacySseAdapter = SessionUpstream & {
+export type LegacySseUpstreamClient = SessionUpstream & {
   /** Legacy SSE streams open for sessions. */
   readonly openSessions: number;
 };
@@ -39,31 +39,33 @@ export type LegacySseAdapter = SessionUpstream & {
 const FIRST_PRIMED_VERSION = '2025-11-25';
 const FIRST_REFUSAL = 300;
 
-const NOT_SENT: { readonly [why in NotSent]: string } = {
+const NOT_SENT: { readonly [why in SendError]: string } = {
   'id-in-use': 'A request with this id is already pending in this session.',
   'too-many': 'Too many requests are pending in this session.',
 };
 
 /** Creates the adapter of one legacy SSE upstream. Opens nothing before the first session. */
-export function createLegacySseAdapter(settings: LegacySseAdapterSettings): LegacySseAdapter {
+export function createLegacySseUpstreamClient(
+  settings: LegacySseAdapterSettings,
+): LegacySseUpstreamClient {
   const { client } = settings;
   const connections = createLegacySseConnections(settings);
 
   /** Sends a caller's message within a session, or as the handshake that opens one. */
   function send(
     authorized: AuthorizedRequest,
-    from: Sending & { readonly by: Caller },
+    from: MessageToSend & { readonly caller: Caller },
   ): Promise<ForwardOutcome> {
     const post: Post = (target, body, within) =>
-      client.forwardAs(authorized, from.by, { headers: [], body, target }, within, false);
+      client.forwardAs(authorized, from.caller, { headers: [], body, target }, within, false);
     return sendTo(connections, { ...from, post });
   }
 
   return {
-    forward(authorized, by, signal) {
+    forward(authorized, caller, signal) {
       const { admitted, principal } = authorized;
       return send(authorized, {
-        by,
+        caller,
         session: admitted.session === undefined ? undefined : upstreamIdOf(admitted.session),
         text: applyEdits(admitted.text, admitted.edits),
         owner: ownerKey(principal),
@@ -71,10 +73,17 @@ export function createLegacySseAdapter(settings: LegacySseAdapterSettings): Lega
         version: admitted.version,
       });
     },
-    forwardAs(authorized, by, { headers, body }, signal) {
+    forwardAs(authorized, caller, { headers, body }, signal) {
       const session = headers.find(([name]) => name === 'mcp-session-id')?.[1];
       const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-      return send(authorized, { by, session, text, owner: undefined, signal, version: undefined });
+      return send(authorized, {
+        caller,
+        session,
+        text,
+        owner: undefined,
+        signal,
+        version: undefined,
+      });
     },
     subscribe: () => Promise.resolve(bodyResponse(405)),
     openStream(ref, _by, signal, lastEventId) {
@@ -82,17 +91,15 @@ export function createLegacySseAdapter(settings: LegacySseAdapterSettings): Lega
       if (session === undefined) return Promise.resolve(bodyResponse(404));
       const reading = session.read(lastEventId, ref.version >= FIRST_PRIMED_VERSION);
       // The event is no longer buffered, so this stream cannot be resumed; the session remains open.
-      return Promise.resolve(
-        reading === undefined ? bodyResponse(400) : streamReading(reading, signal),
-      );
+      return Promise.resolve(reading === undefined ? bodyResponse(400) : streamOf(reading, signal));
     },
     endSession(ref: SessionRef) {
       const id = upstreamIdOf(ref);
       const isKnown = connections.find(id) !== undefined;
-      connections.leave(id ?? '');
+      connections.remove(id ?? '');
       return Promise.resolve(bodyResponse(isKnown ? 200 : 404));
     },
-    request: (own) => requestOwn(settings, connections, own),
+    request: (gatewayRequest) => sendGatewayRequest(settings, connections, gatewayRequest),
     close() {
       connections.close();
       return Promise.resolve();
@@ -104,8 +111,8 @@ export function createLegacySseAdapter(settings: LegacySseAdapterSettings): Lega
 }
 
 /** A message to send, and for whom. `version`: of the client, if the response may be resumed. */
-type Sending = {
-  readonly by: OnBehalf;
+type MessageToSend = {
+  readonly caller: CallerOrGateway;
   readonly session: string | undefined;
   readonly text: string;
   readonly owner: string | undefined;
@@ -115,12 +122,12 @@ type Sending = {
 
 async function sendTo(
   connections: LegacySseConnections,
-  sending: Sending & { readonly post: Post },
+  sending: MessageToSend & { readonly post: Post },
 ): Promise<ForwardOutcome> {
-  const { by, text, owner, post } = sending;
+  const { caller, text, owner, post } = sending;
   const sent = readSentMessage(text);
   if (sent.method === 'initialize' && sent.id !== undefined)
-    return connections.open({ ...sent, id: sent.id, by, text, owner, post });
+    return connections.open({ ...sent, id: sent.id, caller, text, owner, post });
   const session = connections.find(sending.session);
   if (session === undefined) return bodyResponse(404);
   if (sent.id !== undefined) return sendRequest(session, { ...sending, sent, id: sent.id });
@@ -130,7 +137,7 @@ async function sendTo(
 /** Sends a notification, or the response to a server request. */
 async function sendWithoutResponse(
   session: LegacySseSession,
-  { text, signal, post }: Sending & { readonly post: Post },
+  { text, signal, post }: MessageToSend & { readonly post: Post },
   { method, params }: SentMessage,
 ): Promise<ForwardOutcome> {
   const posted = await post(session.messageEndpoint, text, signal);
@@ -141,7 +148,7 @@ async function sendWithoutResponse(
   return bodyResponse(posted.status < FIRST_REFUSAL ? 202 : posted.status);
 }
 
-type LegacySseRequest = Sending & {
+type LegacySseRequest = MessageToSend & {
   readonly post: Post;
   readonly sent: SentMessage;
   readonly id: RequestId;
@@ -150,20 +157,20 @@ type LegacySseRequest = Sending & {
 /** Sends a request; its response is a stream that a client can leave and resume. */
 async function sendRequest(
   session: LegacySseSession,
-  asked: LegacySseRequest,
+  sending: LegacySseRequest,
 ): Promise<ForwardOutcome> {
-  const { signal, version } = asked;
-  const begun = await startRequest(session, asked);
-  if ('kind' in begun) return begun;
-  const { eventBuffer, reading } = begun;
+  const { signal, version } = sending;
+  const started = await startRequest(session, sending);
+  if ('kind' in started) return started;
+  const { eventBuffer, reading } = started;
   const drop = (): void => session.drop(eventBuffer);
   // Aborted rather than merely disconnected: no client will resume it.
   signal?.addEventListener('abort', drop, { once: true });
-  return streamReading(reading, signal, () => {
+  return streamOf(reading, signal, () => {
     signal?.removeEventListener('abort', drop);
     // A client whose connection has just broken may not have received it yet.
     if (version === undefined) drop();
-    else session.keep(eventBuffer);
+    else session.keepDelivered(eventBuffer);
   });
 }
 
@@ -171,10 +178,10 @@ type StartedRequest = { readonly eventBuffer: EventBuffer; readonly reading: Buf
 
 async function startRequest(
   session: LegacySseSession,
-  asked: LegacySseRequest,
+  sending: LegacySseRequest,
 ): Promise<StartedRequest | ForwardOutcome> {
-  const { sent, id, text, signal, version, post } = asked;
-  const eventBuffer = session.begin({ id, token: progressTokenOf(sent) });
+  const { sent, id, text, signal, version, post } = sending;
+  const eventBuffer = session.registerRequest({ id, token: progressTokenOf(sent) });
   if (typeof eventBuffer === 'string')
     return bodyResponse(200, errorResponseText(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
   const posted = await post(session.messageEndpoint, text, signal);
@@ -191,8 +198,8 @@ async function startRequest(
 }
 
 /** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
-function streamReading(
-  { conversation, leave }: BufferReader,
+function streamOf(
+  { items, leave }: BufferReader,
   signal: DisconnectSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
@@ -202,7 +209,7 @@ function streamReading(
     signal?.removeEventListener('abort', leave);
     leave();
   };
-  return streamResponse(conversation, {
+  return streamResponse(items, {
     release() {
       end();
       onDone();
@@ -215,23 +222,23 @@ function streamReading(
  * A request of the gateway's own: a handshake, a notification, a response, or a request whose response is
  * returned as one body.
  */
-async function requestOwn(
+async function sendGatewayRequest(
   { client }: LegacySseAdapterSettings,
   connections: LegacySseConnections,
-  { by, method, headers, body = '', timeoutMs }: GatewayRequest,
+  { caller, method, headers, body = '', timeoutMs }: GatewayRequest,
 ): Promise<ForwardOutcome> {
   const { 'mcp-session-id': id, 'mcp-protocol-version': _, ...shown } = headers;
   if (method === 'DELETE') {
-    connections.leave(id ?? '');
+    connections.remove(id ?? '');
     return bodyResponse(200);
   }
   const post: Post = (target, text) =>
-    client.request({ by, method, target, headers: shown, body: text, timeoutMs });
+    client.request({ caller, method, target, headers: shown, body: text, timeoutMs });
   const sent = readSentMessage(body);
   const session = connections.find(id);
   const signal = AbortSignal.timeout(timeoutMs);
   const sending = {
-    by,
+    caller,
     session: id,
     text: body,
     owner: undefined,
@@ -241,9 +248,9 @@ async function requestOwn(
   };
   if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
     return sendTo(connections, sending);
-  const begun = await startRequest(session, { ...sending, sent, id: sent.id });
-  if ('kind' in begun) return begun;
-  const response = await awaitResponse(begun.reading, timeoutMs);
-  session.drop(begun.eventBuffer);
+  const started = await startRequest(session, { ...sending, sent, id: sent.id });
+  if ('kind' in started) return started;
+  const response = await awaitResponse(started.reading, timeoutMs);
+  session.drop(started.eventBuffer);
   return response.kind === 'error' ? response : bodyResponse(200, response.text);
 }

@@ -2,7 +2,7 @@
 // handshake; the handshake opens the session of the upstream, in which everything else is then sent.
 // Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
-import { type AuthorizedRequest, withAdmitted } from '../../../policy/authorized-request.js';
+import { type AuthorizedRequest, replaceAdmitted } from '../../../policy/authorized-request.js';
 import type { OutboundRequest } from '../../../policy/outbound.js';
 import { copyAdmitted } from '../../../protocol/admission.js';
 import type { SessionFacts } from '../../../protocol/admitted-request.js';
@@ -22,21 +22,25 @@ import type { LegacySseClientSessions } from './client-sessions.js';
 const NOT_INITIALIZED = 'This session is not initialized. Initialize first.';
 const INITIALIZED = 'This session is already initialized.';
 
-/** `inSession`: how the session of the upstream is reached; `knownAt`: the same for a session that may be lost. */
+/** `adapterInSession`: how the session of the upstream is reached; `adapterForKnown`: the same for a session that may be lost. */
 type BridgeParts = {
-  readonly bridged: LegacySseClientSessions;
-  inSession(session: SessionFacts, offer: UpstreamOffer): UpstreamAdapter;
-  knownAt(session: SessionFacts): UpstreamAdapter;
+  readonly clientSessions: LegacySseClientSessions;
+  adapterInSession(session: SessionFacts, offer: UpstreamOffer): UpstreamAdapter;
+  adapterForKnown(session: SessionFacts): UpstreamAdapter;
 };
 
-export function createBridgeAdapter({ bridged, inSession, knownAt }: BridgeParts): UpstreamAdapter {
+export function createBridgeAdapter({
+  clientSessions,
+  adapterInSession,
+  adapterForKnown,
+}: BridgeParts): UpstreamAdapter {
   function forwardIn(
-    inner: SessionFacts,
-    { authorized, by, signal }: OutboundRequest,
+    upstreamSession: SessionFacts,
+    { authorized, caller, signal }: OutboundRequest,
     offer: UpstreamOffer,
   ): Promise<RoutedOutcome> {
-    const request = { authorized: movedTo(inner, authorized), by, signal };
-    return inSession(inner, offer).forward(request, offer);
+    const request = { authorized: withSession(upstreamSession, authorized), caller, signal };
+    return adapterInSession(upstreamSession, offer).forward(request, offer);
   }
 
   /** Opens a session at the upstream. A second handshake is refused: it would leave the first session open. */
@@ -45,17 +49,23 @@ export function createBridgeAdapter({ bridged, inSession, knownAt }: BridgeParts
     legacySession: SessionFacts,
     offer: UpstreamOffer,
   ): Promise<RoutedOutcome> {
-    const { authorized, by, signal } = request;
+    const { authorized, caller, signal } = request;
     const { message } = authorized.admitted;
-    if (message.kind === 'request' && bridged.hasOpened(legacySession))
+    if (message.kind === 'request' && clientSessions.hasOpened(legacySession))
       return bodyResponse(200, errorResponseText(message.id, INITIALIZED, INVALID_REQUEST));
     if (!isTranslated(SESSION, offer.supportedVersions)) {
       // The oldest version is the nearest to legacy SSE, so the upstream does not send what was added later.
       const [oldest = LATEST_SESSION_VERSION] = offer.supportedVersions?.sessions ?? [];
-      return bridged.open(authorized, by, oldest, signal);
+      return clientSessions.open(authorized, caller, oldest, signal);
     }
-    const own = bridged.enter(authorized, { kind: 'gateway' }, LEGACY_SSE_VERSION);
-    return own === undefined ? bodyResponse(404) : forwardIn(own, request, offer);
+    const gatewaySession = clientSessions.enter(
+      authorized,
+      { kind: 'gateway' },
+      LEGACY_SSE_VERSION,
+    );
+    return gatewaySession === undefined
+      ? bodyResponse(404)
+      : forwardIn(gatewaySession, request, offer);
   }
 
   return {
@@ -63,47 +73,57 @@ export function createBridgeAdapter({ bridged, inSession, knownAt }: BridgeParts
       const { message, rule, session } = request.authorized.admitted;
       if (session === undefined) return bodyResponse(404);
       if (rule.method === 'initialize') return open(request, session, offer);
-      const inner = bridged.find(session);
-      if (inner === undefined) {
+      const upstreamSession = clientSessions.find(session);
+      if (upstreamSession === undefined) {
         return message.kind === 'request'
           ? bodyResponse(200, errorResponseText(message.id, NOT_INITIALIZED, INVALID_REQUEST))
           : bodyResponse(400);
       }
-      const outcome = await forwardIn(inner, request, offer);
-      if (rule.method === 'notifications/initialized') bridged.begin(session);
+      const outcome = await forwardIn(upstreamSession, request, offer);
+      if (rule.method === 'notifications/initialized') clientSessions.markInitialized(session);
       return outcome;
     },
     async openStream(stream, currentOffer) {
-      const inner = await bridged.begun(stream.session, stream.signal);
-      return inner === undefined
+      const upstreamSession = await clientSessions.waitUntilInitialized(
+        stream.session,
+        stream.signal,
+      );
+      return upstreamSession === undefined
         ? { kind: 'error', reason: 'upstream-unavailable' }
-        : inSession(inner, currentOffer()).openStream({ ...stream, session: inner }, currentOffer);
+        : adapterInSession(upstreamSession, currentOffer()).openStream(
+            { ...stream, session: upstreamSession },
+            currentOffer,
+          );
     },
-    endSession(session, by) {
-      const inner = bridged.forget(session);
+    endSession(session, caller) {
+      const upstreamSession = clientSessions.forget(session);
       // A server that gave its session no id has no session to end.
-      return inner === undefined || !hasEnd(inner)
+      return upstreamSession === undefined || !canBeEnded(upstreamSession)
         ? Promise.resolve(bodyResponse(200))
-        : knownAt(inner).endSession(inner, by);
+        : adapterForKnown(upstreamSession).endSession(upstreamSession, caller);
     },
     replyToServer(serverRequest, reply) {
-      const inner = bridged.find(serverRequest.session);
-      if (inner !== undefined)
-        knownAt(inner).replyToServer({ ...serverRequest, session: inner }, reply);
+      const upstreamSession = clientSessions.find(serverRequest.session);
+      if (upstreamSession !== undefined)
+        adapterForKnown(upstreamSession).replyToServer(
+          { ...serverRequest, session: upstreamSession },
+          reply,
+        );
     },
     cancelAtServer(request) {
-      const inner = bridged.find(request.session);
-      if (inner !== undefined) knownAt(inner).cancelAtServer({ ...request, session: inner });
+      const upstreamSession = clientSessions.find(request.session);
+      if (upstreamSession !== undefined)
+        adapterForKnown(upstreamSession).cancelAtServer({ ...request, session: upstreamSession });
     },
   };
 }
 
-function hasEnd({ target }: SessionFacts): boolean {
+function canBeEnded({ target }: SessionFacts): boolean {
   return target.kind !== 'upstream' || target.id !== undefined;
 }
 
-function movedTo(session: SessionFacts, authorized: AuthorizedRequest): AuthorizedRequest {
+function withSession(session: SessionFacts, authorized: AuthorizedRequest): AuthorizedRequest {
   const { version } = session;
   const changes = { protocol: SESSION, version, session };
-  return withAdmitted(authorized, copyAdmitted(authorized.admitted, changes));
+  return replaceAdmitted(authorized, copyAdmitted(authorized.admitted, changes));
 }

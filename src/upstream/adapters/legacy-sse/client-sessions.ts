@@ -31,7 +31,7 @@ export type LegacySseClientSessions = {
   /** Opens an upstream session with the handshake of a legacy SSE client, in a version of the upstream's. */
   open(
     authorized: AuthorizedRequest,
-    by: Caller,
+    caller: Caller,
     version: string,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome>;
@@ -48,14 +48,17 @@ export type LegacySseClientSessions = {
   /** The server requests allowed in it, as declared and granted in the handshake. */
   allowedServerRequests(legacySession: SessionFacts): readonly ServerRequestName[];
   /** Records that the client has sent `notifications/initialized`. */
-  begin(legacySession: SessionFacts): void;
+  markInitialized(legacySession: SessionFacts): void;
   /** Resolves with the session once it is initialized; `undefined` if the stream ends first. */
-  begun(legacySession: SessionFacts, signal: DisconnectSignal): Promise<SessionFacts | undefined>;
+  waitUntilInitialized(
+    legacySession: SessionFacts,
+    signal: DisconnectSignal,
+  ): Promise<SessionFacts | undefined>;
   /** Removes the session and returns it, so that it can be ended at the upstream. */
   forget(legacySession: SessionFacts): SessionFacts | undefined;
 };
 
-type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
+type Entry = { readonly upstreamSession: SessionFacts; isInitialized: boolean };
 
 type ClientSessionDependencies = ReadBounds & {
   readonly client: Pick<UpstreamClient, 'forwardAs'>;
@@ -69,71 +72,72 @@ export function createLegacySseClientSessions(
   const waiting = new Map<string, () => void>();
   const opening = new Set<string>();
 
-  function enter(authorized: AuthorizedRequest, target: SessionTarget, version: string) {
+  function add(authorized: AuthorizedRequest, target: SessionTarget, version: string) {
     const { session, allowedServerRequests } = authorized.admitted;
     if (session?.hash === undefined) return undefined;
     const { hash } = session;
-    const inner: SessionFacts = { version, hash, target, allowedServerRequests };
-    entries.set(hash, { inner, hasBegun: false });
-    return inner;
+    const upstreamSession: SessionFacts = { version, hash, target, allowedServerRequests };
+    entries.set(hash, { upstreamSession, isInitialized: false });
+    return upstreamSession;
   }
 
   async function openAtUpstream(
     authorized: AuthorizedRequest,
-    by: Caller,
+    caller: Caller,
     version: string,
     signal: DisconnectSignal | undefined,
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(authorized, version);
-    const outcome = await dependencies.client.forwardAs(authorized, by, form, signal, false);
+    const outcome = await dependencies.client.forwardAs(authorized, caller, form, signal, false);
     if (outcome.kind === 'error' || !(isEventStream(outcome) || isJson(outcome))) return outcome;
     const opened = await readHandshake(outcome, authorized, dependencies);
     if ('kind' in opened) return opened;
     // A stream that has ended meanwhile has already been removed.
     if (signal?.aborted === true) return { kind: 'error', reason: 'upstream-unavailable' };
-    enter(authorized, opened.target, opened.version);
+    add(authorized, opened.target, opened.version);
     return bodyResponse(outcome.status, opened.text);
   }
 
   return {
-    async open(authorized, by, version, signal) {
+    async open(authorized, caller, version, signal) {
       const hash = authorized.admitted.session?.hash ?? '';
       opening.add(hash);
       try {
-        return await openAtUpstream(authorized, by, version, signal);
+        return await openAtUpstream(authorized, caller, version, signal);
       } finally {
         opening.delete(hash);
       }
     },
     hasOpened: ({ hash = '' }) => opening.has(hash) || entries.has(hash),
-    enter,
-    find: ({ hash = '' }) => entries.get(hash)?.inner,
-    allowedServerRequests: ({ hash = '' }) => entries.get(hash)?.inner.allowedServerRequests ?? [],
-    begin({ hash = '' }) {
+    enter: add,
+    find: ({ hash = '' }) => entries.get(hash)?.upstreamSession,
+    allowedServerRequests: ({ hash = '' }) =>
+      entries.get(hash)?.upstreamSession.allowedServerRequests ?? [],
+    markInitialized({ hash = '' }) {
       const entry = entries.get(hash);
       if (entry === undefined) return;
-      entry.hasBegun = true;
+      entry.isInitialized = true;
       waiting.get(hash)?.();
     },
-    begun({ hash = '' }, signal) {
+    waitUntilInitialized({ hash = '' }, signal) {
       const known = entries.get(hash);
-      if (known?.hasBegun === true || signal.aborted)
-        return Promise.resolve(signal.aborted ? undefined : known?.inner);
+      if (known?.isInitialized === true || signal.aborted)
+        return Promise.resolve(signal.aborted ? undefined : known?.upstreamSession);
       return new Promise((resolve) => {
         const settle = (): void => {
           waiting.delete(hash);
           signal.removeEventListener('abort', settle);
-          resolve(signal.aborted ? undefined : entries.get(hash)?.inner);
+          resolve(signal.aborted ? undefined : entries.get(hash)?.upstreamSession);
         };
         waiting.set(hash, settle);
         signal.addEventListener('abort', settle, { once: true });
       });
     },
     forget({ hash = '' }) {
-      const inner = entries.get(hash)?.inner;
+      const upstreamSession = entries.get(hash)?.upstreamSession;
       entries.delete(hash);
       waiting.get(hash)?.();
-      return inner;
+      return upstreamSession;
     },
   };
 }
@@ -167,7 +171,7 @@ async function readHandshake(
   for await (const inbound of readMessages(response, bounds)) {
     if (inbound.kind === 'error') return inbound;
     if (inbound.kind === 'message' && isResponseTo(inbound.value, id))
-      return openedBy(response, inbound.text, inbound.value);
+      return openedSessionOf(response, inbound.text, inbound.value);
   }
   return PROTOCOL;
 }
@@ -176,7 +180,7 @@ function isResponseTo(value: Json | undefined, id: RequestId | undefined): value
   return isObject(value) && value['id'] === id && !('method' in value);
 }
 
-function openedBy(
+function openedSessionOf(
   response: UpstreamResponse,
   text: string,
   value: JsonObject,

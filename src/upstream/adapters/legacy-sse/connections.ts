@@ -27,7 +27,7 @@ import type {
 } from '../../../protocol/transport.js';
 import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
 import type { UpstreamClient } from '../../client.js';
-import type { OnBehalf } from '../../credentials/presenter.js';
+import type { CallerOrGateway } from '../../credentials/presenter.js';
 import type { MessageReader } from '../../message-reader.js';
 import { bodyResponse } from '../local-response.js';
 import {
@@ -54,9 +54,9 @@ export type LegacySseSessionTable = {
    * bounds.
    */
   acquire(owner: string | undefined): SessionSlot | undefined;
-  enter(id: string, session: LegacySseSession): void;
+  add(id: string, session: LegacySseSession): void;
   find(id: string | undefined): LegacySseSession | undefined;
-  leave(id: string): void;
+  remove(id: string): void;
   close(): void;
   readonly size: number;
 };
@@ -67,7 +67,7 @@ export const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
 const SWEEPS_PER_IDLE_TIME = 2;
 
 /**
- * Creates an empty table. `restMs`: how long a session may rest before it is ended. `createBudget` is called for a
+ * Creates an empty table. `maxIdleMs`: how long a session may be idle before it is ended. `createBudget` is called for a
  * caller's first session.
  */
 export function createLegacySseSessionTable(
@@ -90,11 +90,11 @@ export function createLegacySseSessionTable(
   }
 
   /** Ends a resting session of a caller at its limit before a new one is refused. */
-  function makeCapacity(owner: string): boolean {
-    const own = [...open].filter(([, session]) => session.owner === owner);
+  function evictIdleOfOwner(owner: string): boolean {
+    const ownedSessions = [...open].filter(([, session]) => session.owner === owner);
     const coming = [...opening].filter((one) => one.owner === owner);
-    if (own.length + coming.length < MAX_LEGACY_SSE_SESSIONS_PER_CALLER) return true;
-    const resting = own.find(([, session]) => session.isResting);
+    if (ownedSessions.length + coming.length < MAX_LEGACY_SSE_SESSIONS_PER_CALLER) return true;
+    const resting = ownedSessions.find(([, session]) => session.isIdle);
     if (resting !== undefined) end(...resting);
     return resting !== undefined;
   }
@@ -107,15 +107,15 @@ export function createLegacySseSessionTable(
 
   return {
     acquire(owner) {
-      if (owner !== undefined && !makeCapacity(owner)) return undefined;
+      if (owner !== undefined && !evictIdleOfOwner(owner)) return undefined;
       if (open.size + opening.size >= MAX_LEGACY_SSE_SESSIONS) return undefined;
       const slot = { owner, budget: budgetOf(owner) };
       opening.add(slot);
       return { budget: slot.budget, release: () => void opening.delete(slot) };
     },
-    enter: (id, session) => void open.set(id, session),
+    add: (id, session) => void open.set(id, session),
     find: (id) => (id === undefined ? undefined : open.get(id)),
-    leave(id) {
+    remove(id) {
       const session = open.get(id);
       if (session !== undefined) end(id, session);
     },
@@ -161,11 +161,14 @@ function requestLegacySseVersion(text: string): string {
 }
 
 /** Sets the requested version in a handshake response whose server speaks legacy SSE's version. */
-function withVersion(text: string, asked: Json | undefined): string {
+function withVersion(text: string, requestedVersion: Json | undefined): string {
   const reading = readJsonText(text, HANDSHAKE_CAPS);
   const result = reading.ok && isObject(reading.value) ? reading.value['result'] : undefined;
   if (!isObject(result) || result['protocolVersion'] !== LEGACY_SSE_VERSION) return text;
-  return changeMembers(text, { path: ['result'], set: { protocolVersion: asked ?? null } });
+  return changeMembers(text, {
+    path: ['result'],
+    set: { protocolVersion: requestedVersion ?? null },
+  });
 }
 
 /** Reads a message that is a response; `undefined` for a notification or a server request. */
@@ -202,11 +205,11 @@ type Handshake = {
   /** The session's owner; `undefined` for a session of the gateway's own, which its opener counts. */
   readonly owner: string | undefined;
   /** On whose behalf the stream is opened and the gateway sends its own messages. */
-  readonly by: OnBehalf;
+  readonly caller: CallerOrGateway;
   readonly post: Post;
 };
 
-export type LegacySseConnections = Omit<LegacySseSessionTable, 'enter' | 'acquire'> & {
+export type LegacySseConnections = Omit<LegacySseSessionTable, 'add' | 'acquire'> & {
   /** Resolves with the handshake's response, which has a session id if a session was opened. */
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
@@ -216,9 +219,9 @@ const MAX_HELD_BYTES = 128 * 1024 * 1024;
 /** One caller may buffer the total divided by this, or two responses if that is more. */
 const QUOTA_DIVISOR = 4;
 /** Time limit for the gateway's own responses to the server. Milliseconds. */
-const OWN_TIMEOUT_MS = 5_000;
+const GATEWAY_RESPONSE_TIMEOUT_MS = 5_000;
 /** Such responses under way on one stream; a server that asks faster gets no response. */
-const MAX_OWN_RESPONSES = 4;
+const MAX_GATEWAY_RESPONSES = 4;
 const FIRST_REFUSAL = 300;
 const UNAVAILABLE = { kind: 'error', reason: 'upstream-unavailable' } as const;
 
@@ -233,7 +236,7 @@ export function createLegacySseConnections(
   );
   return {
     find: table.find,
-    leave: table.leave,
+    remove: table.remove,
     close: table.close,
     get size() {
       return table.size;
@@ -256,7 +259,10 @@ async function openSession(
   settings: LegacySseAdapterSettings,
   budget: OwnerBufferBudget,
 ): Promise<ForwardOutcome> {
-  const opened = await settings.client.openLegacyStream(handshake.by, new AbortController().signal);
+  const opened = await settings.client.openLegacyStream(
+    handshake.caller,
+    new AbortController().signal,
+  );
   if (opened.kind === 'error') return opened;
   const id = randomUUID();
   const { messageEndpoint, response: upstreamResponse } = opened;
@@ -268,8 +274,8 @@ async function openSession(
     idleMs: settings.streamIdleMs,
     budget,
     now: settings.now,
-    sendMessage: createMessageSender(settings, handshake.by, messageEndpoint),
-    onEnd: () => table.leave(id),
+    sendMessage: createMessageSender(settings, handshake.caller, messageEndpoint),
+    onEnd: () => table.remove(id),
   });
   const response = await performHandshake(session, handshake, settings.requestTimeoutMs);
   const isOpened = response.kind === 'response' && response.headers['mcp-session-id'] !== undefined;
@@ -278,7 +284,7 @@ async function openSession(
     session.close();
     return isOpened ? UNAVAILABLE : response;
   }
-  table.enter(id, session);
+  table.add(id, session);
   return { ...response, headers: { ...response.headers, 'mcp-session-id': id } };
 }
 
@@ -288,7 +294,7 @@ async function performHandshake(
   { text, id, params, post }: Handshake,
   withinMs: number,
 ): Promise<ForwardOutcome> {
-  const eventBuffer = session.begin({ id, token: undefined });
+  const eventBuffer = session.registerRequest({ id, token: undefined });
   if (typeof eventBuffer === 'string') return UNAVAILABLE;
   const posted = await post(
     session.messageEndpoint,
@@ -321,7 +327,7 @@ export async function awaitResponse(
 ): Promise<AwaitedResponse> {
   const timer = setTimeout(reading.leave, withinMs);
   try {
-    for await (const outbound of reading.conversation) {
+    for await (const outbound of reading.items) {
       if (outbound.kind === 'error') return outbound;
       const response = outbound.kind === 'message' ? readResponse(outbound.text) : undefined;
       if (response !== undefined) return { kind: 'text', ...response };
@@ -335,27 +341,27 @@ export async function awaitResponse(
 
 function createMessageSender(
   { client }: LegacySseAdapterSettings,
-  opener: OnBehalf,
+  opener: CallerOrGateway,
   target: string,
 ): (message: JsonObject) => void {
   // A stream outlives the exchange that opened it: issued credentials are kept, not the caller's token.
-  const by = opener === 'gateway' ? opener : withoutToken(opener);
+  const caller = opener === 'gateway' ? opener : withoutToken(opener);
   const headers = { 'content-type': 'application/json' };
-  let underWay = 0;
+  let pendingCount = 0;
   return (message) => {
-    if (underWay >= MAX_OWN_RESPONSES) return;
-    underWay += 1;
+    if (pendingCount >= MAX_GATEWAY_RESPONSES) return;
+    pendingCount += 1;
     const body = JSON.stringify(message);
     const request = {
-      by,
+      caller,
       method: 'POST',
       target,
       headers,
       body,
-      timeoutMs: OWN_TIMEOUT_MS,
+      timeoutMs: GATEWAY_RESPONSE_TIMEOUT_MS,
     } as const;
     void client.request(request).then((outcome) => {
-      underWay -= 1;
+      pendingCount -= 1;
       if (outcome.kind === 'response') outcome.release();
     });
   };

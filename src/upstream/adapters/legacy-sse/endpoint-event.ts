@@ -23,7 +23,7 @@ const CR = 13;
 
 const PROTOCOL = { kind: 'error', reason: 'upstream-protocol' } as const;
 
-type First = { readonly messageEndpoint: string; readonly rest: Uint8Array };
+type FirstEvent = { readonly messageEndpoint: string; readonly remaining: Uint8Array };
 
 /**
  * Reads a stream up to its first event. `timeoutMs` bounds the wait, whatever else arrives meanwhile.
@@ -41,18 +41,18 @@ export async function awaitEndpoint(
     opened.release();
     return { kind: 'error', reason: refused };
   }
-  let isLate = false;
+  let isTimedOut = false;
   const timer = setTimeout(() => {
-    isLate = true;
+    isTimedOut = true;
     opened.abort();
   }, timeoutMs);
-  const first = await readFirst(opened);
+  const first = await readFirstEvent(opened);
   clearTimeout(timer);
-  if (isLate) return { kind: 'error', reason: 'upstream-timeout' };
+  if (isTimedOut) return { kind: 'error', reason: 'upstream-timeout' };
   if (typeof first === 'string') return { kind: 'error', reason: first };
   const messageEndpoint = readEndpoint(first.messageEndpoint, base);
   if (messageEndpoint !== undefined)
-    return { kind: 'channel', messageEndpoint, response: goOn(opened, first.rest) };
+    return { kind: 'opened', messageEndpoint, response: continueAfter(opened, first.remaining) };
   opened.abort();
   return PROTOCOL;
 }
@@ -64,7 +64,7 @@ function openingErrorOf(opened: UpstreamResponse): ForwardError | undefined {
   return isEventStream(opened) ? undefined : 'upstream-protocol';
 }
 
-async function readFirst(response: UpstreamResponse): Promise<First | ForwardError> {
+async function readFirstEvent(response: UpstreamResponse): Promise<FirstEvent | ForwardError> {
   const lines = byLine(response);
   let bytes = 0;
   const reader = new EventReader(lines, {
@@ -81,49 +81,50 @@ async function readFirst(response: UpstreamResponse): Promise<First | ForwardErr
     if (typeof events === 'string') return forwardErrorOfEnd(events);
     const event = events.find((one) => one.kind === 'message');
     if (event?.kind !== 'message') continue;
-    if (event.event === 'endpoint') return { messageEndpoint: event.data, rest: lines.rest() };
+    if (event.event === 'endpoint')
+      return { messageEndpoint: event.data, remaining: lines.remaining() };
     response.abort();
     return 'upstream-protocol';
   }
 }
 
 /** Cuts the chunks behind each line, so that what follows the first event is left for the checks of the stream. */
-function byLine(response: UpstreamResponse): ByteSource & { rest(): Uint8Array } {
-  let left: Uint8Array = new Uint8Array();
+function byLine(response: UpstreamResponse): ByteSource & { remaining(): Uint8Array } {
+  let unread: Uint8Array = new Uint8Array();
 
   function nextLine(): Uint8Array {
     let end = 0;
-    while (end < left.length && left[end] !== LF && left[end] !== CR) end += 1;
-    const line = left.subarray(0, end + 1);
-    left = left.subarray(end + 1);
+    while (end < unread.length && unread[end] !== LF && unread[end] !== CR) end += 1;
+    const line = unread.subarray(0, end + 1);
+    unread = unread.subarray(end + 1);
     return line;
   }
 
-  function begin(chunk: Awaited<ReturnType<ByteSource['next']>>): typeof chunk {
+  function startChunk(chunk: Awaited<ReturnType<ByteSource['next']>>): typeof chunk {
     if (typeof chunk !== 'object') return chunk;
-    left = chunk;
+    unread = chunk;
     return nextLine();
   }
 
   return {
     next() {
-      if (left.length > 0) return nextLine();
+      if (unread.length > 0) return nextLine();
       const pulled = response.next();
-      return pulled instanceof Promise ? pulled.then(begin) : begin(pulled);
+      return pulled instanceof Promise ? pulled.then(startChunk) : startChunk(pulled);
     },
-    rest: () => left,
+    remaining: () => unread,
     release: () => response.release(),
     abort: () => response.abort(),
   };
 }
 
-function goOn(response: UpstreamResponse, rest: Uint8Array): UpstreamResponse {
-  let left: Uint8Array | undefined = rest.length > 0 ? rest : undefined;
+function continueAfter(response: UpstreamResponse, remaining: Uint8Array): UpstreamResponse {
+  let unread: Uint8Array | undefined = remaining.length > 0 ? remaining : undefined;
   return amendResponse(response, {
     next() {
-      if (left === undefined) return response.next();
-      const chunk = left;
-      left = undefined;
+      if (unread === undefined) return response.next();
+      const chunk = unread;
+      unread = undefined;
       return Promise.resolve(chunk);
     },
   });

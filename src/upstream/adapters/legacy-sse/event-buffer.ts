@@ -20,12 +20,12 @@ export type EventBufferSettings = {
    * When full, `forget` drops the oldest messages; `fail` drops only read ones, and fails if that is not
    * enough.
    */
-  readonly overflow: 'forget' | 'fail';
+  readonly overflow: 'drop-oldest' | 'fail';
   readonly now: () => number;
 };
 
 /** One reading. It ends when another begins or when its reader leaves. */
-export type BufferReader = { readonly conversation: OutboundItems; leave(): void };
+export type BufferReader = { readonly items: OutboundItems; leave(): void };
 
 export type EventBuffer = {
   readonly key: string;
@@ -39,7 +39,7 @@ export type EventBuffer = {
   /** The buffered size, as UTF-8. */
   readonly bytes: number;
   readonly isRead: boolean;
-  readonly isOver: boolean;
+  readonly hasEnded: boolean;
   /** When it was last read, or a message last arrived. */
   readonly usedAtMs: number;
   /** Drops everything buffered. */
@@ -48,44 +48,44 @@ export type EventBuffer = {
 
 export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   const { key, maxBytes, budget, idleMs, overflow, now } = settings;
-  const held: { readonly text: string; readonly bytes: number }[] = [];
-  /** Messages dropped before the first of `held`. */
+  const buffered: { readonly text: string; readonly bytes: number }[] = [];
+  /** Messages dropped before the first of `buffered`. */
   let droppedCount = 0;
   let bytes = 0;
   let deliveredCount = 0;
   let end: 'complete' | ForwardError | undefined;
-  let reader = 0;
+  let currentReader = 0;
   let isRead = false;
   let usedAtMs = now();
   let wake: () => void = () => undefined;
 
-  function take(more: number): void {
+  function reserve(more: number): void {
     bytes += more;
     budget.bytesLeft -= more;
   }
 
-  function forgetOldest(): void {
-    const oldest = held.shift();
+  function dropOldest(): void {
+    const oldest = buffered.shift();
     droppedCount += 1;
-    take(-(oldest?.bytes ?? 0));
+    reserve(-(oldest?.bytes ?? 0));
   }
 
-  function forgetAll(): void {
-    while (held.length > 0) forgetOldest();
+  function dropAll(): void {
+    while (buffered.length > 0) dropOldest();
   }
 
   function isFull(): boolean {
     return bytes > maxBytes || budget.bytesLeft < 0;
   }
 
-  function finish(how: 'complete' | ForwardError): void {
+  function close(how: 'complete' | ForwardError): void {
     end ??= how;
     wake();
   }
 
-  function leave(own: number): void {
-    if (own !== reader) return;
-    reader += 1;
+  function leave(readerId: number): void {
+    if (readerId !== currentReader) return;
+    currentReader += 1;
     isRead = false;
     usedAtMs = now();
     wake();
@@ -106,7 +106,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   function peek(position: { at: number }): OutboundItem | 'complete' | undefined {
     // Skips what has been dropped meanwhile.
     const at = Math.max(position.at, droppedCount);
-    const text = held[at - droppedCount]?.text;
+    const text = buffered[at - droppedCount]?.text;
     if (text === undefined) return end === undefined || end === 'complete' ? end : errorItem(end);
     position.at = at + 1;
     deliveredCount = Math.max(deliveredCount, position.at);
@@ -115,22 +115,22 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
 
   /** Waits for this reader's next item; `complete` if the reading is over. */
   async function nextFor(
-    own: number,
+    readerId: number,
     position: { at: number },
   ): Promise<OutboundItem | 'complete'> {
-    while (own === reader) {
+    while (readerId === currentReader) {
       const found = peek(position);
       if (found !== undefined) return found;
-      if (!(await awaitMore()) && own === reader) return errorItem('upstream-timeout');
+      if (!(await awaitMore()) && readerId === currentReader) return errorItem('upstream-timeout');
     }
     return 'complete';
   }
 
-  async function* deliver(own: number, after: number, isPrimed: boolean): OutboundItems {
+  async function* deliver(readerId: number, after: number, isPrimed: boolean): OutboundItems {
     if (isPrimed) yield { kind: 'primed', eventId: `${key}-${after}` };
     const position = { at: after };
     for (;;) {
-      const outbound = await nextFor(own, position);
+      const outbound = await nextFor(readerId, position);
       if (outbound === 'complete') return;
       yield outbound;
       if (outbound.kind === 'error') return;
@@ -142,27 +142,27 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     put(text) {
       if (end !== undefined) return;
       const size = Buffer.byteLength(text);
-      held.push({ text, bytes: size });
-      take(size);
+      buffered.push({ text, bytes: size });
+      reserve(size);
       usedAtMs = now();
-      const mayGo = (): boolean =>
-        held.length > 1 && (overflow === 'forget' || droppedCount < deliveredCount);
-      while (isFull() && mayGo()) forgetOldest();
+      const mayDropOldest = (): boolean =>
+        buffered.length > 1 && (overflow === 'drop-oldest' || droppedCount < deliveredCount);
+      while (isFull() && mayDropOldest()) dropOldest();
       if (isFull()) {
-        forgetAll();
-        if (overflow === 'fail') finish('upstream-protocol');
+        dropAll();
+        if (overflow === 'fail') close('upstream-protocol');
       }
       wake();
     },
-    end: finish,
+    end: close,
     read(after, { isPrimed }) {
-      if (after < droppedCount || after > droppedCount + held.length) return undefined;
-      reader += 1;
-      const own = reader;
+      if (after < droppedCount || after > droppedCount + buffered.length) return undefined;
+      currentReader += 1;
+      const readerId = currentReader;
       isRead = true;
       usedAtMs = now();
       wake();
-      return { conversation: deliver(own, after, isPrimed), leave: () => leave(own) };
+      return { items: deliver(readerId, after, isPrimed), leave: () => leave(readerId) };
     },
     get firstUnread() {
       return Math.max(droppedCount, deliveredCount);
@@ -173,15 +173,15 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     get isRead() {
       return isRead;
     },
-    get isOver() {
+    get hasEnded() {
       return end !== undefined;
     },
     get usedAtMs() {
       return usedAtMs;
     },
     drop() {
-      forgetAll();
-      finish('upstream-unavailable');
+      dropAll();
+      close('upstream-unavailable');
     },
   };
 }
@@ -197,23 +197,23 @@ function errorItem(reason: ForwardError): OutboundItem {
  */
 export type OwnerBufferBudget = BufferBudget & {
   /** True if half of it is used: messages already delivered are then no longer kept. */
-  readonly isHalfTaken: boolean;
+  readonly isHalfUsed: boolean;
 };
 
 /** Creates the quota of one caller, of at most `maxBytes`. */
 export function createOwnerBufferBudget(total: BufferBudget, maxBytes: number): OwnerBufferBudget {
   let ownLeft = maxBytes;
-  const left = (): number => Math.min(ownLeft, total.bytesLeft);
+  const remainingBytes = (): number => Math.min(ownLeft, total.bytesLeft);
   return {
     get bytesLeft() {
-      return left();
+      return remainingBytes();
     },
     set bytesLeft(next) {
-      const change = next - left();
+      const change = next - remainingBytes();
       ownLeft += change;
       total.bytesLeft += change;
     },
-    get isHalfTaken() {
+    get isHalfUsed() {
       return ownLeft < maxBytes / 2;
     },
   };

@@ -36,7 +36,7 @@ export type LegacySseSessionSettings = {
 export type PendingRequest = { readonly id: RequestId; readonly token: RequestId | undefined };
 
 /** Why a request cannot be sent. */
-export type NotSent = 'id-in-use' | 'too-many';
+export type SendError = 'id-in-use' | 'too-many';
 
 export type LegacySseSession = {
   readonly messageEndpoint: string;
@@ -44,19 +44,19 @@ export type LegacySseSession = {
   /** The owner's buffer budget. */
   readonly budget: OwnerBufferBudget;
   /** Registers a request before it is sent, so that its response cannot arrive too early. */
-  begin(request: PendingRequest): EventBuffer | NotSent;
+  registerRequest(request: PendingRequest): EventBuffer | SendError;
   /** Discards the response to this request, which is no longer wanted. */
   cancel(id: RequestId): void;
   /** Discards this buffer. */
   drop(eventBuffer: EventBuffer): void;
   /** Keeps a fully delivered buffer for a while, among the newest, for a reader that has not received it. */
-  keep(eventBuffer: EventBuffer): void;
+  keepDelivered(eventBuffer: EventBuffer): void;
   /** Reads the session's own stream, or resumes a stream after an event. */
   read(lastEventId: string | undefined, isPrimed: boolean): BufferReader | undefined;
   /** Drops buffers that were not read again; true while the session is in use. */
-  isUsed(restMs: number): boolean;
+  isUsed(maxIdleMs: number): boolean;
   /** True while no request is pending and the session's own stream is not being read. */
-  readonly isResting: boolean;
+  readonly isIdle: boolean;
   /** True once the stream has ended: no request will get a response. */
   readonly isOver: boolean;
   close(): void;
@@ -65,11 +65,11 @@ export type LegacySseSession = {
 /** Pending requests per session. */
 const MAX_PENDING = 256;
 /** Size of the session's own buffer, which may have no reader. */
-const MAX_OWN_BYTES = 256 * 1024;
+const MAX_SESSION_BUFFER_BYTES = 256 * 1024;
 /** Responses per session that are kept after delivery, and the size of the largest. */
 const MAX_KEPT = 8;
 const MAX_KEPT_BYTES = 256 * 1024;
-const OWN_KEY = '0';
+const SESSION_BUFFER_KEY = '0';
 const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
 
 const NO_SINGLE_REQUEST = {
@@ -84,13 +84,16 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   const { response, bounds, idleMs, budget, now } = settings;
   const pending = new Map<string, Pending>();
   const eventBuffers = new Map<string, EventBuffer>();
-  let kept: EventBuffer[] = [];
+  let deliveredBuffers: EventBuffer[] = [];
   let lastKey = 0;
   let usedAtMs = now();
   let isOver = false;
-  const createBuffer = (overflow: 'forget' | 'fail', key: string, maxBytes: number): EventBuffer =>
-    createEventBuffer({ key, maxBytes, budget, idleMs, overflow, now });
-  const sessionBuffer = createBuffer('forget', OWN_KEY, MAX_OWN_BYTES);
+  const createBuffer = (
+    overflow: 'drop-oldest' | 'fail',
+    key: string,
+    maxBytes: number,
+  ): EventBuffer => createEventBuffer({ key, maxBytes, budget, idleMs, overflow, now });
+  const sessionBuffer = createBuffer('drop-oldest', SESSION_BUFFER_KEY, MAX_SESSION_BUFFER_BYTES);
 
   function route(text: string, value: Json | undefined): void {
     // Text that is not valid JSON is refused by the check of the stream it is put on.
@@ -155,11 +158,11 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   function drop(eventBuffer: EventBuffer): void {
     for (const [key, entry] of pending) if (entry.eventBuffer === eventBuffer) pending.delete(key);
     eventBuffers.delete(eventBuffer.key);
-    kept = kept.filter((one) => one !== eventBuffer);
+    deliveredBuffers = deliveredBuffers.filter((one) => one !== eventBuffer);
     eventBuffer.drop();
   }
 
-  function over(why: ForwardError): void {
+  function endStream(why: ForwardError): void {
     isOver = true;
     for (const { eventBuffer } of pending.values()) eventBuffer.end(why);
     pending.clear();
@@ -167,21 +170,21 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     settings.onEnd();
   }
 
-  async function readOn(): Promise<void> {
+  async function readStream(): Promise<void> {
     let why: ForwardError = 'upstream-unavailable';
     for await (const inbound of readMessages(response, bounds)) {
       if (inbound.kind === 'message') route(inbound.text, inbound.value);
       else if (inbound.kind === 'error') why = inbound.reason;
     }
-    over(why);
+    endStream(why);
   }
-  void readOn();
+  void readStream();
 
   return {
     messageEndpoint: settings.messageEndpoint,
     owner: settings.owner,
     budget,
-    begin(request) {
+    registerRequest(request) {
       const key = keyOf(request.id);
       if (pending.has(key)) return 'id-in-use';
       if (pending.size >= MAX_PENDING) return 'too-many';
@@ -197,10 +200,10 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
       if (found !== undefined) drop(found.eventBuffer);
     },
     drop,
-    keep(eventBuffer) {
-      if (eventBuffer.bytes > MAX_KEPT_BYTES || budget.isHalfTaken) return drop(eventBuffer);
-      kept.push(eventBuffer);
-      const oldest = kept.length > MAX_KEPT ? kept.shift() : undefined;
+    keepDelivered(eventBuffer) {
+      if (eventBuffer.bytes > MAX_KEPT_BYTES || budget.isHalfUsed) return drop(eventBuffer);
+      deliveredBuffers.push(eventBuffer);
+      const oldest = deliveredBuffers.length > MAX_KEPT ? deliveredBuffers.shift() : undefined;
       if (oldest !== undefined) drop(oldest);
     },
     read(lastEventId, isPrimed) {
@@ -208,17 +211,17 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
       if (lastEventId === undefined)
         return sessionBuffer.read(sessionBuffer.firstUnread, { isPrimed });
       const [, key = '', after = ''] = EVENT_ID.exec(lastEventId) ?? [];
-      const eventBuffer = key === OWN_KEY ? sessionBuffer : eventBuffers.get(key);
+      const eventBuffer = key === SESSION_BUFFER_KEY ? sessionBuffer : eventBuffers.get(key);
       return eventBuffer?.read(Number(after), { isPrimed: false });
     },
     isUsed(restMs) {
-      const isRested = ({ isRead, usedAtMs: at }: EventBuffer): boolean =>
+      const isIdleBuffer = ({ isRead, usedAtMs: at }: EventBuffer): boolean =>
         !isRead && now() - at >= restMs;
       for (const eventBuffer of [...eventBuffers.values()])
-        if (isRested(eventBuffer)) drop(eventBuffer);
+        if (isIdleBuffer(eventBuffer)) drop(eventBuffer);
       return pending.size > 0 || sessionBuffer.isRead || now() - usedAtMs < restMs;
     },
-    get isResting() {
+    get isIdle() {
       return pending.size === 0 && !sessionBuffer.isRead;
     },
     get isOver() {

@@ -73,11 +73,15 @@ function handshakeEnvelope(
   const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
   const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
-  const own = envelopeOf(gatewayVersion, { allowedServerRequests: [], apps: false }, undefined);
+  const localSession = envelopeOf(
+    gatewayVersion,
+    { allowedServerRequests: [], apps: false },
+    undefined,
+  );
   return {
-    ...own,
+    ...localSession,
     capabilities: isObject(capabilities) ? capabilities : {},
-    clientInfo: isObject(clientInfo) ? clientInfo : own.clientInfo,
+    clientInfo: isObject(clientInfo) ? clientInfo : localSession.clientInfo,
   };
 }
 
@@ -101,7 +105,7 @@ type LocalSession = {
 };
 
 const TOO_MANY = 'This session has subscribed to as many resources as it may.';
-const RUNS_ELSEWHERE = { kind: 'error', reason: 'asked-elsewhere' } as const;
+const HANDLED_ELSEWHERE = { kind: 'error', reason: 'asked-elsewhere' } as const;
 const UNDELIVERED = {
   unavailable: { kind: 'error', reason: 'store-unavailable' },
   overloaded: { kind: 'error', reason: 'overloaded' },
@@ -109,42 +113,46 @@ const UNDELIVERED = {
 
 /** Handles a message that concerns only the session; `undefined` for one that the upstream must receive. */
 function respondLocally(
-  own: LocalSession,
+  localSession: LocalSession,
   message: AdmittedMessage['message'],
 ): UpstreamResponse | Promise<RoutedOutcome> | undefined {
   switch (message.kind) {
     case 'result':
     case 'error':
-      return deliverReply(own, message.id ?? '', message);
+      return deliverReply(localSession, message.id ?? '', message);
     case 'notification':
       return message.method === 'notifications/cancelled'
-        ? cancelRunning(own, message.params?.['requestId'])
+        ? cancelRunning(localSession, message.params?.['requestId'])
         : acceptedResponse();
     case 'request':
-      return respondToRequest(own, message.id, message.method, message.params ?? {});
+      return respondToRequest(localSession, message.id, message.method, message.params ?? {});
   }
 }
 
 function respondToRequest(
-  own: LocalSession,
+  localSession: LocalSession,
   id: RequestId,
   method: string,
   params: JsonObject,
 ): UpstreamResponse | Promise<RoutedOutcome> | undefined {
-  const { resources } = own.sessionState;
+  const { resources } = localSession.sessionState;
   const uri = String(params['uri']);
   const done = resultResponse(id);
   switch (method) {
     case 'ping':
       return done;
     case 'logging/setLevel':
-      return publishChange(own, { kind: 'log-level', level: String(params['level']) }, done);
+      return publishChange(
+        localSession,
+        { kind: 'log-level', level: String(params['level']) },
+        done,
+      );
     case 'resources/subscribe':
       if (resources.size >= MAX_RESOURCES && !resources.has(uri))
         return bodyResponse(200, errorResponseText(id, TOO_MANY));
-      return publishChange(own, { kind: 'subscribed', uri }, done);
+      return publishChange(localSession, { kind: 'subscribed', uri }, done);
     case 'resources/unsubscribe':
-      return publishChange(own, { kind: 'unsubscribed', uri }, done);
+      return publishChange(localSession, { kind: 'unsubscribed', uri }, done);
     default:
       return undefined;
   }
@@ -157,18 +165,19 @@ async function publishChange(
   done: UpstreamResponse,
 ): Promise<RoutedOutcome> {
   const delivery = await sessionBus.publish({ session, owner, news: change });
-  return delivery === 'told' ? done : UNDELIVERED[delivery];
+  return delivery === 'delivered' ? done : UNDELIVERED[delivery];
 }
 
 /** Cancels a request on whichever replica it runs. */
 function cancelRunning(
-  own: LocalSession,
+  localSession: LocalSession,
   id: Json | undefined,
 ): UpstreamResponse | Promise<RoutedOutcome> {
   if (typeof id !== 'string' && typeof id !== 'number') return acceptedResponse();
   const change = { kind: 'cancelled', id } as const;
-  if (!own.sessionState.running.has(id)) return publishChange(own, change, acceptedResponse());
-  applySessionChange(own.sessionState, change);
+  if (!localSession.sessionState.running.has(id))
+    return publishChange(localSession, change, acceptedResponse());
+  applySessionChange(localSession.sessionState, change);
   return acceptedResponse();
 }
 
@@ -180,20 +189,20 @@ async function deliverReply(
   id: RequestId,
   reply: ServerRequestReply,
 ): Promise<RoutedOutcome> {
-  const settle = sessionState.waiting.get(id);
-  if (settle !== undefined) {
-    settle(reply);
+  const resolveReply = sessionState.waiting.get(id);
+  if (resolveReply !== undefined) {
+    resolveReply(reply);
     return acceptedResponse();
   }
   const owningReplica = replicaOf(id);
-  if (owningReplica === sessionBus.self) return RUNS_ELSEWHERE;
+  if (owningReplica === sessionBus.self) return HANDLED_ELSEWHERE;
   const delivery = await sessionBus.send(owningReplica, {
     session,
     owner,
     news: { kind: 'answered', id, reply },
   });
-  if (delivery === 'told') return acceptedResponse();
-  return delivery === 'nobody' ? RUNS_ELSEWHERE : UNDELIVERED[delivery];
+  if (delivery === 'delivered') return acceptedResponse();
+  return delivery === 'undeliverable' ? HANDLED_ELSEWHERE : UNDELIVERED[delivery];
 }
 
 export type TranslationSettings = {
@@ -209,15 +218,19 @@ export type TranslationSettings = {
 export type SessionClients = {
   forward(
     authorized: AuthorizedRequest,
-    by: Caller,
+    caller: Caller,
     mirrored: readonly MirroredParameter[],
   ): Promise<RoutedOutcome>;
-  openStream(session: SessionFacts, by: Caller, signal: DisconnectSignal): Promise<ForwardOutcome>;
+  openStream(
+    session: SessionFacts,
+    caller: Caller,
+    signal: DisconnectSignal,
+  ): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** The gateway's own reply to a server request. */
   replyToServerRequest(
     session: SessionFacts,
-    by: Caller,
+    caller: Caller,
     id: RequestId,
     reply: ServerRequestReply,
   ): void;
@@ -234,7 +247,7 @@ type AdapterDependencies = TranslationSettings & {
 type Request = {
   readonly dependencies: AdapterDependencies;
   readonly authorized: AuthorizedRequest;
-  readonly by: Caller;
+  readonly caller: Caller;
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
   readonly sessionState: SessionState | undefined;
@@ -249,14 +262,14 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
     pages: createTranslatedPages(),
   };
   return {
-    forward: (authorized, by, mirrored) => forward(dependencies, authorized, by, mirrored),
-    openStream(session, by, signal) {
-      const { sessionState } = localSessionOf(dependencies, session, by);
+    forward: (authorized, caller, mirrored) => forward(dependencies, authorized, caller, mirrored),
+    openStream(session, caller, signal) {
+      const { sessionState } = localSessionOf(dependencies, session, caller);
       const declared = { allowedServerRequests: [], apps: session.apps ?? false };
       return listenForSession(
         {
           ...dependencies,
-          by,
+          caller,
           envelope: envelopeOf(dependencies.gatewayVersion, declared, undefined),
         },
         sessionState,
@@ -267,8 +280,8 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       dependencies.sessionStates.forget(keyOf(session));
       return bodyResponse(200);
     },
-    replyToServerRequest(session, by, id, reply) {
-      void deliverReply(localSessionOf(dependencies, session, by), id, reply);
+    replyToServerRequest(session, caller, id, reply) {
+      void deliverReply(localSessionOf(dependencies, session, caller), id, reply);
     },
     receive: (message) => receiveSessionMessage(dependencies.sessionStates, message),
     forgetWhere: dependencies.sessionStates.forgetWhere,
@@ -284,21 +297,22 @@ function keyOf({ hash }: SessionFacts): string {
 async function forward(
   dependencies: AdapterDependencies,
   authorized: AuthorizedRequest,
-  by: Caller,
+  caller: Caller,
   mirrored: readonly MirroredParameter[],
 ): Promise<RoutedOutcome> {
   const { message, session } = authorized.admitted;
-  const own = session === undefined ? undefined : localSessionOf(dependencies, session, by);
-  const response = own === undefined ? undefined : respondLocally(own, message);
+  const localSession =
+    session === undefined ? undefined : localSessionOf(dependencies, session, caller);
+  const response = localSession === undefined ? undefined : respondLocally(localSession, message);
   if (response !== undefined) return response;
   // Without a session only a handshake is admitted.
   if (message.kind !== 'request') return acceptedResponse();
   const { id } = message;
-  const sessionState = own?.sessionState;
+  const sessionState = localSession?.sessionState;
   return send({
     dependencies,
     authorized,
-    by,
+    caller,
     mirrored,
     id,
     sessionState,
@@ -324,7 +338,7 @@ function localSessionOf(
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {
-  const { dependencies, authorized, by, mirrored, id, sessionState, cancellation } = request;
+  const { dependencies, authorized, caller, mirrored, id, sessionState, cancellation } = request;
   const { admitted } = authorized;
   const isHandshake = admitted.rule.method === 'initialize';
   const envelope = isHandshake
@@ -334,23 +348,29 @@ async function send(request: Request): Promise<ForwardOutcome> {
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
   sessionState?.running.set(id, cancellation);
-  const outcome = await dependencies.client.forwardAs(authorized, by, form, cancellation, false);
+  const outcome = await dependencies.client.forwardAs(
+    authorized,
+    caller,
+    form,
+    cancellation,
+    false,
+  );
   if (outcome.kind === 'error') {
-    leave(request);
+    removeRunning(request);
     return outcome;
   }
-  const reader = responseContextOf(authorized, id);
+  const responseContext = responseContextOf(authorized, id);
   const mayRequireInput =
     canRequireInput(admitted.rule.method) && admitted.allowedServerRequests.length > 0;
   const response = mayRequireInput
-    ? await withInputRequired(request, outcome, reader, envelope)
-    : translateResponse(request, outcome, reader);
+    ? await withInputRequired(request, outcome, responseContext, envelope)
+    : translateResponse(request, outcome, responseContext);
   return isHandshake && response.kind === 'response'
     ? { ...response, openedSession: { kind: 'gateway' } }
     : response;
 }
 
-function leave({ sessionState, id, cancellation }: Request): void {
+function removeRunning({ sessionState, id, cancellation }: Request): void {
   if (sessionState?.running.get(id) === cancellation) sessionState.running.delete(id);
 }
 
@@ -362,27 +382,27 @@ function responseContextOf({ admitted }: AuthorizedRequest, id: RequestId): Sess
 function translateResponse(
   request: Request,
   response: UpstreamResponse,
-  reader: SessionResponseContext,
+  responseContext: SessionResponseContext,
 ): UpstreamResponse {
   if (isEventStream(response)) {
-    return streamResponse(translateStream(request, response, reader), {
+    return streamResponse(translateStream(request, response, responseContext), {
       release() {
-        leave(request);
+        removeRunning(request);
         response.release();
       },
       abort() {
-        leave(request);
+        removeRunning(request);
         response.abort();
       },
     });
   }
-  leave(request);
+  removeRunning(request);
   const { pages, messageReader } = request.dependencies;
   const page = {
-    method: reader.method,
-    ids: { source: reader.sentId, translated: reader.id },
+    method: responseContext.method,
+    ids: { source: responseContext.sentId, translated: responseContext.id },
     messageReader,
-    translate: (text: string, value: Json) => toSessionMessage(text, value, reader),
+    translate: (text: string, value: Json) => toSessionMessage(text, value, responseContext),
   };
   return amendResponse(response, {
     status: statusOf(response),
@@ -406,13 +426,13 @@ function statusOf(response: UpstreamResponse): number {
 async function* translateStream(
   request: Request,
   response: UpstreamResponse,
-  reader: SessionResponseContext,
+  responseContext: SessionResponseContext,
 ): OutboundItems {
   try {
     for await (const inbound of readMessages(response, request.dependencies))
-      yield toSessionItem(inbound, reader);
+      yield toSessionItem(inbound, responseContext);
   } finally {
-    leave(request);
+    removeRunning(request);
   }
 }
 
@@ -420,10 +440,10 @@ async function* translateStream(
 async function withInputRequired(
   request: Request,
   response: UpstreamResponse,
-  reader: SessionResponseContext,
+  responseContext: SessionResponseContext,
   envelope: RequestEnvelope,
 ): Promise<ForwardOutcome> {
-  const { dependencies, authorized, by, mirrored, sessionState, cancellation } = request;
+  const { dependencies, authorized, caller, mirrored, sessionState, cancellation } = request;
   let first = response;
   if (isJson(response) && statusOf(response) === 200) {
     const body = await response.readBody(
@@ -431,17 +451,17 @@ async function withInputRequired(
       dependencies.requestTimeoutMs,
     );
     if (typeof body === 'string') {
-      leave(request);
+      removeRunning(request);
       return { kind: 'error', reason: body === 'too-large' ? 'upstream-protocol' : body };
     }
     const bytes = joinPieces(body);
     response.release();
     first = bodyResponse(200, bytes);
-    if (!mentionsInputRequired(bytes)) return translateResponse(request, first, reader);
-  } else if (!isEventStream(response)) return translateResponse(request, response, reader);
-  if (sessionState === undefined) return translateResponse(request, first, reader);
-  const conversation = relayWithInputRounds(first, {
-    reader,
+    if (!mentionsInputRequired(bytes)) return translateResponse(request, first, responseContext);
+  } else if (!isEventStream(response)) return translateResponse(request, response, responseContext);
+  if (sessionState === undefined) return translateResponse(request, first, responseContext);
+  const items = relayWithInputRounds(first, {
+    reader: responseContext,
     sessionState,
     sessionBus: dependencies.sessionBus,
     signal: cancellation,
@@ -449,17 +469,17 @@ async function withInputRequired(
     sendRetry: (retry) =>
       dependencies.client.forwardAs(
         authorized,
-        by,
+        caller,
         statelessForm(authorized.admitted, envelope, mirrored, retry),
         cancellation,
         false,
       ),
-    leave: () => leave(request),
+    removeRunning: () => removeRunning(request),
   });
   const stop = (): void => {
     // A generator that was never started does not run its `finally` block.
-    leave(request);
+    removeRunning(request);
     cancellation.abort();
   };
-  return streamResponse(conversation, { release: stop, abort: stop });
+  return streamResponse(items, { release: stop, abort: stop });
 }

@@ -39,7 +39,7 @@ export type InputRequiredContext = {
   /** Retries the request with the client's responses. */
   sendRetry(retry: InputRetry): Promise<ForwardOutcome>;
   /** Called once, at the end. */
-  leave(): void;
+  removeRunning(): void;
 };
 
 /** Maximum number of retries of one request. */
@@ -50,7 +50,7 @@ const REPLY_TIMEOUT_MS = 30 * 60 * 1000;
 const MAX_WAITING = 64;
 
 const UNANSWERED = 'A request of this server was not answered, so there is no result.';
-const ENDLESS = 'This server asked for input too many times.';
+const TOO_MANY_ROUNDS = 'This server asked for input too many times.';
 const MALFORMED =
   'This server asked for input in a form that is not supported, or for too much at once.';
 
@@ -81,9 +81,9 @@ export async function* relayWithInputRounds(
       }
       response = outcome;
     }
-    yield outboundText(errorResponseText(id, ENDLESS));
+    yield outboundText(errorResponseText(id, TOO_MANY_ROUNDS));
   } finally {
-    context.leave();
+    context.removeRunning();
   }
 }
 
@@ -131,7 +131,7 @@ async function* nextRetry(
     yield outboundText(errorResponseText(id, MALFORMED));
     return undefined;
   }
-  const responses = yield* ask(inputRequired, context);
+  const responses = yield* requestInput(inputRequired, context);
   if (responses !== undefined) return { id: randomUUID(), responses, state: inputRequired.state };
   yield outboundText(errorResponseText(id, UNANSWERED));
   return undefined;
@@ -145,19 +145,20 @@ function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): JsonObj
 }
 
 /** Sends the server requests and waits for all replies; `undefined` if one will not come. */
-async function* ask(
+async function* requestInput(
   { inputRequests }: InputRequiredResult,
   { sessionState, sessionBus, signal }: InputRequiredContext,
 ): AsyncGenerator<OutboundItem, JsonObject | undefined> {
-  const asked = inputRequests.map((inputRequest) => ({
+  const sentRequests = inputRequests.map((inputRequest) => ({
     id: createReplicaScopedId(sessionBus),
     inputRequest,
   }));
-  const replies = asked.map(({ id }) => waitFor(sessionState, id, signal));
+  const replies = sentRequests.map(({ id }) => waitForReply(sessionState, id, signal));
   try {
-    for (const { id, inputRequest } of asked) yield outboundText(requestText(id, inputRequest));
+    for (const { id, inputRequest } of sentRequests)
+      yield outboundText(requestText(id, inputRequest));
     const responses: Record<string, Json> = {};
-    for (const [index, { inputRequest }] of asked.entries()) {
+    for (const [index, { inputRequest }] of sentRequests.entries()) {
       const reply = await replies[index]?.reply;
       if (reply?.kind !== 'result') return undefined;
       responses[inputRequest.key] = reply.result;
@@ -179,29 +180,29 @@ const METHODS: { readonly [name in InputRequest['name']]: string } = {
   roots: 'roots/list',
 };
 
-function waitFor(
+function waitForReply(
   sessionState: SessionState,
   id: string,
   signal: DisconnectSignal,
 ): { readonly reply: Promise<ServerRequestReply>; end(): void } {
-  const late: ServerRequestReply = { kind: 'error', error: undefined };
+  const noReply: ServerRequestReply = { kind: 'error', error: undefined };
   let settle: (reply: ServerRequestReply) => void = () => undefined;
   const reply = new Promise<ServerRequestReply>((resolve) => {
     settle = resolve;
   });
-  const giveUp = (): void => settle(late);
-  const timer = setTimeout(giveUp, REPLY_TIMEOUT_MS);
+  const resolveWithoutReply = (): void => settle(noReply);
+  const timer = setTimeout(resolveWithoutReply, REPLY_TIMEOUT_MS);
   timer.unref();
-  if (signal.aborted) giveUp();
-  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) resolveWithoutReply();
+  signal.addEventListener('abort', resolveWithoutReply, { once: true });
   sessionState.waiting.set(id, settle);
   return {
     reply,
     end() {
       clearTimeout(timer);
-      signal.removeEventListener('abort', giveUp);
+      signal.removeEventListener('abort', resolveWithoutReply);
       sessionState.waiting.delete(id);
-      giveUp();
+      resolveWithoutReply();
     },
   };
 }

@@ -53,13 +53,13 @@ export function createSessionStates(): SessionStates {
   const sessionStates = new OwnedMap<string, SessionState>({
     max: MAX_SESSIONS,
     maxPerOwner: MAX_SESSIONS_PER_CALLER,
-    mayForget: isAtRest,
+    mayForget: isIdle,
   });
 
   function forget(session: string): void {
     const running = [...(sessionStates.get(session)?.running.values() ?? [])];
     sessionStates.delete(session);
-    for (const leaving of running) leaving.abort();
+    for (const runningRequest of running) runningRequest.abort();
   }
 
   return {
@@ -76,7 +76,7 @@ export function createSessionStates(): SessionStates {
   };
 }
 
-function isAtRest({ listeners, running, waiting }: SessionState): boolean {
+function isIdle({ listeners, running, waiting }: SessionState): boolean {
   return listeners.size + running.size + waiting.size === 0;
 }
 
@@ -110,11 +110,14 @@ export type SessionBus = {
   /** The name of this replica. */
   readonly self: string;
   /** `nobody`: that replica no longer runs, or the message is too long. */
-  send(replica: string, message: SessionMessage): Promise<DeliveryError | 'told' | 'nobody'>;
+  send(
+    replica: string,
+    message: SessionMessage,
+  ): Promise<DeliveryError | 'delivered' | 'undeliverable'>;
   /**
    * Delivers to every replica, including this one ({@link receiveSessionMessage}), in one order; or to none.
    */
-  publish(message: SessionMessage): Promise<DeliveryError | 'told'>;
+  publish(message: SessionMessage): Promise<DeliveryError | 'delivered'>;
 };
 
 /** Why nothing was sent: the bus is unavailable, or too much of this owner's is under way. */
@@ -162,7 +165,7 @@ export function applySessionChange(sessionState: SessionState, change: SessionCh
 }
 
 function notifyListeners({ listeners }: SessionState): void {
-  for (const changed of listeners) changed();
+  for (const notify of listeners) notify();
 }
 
 /** Applies a session message; cancellations and replies only where the session is already known. */
@@ -178,7 +181,7 @@ export function receiveSessionMessage(
 }
 
 /** One owner's messages: the number under way, and those waiting. */
-type OwnerQueue = { underWay: number; readonly waiting: (() => void)[] };
+type OwnerQueue = { inProgress: number; readonly waiting: (() => void)[] };
 
 /**
  * Limits each owner's messages under way, because all owners share a replica's queue. Further messages wait,
@@ -188,42 +191,42 @@ export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus
   const queues = new Map<string, OwnerQueue>();
 
   /** True at once if there is capacity, a promise if the message must wait, false if too many wait. */
-  function enter(line: OwnerQueue): boolean | Promise<void> {
-    if (line.underWay < MAX_MESSAGES_PER_OWNER) {
-      line.underWay += 1;
+  function acquire(queue: OwnerQueue): boolean | Promise<void> {
+    if (queue.inProgress < MAX_MESSAGES_PER_OWNER) {
+      queue.inProgress += 1;
       return true;
     }
-    if (line.waiting.length >= MAX_WAITING_PER_OWNER) return false;
-    return new Promise((resolve) => line.waiting.push(resolve));
+    if (queue.waiting.length >= MAX_WAITING_PER_OWNER) return false;
+    return new Promise((resolve) => queue.waiting.push(resolve));
   }
 
-  function leave(owner: string, line: OwnerQueue): void {
-    const handOver = line.waiting.shift();
-    if (handOver !== undefined) handOver();
-    else line.underWay -= 1;
-    if (line.underWay === 0) queues.delete(owner);
+  function release(owner: string, queue: OwnerQueue): void {
+    const resolveNext = queue.waiting.shift();
+    if (resolveNext !== undefined) resolveNext();
+    else queue.inProgress -= 1;
+    if (queue.inProgress === 0) queues.delete(owner);
   }
 
-  async function within<T>(
+  async function withQuota<T>(
     { owner }: SessionMessage,
     deliver: () => Promise<T>,
   ): Promise<T | 'overloaded'> {
-    const line = queues.get(owner) ?? { underWay: 0, waiting: [] };
-    queues.set(owner, line);
-    const turn = enter(line);
+    const queue = queues.get(owner) ?? { inProgress: 0, waiting: [] };
+    queues.set(owner, queue);
+    const turn = acquire(queue);
     if (turn === false) return 'overloaded';
     if (turn instanceof Promise) await turn;
     try {
       return await deliver();
     } finally {
-      leave(owner, line);
+      release(owner, queue);
     }
   }
 
   return {
     self,
-    send: (replica, message) => within(message, () => send(replica, message)),
-    publish: (message) => within(message, () => publish(message)),
+    send: (replica, message) => withQuota(message, () => send(replica, message)),
+    publish: (message) => withQuota(message, () => publish(message)),
   };
 }
 
@@ -234,10 +237,10 @@ export function localSessionBus(
 ): SessionBus {
   return {
     self,
-    send: () => Promise.resolve('nobody'),
+    send: () => Promise.resolve('undeliverable'),
     publish(message) {
       receiveSessionMessage(sessionStates, message);
-      return Promise.resolve('told');
+      return Promise.resolve('delivered');
     },
   };
 }

@@ -29,7 +29,7 @@ import type { SessionState } from './session-state.js';
 
 type StreamDependencies = ReadBounds & {
   readonly client: Pick<SessionUpstream, 'subscribe'>;
-  readonly by: Caller;
+  readonly caller: Caller;
   readonly envelope: RequestEnvelope;
 };
 
@@ -81,7 +81,7 @@ type Subscribed =
  * it was answered, so that any number of changes meanwhile costs only one more request.
  */
 async function subscribe(
-  { client, by, envelope }: StreamDependencies,
+  { client, caller, envelope }: StreamDependencies,
   sessionState: SessionState,
   signal: DisconnectSignal,
 ): Promise<Subscribed> {
@@ -107,7 +107,7 @@ async function subscribe(
   }
   sessionState.listeners.add(resubscribe);
   signal.addEventListener('abort', end, { once: true });
-  const outcome = await client.subscribe(form, by, controller.signal);
+  const outcome = await client.subscribe(form, caller, controller.signal);
   hasResponse = true;
   if (isOutdated || outcome.kind === 'error') end();
   if (outcome.kind === 'error') return outcome;

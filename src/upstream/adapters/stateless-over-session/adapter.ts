@@ -69,7 +69,7 @@ const UPDATED = 'notifications/resources/updated';
  */
 async function listenInSession(
   dependencies: StatelessDependencies,
-  { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
+  { authorized, caller }: { readonly authorized: AuthorizedRequest; readonly caller: Caller },
   open: () => Promise<UpstreamSession | ForwardError>,
   signal: DisconnectSignal | undefined,
 ): Promise<RoutedOutcome> {
@@ -82,12 +82,12 @@ async function listenInSession(
   const end = (): void => {
     if (stop.signal.aborted) return;
     stop.abort();
-    void dependencies.client.endSession(session, by).then((ended) => {
+    void dependencies.client.endSession(session, caller).then((ended) => {
       if (ended.kind === 'response') ended.release();
     });
   };
   if (signal !== undefined) onAbort(signal, end);
-  const outcome = await dependencies.client.openStream(session, by, stop.signal);
+  const outcome = await dependencies.client.openStream(session, caller, stop.signal);
   if (outcome.kind === 'error' || !isEventStream(outcome)) {
     if (outcome.kind === 'response') outcome.release();
     end();
@@ -100,7 +100,12 @@ async function listenInSession(
   const isSubscribed = filter.uris.every((uri, index) => {
     const id = FIRST_SUBSCRIBE_ID + index;
     const method = 'resources/subscribe';
-    return dependencies.sendInSession(session, by, { jsonrpc: '2.0', id, method, params: { uri } });
+    return dependencies.sendInSession(session, caller, {
+      jsonrpc: '2.0',
+      id,
+      method,
+      params: { uri },
+    });
   });
   // With only some of the subscriptions in place, the client would silently miss updates of the others.
   if (!isSubscribed) {
@@ -108,16 +113,16 @@ async function listenInSession(
     end();
     return { kind: 'error', reason: 'overloaded' };
   }
-  const conversation = relayNotifications(outcome, dependencies, message.id, filter);
-  return streamResponse(conversation, { release: end, abort: end });
+  const items = relayNotifications(outcome, dependencies, message.id, filter);
+  return streamResponse(items, { release: end, abort: end });
 }
 
 /** The requested filter, as it was narrowed. */
 function filterOf({ admitted }: AuthorizedRequest): SubscriptionFilter {
   const sent: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const params = isObject(sent) ? sent['params'] : undefined;
-  const asked = isObject(params) ? readFilter(params['notifications']) : undefined;
-  return asked === undefined ? EMPTY_FILTER : { ...asked, tasks: [] };
+  const requestedFilter = isObject(params) ? readFilter(params['notifications']) : undefined;
+  return requestedFilter === undefined ? EMPTY_FILTER : { ...requestedFilter, tasks: [] };
 }
 
 async function* relayNotifications(
@@ -145,11 +150,11 @@ function toSubscriptionNotification(
 ): string | undefined {
   if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
   const list = filterOfNotification(value['method']);
-  const isAsked =
+  const isRequested =
     list === undefined
       ? value['method'] === UPDATED && filter.uris.length > 0
       : filter.lists.includes(list);
-  if (!isAsked) return undefined;
+  if (!isRequested) return undefined;
   const { params } = value;
   const tag: JsonObject = { [SUBSCRIPTION_ID]: id };
   if (!isObject(params)) return changeMembers(text, { path: [], set: { params: { _meta: tag } } });
@@ -161,7 +166,7 @@ function toSubscriptionNotification(
 export type StatelessClients = {
   forward(
     authorized: AuthorizedRequest,
-    by: Caller,
+    caller: Caller,
     sessionVersions: readonly string[],
     signal: DisconnectSignal | undefined,
   ): Promise<RoutedOutcome>;
@@ -173,7 +178,7 @@ const IDLE_MS = 5 * 60 * 1000;
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 /** The specification says 404; servers that have lost a session also respond with 400. */
 const LOST_STATUSES: ReadonlySet<number> = new Set([400, 404]);
-const LOST =
+const SESSION_LOST =
   'The session with this server was lost. The call may have been executed, so it was not sent again.';
 
 const NOT_AWAITED = 'The client has disconnected, or the response took too long.';
@@ -195,8 +200,8 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
     sendInSession,
   };
   return {
-    forward: (authorized, by, sessionVersions, signal) =>
-      forward({ dependencies, authorized, by, signal }, sessionVersions),
+    forward: (authorized, caller, sessionVersions, signal) =>
+      forward({ dependencies, authorized, caller, signal }, sessionVersions),
     close() {
       dependencies.suspendedCalls.close();
       return pool.close();
@@ -217,7 +222,7 @@ async function endSession(
 type ForwardContext = {
   readonly dependencies: StatelessDependencies;
   readonly authorized: AuthorizedRequest;
-  readonly by: Caller;
+  readonly caller: Caller;
   readonly signal: DisconnectSignal | undefined;
 };
 
@@ -225,18 +230,18 @@ async function forward(
   context: ForwardContext,
   sessionVersions: readonly string[],
 ): Promise<RoutedOutcome> {
-  const { dependencies, authorized, by, signal } = context;
+  const { dependencies, authorized, caller, signal } = context;
   const { admitted } = authorized;
   if (admitted.message.kind !== 'request') return bodyResponse(202);
   const { id, method } = admitted.message;
   const open = (): Promise<UpstreamSession | ForwardError> =>
     openSession(context, sessionVersions.at(-1) ?? LATEST_SESSION_VERSION);
   if (method === 'subscriptions/listen')
-    return listenInSession(dependencies, { authorized, by }, open, signal);
+    return listenInSession(dependencies, { authorized, caller }, open, signal);
   if (isInputRetry(admitted)) return resumeSuspended(context);
-  const take = (): Promise<PooledSession | ForwardError> =>
-    dependencies.pool.take(keyOf(authorized), open);
-  const session = await take();
+  const takeSession = (): Promise<PooledSession | ForwardError> =>
+    dependencies.pool.acquire(keyOf(authorized), open);
+  const session = await takeSession();
   if (typeof session === 'string') return { kind: 'error', reason: session };
   if (method === 'server/discover') {
     session.release();
@@ -245,11 +250,11 @@ async function forward(
   const outcome = await send(context, session);
   if (outcome !== 'lost') return outcome;
   // What a call did before its session was lost is unknown, so it is not sent again; other requests are.
-  if (method === 'tools/call') return bodyResponse(200, errorResponseText(id, LOST));
-  const reopened = await take();
+  if (method === 'tools/call') return bodyResponse(200, errorResponseText(id, SESSION_LOST));
+  const reopened = await takeSession();
   if (typeof reopened === 'string') return { kind: 'error', reason: reopened };
-  const again = await send(context, reopened);
-  return again === 'lost' ? bodyResponse(200, errorResponseText(id, LOST)) : again;
+  const retried = await send(context, reopened);
+  return retried === 'lost' ? bodyResponse(200, errorResponseText(id, SESSION_LOST)) : retried;
 }
 
 function isInputRetry({ message }: AdmittedMessage): boolean {
@@ -257,12 +262,12 @@ function isInputRetry({ message }: AdmittedMessage): boolean {
 }
 
 async function openSession(
-  { dependencies, authorized: { admitted }, by }: ForwardContext,
+  { dependencies, authorized: { admitted }, caller }: ForwardContext,
   version: string,
 ): Promise<UpstreamSession | ForwardError> {
   const { client, requestTimeoutMs, gatewayVersion, now } = dependencies;
   const ports = {
-    request: createListingRequest(client, by),
+    request: createListingRequest(client, caller),
     now,
     requestTimeoutMs,
     setTimer(run: () => void, delayMs: number) {
@@ -277,7 +282,7 @@ async function openSession(
     clientInfo: { name: 'sallyport', version: gatewayVersion },
     logLevel: logLevelOf(admitted),
   });
-  return typeof opened === 'string' ? opened : { ...opened, caller: withoutToken(by) };
+  return typeof opened === 'string' ? opened : { ...opened, caller: withoutToken(caller) };
 }
 
 function logLevelOf({ message }: AdmittedMessage): string | undefined {
@@ -293,7 +298,7 @@ function keyOf({ principal, admitted }: AuthorizedRequest): string {
 }
 
 async function send(
-  { dependencies, authorized, by, signal }: ForwardContext,
+  { dependencies, authorized, caller, signal }: ForwardContext,
   session: PooledSession,
 ): Promise<ForwardOutcome | 'lost'> {
   const { admitted } = authorized;
@@ -310,7 +315,7 @@ async function send(
     stop.abort();
     session.release();
     const params = { requestId: sent.sentId, reason: NOT_AWAITED };
-    dependencies.sendInSession(session, by, {
+    dependencies.sendInSession(session, caller, {
       jsonrpc: '2.0',
       method: 'notifications/cancelled',
       params,
@@ -323,7 +328,13 @@ async function send(
   signal?.addEventListener('abort', cancel, { once: true });
   const mayWaitForInput =
     admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
-  const outcome = await dependencies.client.forwardAs(authorized, by, form, stop, mayWaitForInput);
+  const outcome = await dependencies.client.forwardAs(
+    authorized,
+    caller,
+    form,
+    stop,
+    mayWaitForInput,
+  );
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);
@@ -342,7 +353,7 @@ async function send(
   }
   const call = {
     dependencies,
-    by,
+    caller,
     session,
     sent,
     cancel,
@@ -383,23 +394,23 @@ function translateBody(
 function resumeSuspended({
   dependencies,
   authorized: { admitted },
-  by,
+  caller,
   signal,
 }: ForwardContext): RoutedOutcome {
-  const state = openedState(admitted);
+  const state = unsealedState(admitted);
   const suspended = state === undefined ? undefined : dependencies.suspendedCalls.find(state);
   // The connection cannot be handed over: on another replica, or too late, the call must start again.
   if (state === undefined || suspended === undefined)
     return { kind: 'error', reason: 'asked-elsewhere' };
-  const conversation = resume(suspended, { admitted, by }, signal);
+  const items = resume(suspended, { admitted, caller }, signal);
   // The call remains suspended, so the client may send the same retry again.
-  if (conversation === undefined) return { kind: 'error', reason: 'overloaded' };
-  dependencies.suspendedCalls.leave(state);
-  return streamResponse(conversation, { release: () => undefined, abort: suspended.call.cancel });
+  if (items === undefined) return { kind: 'error', reason: 'overloaded' };
+  dependencies.suspendedCalls.remove(state);
+  return streamResponse(items, { release: () => undefined, abort: suspended.call.cancel });
 }
 
 /** The request state that was unsealed by an edit of the request's text. */
-function openedState({ text, edits }: AdmittedMessage): string | undefined {
+function unsealedState({ text, edits }: AdmittedMessage): string | undefined {
   const span = spanOf(text, ['params', 'requestState']);
   const edit = edits.find((one) => one.start === span?.start);
   return edit === undefined ? undefined : String(JSON.parse(edit.text));

@@ -48,7 +48,7 @@ export type StatelessDependencies = StatelessSettings & {
 /** A call with a pending server request: the rest of its response, and the id of that request. */
 export type SuspendedCall = {
   readonly call: SessionCall;
-  readonly rest: AsyncIterator<InboundItem, unknown>;
+  readonly remainingItems: AsyncIterator<InboundItem, unknown>;
   readonly requestId: RequestId;
   /** The key of the client's response. */
   readonly key: string;
@@ -60,11 +60,11 @@ export type SuspendedCall = {
  */
 export type SuspendedCalls = {
   /** The handle of the call; `undefined` if the limit per caller or in total is reached. */
-  enter(suspended: SuspendedCall, caller: Owner): string | undefined;
+  add(suspended: SuspendedCall, caller: Owner): string | undefined;
   /** The call with this handle; it remains suspended. */
   find(handle: string): SuspendedCall | undefined;
   /** Removes the call with this handle and returns it. */
-  leave(handle: string): SuspendedCall | undefined;
+  remove(handle: string): SuspendedCall | undefined;
   close(): void;
 };
 
@@ -74,7 +74,7 @@ export const MAX_SUSPENDED_CALLS_PER_CALLER = 32;
 /** How long a client may take to respond. Milliseconds. */
 const WAIT_MS = 10 * 60 * 1000;
 
-type Waiting = {
+type SuspendedEntry = {
   readonly suspended: SuspendedCall;
   readonly timer: NodeJS.Timeout;
   readonly owner: string;
@@ -82,13 +82,13 @@ type Waiting = {
 
 /** Creates an empty table. */
 export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): SuspendedCalls {
-  const waiting = new Map<string, Waiting>();
+  const waiting = new Map<string, SuspendedEntry>();
   const quota = createQuota({
     total: MAX_SUSPENDED_CALLS,
     perOwner: MAX_SUSPENDED_CALLS_PER_CALLER,
   });
 
-  function leave(handle: string): SuspendedCall | undefined {
+  function remove(handle: string): SuspendedCall | undefined {
     const found = waiting.get(handle);
     waiting.delete(handle);
     if (found === undefined) return undefined;
@@ -98,19 +98,19 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
   }
 
   return {
-    enter(suspended, caller) {
+    add(suspended, caller) {
       const owner = ownerKey(caller);
       if (!quota.take(owner)) return undefined;
       const handle = createReplicaScopedId(sessionBus);
-      const timer = setTimeout(() => leave(handle)?.call.cancel(), WAIT_MS);
+      const timer = setTimeout(() => remove(handle)?.call.cancel(), WAIT_MS);
       timer.unref();
       waiting.set(handle, { suspended, timer, owner });
       return handle;
     },
     find: (handle) => waiting.get(handle)?.suspended,
-    leave,
+    remove,
     close() {
-      for (const handle of [...waiting.keys()]) leave(handle)?.call.cancel();
+      for (const handle of [...waiting.keys()]) remove(handle)?.call.cancel();
     },
   };
 }
@@ -118,7 +118,7 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
 /** A call in progress in a session. */
 export type SessionCall = {
   readonly dependencies: StatelessDependencies;
-  readonly by: Caller;
+  readonly caller: Caller;
   readonly session: PooledSession;
   readonly sent: TranslatedRequest;
   /** What its client declared and was granted. */
@@ -146,8 +146,8 @@ export function relayInSession(call: SessionCall, response: UpstreamResponse): U
  * `undefined` if too much is queued for the server; nothing has changed then.
  */
 export function resume(
-  { call, rest, requestId, key }: SuspendedCall,
-  { admitted, by }: { readonly admitted: AdmittedMessage; readonly by: Caller },
+  { call, remainingItems, requestId, key }: SuspendedCall,
+  { admitted, caller }: { readonly admitted: AdmittedMessage; readonly caller: Caller },
   signal: DisconnectSignal | undefined,
 ): OutboundItems | undefined {
   const { message } = admitted;
@@ -156,23 +156,23 @@ export function resume(
   const response = isObject(responses) ? responses[key] : undefined;
   const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
   const replyMessage: JsonObject = { jsonrpc: '2.0', id: requestId, ...reply };
-  if (!call.dependencies.sendInSession(call.session, by, replyMessage)) return undefined;
+  if (!call.dependencies.sendInSession(call.session, caller, replyMessage)) return undefined;
   if (signal !== undefined) onAbort(signal, call.cancel);
   const id = message.kind === 'request' ? message.id : call.sent.id;
-  return relayUntilInputRequired({ ...call, by, sent: { ...call.sent, id } }, rest);
+  return relayUntilInputRequired({ ...call, caller, sent: { ...call.sent, id } }, remainingItems);
 }
 
 /** Relays until the call's response or until a server request suspends the call. */
 async function* relayUntilInputRequired(
   call: SessionCall,
-  rest: AsyncIterator<InboundItem, unknown>,
+  remainingItems: AsyncIterator<InboundItem, unknown>,
 ): OutboundItems {
   let isSuspended = false;
   try {
     for (;;) {
-      const { done, value: inbound } = await rest.next();
+      const { done, value: inbound } = await remainingItems.next();
       if (done === true) return;
-      const step = stepOf(call, rest, inbound);
+      const step = stepOf(call, remainingItems, inbound);
       isSuspended = step.isSuspended;
       if (step.outbound !== undefined) yield step.outbound;
       if (step.isLast) return;
@@ -180,12 +180,12 @@ async function* relayUntilInputRequired(
   } finally {
     if (!isSuspended) {
       call.end();
-      await rest.return?.(undefined);
+      await remainingItems.return?.(undefined);
     }
   }
 }
 
-type Step = {
+type StreamStep = {
   readonly outbound: OutboundItem | undefined;
   readonly isLast: boolean;
   readonly isSuspended: boolean;
@@ -194,18 +194,19 @@ type Step = {
 /** Decides what one received item becomes. */
 function stepOf(
   call: SessionCall,
-  rest: AsyncIterator<InboundItem, unknown>,
+  remainingItems: AsyncIterator<InboundItem, unknown>,
   inbound: InboundItem,
-): Step {
+): StreamStep {
   if (inbound.kind !== 'message') {
     if (inbound.kind === 'error' && inbound.reason === 'upstream-timeout') call.cancel();
     return { outbound: inbound, isLast: false, isSuspended: false };
   }
   const { text, value } = inbound;
-  const asked = readServerRequest(value);
-  if (asked !== undefined) {
-    const inputRequired = suspend(call, rest, asked);
-    if (asked.method === 'ping') return { outbound: undefined, isLast: false, isSuspended: false };
+  const serverRequest = readServerRequest(value);
+  if (serverRequest !== undefined) {
+    const inputRequired = suspend(call, remainingItems, serverRequest);
+    if (serverRequest.method === 'ping')
+      return { outbound: undefined, isLast: false, isSuspended: false };
     // A disallowed server request is relayed unchanged; the check of this response drops and records it.
     const outbound = { kind: 'message', text: inputRequired ?? text } as const;
     return {
@@ -242,12 +243,12 @@ function isOwnResponse(value: Json | undefined, { sentId }: TranslatedRequest): 
 /** Suspends the call and returns the input-required result; `undefined` if the gateway replied itself. */
 function suspend(
   call: SessionCall,
-  rest: AsyncIterator<InboundItem, unknown>,
+  remainingItems: AsyncIterator<InboundItem, unknown>,
   { id, method, params }: ServerRequest,
 ): string | undefined {
-  const { dependencies, by, session, sent, allowedServerRequests } = call;
+  const { dependencies, caller, session, sent, allowedServerRequests } = call;
   if (method === 'ping') {
-    dependencies.sendInSession(session, by, { jsonrpc: '2.0', id, result: {} }, true);
+    dependencies.sendInSession(session, caller, { jsonrpc: '2.0', id, result: {} }, true);
     return undefined;
   }
   const name = serverRequestNameOf(method, params);
@@ -255,13 +256,18 @@ function suspend(
     name !== undefined && name !== 'malformed' && allowedServerRequests.includes(name);
   const handle =
     mayRequireInput && canRequireInput(sent.method)
-      ? dependencies.suspendedCalls.enter(
-          { call, rest, requestId: id, key: INPUT_REQUEST_KEY },
-          by.principal,
+      ? dependencies.suspendedCalls.add(
+          { call, remainingItems, requestId: id, key: INPUT_REQUEST_KEY },
+          caller.principal,
         )
       : undefined;
   if (handle === undefined) {
-    dependencies.sendInSession(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
+    dependencies.sendInSession(
+      session,
+      caller,
+      { jsonrpc: '2.0', id, error: NO_SUCH_METHOD },
+      true,
+    );
     return undefined;
   }
   return inputRequiredResult(sent.id, INPUT_REQUEST_KEY, { method, params }, handle);

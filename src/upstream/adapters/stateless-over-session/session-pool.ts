@@ -19,14 +19,14 @@ import { upstreamIdOf } from '../../client.js';
 import {
   type CallPorts,
   callUpstream,
-  endOwnSession,
+  endGatewaySession,
   type ListingError,
   notifyUpstream,
 } from '../../discovery/request.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 
 /** A session as opened, before it is assigned to its caller. */
-type UnassignedSession = Omit<UpstreamSession, 'caller'>;
+type SessionWithoutCaller = Omit<UpstreamSession, 'caller'>;
 
 /** The parameters of the handshake. */
 type HandshakeParams = {
@@ -56,7 +56,7 @@ const FORWARD_ERRORS: { readonly [why in ListingError]: ForwardError } = {
 export async function openUpstreamSession(
   ports: CallPorts,
   { version, capabilities, clientInfo, logLevel }: HandshakeParams,
-): Promise<UnassignedSession | ForwardError> {
+): Promise<SessionWithoutCaller | ForwardError> {
   const budget = {
     bytesLeft: MAX_HANDSHAKE_BYTES,
     deadlineMs: ports.now() + ports.requestTimeoutMs,
@@ -73,7 +73,7 @@ export async function openUpstreamSession(
   const headers = sessionHeadersOf(session);
   const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
   if (notified.kind !== 'result') {
-    void endOwnSession(ports, headers);
+    void endGatewaySession(ports, headers);
     return notified.kind === 'failed' ? FORWARD_ERRORS[notified.why] : 'upstream-protocol';
   }
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
@@ -89,7 +89,7 @@ export async function openUpstreamSession(
 export function readInitializeResult(
   result: JsonObject,
   headers: { readonly [name: string]: string | undefined },
-): UnassignedSession | undefined {
+): SessionWithoutCaller | undefined {
   const version = result['protocolVersion'];
   const id = headers['mcp-session-id'];
   if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;
@@ -128,7 +128,7 @@ export type PooledSession = UpstreamSession & {
 
 export type SessionPool = {
   /** Returns the session with this key, opening it if there is none. */
-  take(
+  acquire(
     key: string,
     open: () => Promise<UpstreamSession | ForwardError>,
   ): Promise<PooledSession | ForwardError>;
@@ -181,7 +181,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
   }
 
   /** Ends the unused session that was used least recently if the pool is full; false if all are in use. */
-  function makeCapacity(): boolean {
+  function evictIdle(): boolean {
     if (entries.size < maxSessions) return true;
     for (const [key, entry] of entries) {
       if (entry.uses > 0) continue;
@@ -191,7 +191,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
     return false;
   }
 
-  function enter(key: string, open: () => Promise<UpstreamSession | ForwardError>): Entry {
+  function addEntry(key: string, open: () => Promise<UpstreamSession | ForwardError>): Entry {
     const entry: Entry = {
       opening: open(),
       session: undefined,
@@ -204,28 +204,28 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
   }
 
   return {
-    async take(key, open) {
+    async acquire(key, open) {
       if (isClosed) return 'upstream-unavailable';
       let entry = entries.get(key);
       if (entry === undefined) {
-        if (!makeCapacity()) return 'upstream-unavailable';
-        entry = enter(key, open);
+        if (!evictIdle()) return 'upstream-unavailable';
+        entry = addEntry(key, open);
       } else {
         // INVARIANT: the map is ordered by last use.
         entries.delete(key);
         entries.set(key, entry);
       }
-      const taken = entry;
-      taken.uses += 1;
-      const session = await taken.opening;
-      taken.usedAtMs = now();
+      const acquired = entry;
+      acquired.uses += 1;
+      const session = await acquired.opening;
+      acquired.usedAtMs = now();
       if (typeof session === 'string') {
-        if (entries.get(key) === taken) entries.delete(key);
+        if (entries.get(key) === acquired) entries.delete(key);
         return session;
       }
       if (isClosed) return 'upstream-unavailable';
-      taken.session = session;
-      return pooled(key, session, taken, now);
+      acquired.session = session;
+      return createPooledSession(key, session, acquired, now);
     },
     forget(session) {
       const entry = entries.get(session.key);
@@ -240,7 +240,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
   };
 }
 
-function pooled(
+function createPooledSession(
   key: string,
   session: UpstreamSession,
   entry: Entry,
@@ -271,16 +271,16 @@ const MAX_OUTBOUND_BYTES = 64 * 1024 * 1024;
 /** The gateway's own responses under way per caller; a server that asks faster gets no response. */
 export const MAX_OWN_RESPONSES_PER_CALLER = 16;
 
-/** A message with its owner and size. `isOwn`: a response of the gateway's own. */
+/** A message with its owner and size. `isFromGateway`: a response of the gateway's own. */
 type OutboundMessage = {
   readonly owner: string;
   readonly bytes: number;
-  readonly isOwn: boolean;
+  readonly isFromGateway: boolean;
 };
 
 type OutboundQueue = {
   /** Takes a slot, which the returned function gives back; `undefined` if none is free. */
-  enter(message: OutboundMessage): (() => void) | undefined;
+  acquireSlot(message: OutboundMessage): (() => void) | undefined;
 };
 
 /**
@@ -295,8 +295,8 @@ export function createOutboundQueue(): OutboundQueue {
     perOwner: MAX_OUTBOUND_BYTES_PER_CALLER,
   });
   return {
-    enter({ owner, bytes, isOwn }) {
-      if (isOwn && messages.usedBy(owner) >= MAX_OWN_RESPONSES_PER_CALLER) return undefined;
+    acquireSlot({ owner, bytes, isFromGateway }) {
+      if (isFromGateway && messages.usedBy(owner) >= MAX_OWN_RESPONSES_PER_CALLER) return undefined;
       if (!messages.take(owner)) return undefined;
       if (sizes.take(owner, bytes))
         return () => {
@@ -311,13 +311,13 @@ export function createOutboundQueue(): OutboundQueue {
 
 /**
  * Sends a message in a caller's session; the response is not read. Returns false, without sending, if too
- * much is queued. `isOwn`: a response of the gateway's own, which may be dropped.
+ * much is queued. `isFromGateway`: a response of the gateway's own, which may be dropped.
  */
 export type SendInSession = (
   session: SessionRef,
-  by: Caller,
+  caller: Caller,
   message: JsonObject,
-  isOwn?: boolean,
+  isFromGateway?: boolean,
 ) => boolean;
 
 /** Creates the sender for one upstream. */
@@ -326,17 +326,21 @@ export function createSessionSender({
   requestTimeoutMs: timeoutMs,
 }: Pick<TranslationSettings, 'client' | 'requestTimeoutMs'>): SendInSession {
   const outboundQueue = createOutboundQueue();
-  return (session, by, message, isOwn = false) => {
+  return (session, caller, message, isOwn = false) => {
     const body = JSON.stringify(message);
     const bytes = Buffer.byteLength(body);
-    const leave = outboundQueue.enter({ owner: ownerKey(by.principal), bytes, isOwn });
+    const leave = outboundQueue.acquireSlot({
+      owner: ownerKey(caller.principal),
+      bytes,
+      isFromGateway: isOwn,
+    });
     if (leave === undefined) return false;
     const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...sessionHeadersOf(session),
     };
-    void client.request({ by, method: 'POST', headers, body, timeoutMs }).then((outcome) => {
+    void client.request({ caller, method: 'POST', headers, body, timeoutMs }).then((outcome) => {
       leave();
       if (outcome.kind === 'response') outcome.release();
     });

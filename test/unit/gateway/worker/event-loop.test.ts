@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { UpstreamSettings } from '../../../../src/config/settings.js';
 import { messageReaderOf } from '../../../../src/gateway/upstream-connection.js';
 import { createLoopScheduler } from '../../../../src/gateway/worker/json-reader.js';
-import { runInTurn } from '../../../../src/upstream/message-reader.js';
+import { runInTurns } from '../../../../src/upstream/message-reader.js';
 
 /** Turns whose loop goes round when the test says so. */
 function turnsByHand() {
@@ -34,7 +34,7 @@ describe('turns on the event loop', () => {
     const readJson = () => ({ ok: false, error: 'internal' }) as const;
     const settings = { name: 'one', limits: { maxValues: 1 } } as UpstreamSettings;
     const messageReader = messageReaderOf(settings, { readJson, loopScheduler: turns });
-    await runInTurn(messageReader, [1, 2, 3], () => undefined);
+    await runInTurns(messageReader, [1, 2, 3], () => undefined);
     expect(turns.waitForTurn('other')).toBeUndefined();
     expect(due).toEqual([]);
   });

@@ -101,7 +101,7 @@ describe('inspection on another thread', () => {
   });
   afterAll(() => worker.close());
 
-  it('[PRF-08] law: the outcome for a message is that of the event loop, findings and carry included', async () => {
+  it('[PRF-08] law: the outcome for a message is that of the event loop, findings and previous tail included', async () => {
     ends.length = 0;
     const carried = fc.constantFrom('', 'ends with gh', token.slice(0, 20), 'password=');
     const output = fc.constantFrom(undefined, NEEDS_NOTE);
@@ -117,7 +117,7 @@ describe('inspection on another thread', () => {
         const input: InspectionInput = {
           ...messageOf({ jsonrpc: '2.0', id: 1, result: { content, structuredContent } }),
           profile: by,
-          carry: { tail },
+          previousTail: { tail },
           output: schema,
         };
         const apart = inspection.message(input, 'one');

@@ -238,8 +238,8 @@ describe('a secret that is longer than its pattern', () => {
         const [one, other] = [secret.slice(0, at), secret.slice(at)];
         const combined = inspectMessage({ ...textResult(one, other), profile });
         const first = inspectMessage({ ...textResult(one), profile });
-        const carry = first.kind === 'withhold' ? undefined : first.carry;
-        const second = inspectMessage({ ...textResult(other), profile, carry });
+        const previousTail = first.kind === 'withhold' ? undefined : first.previousTail;
+        const second = inspectMessage({ ...textResult(other), profile, previousTail });
         for (const outcome of [combined, second]) {
           const left = outcome.kind === 'changed' ? outcome.text : outcome.kind;
           expect([share, left.includes(secret.slice(-30, -1))]).toEqual([share, false]);

@@ -24,14 +24,14 @@ const OFF = withRules({
 
 function ownOf(...values: readonly string[]): SentCredentials {
   const store = createOwnCredentialStore(() => 0);
-  for (const value of values) store.note(value, 'kept');
+  for (const value of values) store.note(value, 'configured');
   const own = store.current();
   if (own === undefined) throw new Error('nothing was noted');
   return own;
 }
 
 function textOf(message: ReturnType<typeof resultOf>, own: SentCredentials, tail = ''): string {
-  const outcome = inspectMessage({ ...message, profile: OFF, own, carry: { tail } });
+  const outcome = inspectMessage({ ...message, profile: OFF, own, previousTail: { tail } });
   if (outcome.kind === 'withhold') return outcome.reason;
   return outcome.kind === 'changed' ? outcome.text : message.text;
 }
@@ -152,7 +152,7 @@ describe("the gateway's own credentials", () => {
         expect(read).not.toContain(one.slice(-3) + other.slice(0, 3));
         expect(read).toContain('redacted');
         const first = inspectMessage({ ...textResult(`see ${one}`), profile: OFF, own });
-        const tail = first.kind === 'withhold' ? '' : first.carry.tail;
+        const tail = first.kind === 'withhold' ? '' : first.previousTail.tail;
         expect(textOf(textResult(`${other} there`), own, tail)).toContain('redacted');
       }
     }
@@ -161,7 +161,7 @@ describe("the gateway's own credentials", () => {
   it('[CRD-14] of a series are known by what each begins with, and go to their end', () => {
     const store = createOwnCredentialStore(() => 0);
     const head = noise('head', 40);
-    store.note(head, 'beginning');
+    store.note(head, 'prefix');
     const own = store.current();
     const text = `a ${head}.${noise('claims', 300)}.${noise('sign', 86)} b`;
     const [hit] = findSensitive(text, { secrets: false, pii: [], own });
@@ -185,7 +185,7 @@ describe("the gateway's own credentials", () => {
   it('[CRD-14] are no longer kept in clear once nobody looks for them, and configured ones are', () => {
     let nowMs = 0;
     const store = createOwnCredentialStore(() => nowMs);
-    store.note('a configured value', 'kept');
+    store.note('a configured value', 'configured');
     store.note('an issued credential', 'issued');
     const exposed = (text: string): boolean | undefined =>
       store.current()?.exposed.some((form) => form.includes(text));
@@ -234,7 +234,7 @@ describe("the gateway's own credentials", () => {
 
   it('[CRD-14] shorter than twelve characters are not looked for', () => {
     const store = createOwnCredentialStore(() => 0);
-    store.note('elevenchars', 'kept');
+    store.note('elevenchars', 'configured');
     expect(store.current()).toBeUndefined();
   });
 

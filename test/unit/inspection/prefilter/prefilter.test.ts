@@ -220,7 +220,7 @@ describe('the prefilter', () => {
   });
 
   it('[PRF-01] has vectors at work here, so that the laws are of the fast pass', () => {
-    expect(createSimdScan()?.take('text')).toBe(true);
+    expect(createSimdScan()?.findSuspicious('text')).toBe(true);
   });
 
   it('[PRF-01] law: the fast pass says what the reference says, of JSON and of any text', () => {

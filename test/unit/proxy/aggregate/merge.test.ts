@@ -10,7 +10,7 @@ import {
   joinPages,
   oldestVersion,
   readPage,
-  withText,
+  replaceText,
 } from '../../../../src/proxy/aggregate/merge.js';
 import { matchesTemplate } from '../../../../src/proxy/aggregate/router.js';
 
@@ -40,7 +40,7 @@ describe('[MRG-02] names under prefixes', () => {
     fc.assert(
       fc.property(names, fc.json({ maxDepth: 3 }), fc.json({ maxDepth: 2 }), (name, args, rest) => {
         const before = `{ "jsonrpc":"2.0","id":1, "params" : {"a":${rest},"name":"old" ,"arguments":${args}} }`;
-        const after = withText(before, ['params', 'name'], name);
+        const after = replaceText(before, ['params', 'name'], name);
         expect(after).toBe(before.replace('"old"', () => JSON.stringify(name)));
       }),
     );

@@ -2,8 +2,8 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import type {
+  CallerOrGateway,
   CredentialSource,
-  OnBehalf,
   PresentOutcome,
 } from '../../../../src/upstream/credentials/presenter.js';
 import {
@@ -22,23 +22,28 @@ let answer: (by: string) => Promise<IssuedToken | TokenError>;
 let errors: string[];
 let mayAsk: boolean;
 
-function caller(subject: string): OnBehalf {
-  return { principal: principal({ subject }), decisionId: 'd', token: undefined, signed: 0 };
+function caller(subject: string): CallerOrGateway {
+  return {
+    principal: principal({ subject }),
+    decisionId: 'd',
+    token: undefined,
+    assertionCount: 0,
+  };
 }
 
-function nameOf(by: OnBehalf): string {
+function nameOf(by: CallerOrGateway): string {
   return by === 'gateway' ? 'gateway' : by.principal.subject;
 }
 
 function obtained(value: string, lifeMs = LIFE_MS): IssuedToken {
-  return { kind: 'obtained', value, untilMs: nowMs + lifeMs };
+  return { kind: 'obtained', value, expiresAtMs: nowMs + lifeMs };
 }
 
 function cacheOf(maxEntries = 10): CredentialSource {
   return createTokenCache({
     keyOf: nameOf,
     mayRequest: () => mayAsk,
-    ask(by) {
+    requestToken(by) {
       asked.push(nameOf(by));
       return answer(nameOf(by));
     },

@@ -40,7 +40,7 @@ describe('[CRD-06] an issued token', () => {
   it('lives as long as the server says, and no longer than itself or an hour', () => {
     const untilOf = (given: TokenResponse): number => {
       const checked = checkIssued(given, asked());
-      return checked.kind === 'good' ? checked.untilMs - NOW_MS : Number.NaN;
+      return checked.kind === 'valid' ? checked.expiresAtMs - NOW_MS : Number.NaN;
     };
     expect(untilOf(answer())).toBe(300_000);
     expect(untilOf(answer({ expires_in: 1e9 }))).toBe(3_600_000);
@@ -65,7 +65,10 @@ describe('[CRD-06] an issued token', () => {
     ['spelling', answer({ access_token: 'a b' }), asked(), 'cannot stand in a header'],
     ['kind', answer(), asked({}, 'subject'), 'of another type'],
   ])('is refused for its %s', (_, given, request, why) => {
-    expect(checkIssued(given, request)).toEqual({ kind: 'bad', why: expect.stringContaining(why) });
+    expect(checkIssued(given, request)).toEqual({
+      kind: 'invalid',
+      why: expect.stringContaining(why),
+    });
   });
 
   it('may have fewer scopes, more audiences, or be unreadable', () => {
@@ -74,7 +77,7 @@ describe('[CRD-06] an issued token', () => {
       jwt({ aud: [RESOURCE, 'https://elsewhere.example'] }),
       answer({ access_token: 'a.b.c' }),
     ]) {
-      expect(checkIssued(given, asked({ scopes: ['a', 'b'] })).kind).toBe('good');
+      expect(checkIssued(given, asked({ scopes: ['a', 'b'] })).kind).toBe('valid');
     }
   });
 
@@ -102,7 +105,7 @@ describe('[CRD-06] an issued token', () => {
           },
           asked({ scopes: ['a', 'b'] }, isSubject ? given : 'another'),
         );
-        if (checked.kind === 'bad') return;
+        if (checked.kind === 'invalid') return;
         expect(aud).toContain(RESOURCE);
         expect(aud).not.toContain(OWN);
         expect(isSubject).toBe(false);

@@ -33,7 +33,7 @@ afterEach(async () => {
 function list(url: string, own: CredentialSource = NONE): Promise<OneListing> {
   const client = createUpstreamClient({
     url: new URL(url),
-    presenter: createPresenter({ callers: NONE, own }),
+    presenter: createPresenter({ callerSource: NONE, gatewaySource: own }),
     limits: { requestTimeoutMs: TIMEOUT_MS, streamIdleMs: TIMEOUT_MS, concurrency: 4 },
     connect: connectOptionsFor('loopback'),
   });

@@ -11,17 +11,17 @@ it('[LEG-03] opens its stream by what the upstream speaks once the session is in
   let supportedVersions: SupportedVersions = { sessions: ['2025-11-25'], stateless: [] };
   const offers: UpstreamOffer[] = [];
   const adapter = createBridgeAdapter({
-    bridged: {
-      async begun() {
+    clientSessions: {
+      async waitUntilInitialized() {
         supportedVersions = { sessions: [], stateless: ['2026-07-28'] };
         return { version: 'v', hash: 'h', target: { kind: 'gateway' } } satisfies SessionFacts;
       },
     } as never,
-    inSession(_session, offer) {
+    adapterInSession(_session, offer) {
       offers.push(offer);
       return { openStream: () => Promise.resolve({ kind: 'error', reason: 'internal' }) } as never;
     },
-    knownAt: () => expect.fail('asks for a lost session'),
+    adapterForKnown: () => expect.fail('asks for a lost session'),
   });
   const offer = (): UpstreamOffer => ({
     supportedVersions,

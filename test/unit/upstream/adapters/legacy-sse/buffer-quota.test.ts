@@ -11,7 +11,7 @@ describe('[LEG-09] the share of a caller', () => {
     one.bytesLeft -= 41;
     expect(one.bytesLeft).toBeLessThan(0);
     expect(other.bytesLeft).toBe(40);
-    expect([one.isHalfTaken, other.isHalfTaken]).toEqual([true, false]);
+    expect([one.isHalfUsed, other.isHalfUsed]).toEqual([true, false]);
   });
 
   it('ends where everyone together holds as much as may be held', () => {

@@ -24,29 +24,29 @@ const createBudget = () => createOwnerBufferBudget({ bytesLeft: 1 }, 1);
 function session(
   id: string,
   owner: string | undefined,
-  state: { isResting: boolean },
+  state: { isIdle: boolean },
 ): LegacySseSession {
   return {
     messageEndpoint: '/',
     owner,
     budget: createBudget(),
-    begin: refuseUse,
+    registerRequest: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,
-    keep: refuseUse,
+    keepDelivered: refuseUse,
     read: refuseUse,
-    isUsed: () => !state.isResting,
-    get isResting() {
-      return state.isResting;
+    isUsed: () => !state.isIdle,
+    get isIdle() {
+      return state.isIdle;
     },
     isOver: false,
     close: () => void closed.push(id),
   };
 }
 
-function enter(id: string, owner: string | undefined, isResting = false): { isResting: boolean } {
-  const state = { isResting };
-  table.enter(id, session(id, owner, state));
+function enter(id: string, owner: string | undefined, isIdle = false): { isIdle: boolean } {
+  const state = { isIdle };
+  table.add(id, session(id, owner, state));
   return state;
 }
 
@@ -66,7 +66,7 @@ describe('[LEG-06] the channels of an upstream', () => {
     enter('other', 'a');
     await vi.advanceTimersByTimeAsync(2 * REST_MS);
     expect(closed).toEqual([]);
-    one.isResting = true;
+    one.isIdle = true;
     await vi.advanceTimersByTimeAsync(REST_MS);
     expect(closed).toEqual(['one']);
     expect([table.find('one'), table.size]).toEqual([undefined, 1]);
@@ -78,7 +78,7 @@ describe('[LEG-06] the channels of an upstream', () => {
     );
     expect(table.acquire('a')).toBeUndefined();
     expect(table.acquire('b')).toBeDefined();
-    (states[3] as { isResting: boolean }).isResting = true;
+    (states[3] as { isIdle: boolean }).isIdle = true;
     expect(table.acquire('a')).toBeDefined();
     expect(closed).toEqual(['3']);
   });
@@ -100,8 +100,8 @@ describe('[LEG-06] the channels of an upstream', () => {
     expect(other?.budget).not.toBe(first?.budget);
     first?.release();
     second?.release();
-    const opened = session('one', 'a', { isResting: false });
-    table.enter('one', opened);
+    const opened = session('one', 'a', { isIdle: false });
+    table.add('one', opened);
     expect(table.acquire('a')?.budget).toBe(opened.budget);
     expect(table.acquire(undefined)?.budget).not.toBe(table.acquire(undefined)?.budget);
   });

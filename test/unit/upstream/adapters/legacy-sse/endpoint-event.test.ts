@@ -57,7 +57,7 @@ describe('the first event of a channel', () => {
         const at = [0, ...cuts.sort((one, other) => one - other), complete.length];
         const chunks = at.slice(1).map((end, index) => complete.subarray(at[index], end));
         const outcome = await awaitEndpoint(answerOf(chunks).answer, BASE, PATIENCE_MS);
-        if (outcome.kind !== 'channel') throw new Error(outcome.reason);
+        if (outcome.kind !== 'opened') throw new Error(outcome.reason);
         expect(outcome.messageEndpoint).toBe('/post?s=1');
         expect(await restOf(outcome.response)).toBe(rest);
       }),

@@ -33,7 +33,7 @@ async function readSome(mailbox: EventBuffer, after: number, count: number) {
   const delivered: string[] = [];
   let at = after;
   while (reading !== undefined && delivered.length < count) {
-    const { value, done } = await reading.conversation.next();
+    const { value, done } = await reading.items.next();
     if (done === true || value.kind !== 'message') break;
     delivered.push(value.text);
     at = Number(value.eventId?.split('-')[1]);
@@ -70,7 +70,7 @@ describe('[LEG-09] a mailbox', () => {
       fc.property(
         fc.array(fc.string({ maxLength: 200 }), { maxLength: 30 }),
         fc.integer({ min: 0, max: 500 }),
-        fc.constantFrom('forget' as const, 'fail' as const),
+        fc.constantFrom('drop-oldest' as const, 'fail' as const),
         (texts, maxBytes, overflow) => {
           const budget = { bytesLeft: HELD };
           const mailbox = box({ maxBytes, overflow }, budget);
@@ -92,7 +92,7 @@ describe('[LEG-09] a mailbox', () => {
     mailbox.put('0123456789');
     mailbox.put('one too many');
     expect(mailbox.read(0, { isPrimed: false })).toBeUndefined();
-    expect((await reading?.conversation.next())?.value).toEqual({
+    expect((await reading?.items.next())?.value).toEqual({
       kind: 'error',
       reason: 'upstream-protocol',
     });
@@ -104,24 +104,24 @@ describe('[LEG-09] a mailbox', () => {
     mailbox.put('\u00e9'.repeat(5));
     expect([mailbox.bytes, budget.bytesLeft]).toEqual([10, HELD - 10]);
     mailbox.put('\u00e9');
-    expect([mailbox.isOver, budget.bytesLeft]).toEqual([true, HELD]);
+    expect([mailbox.hasEnded, budget.bytesLeft]).toEqual([true, HELD]);
   });
 
   it('passes over what it has forgotten, and goes on', async () => {
-    const mailbox = box({ maxBytes: 4, overflow: 'forget' });
+    const mailbox = box({ maxBytes: 4, overflow: 'drop-oldest' });
     const reading = mailbox.read(0, { isPrimed: false });
     for (const text of ['a1', 'b2', 'c3']) mailbox.put(text);
-    expect((await reading?.conversation.next())?.value).toMatchObject({ text: 'b2' });
+    expect((await reading?.items.next())?.value).toMatchObject({ text: 'b2' });
     expect(mailbox.read(0, { isPrimed: false })).toBeUndefined();
   });
 
   it('is read by the newest reader alone', async () => {
     const mailbox = box();
     const first = mailbox.read(0, { isPrimed: false });
-    const waiting = first?.conversation.next();
+    const waiting = first?.items.next();
     const second = mailbox.read(0, { isPrimed: true });
     expect((await waiting)?.done).toBe(true);
-    expect((await second?.conversation.next())?.value).toEqual({ kind: 'primed', eventId: '7-0' });
+    expect((await second?.items.next())?.value).toEqual({ kind: 'primed', eventId: '7-0' });
     first?.leave();
     expect(mailbox.isRead).toBe(true);
     second?.leave();
@@ -130,7 +130,7 @@ describe('[LEG-09] a mailbox', () => {
 
   it('ends a silence that is too long', async () => {
     const reading = box({ idleMs: 1 }).read(0, { isPrimed: false });
-    expect((await reading?.conversation.next())?.value).toEqual({
+    expect((await reading?.items.next())?.value).toEqual({
       kind: 'error',
       reason: 'upstream-timeout',
     });

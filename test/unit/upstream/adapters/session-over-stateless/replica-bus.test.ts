@@ -122,7 +122,8 @@ describe('[Y-12] the share of an owner', () => {
 
   function slowBus() {
     const released: (() => void)[] = [];
-    const wait = () => new Promise<'told'>((resolve) => released.push(() => resolve('told')));
+    const wait = () =>
+      new Promise<'delivered'>((resolve) => released.push(() => resolve('delivered')));
     return { released, bus: limitSessionBus({ self: 'here', send: wait, publish: wait }) };
   }
 
@@ -146,21 +147,21 @@ describe('[Y-12] the share of an owner', () => {
       for (const release of released.splice(0)) release();
       await new Promise((resolve) => setImmediate(resolve));
     }
-    expect(new Set(await all)).toEqual(new Set(['told']));
+    expect(new Set(await all)).toEqual(new Set(['delivered']));
     const late = bus.publish(messageOf('ann'));
     await Promise.resolve();
     for (const release of released.splice(0)) release();
-    expect(await late).toBe('told');
+    expect(await late).toBe('delivered');
   });
 
   it('is free again when a word was heard, or could not be told', async () => {
     let fails = true;
     const once = () =>
-      fails ? Promise.reject(new Error('broken')) : Promise.resolve('told' as const);
+      fails ? Promise.reject(new Error('broken')) : Promise.resolve('delivered' as const);
     const bus = limitSessionBus({ self: 'here', send: once, publish: once });
     for (let index = 0; index < 2 * MAX_MESSAGES_PER_OWNER; index += 1)
       await expect(bus.publish(messageOf('ann'))).rejects.toThrow('broken');
     fails = false;
-    expect(await bus.publish(messageOf('ann'))).toBe('told');
+    expect(await bus.publish(messageOf('ann'))).toBe('delivered');
   });
 });

@@ -26,7 +26,7 @@ async function open(response: ForwardOutcome, signal = new AbortController().sig
       maxResponseBytes: 1_000,
       requestTimeoutMs: 1_000,
       client: { subscribe: () => Promise.resolve(response) },
-      by: {} as Caller,
+      caller: {} as Caller,
       envelope: envelopeOf('1.0.0', { allowedServerRequests: [], apps: false }, undefined),
     },
     notes,

@@ -14,26 +14,26 @@ describe('[Y-05] calls that wait for their client', () => {
   afterEach(() => calls.close());
 
   it('are taken once, by their handle', () => {
-    const handle = calls.enter(suspended, caller('alice')) ?? '';
+    const handle = calls.add(suspended, caller('alice')) ?? '';
     expect(handle).toMatch(/^here\./);
-    expect(calls.leave(handle)).toBe(suspended);
-    expect(calls.leave(handle)).toBeUndefined();
+    expect(calls.remove(handle)).toBe(suspended);
+    expect(calls.remove(handle)).toBeUndefined();
   });
 
   it('of one caller leave room for those of others, and give their own back', () => {
     const handles = Array.from({ length: MAX_SUSPENDED_CALLS_PER_CALLER }, () =>
-      calls.enter(suspended, caller('alice')),
+      calls.add(suspended, caller('alice')),
     );
     expect(handles).not.toContain(undefined);
-    expect(calls.enter(suspended, caller('alice'))).toBeUndefined();
-    expect(calls.enter(suspended, caller('bob'))).toBeDefined();
-    calls.leave(handles[0] ?? '');
-    expect(calls.enter(suspended, caller('alice'))).toBeDefined();
+    expect(calls.add(suspended, caller('alice'))).toBeUndefined();
+    expect(calls.add(suspended, caller('bob'))).toBeDefined();
+    calls.remove(handles[0] ?? '');
+    expect(calls.add(suspended, caller('alice'))).toBeDefined();
   });
 
   it('are bounded over all callers', () => {
     const entered = Array.from({ length: MAX_SUSPENDED_CALLS + 1 }, (_, index) =>
-      calls.enter(suspended, caller(`caller-${index}`)),
+      calls.add(suspended, caller(`caller-${index}`)),
     );
     expect(entered.filter((handle) => handle !== undefined)).toHaveLength(MAX_SUSPENDED_CALLS);
   });

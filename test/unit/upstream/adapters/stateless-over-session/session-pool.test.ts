@@ -11,7 +11,7 @@ import { upstreamIdOf } from '../../../../../src/upstream/client.js';
 import { principal } from '../../../policy/samples.js';
 
 const IDLE_MS = 1_000;
-const CALLER = { principal: principal(), decisionId: 'd', token: undefined, signed: 0 };
+const CALLER = { principal: principal(), decisionId: 'd', token: undefined, assertionCount: 0 };
 
 let ended: (string | undefined)[];
 let opened: number;
@@ -28,7 +28,7 @@ function open(): Promise<UpstreamSession> {
 }
 
 async function take(key: string): Promise<PooledSession> {
-  const session = await pool.take(key, open);
+  const session = await pool.acquire(key, open);
   if (typeof session === 'string') throw new Error(session);
   return session;
 }
@@ -75,7 +75,7 @@ describe('a pool of sessions', () => {
   it('[Y-04] makes room by what rested longest, and has none where all are used', async () => {
     const first = await take('a');
     const second = await take('b');
-    expect(await pool.take('c', open)).toBe('upstream-unavailable');
+    expect(await pool.acquire('c', open)).toBe('upstream-unavailable');
     first.release();
     second.release();
     await take('a');
@@ -90,7 +90,7 @@ describe('a pool of sessions', () => {
       new Promise((resolve) => {
         finish = resolve;
       });
-    const takers = [pool.take('b', opening), pool.take('b', opening)];
+    const takers = [pool.acquire('b', opening), pool.acquire('b', opening)];
     let isClosed = false;
     const closing = pool.close().then(() => {
       isClosed = true;
@@ -102,7 +102,7 @@ describe('a pool of sessions', () => {
     expect(await Promise.all(takers)).toEqual(['upstream-unavailable', 'upstream-unavailable']);
     await closing;
     expect(ended).toEqual([upstreamIdOf(ready), upstreamIdOf(late)]);
-    expect(await pool.take('c', open)).toBe('upstream-unavailable');
+    expect(await pool.acquire('c', open)).toBe('upstream-unavailable');
     expect(opened).toBe(2);
   });
 
@@ -114,7 +114,7 @@ describe('a pool of sessions', () => {
     // Whoever learns of the loss late does not take the new one away.
     pool.forget(lost);
     expect((await take('a')).target).toBe(next.target);
-    expect(await pool.take('b', () => Promise.resolve('upstream-timeout'))).toBe(
+    expect(await pool.acquire('b', () => Promise.resolve('upstream-timeout'))).toBe(
       'upstream-timeout',
     );
     expect(upstreamIdOf(await take('b'))).toBe(`session-${opened}`);

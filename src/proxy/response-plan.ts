@@ -27,7 +27,7 @@ export type PlannedMessage = Pick<
   | 'serverRequestId'
   | 'allowedServerRequests'
   | 'apps'
-  | 'mayDefer'
+  | 'mayBecomeTask'
   | 'task'
 >;
 
@@ -62,7 +62,7 @@ export function planOf(
   task?: OpenedTask,
 ): ResponsePlan | undefined {
   const { id, method, target, maxResultBytes, profiles, progressToken } = request;
-  const { mayDefer = false } = request;
+  const { mayDefer: mayBecomeTask = false } = request;
   const protocol = protocolOfSession(session.version);
   const rule = findMethod(protocol.era, 'client', method, session.version);
   if (rule?.type !== 'request') return undefined;
@@ -80,7 +80,7 @@ export function planOf(
       serverRequestId: undefined,
       allowedServerRequests,
       apps,
-      mayDefer,
+      mayBecomeTask,
       task,
     },
     principal,
