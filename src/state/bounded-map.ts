@@ -10,6 +10,11 @@ export class BoundedMap<K, V> extends Map<K, V> {
   readonly #maxWeight: number;
   readonly #weights = new Map<K, number>();
   #weight = 0;
+  /**
+   * Finds the oldest of consecutive sets. A new iterator would step over every entry deleted before, up to as many as
+   * are kept. Dropped by whatever forgets nothing, because it keeps each table alive that the map has outgrown since.
+   */
+  #oldest: MapIterator<K> | undefined;
 
   constructor(max: number, maxWeight = Number.POSITIVE_INFINITY) {
     super();
@@ -24,11 +29,17 @@ export class BoundedMap<K, V> extends Map<K, V> {
     super.set(key, value);
     if (weight > 0) this.#weights.set(key, weight);
     this.#weight += weight;
-    while (this.size > this.#max || this.#weight > this.#maxWeight) {
-      const [oldest] = this.keys();
-      this.delete(oldest as K);
+    if (!this.#isOver()) this.#oldest = undefined;
+    while (this.#isOver()) {
+      this.#oldest ??= this.keys();
+      // All that is kept lies ahead of it.
+      this.delete(this.#oldest.next().value as K);
     }
     return this;
+  }
+
+  #isOver(): boolean {
+    return this.size > this.#max || this.#weight > this.#maxWeight;
   }
 
   /** Of all entries together. */
@@ -42,10 +53,18 @@ export class BoundedMap<K, V> extends Map<K, V> {
     return super.delete(key);
   }
 
+  override clear(): void {
+    super.clear();
+    this.#weights.clear();
+    this.#weight = 0;
+    this.#oldest = undefined;
+  }
+
   /** The value of a key, which becomes the newest: so the least recently used is forgotten first. */
   use(key: K): V | undefined {
     const value = this.get(key);
     if (value !== undefined) {
+      this.#oldest = undefined;
       super.delete(key);
       super.set(key, value);
     }

@@ -131,7 +131,8 @@ type Form<Payload, Written> = {
 /**
  * A purpose with the form of its payload. Nothing of an opened payload is checked, because the cipher has proved that
  * a gateway with this key wrote it. INVARIANT: who changes the form changes the purpose too, because replicas of two
- * versions may run side by side. What is longer than `maxPayload` as JSON, in UTF-16 units, is not sealed.
+ * versions may run side by side. With `maxPayload`, what is longer as JSON, in UTF-16 units, is not sealed, nor what
+ * would be longer than `maxCharacters` when sealed.
  */
 export function sealedToken<Payload, Written = Payload>(
   purpose: string,
@@ -145,13 +146,16 @@ export function sealedToken<Payload, Written>(
   purpose: string,
   form: Form<Payload, Written> & { readonly maxPayload?: number } = {},
 ): SealedToken<Payload, string | undefined> {
-  const { write, read, maxPayload = Number.POSITIVE_INFINITY, maxCharacters } = form;
+  const { write, read, maxPayload, maxCharacters = MAX_SEALED_CHARACTERS } = form;
   return {
     seal(ring, bound, payload, expiresAtMs) {
       const written = write === undefined ? payload : write(payload);
       const text = written === undefined ? undefined : JSON.stringify(written);
-      if (text === undefined || text.length > maxPayload) return undefined;
-      return seal(ring, purpose, bound, text, expiresAtMs);
+      if (text === undefined || (maxPayload !== undefined && text.length > maxPayload))
+        return undefined;
+      const sealed = seal(ring, purpose, bound, text, expiresAtMs);
+      // A character takes up to three bytes: what would never open again is not sealed either.
+      return maxPayload !== undefined && sealed.length > maxCharacters ? undefined : sealed;
     },
     open(ring, bound, sealed, nowMs) {
       const text = open(ring, purpose, bound, sealed, nowMs, maxCharacters);

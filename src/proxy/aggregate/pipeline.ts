@@ -77,7 +77,8 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
 
 /**
  * Takes the aggregate as it now is, and verifies the caller again if any version has changed since the request came or
- * the token has expired: a large body is waited for, and revocations must not.
+ * the token has expired: a large body is waited for, and revocations must not. An issuer may be waited for too, and the
+ * backends' requests see only the changes that come after this.
  */
 async function verifyAfterWait(
   context: AggregateContext,
@@ -85,15 +86,22 @@ async function verifyAfterWait(
   changesAtStart: number,
 ): Promise<Principal | Refusal> {
   const { incoming, ports, record } = context;
-  const aggregate = ports.aggregates.get(incoming.upstream);
-  if (aggregate === undefined) return refuseWith('upstream-unavailable');
-  context.aggregate = aggregate;
-  record.versions = aggregate.versions;
-  if (ports.leases.countChanges() === changesAtStart && caller.token.expiresAt > Date.now())
-    return caller;
-  const principal = await authenticateAgain(context);
-  if (!('kind' in principal)) record.principal = principal;
-  return principal;
+  let principal = caller;
+  let changes = changesAtStart;
+  let isDue = caller.token.expiresAt <= Date.now();
+  for (;;) {
+    const aggregate = ports.aggregates.get(incoming.upstream);
+    if (aggregate === undefined) return refuseWith('upstream-unavailable');
+    context.aggregate = aggregate;
+    record.versions = aggregate.versions;
+    if (!isDue && ports.leases.countChanges() === changes) return principal;
+    isDue = false;
+    changes = ports.leases.countChanges();
+    const verified = await authenticateAgain(context);
+    if ('kind' in verified) return verified;
+    principal = verified;
+    record.principal = verified;
+  }
 }
 
 /** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */

@@ -8,7 +8,7 @@ describe('a bounded map', () => {
   it('law: keeps the entries that were set or used last, and never more than its bound', () => {
     const step = fc.record({
       key: fc.integer({ min: 0, max: 12 }),
-      does: fc.constantFrom('set', 'use', 'delete'),
+      does: fc.constantFrom('set', 'set', 'use', 'delete', 'clear'),
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
@@ -19,10 +19,12 @@ describe('a bounded map', () => {
           const others = newest.filter(([one]) => one !== key);
           if (does === 'set') newest = [...others, [key, at]];
           else if (does === 'delete') newest = others;
+          else if (does === 'clear') newest = [];
           else if (known !== undefined) newest = [...others, known];
           newest = newest.slice(-5);
           if (does === 'set') map.set(key, at);
           else if (does === 'delete') map.delete(key);
+          else if (does === 'clear') map.clear();
           else expect(map.use(key)).toBe(known?.[1]);
           expect([...map]).toEqual(newest);
         }
@@ -48,6 +50,9 @@ describe('a map of entries with weights', () => {
     expect([[...map.keys()].join(''), map.weight]).toEqual(['def', 3]);
     map.set('heavy', 5, 11);
     expect([map.has('heavy'), map.size, map.weight]).toEqual([false, 3, 3]);
+    map.clear();
+    map.set('g', 6, 10);
+    expect([[...map.keys()].join(''), map.weight]).toEqual(['g', 10]);
   });
 });
 

@@ -43,6 +43,19 @@ describe('the id of a request to a server of HTTP+SSE', () => {
     expect(SERVER_REQUEST_ID.open(ring, PLACE, sealed, 0)).toBeUndefined();
   });
 
+  it('[V-12] opens whenever it is made, whatever its characters', () => {
+    for (const length of [2_000, 5_000, 7_900]) {
+      const sealed = LEGACY_REQUEST_ID.seal(
+        ring,
+        PLACE,
+        { ...SENT, id: '語'.repeat(length) },
+        LATER,
+      );
+      const opened = sealed && LEGACY_REQUEST_ID.open(ring, PLACE, sealed, 0);
+      expect([length, sealed === undefined]).toEqual([length, opened === undefined]);
+    }
+  });
+
   it('[V-12] is not made where it would grow too long', () => {
     expect(
       LEGACY_REQUEST_ID.seal(ring, PLACE, { ...SENT, id: 'x'.repeat(10_000) }, LATER),
