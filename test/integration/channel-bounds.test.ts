@@ -18,7 +18,8 @@ import { PATIENT } from '../support/timing.js';
 const EXCHANGE_MAX_MS = 600;
 /** Long enough for whatever is late to have come. */
 const LATE_MS = 2 * EXCHANGE_MAX_MS;
-const BATCH = 64;
+// Fewer than a caller may have in flight at an upstream.
+const BATCH = 32;
 
 let server: SseServer;
 let short: RunningGateway;
