@@ -40,8 +40,8 @@ import type { UpstreamRuntime } from './upstreams.js';
 
 /** Lifetime of a sealed session. Clients abandon most sessions, and nothing but the id is kept of one. */
 export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
-/** Sessions that a caller may open at an upstream. Clients that open one for each call stay far below. */
-const INITIALIZE_RATE = { count: 300, windowMs: 60_000 };
+/** Sessions that a caller may open at an upstream: 50 a second, which a service that opens one for each call stays below. */
+const INITIALIZE_RATE = { count: 3_000, windowMs: 60_000 };
 /** How long a server request waits for its reply, which a person may have to give. */
 const SERVER_REQUEST_TTL_MS = 2 * 60 * 60 * 1000;
 
