@@ -159,10 +159,10 @@ describe('sessions of an upstream', () => {
   afterAll(() => rig.close());
 
   it('[H-10] are opened by a caller at a rate, past which others still open theirs', async () => {
-    const MOST = 300;
+    const [MOST, AT_ONCE] = [3_000, 40];
     let last: Reply | undefined;
-    for (let opened = 0; opened < MOST; opened += 20)
-      for (last of await Promise.all(Array.from({ length: 20 }, () => initialize(rig.access))))
+    for (let opened = 0; opened < MOST; opened += AT_ONCE)
+      for (last of await Promise.all(Array.from({ length: AT_ONCE }, () => initialize(rig.access))))
         expect(last.message).toHaveProperty('result');
     rig.upstream.forget();
     const refused = await initialize(rig.access);
