@@ -343,7 +343,7 @@ describe('each module', () => {
   });
 
   // An accessor gives each object that has it a hidden class of its own, which outlives the request: one of them in
-  // the check of a response cost a sixth of a call in garbage collection (docs/reference/performance.md).
+  // the check of a response made a call about a sixth dearer (docs/reference/performance.md).
   it('[D-10] makes no accessor on the objects of a request', () => {
     const isOfRequest = (module: Module) => /^proxy\/[^/]+\.ts$/.test(module.path);
     expect(modules.filter(isOfRequest).length).toBeGreaterThan(10);
