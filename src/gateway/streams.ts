@@ -24,29 +24,37 @@ export type LeaseRegistry = {
   countChanges(): number;
 };
 
+type LeaseEntry = { lease: OpenLease | undefined };
+
 /**
  * The leases of a gateway. That all are compared when a session ends costs less than an index by session, which every
  * streamed response would pay for.
  */
 export function createLeaseRegistry(): LeaseRegistry {
-  const leases = new Set<OpenLease>();
+  // The lease of an entry is cleared, because a Set keeps the tables that it has outgrown, with all that they held,
+  // until a full garbage collection.
+  const entries = new Set<LeaseEntry>();
   let changes = 0;
   return {
     register(lease) {
-      leases.add(lease);
-      return () => void leases.delete(lease);
+      const entry: LeaseEntry = { lease };
+      entries.add(entry);
+      return () => {
+        entries.delete(entry);
+        entry.lease = undefined;
+      };
     },
     emit(change) {
       changes += 1;
-      for (const lease of [...leases]) lease.onChange(change);
+      for (const { lease } of [...entries]) lease?.onChange(change);
     },
     endSession(sealed) {
-      for (const lease of [...leases])
-        if (lease.session === sealed || lease.aggregate?.session === sealed)
+      for (const { lease } of [...entries])
+        if (lease?.session === sealed || lease?.aggregate?.session === sealed)
           lease.end(refuseWith('unknown-session'));
     },
     checkSessions() {
-      checkInBatches([...leases]);
+      checkInBatches([...entries]);
     },
     countChanges: () => changes,
   };
@@ -55,9 +63,9 @@ export function createLeaseRegistry(): LeaseRegistry {
 /** Opening a sealed session takes long enough that thousands of them would block the event loop. */
 const LEASES_PER_BATCH = 100;
 
-function checkInBatches(leases: readonly OpenLease[]): void {
-  for (const lease of leases.slice(0, LEASES_PER_BATCH)) lease.checkSession();
-  const remaining = leases.slice(LEASES_PER_BATCH);
+function checkInBatches(entries: readonly LeaseEntry[]): void {
+  for (const { lease } of entries.slice(0, LEASES_PER_BATCH)) lease?.checkSession();
+  const remaining = entries.slice(LEASES_PER_BATCH);
   if (remaining.length > 0) setImmediate(checkInBatches, remaining);
 }
 

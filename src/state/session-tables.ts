@@ -33,11 +33,19 @@ export function keyOf(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
 }
 
+/**
+ * A value that is cleared when its entry is removed, because a Map keeps the tables that it has outgrown, with all that
+ * they held, until a full garbage collection. For what comes and goes with requests.
+ */
+type Entered<V> = { value: V | undefined };
+
 /** Enters a value; the returned function removes it, unless another has taken its key. */
-function enterInto<V>(table: Map<string, V>, key: string, value: V): () => void {
-  table.set(key, value);
+function enterInto<V>(table: Map<string, Entered<V>>, key: string, value: V): () => void {
+  const entry: Entered<V> = { value };
+  table.set(key, entry);
   return () => {
-    if (table.get(key) === value) table.delete(key);
+    if (table.get(key) === entry) table.delete(key);
+    entry.value = undefined;
   };
 }
 
@@ -102,7 +110,7 @@ export const MAX_KEPT = 1024;
  * ones displace it. `session` is the keyed hash of the sealed id.
  */
 export function createLiveProgress() {
-  const live = new Map<string, ProgressCount>();
+  const live = new Map<string, Entered<ProgressCount>>();
   const kept = new BoundedMap<string, ProgressCount>(MAX_KEPT);
   return {
     /** The returned function removes the request. */
@@ -114,12 +122,12 @@ export function createLiveProgress() {
     /** Keeps a request that was entered although it was answered, because its task goes on. */
     keep(session: string, token: RequestId): void {
       const key = keyOf(session, token);
-      const count = live.get(key);
+      const count = live.get(key)?.value;
       if (count !== undefined) kept.set(key, count);
     },
     find(session: string, token: RequestId): ProgressCount | undefined {
       const key = keyOf(session, token);
-      return live.get(key) ?? kept.get(key);
+      return live.get(key)?.value ?? kept.get(key);
     },
   };
 }
@@ -129,12 +137,12 @@ export function createLiveProgress() {
  * on which they are awaited. `End` is the stream of one client, `session` the keyed hash of the sealed id.
  */
 export function createOpenLegacyStreams<End>() {
-  const open = new Map<string, End>();
+  const open = new Map<string, Entered<End>>();
   return {
     /** The returned function removes the stream. */
     register: (session: string, end: End): (() => void) => enterInto(open, session, end),
     /** `undefined` where this replica holds no stream of the session. */
-    find: (session: string): End | undefined => open.get(session),
+    find: (session: string): End | undefined => open.get(session)?.value,
   };
 }
 
@@ -189,18 +197,18 @@ export const CANCEL_GRACE_MS = 1_000;
  * caller reaches its own sessions only. A stream that another replica holds ends at the idle limit.
  */
 export function createRunningStreams() {
-  const running = new Map<string, { readonly end: () => void }>();
+  const running = new Map<string, Entered<() => void>>();
   return {
     /** Enters a stream; the returned function removes it. */
     register: (session: string, id: RequestId, end: () => void): (() => void) =>
-      enterInto(running, keyOf(session, id), { end }),
+      enterInto(running, keyOf(session, id), end),
     /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
     cancel(session: string, id: RequestId): void {
       const key = keyOf(session, id);
       const entry = running.get(key);
       if (entry === undefined) return;
-      // By then another request, which was not cancelled, may run under this id.
-      setTimeout(() => running.get(key) === entry && entry.end(), CANCEL_GRACE_MS).unref();
+      // By then this request may have ended, and another, which was not cancelled, may run under its id.
+      setTimeout(() => entry.value?.(), CANCEL_GRACE_MS).unref();
     },
   };
 }
