@@ -134,7 +134,8 @@ function tailStart(text: string): number {
   if (length <= BORDER_CHARS) return 0;
   const from = Math.max(0, length - MAX_BORDER_CHARS);
   const edgeText = text.slice(from);
-  const key = edgeText.lastIndexOf(KEY_BEGINS);
+  // Searching forwards is several times faster, and nearly no text has one.
+  const key = edgeText.includes(KEY_BEGINS) ? edgeText.lastIndexOf(KEY_BEGINS) : -1;
   if (key >= 0 && edgeText.indexOf(KEY_ENDS, key) < 0) {
     return Math.min(from + key, length - BORDER_CHARS);
   }

@@ -2,6 +2,7 @@
 // are built on the event loop in slices, so that no message blocks the loop for long. Also the scheduler by which
 // upstreams share the event loop for such work.
 
+import { isAscii } from 'node:buffer';
 import { LARGE_TEXT_CHARS } from '../../inspection/jobs.js';
 import {
   buildJson,
@@ -56,7 +57,7 @@ export function createJsonReading(
   }
 
   return (source, readOptions) => {
-    const text = typeof source === 'string' ? source : decodeUtf8(source);
+    const text = decode(source);
     if (text === undefined) return { ok: false, error: 'malformed-json' };
     if (text.length > LARGE_TEXT_CHARS) return readOnWorker(text, readOptions);
     const { maxValues } = readOptions;
@@ -64,8 +65,14 @@ export function createJsonReading(
     const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
     if (scanned.error !== undefined) return { ok: false, error: scanned.error };
     if (scanned.values > MAX_VALUES_AT_ONCE) return readOnWorker(text, readOptions);
-    return parseScanned(text, scanned);
+    return parseScanned(text, scanned, source);
   };
+}
+
+/** Decodes UTF-8. ASCII, which nearly everything is, takes half the time as the one-byte text that it is. */
+function decode(source: Uint8Array | string): string | undefined {
+  if (typeof source === 'string') return source;
+  return isAscii(source) ? Buffer.prototype.latin1Slice.call(source) : decodeUtf8(source);
 }
 
 /** Builds the value of a large text in slices. */

@@ -202,7 +202,7 @@ function isSuspiciousSlice(
     if (at >= length) continue;
     const isSuspicious =
       at === flaggedPosition
-        ? isSuspiciousPosition(text, at, units[at] ?? 0, isJson)
+        ? isSuspiciousPosition(text, units, at, isJson)
         : isSuspiciousRun(units, runStart(units, at), runEnd(units, at, length));
     if (isSuspicious) return true;
   }
@@ -224,7 +224,7 @@ export function isCleanWithoutSimd(text: string, isJson: boolean): boolean {
     const mark = marks[(two << 7) | unit] ?? 2;
     two = ((two << 5) | (unit & 0x1f)) & 0x3ff;
     run = ((run << 1) | (mark & 1)) & 0xffff;
-    if (mark > 1 && isSuspiciousPosition(text, at, unit, isJson)) return false;
+    if (mark > 1 && isSuspiciousPosition(text, units, at, isJson)) return false;
     if (run !== 0xffff || at < checkedRun) continue;
     checkedRun = runEnd(units, at, length);
     if (isSuspiciousRun(units, at - MIN_RUN + 1, checkedRun)) return false;
@@ -232,13 +232,18 @@ export function isCleanWithoutSimd(text: string, isJson: boolean): boolean {
   return true;
 }
 
-function isSuspiciousPosition(text: string, at: number, unit: number, isJson: boolean): boolean {
+function isSuspiciousPosition(
+  text: string,
+  units: Uint8Array,
+  at: number,
+  isJson: boolean,
+): boolean {
   let key = 0;
   for (let before = Math.max(0, at - 2); before <= at; before++) {
-    key = nextAnchorKey(key, text.charCodeAt(before));
+    key = nextAnchorKey(key, units[before] ?? 0);
   }
-  if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key, isJson)) return true;
-  const trait = traits[unit] ?? SUSPICIOUS;
+  if (ANCHOR_STARTS[key] === 1 && isAnchored(text, units, at, key, isJson)) return true;
+  const trait = traits[units[at] ?? 0] ?? SUSPICIOUS;
   return trait > TOKEN && isSuspiciousUnit(text, at, isJson);
 }
 

@@ -15,8 +15,27 @@
 ;;    51200  the lists: masks and values of eight bytes each, ended by an empty mask
 ;;   131072  positions found, four bytes each, at most 16384
 ;;   196672  the text, after a gap, because bytes before its first character are read too
+;;   524288  a text beyond ASCII, two bytes a character
 (module
-  (memory (export "memory") 8)
+  (memory (export "memory") 17)
+
+  ;; Makes a text of $length characters one byte each: every one beyond ASCII becomes 0x7f.
+  (func (export "narrow") (param $length i32)
+    (local $at i32)
+    (local $most v128)
+    (local.set $most (i16x8.splat (i32.const 0x7f)))
+    (loop $step
+      (v128.store offset=196672
+        (local.get $at)
+        (i8x16.narrow_i16x8_u
+          (i16x8.min_u
+            (v128.load offset=524288 (i32.shl (local.get $at) (i32.const 1)))
+            (local.get $most))
+          (i16x8.min_u
+            (v128.load offset=524304 (i32.shl (local.get $at) (i32.const 1)))
+            (local.get $most))))
+      (local.set $at (i32.add (local.get $at) (i32.const 16)))
+      (br_if $step (i32.lt_u (local.get $at) (local.get $length)))))
 
   ;; Scans from $at to $end. Returns the number of positions, or -1 where there are too many.
   (func (export "scan") (param $at i32) (param $end i32) (result i32)

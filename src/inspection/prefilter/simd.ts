@@ -18,6 +18,7 @@ const ENTRIES_AT = 51_200;
 const OUT_AT = 131_072;
 const TEXT_AT = 196_672;
 const MAX_TEXT_UNITS = 256 * 1024;
+const WIDE_AT = 524_288;
 
 const VECTOR_BYTES = 16;
 const ENTRY_BYTES = 16;
@@ -234,6 +235,7 @@ type Engine = {
     readonly exports: {
       readonly memory: { readonly buffer: ArrayBuffer };
       readonly scan: (from: number, end: number) => number;
+      readonly narrow: (length: number) => void;
     };
   };
 };
@@ -260,10 +262,11 @@ export function createSimdScan(): SimdScan | undefined {
   if (engine === undefined) return undefined;
   try {
     const bytes = Uint8Array.from(atob(SCAN_MODULE), (unit) => unit.charCodeAt(0));
-    const { memory, scan } = new engine.Instance(new engine.Module(bytes)).exports;
+    const { memory, scan, narrow } = new engine.Instance(new engine.Module(bytes)).exports;
     const all = new Uint8Array(memory.buffer);
     fillTables(all);
     const units = new Uint8Array(memory.buffer, TEXT_AT, MAX_TEXT_UNITS);
+    const wide = Buffer.from(memory.buffer, WIDE_AT, 2 * MAX_TEXT_UNITS);
     return {
       units,
       positions: new Int32Array(memory.buffer, OUT_AT),
@@ -271,7 +274,10 @@ export function createSimdScan(): SimdScan | undefined {
       findSuspicious(text) {
         const { length } = text;
         if (length > MAX_TEXT_UNITS) return false;
-        writeUnits(text, units);
+        if (!writeAscii(text, units)) {
+          wide.write(text, 'utf16le');
+          narrow(length);
+        }
         // The last step reads past the end of the text. Blanks there add no positions.
         all.fill(BLANK, TEXT_AT + length, TEXT_AT + length + 2 * VECTOR_BYTES);
         return true;
@@ -282,11 +288,17 @@ export function createSimdScan(): SimdScan | undefined {
   }
 }
 
-/** Writes the characters of a text as bytes. ASCII text is its own UTF-8 encoding. */
-export function writeUnits(text: string, units: Uint8Array): void {
+/** Writes a text that is its own UTF-8 encoding; false for any other. */
+function writeAscii(text: string, units: Uint8Array): boolean {
   const { length } = text;
   const { read, written } = encoder.encodeInto(text, units);
-  if (read === length && written === length) return;
+  return read === length && written === length;
+}
+
+/** Writes the characters of a text as bytes. */
+export function writeUnits(text: string, units: Uint8Array): void {
+  if (writeAscii(text, units)) return;
+  const { length } = text;
   for (let at = 0; at < length; at++) {
     const code = text.charCodeAt(at);
     units[at] = code <= MAX_ASCII ? code : BEYOND;

@@ -5,7 +5,7 @@
 import type { TextEdit } from '../admitted-request.js';
 import type { Json, JsonObject, RequestId } from '../jsonrpc.js';
 import { type Bytes, isInPieces, type Pieces } from '../transport.js';
-import { type JsonCaps, type JsonError, type Scanned, scanJson } from './scan.js';
+import { type JsonCaps, type JsonError, type PlainString, type Scanned, scanJson } from './scan.js';
 
 /** Maximum nesting of objects and arrays, where a caller sets no cap of its own. */
 export const MAX_JSON_DEPTH = 64;
@@ -51,25 +51,98 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
  */
 export function readJson(bytes: Uint8Array, caps: JsonCaps = COUNTED): JsonReading {
   const text = decodeUtf8(bytes);
-  return text === undefined ? { ok: false, error: 'malformed-json' } : readJsonText(text, caps);
+  return text === undefined ? { ok: false, error: 'malformed-json' } : readText(text, caps, bytes);
 }
 
 /** Like {@link readJson}, for text already decoded from valid UTF-8 (such as an SSE event). */
 export function readJsonText(text: string, caps: JsonCaps = COUNTED): JsonReading {
+  return readText(text, caps);
+}
+
+function readText(text: string, caps: JsonCaps, bytes?: Uint8Array): JsonReading {
   const scanned = scanJson(text, caps);
   return scanned.error === undefined
-    ? parseScanned(text, scanned)
+    ? parseScanned(text, scanned, bytes)
     : { ok: false, error: scanned.error };
 }
 
-/** Parses text in which a scan found no error. */
-export function parseScanned(text: string, { suspectNumbers, values }: Scanned): JsonReading {
+/** Parses text in which a scan found no error. `source`: what it was decoded from, if that is at hand. */
+export function parseScanned(
+  text: string,
+  scanned: Scanned,
+  source: Uint8Array | string = text,
+): JsonReading {
+  const { suspectNumbers, values } = scanned;
   try {
-    const value: Json = JSON.parse(text);
+    const value = parseAroundLongest(text, scanned, source) ?? (JSON.parse(text) as Json);
     return { ok: true, text, value, suspectNumbers, values };
   } catch {
     return { ok: false, error: 'malformed-json' };
   }
+}
+
+/** With more values, finding the string again costs more than was saved. */
+const MAX_VALUES_SEARCHED = 1_000;
+/** Stands for the string while the rest is parsed. JSON has it as an escape alone. */
+const PLACEHOLDER = '\u0001';
+const PLACEHOLDER_ESCAPE = '\\u0001';
+
+/**
+ * Parses text of which one string without escapes is at least half: the string becomes a slice of the text, and only
+ * the rest is read and copied by the parser. Undefined where that is not possible. The result, or the error, is that of
+ * JSON.parse: up to the string both read the same, and its content is valid without quote, backslash and control
+ * characters.
+ */
+function parseAroundLongest(
+  text: string,
+  { longest, values }: Scanned,
+  source: Uint8Array | string,
+): Json | undefined {
+  // In ASCII, positions of text and bytes are the same.
+  if (longest === undefined || typeof source === 'string' || source.length !== text.length)
+    return undefined;
+  const { start, end } = longest;
+  if (2 * (end - start) < text.length || values > MAX_VALUES_SEARCHED) return undefined;
+  const [before, after] = [text.slice(0, start), text.slice(end)];
+  const mayHoldPlaceholder = before.includes('\\u') || after.includes('\\u');
+  if (mayHoldPlaceholder || hasControlCharacter(source, longest)) return undefined;
+  const parsed: { root: Json } = { root: JSON.parse(before + PLACEHOLDER_ESCAPE + after) };
+  return putBack(parsed, text.slice(start, end)) ? parsed.root : undefined;
+}
+
+/**
+ * Whether ASCII bytes have one below 0x20: subtracting 0x20 borrows into the highest bit. Sixteen bytes a step, which is
+ * three times as fast as the parser.
+ */
+function hasControlCharacter(bytes: Uint8Array, { start, end }: PlainString): boolean {
+  const first = start + (-(bytes.byteOffset + start) & 3);
+  const steps = (end - first) >> 4;
+  const quads = new Int32Array(bytes.buffer, bytes.byteOffset + first, 4 * steps);
+  const last = first + 16 * steps;
+  let borrows = 0;
+  for (let at = 0; at < 4 * steps; at += 4)
+    borrows |=
+      ((quads[at] as number) - 0x20202020) |
+      ((quads[at + 1] as number) - 0x20202020) |
+      ((quads[at + 2] as number) - 0x20202020) |
+      ((quads[at + 3] as number) - 0x20202020);
+  for (let at = start; at < first; at++) borrows |= (bytes[at] ?? 0) - 0x20;
+  for (let at = last; at < end; at++) borrows |= (bytes[at] ?? 0) - 0x20;
+  return (borrows & 0x80808080) !== 0;
+}
+
+/** Replaces the placeholder, which occurs once; true if it was found. */
+function putBack(holder: { [name: string]: Json }, content: string): boolean {
+  for (const name of Object.keys(holder)) {
+    const member = holder[name];
+    if (member === PLACEHOLDER) {
+      holder[name] = content;
+      return true;
+    }
+    if (typeof member === 'object' && member !== null && putBack(member as typeof holder, content))
+      return true;
+  }
+  return false;
 }
 
 /** The span of the value at `path` in valid JSON text; `undefined` if there is none. Linear. */

@@ -35,14 +35,22 @@ const LETTER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
+/** The content of a string without escapes: from `start` up to, but excluding, `end`. */
+export type PlainString = { readonly start: number; readonly end: number };
+
 /** The result of a scan that found no error. */
 export type Scanned = {
   readonly error?: never;
   readonly suspectNumbers: boolean;
   readonly values: number;
+  /** The longest string value without escapes, if it is long enough to matter. */
+  readonly longest?: PlainString | undefined;
 };
 
 type ScanOutcome = { readonly error: JsonError } | Scanned;
+
+/** Shorter strings are not worth being parsed around. */
+const MIN_LONG_STRING = 4096;
 
 /** Above this many names the columns are released after the scan: the next one hardly needs as many. */
 const MAX_KEPT_NAMES = 1024;
@@ -59,6 +67,9 @@ type Scan = {
   depth: number;
   isNameNext: boolean;
   suspectNumbers: boolean;
+  /** Escapes so far. */
+  escapes: number;
+  longest: PlainString | undefined;
   /** By depth: whether the container is an object, the index of its first name, and its name set once it is large. */
   readonly isObject: boolean[];
   readonly firstName: number[];
@@ -83,8 +94,8 @@ export function scanJson(text: string, caps: JsonCaps): ScanOutcome {
     const error = step(scan, text.charCodeAt(scan.at));
     if (error !== undefined) return end(scan, { error });
   }
-  const { suspectNumbers, values, maxValues } = scan;
-  return end(scan, values > maxValues ? TOO_MANY_VALUES : { suspectNumbers, values });
+  const { suspectNumbers, values, maxValues, longest } = scan;
+  return end(scan, values > maxValues ? TOO_MANY_VALUES : { suspectNumbers, values, longest });
 }
 
 const TOO_MANY_VALUES: ScanOutcome = Object.freeze({ error: 'too-many-values' });
@@ -101,6 +112,8 @@ const kept: Scan = {
   depth: 0,
   isNameNext: false,
   suspectNumbers: false,
+  escapes: 0,
+  longest: undefined,
   isObject: [false],
   firstName: [0],
   sets: [undefined],
@@ -121,6 +134,8 @@ function begin(text: string, { maxDepth, maxValues }: JsonCaps): Scan {
   kept.depth = 0;
   kept.isNameNext = false;
   kept.suspectNumbers = false;
+  kept.escapes = 0;
+  kept.longest = undefined;
   kept.nameCount = 0;
   return kept;
 }
@@ -212,15 +227,24 @@ function isNumberPart(code: number): boolean {
 
 function takeString(scan: Scan): JsonError | undefined {
   const start = scan.at + 1;
+  const escapesBefore = scan.escapes;
   const end = endOfString(scan, start);
   if (end < 0) return 'malformed-json';
   scan.at = end + 1;
   if (!scan.isNameNext) {
     scan.values++;
+    if (end - start >= MIN_LONG_STRING && scan.escapes === escapesBefore)
+      noteLongString(scan, start, end);
     return undefined;
   }
   scan.isNameNext = false;
   return takeName(scan, start, end);
+}
+
+function noteLongString(scan: Scan, start: number, end: number): void {
+  const { longest } = scan;
+  if (longest === undefined || end - start > longest.end - longest.start)
+    scan.longest = { start, end };
 }
 
 /** The position of the closing quote; negative if there is none or a surrogate is unpaired. */
@@ -232,6 +256,7 @@ function endOfString(scan: Scan, start: number): number {
     if (scan.backslash < at) scan.backslash = indexOrEnd(text, '\\', at);
     if (scan.quote < scan.backslash) return scan.quote;
     if (scan.backslash === text.length) return -1;
+    scan.escapes++;
     at = afterEscape(text, scan.backslash);
     if (at < 0) return -1;
   }

@@ -379,6 +379,22 @@ describe('the prefilter', () => {
 });
 
 describe('the module of the SIMD pass', () => {
+  it('reads every character beyond ASCII as one byte, wherever it stands', () => {
+    const scan = createSimdScan();
+    if (scan === undefined) throw new Error('this engine has no SIMD');
+    const codes = [0, 0x20, 0x7e, 0x7f, 0x80, 0xff, 0x100, 0x161, 0x7fff, 0x8000, 0xd83d, 0xffff];
+    for (const code of codes) {
+      for (let length = 1; length <= 40; length++) {
+        for (const at of [0, length >> 1, length - 1]) {
+          const text = `${'a'.repeat(at)}${String.fromCharCode(code)}${'b'.repeat(length - at - 1)}`;
+          const read = Array.from({ length }, (_, one) => Math.min(text.charCodeAt(one), 0x7f));
+          expect(scan.findSuspicious(text)).toBe(true);
+          expect([code, [...scan.units.subarray(0, length)]]).toEqual([code, read]);
+        }
+      }
+    }
+  });
+
   it('is what the assembler makes of its source', () => {
     const root = join(import.meta.dirname, '..', '..', '..', '..');
     const check = ['scripts/assemble-scan.mjs', '--check'];

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   applyEdits,
   elementSpans,
@@ -393,5 +393,105 @@ describe('the values of a message', () => {
     expect(readJsonText(`{"a":[${'true,'.repeat(50)}`, caps)).toMatchObject({
       error: 'too-many-values',
     });
+  });
+});
+
+describe('a string that is most of its text', () => {
+  const LONG = 'The words of a report. '.repeat(400);
+
+  /** The bytes at an offset of a larger buffer, as a socket delivers them. */
+  function bytesAt(text: string, offset: number): Uint8Array {
+    const bytes = encoder.encode(text);
+    const buffer = new Uint8Array(offset + bytes.length + 3);
+    buffer.set(bytes, offset);
+    return buffer.subarray(offset, offset + bytes.length);
+  }
+
+  /** How many characters JSON.parse was given. */
+  function charactersParsed(text: string): number {
+    const parse = vi.spyOn(JSON, 'parse');
+    try {
+      expect(read(text).ok).toBe(true);
+      return parse.mock.calls.reduce((sum, [given]) => sum + given.length, 0);
+    } finally {
+      parse.mockRestore();
+    }
+  }
+
+  test('[M-01] it is read as JSON.parse reads it, and what JSON.parse refuses is refused', () => {
+    const strings = fc.constantFrom(
+      '',
+      'a',
+      '\u0001',
+      '\\u0001',
+      '"',
+      '\n',
+      'é',
+      '\u007f',
+      LONG,
+      `${LONG}\t`,
+    );
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 4 },
+        strings,
+        fc.integer(),
+        fc.array(tie('any'), { maxLength: 3 }),
+        fc.dictionary(fc.constantFrom('1', 'a', 'b', 'text'), tie('any'), { maxKeys: 3 }),
+      ),
+    })).any;
+    const damage = fc.constantFrom(
+      '',
+      '',
+      '"',
+      ',',
+      '}',
+      '\\',
+      '\n',
+      '\u0001',
+      '\\u0001',
+      'é',
+      '"x":',
+    );
+    fc.assert(
+      fc.property(
+        value,
+        spacings,
+        damage,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.nat(7),
+        (content, spacing, added, where, offset) => {
+          const valid = JSON.stringify({ first: content, long: LONG }, undefined, spacing);
+          const at = Math.floor(where * valid.length);
+          const text = valid.slice(0, at) + added + valid.slice(at);
+          const caps = { maxDepth: MAX_JSON_DEPTH, maxValues: 10_000 };
+          expect(readJson(bytesAt(text, offset), caps)).toEqual(readJsonText(text, caps));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test('[M-01] a control character is refused wherever the string has it', () => {
+    for (let code = 0; code < 0x20; code++) {
+      for (const at of [0, 1, 2, 3, 4, 15, 16, 17, 5_000, LONG.length - 17, LONG.length - 1]) {
+        const long = LONG.slice(0, at) + String.fromCharCode(code) + LONG.slice(at + 1);
+        const reading = readJson(bytesAt(`{"text":"${long}"}`, at % 4));
+        expect([code, at, reading.ok]).toEqual([code, at, false]);
+      }
+    }
+  });
+
+  test('it is not parsed, and neither copied', () => {
+    expect(charactersParsed(JSON.stringify({ id: 1, result: [{ text: LONG }] }))).toBeLessThan(100);
+    expect(charactersParsed(JSON.stringify(LONG))).toBeLessThan(100);
+  });
+
+  test('it is parsed with the rest where another string could be its placeholder', () => {
+    for (const other of ['\u0001', '\u0001x']) {
+      const text = JSON.stringify({ other, text: LONG, more: other });
+      expect(charactersParsed(text)).toBe(text.length);
+      expect(read(text)).toMatchObject({ value: { other, text: LONG, more: other } });
+    }
   });
 });
