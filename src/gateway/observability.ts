@@ -257,6 +257,7 @@ export function createAuditPort(
       reason,
       decisionId: record.id,
       ip: record.client.ip,
+      refusedToken: record.refusedToken,
     });
   }
 
