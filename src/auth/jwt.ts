@@ -129,6 +129,7 @@ function planSignature(head: JsonObject, issuer: IssuerSettings): TokenPlan | Au
 }
 
 const MAX_RECORDED_AUDIENCES = 4;
+const MAX_RECORDED = 256;
 
 /**
  * What a token says of itself, unverified, for the record of its refusal: nothing but these three, and nothing of an
@@ -140,10 +141,18 @@ export function presentedFacts(token: string): TokenFacts {
   const { iss, aud } = readPart(bodyPart) ?? {};
   const listed = (Array.isArray(aud) ? (aud as readonly Json[]) : [aud]).filter(isText);
   return {
-    ...(isText(iss) ? { issuer: iss } : {}),
-    ...(listed.length === 0 ? {} : { audience: listed.slice(0, MAX_RECORDED_AUDIENCES).join(' ') }),
-    ...(isText(typ) ? { type: typ } : {}),
+    ...(isText(iss) ? { issuer: shorten(iss) } : {}),
+    ...(listed.length === 0
+      ? {}
+      : { audience: shorten(listed.slice(0, MAX_RECORDED_AUDIENCES).join(' ')) }),
+    ...(isText(typ) ? { type: shorten(typ) } : {}),
   };
+}
+
+/** A copy, which does not hold the long text: refusals are cached. */
+function shorten(text: string): string {
+  if (text.length <= MAX_RECORDED) return text;
+  return Buffer.from(text.slice(0, MAX_RECORDED)).toString();
 }
 
 function isText(value: unknown): value is string {

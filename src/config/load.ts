@@ -76,7 +76,10 @@ const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
 
 /** The kinds of which a name, or all of them, could not be read. */
 function findUnknownNames(found: readonly PathDiagnostic[]): ReadonlySet<NameKind> {
-  const isOf = (path: FilePath, { path: at, at: part, rule, message }: PathDiagnostic): boolean => {
+  const isOf = (path: FilePath, one: PathDiagnostic): boolean => {
+    const { path: at, at: part, rule, message } = one;
+    // Only an error leaves nothing that could run.
+    if (one.severity !== 'error') return false;
     const isBelow = path.every((step, index) => at[index] === undefined || at[index] === step);
     if (!isBelow || at.length > path.length + 1) return false;
     if (at.length === path.length + 1) return part === 'key' && rule === 'wrong-value';
@@ -124,7 +127,8 @@ function outlineOf(
 
 function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): boolean {
   return found.some(
-    ({ path: [first, name, key, item], rule, message }) =>
+    ({ path: [first, name, key, item], severity, rule, message }) =>
+      severity === 'error' &&
       first === 'upstreams' &&
       (name === upstream || name === undefined) &&
       (key === 'issuers' ||
@@ -165,7 +169,8 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   if (source === undefined) {
     return { settings: undefined, diagnostics: sortDiagnostics(diagnostics), outline: undefined };
   }
-  const spelling = validateSpelling(GATEWAY_SCHEMA, () => readYamlFile(file, bytes).source?.value);
+  const readAgain = (): unknown => readYamlFile(file, bytes).source?.value;
+  const spelling = validateSpelling(GATEWAY_SCHEMA, source.value, readAgain);
   const locate = locateWritten(source.locate, spelling.corrections);
   const found: PathDiagnostic[] = [...spelling.diagnostics];
   const gateway = readable(GATEWAY_SCHEMA, spelling.value);
@@ -202,7 +207,7 @@ function noteMissingFolders(
       // A folder that exists cannot be read as a file either.
       if (describeReadError(error) !== 'does not exist') continue;
       const message = `the folder of the audit file "${path}" does not exist; create it before the start`;
-      report(['audit', 'sinks', index, 'path'], message, 'unreadable', { severity: 'note' });
+      report(['audit', 'sinks', index, 'path'], message, 'wrong-value', { severity: 'note' });
     }
   }
 }

@@ -127,8 +127,8 @@ function readDocument(
   const { source, diagnostics: mistakes } = readYamlFile(file, bytes);
   diagnostics.push(...mistakes);
   if (source === undefined) return undefined;
-  const read = () => readYamlFile(file, bytes).source?.value;
-  const spelling = validateSpelling(POLICY_SCHEMA, read);
+  const readAgain = () => readYamlFile(file, bytes).source?.value;
+  const spelling = validateSpelling(POLICY_SCHEMA, source.value, readAgain);
   const { value, diagnostics: shape, corrections, isComplete } = spelling;
   const locate = locateWritten(source.locate, corrections);
   locators.set(file, locate);

@@ -10,6 +10,7 @@ import type {
 import type { StoreStatus } from '../state/memory.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
+import { countOf } from '../text/counting.js';
 import type { Aggregates } from './aggregates.js';
 import type { Identity } from './identity.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
@@ -208,7 +209,7 @@ function setAggregate(
   const hidden = aggregates.countHidden(name);
   const reasons = [
     ...(missing.length > 0 ? [`down: ${missing.map(({ upstream }) => upstream).join(', ')}`] : []),
-    ...(hidden > 0 ? [`hidden because they look alike: ${hidden} names`] : []),
+    ...(hidden > 0 ? [`hidden because they look alike: ${countOf(hidden, 'name')}`] : []),
   ];
   controls.set(`endpoint:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
 }

@@ -327,12 +327,13 @@ export type Correction = {
 const MAX_ROUNDS = 4;
 
 /**
- * Validates what `read` returns, anew at each call, and takes misspelt keys for those that were probably meant: each is
- * reported, and nothing that only follows from it. Paths of diagnostics have the keys that were meant.
+ * Validates a value and takes misspelt keys for those that were probably meant: each is reported, and nothing that only
+ * follows from it. `readAgain` returns the value as it was written. Paths of diagnostics have the keys that were meant.
  */
 export function validateSpelling(
   schema: Schema,
-  read: () => unknown,
+  written: unknown,
+  readAgain: () => unknown,
 ): {
   readonly value: unknown;
   readonly diagnostics: readonly PathDiagnostic[];
@@ -342,27 +343,27 @@ export function validateSpelling(
 } {
   const misspelt: PathDiagnostic[] = [];
   const corrections: Correction[] = [];
+  let value = written;
   for (let round = 0; ; round += 1) {
-    const written = read();
-    const value = corrections.reduce(rename, written);
-    const names = structuredClone(value);
     const diagnostics = validateShape(schema, value);
-    const further = round === MAX_ROUNDS ? [] : diagnostics.filter((one) => isMisspelt(one, names));
-    if (further.length === 0) {
+    // Validation has filled in defaults, which hide what is missing.
+    const again = diagnostics.some(mayBeMisspelt) ? corrections.reduce(rename, readAgain()) : value;
+    const further = diagnostics.filter((one) => mayBeMisspelt(one) && isFree(one, again));
+    if (further.length === 0 || round === MAX_ROUNDS) {
       const isComplete = diagnostics.length === 0;
       return { value, diagnostics: [...misspelt, ...diagnostics], corrections, isComplete };
     }
-    for (const diagnostic of further) {
-      const { path, suggestion = '' } = diagnostic;
-      misspelt.push(diagnostic);
+    misspelt.push(...further);
+    value = further.reduce((corrected, { path, suggestion = '' }) => {
       const correction = {
         path: path.slice(0, -1),
         written: String(path.at(-1)),
         meant: suggestion,
       };
-      if (!corrections.some((one) => isSameCorrection(one, correction)))
-        corrections.push(correction);
-    }
+      if (corrections.some((one) => isSameCorrection(one, correction))) return corrected;
+      corrections.push(correction);
+      return rename(corrected, correction);
+    }, again);
   }
 }
 
@@ -370,9 +371,13 @@ function isSameCorrection(one: Correction, other: Correction): boolean {
   return one.meant === other.meant && isSamePath(one.path, other.path);
 }
 
-/** True for an unknown key near one that the map does not have. */
-function isMisspelt({ rule, path, suggestion }: PathDiagnostic, value: unknown): boolean {
-  if (rule !== 'unknown-key' || suggestion === undefined || suggestion.includes('.')) return false;
+/** True for an unknown key near one of the same map. */
+function mayBeMisspelt({ rule, suggestion }: PathDiagnostic): boolean {
+  return rule === 'unknown-key' && suggestion !== undefined && !suggestion.includes('.');
+}
+
+/** True if the map does not have the key that was probably meant. */
+function isFree({ path, suggestion = '' }: PathDiagnostic, value: unknown): boolean {
   const map = valueAt(value, path.slice(0, -1));
   return map !== undefined && !Object.hasOwn(map, suggestion);
 }

@@ -30,12 +30,12 @@ function severityOfGlob({ effect }: RuleDocument): 'warning' | 'note' {
   return effect === 'allow' ? 'warning' : 'note';
 }
 
-/** Reports where one compiled rule and the pins disagree. `unpinned` are the upstreams reported as without pins. */
+/** Reports where one compiled rule and the pins disagree. `unpinned` collects upstreams without pins. */
 function checkPins(
   rule: Rule,
   written: RuleDocument,
   context: PolicyContext,
-  unpinned: Set<string>,
+  unpinned: Unpinned,
   report: ReportDiagnostic,
 ): void {
   checkUpstreamGlobs(written, context, report);
@@ -47,7 +47,8 @@ function checkPins(
   const isStrict = strict.length === named.length;
   const catalogs = strict.map(({ name }) => pins(name));
   if (catalogs.every((catalog) => catalog === undefined)) {
-    reportUnpinned(written, strict, isStrict, unpinned, report);
+    const names = strict.map(({ name }) => name);
+    notePinsMissing(written, names, isStrict, unpinned, report);
     return;
   }
   const matched: Match[] = [];
@@ -82,25 +83,31 @@ function checkUpstreamGlobs(
   }
 }
 
-/** Upstreams without a lock file, each reported once: that the rules name nothing pinned there follows from it. */
-function reportUnpinned(
+/** By upstream without a lock file, how serious that is for the rules so far, and how to report it. */
+type Unpinned = Map<string, { readonly rank: number; readonly report: () => void }>;
+
+const SEVERITIES = ['note', 'warning', 'error'] as const;
+
+/** Notes upstreams without a lock file: that a rule names nothing pinned there follows from it. */
+function notePinsMissing(
   { what, effect }: RuleDocument,
-  strict: PolicyContext['upstreams'],
+  names: readonly string[],
   isStrict: boolean,
-  unpinned: Set<string>,
+  unpinned: Unpinned,
   report: ReportDiagnostic,
 ): void {
-  const isNamed = PINNED_KINDS.some((kind) => what[WHAT_KEYS[kind]] !== undefined);
-  const names = strict.map(({ name }) => name).filter((name) => !unpinned.has(name));
-  if (!isNamed || names.length === 0) return;
-  for (const name of names) unpinned.add(name);
-  const hasExact = PINNED_KINDS.some((kind) =>
-    what[WHAT_KEYS[kind]]?.some((text) => kind === 'template' || isExactPattern(text)),
+  const texts = PINNED_KINDS.flatMap((kind) =>
+    (what[WHAT_KEYS[kind]] ?? []).map((text) => kind === 'template' || isExactPattern(text)),
   );
-  const severity = hasExact && isStrict ? 'error' : effect === 'allow' ? 'warning' : 'note';
-  const upstreams = names.map((name) => `"${name}"`).join(', ');
-  const message = `nothing is pinned for ${upstreams}, so no tool, prompt or template can be allowed there; run: sallyport pin fetch`;
-  report(['what'], severity, message);
+  if (texts.length === 0) return;
+  const ofGlob = effect === 'allow' ? 'warning' : 'note';
+  const severity = isStrict && texts.includes(true) ? 'error' : ofGlob;
+  const rank = SEVERITIES.indexOf(severity);
+  for (const name of names) {
+    if ((unpinned.get(name)?.rank ?? -1) >= rank) continue;
+    const message = `nothing is pinned for "${name}", so no tool, prompt or template can be allowed there; run: sallyport pin fetch`;
+    unpinned.set(name, { rank, report: () => report(['what'], severity, message) });
+  }
 }
 
 type Match = { readonly pinned: PinnedDefinition | undefined; readonly isExact: boolean };
@@ -310,12 +317,13 @@ export function compilePolicies(
   const diagnostics = new DiagnosticCollector();
   const rules: Rule[] = [];
   const policyNames = new Set<string>();
-  const unpinned = new Set<string>();
+  const unpinned: Unpinned = new Map();
   for (const document of documents) {
     const report = diagnostics.forFile(document.file);
     checkPolicyName(document, policyNames, report);
     rules.push(...compileDocument(document, context, unpinned, report));
   }
+  for (const { report } of unpinned.values()) report();
   return {
     policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules),
     diagnostics: diagnostics.all,
@@ -337,7 +345,7 @@ function checkPolicyName(
 function compileDocument(
   document: PolicyDocument,
   context: PolicyContext,
-  unpinned: Set<string>,
+  unpinned: Unpinned,
   report: ReportDiagnostic,
 ): readonly Rule[] {
   const rules: Rule[] = [];

@@ -776,11 +776,37 @@ describe('[C-21] typical mistakes', () => {
     expect((await validate({ edit: errors })).counts).toBe('2 errors, 0 warnings\n');
   });
 
+  it('reports an upstream without pins as seriously as the rules that name it', async () => {
+    const noPins: Edit = (files) => {
+      files['policies/pins/notes.lock.yaml'] = undefined;
+      files['policies/a.policy.yaml'] = NOTES.replace('policy: notes', 'policy: a')
+        .replace('effect: allow', 'effect: deny')
+        .replace('[get_note]', '["get_*"]');
+    };
+    // The glob of the deny rule alone would be a note.
+    const { lines } = await validate({ edit: noPins });
+    expect(lines).toEqual([
+      expect.stringMatching(/^policies\/notes.*:7:11 error nothing is pinned/),
+    ]);
+  });
+
+  it('drops what follows from an error only, and never because of a note', async () => {
+    const edit = both(
+      append(PATHS.gateway, 'audit: {sinks: [{type: file, path: nofolder/audit.jsonl}]}\n'),
+      gateway('    issuers: [corp]', '    issuers: [crop]'),
+    );
+    const { lines } = await validate({ edit });
+    expect(lines).toEqual([
+      'g:16:15 error unknown issuer "crop"; did you mean "corp"?',
+      expect.stringContaining('note the folder of the audit file'),
+    ]);
+  });
+
   it('carries notes into JSON and SARIF', async () => {
     const edit = policy('tools: [get-env]', 'tools: ["gte-*"]');
     const json = await validate({ edit }, { format: 'json' });
-    const { faults } = JSON.parse(json.lines.join('\n'));
-    expect(faults).toMatchObject([{ severity: 'note', suggestion: 'get-*' }]);
+    const report = JSON.parse(json.lines.join('\n'));
+    expect(report.faults).toMatchObject([{ severity: 'note', suggestion: 'get-*' }]);
     const sarif = await validate({ edit }, { format: 'sarif' });
     const { runs } = JSON.parse(sarif.lines.join('\n'));
     expect(runs[0].results).toMatchObject([{ level: 'note' }]);

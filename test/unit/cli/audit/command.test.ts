@@ -397,9 +397,9 @@ describe('[O-16] audit query', () => {
       const { stdout } = await run(['query', path, '--json', ...filters]);
       return JSON.parse(stdout.split('\n')[0] ?? '');
     };
-    const whole = await find();
-    expect(Object.keys(whole['decision'] ?? {})).not.toContain('stage');
-    expect(whole['client']).toHaveProperty('ip', '192.0.2.7');
+    const joined = await find();
+    expect(Object.keys(joined['decision'] ?? {})).not.toContain('stage');
+    expect(joined['client']).toHaveProperty('ip', '192.0.2.7');
     await writeFile(path, `${(await lines()).slice(2).join('\n')}\n`);
     const alone = await find();
     expect(Object.keys(alone['client'] ?? {})).not.toContain('ip');
