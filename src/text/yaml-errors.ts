@@ -213,7 +213,7 @@ function describeMultiline(text: string, { pos: [offset] }: YAMLError): SyntaxEr
   if (key === undefined || below <= indent || next >= text.length) {
     return { offset, message: `wrong indentation: a key must be in one line, and ${SAME_COLUMN}` };
   }
-  const message = `wrong indentation: this line is indented by ${spaces(below)}, the key "${key}" above by ${spaces(indent)}; ${SAME_COLUMN}`;
+  const message = `wrong indentation: this line is indented by ${spaces(below)}, but the key "${key}" above, indented by ${spaces(indent)}, has a value already; ${SAME_COLUMN}`;
   return { offset: next + below, message };
 }
 

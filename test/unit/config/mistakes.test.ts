@@ -148,7 +148,7 @@ const ROWS: readonly Row[] = [
     name: '01 wrong indentation',
     edit: gateway('    url:', '   url:'),
     lines: [
-      'g:15:5 error wrong indentation: this line is indented by 4 spaces, the key "url" above by 3 spaces; the keys of one map must start in the same column',
+      'g:15:5 error wrong indentation: this line is indented by 4 spaces, but the key "url" above, indented by 3 spaces, has a value already; the keys of one map must start in the same column',
     ],
   },
   {
@@ -562,7 +562,7 @@ const ROWS: readonly Row[] = [
     name: 'a key that is indented more',
     edit: gateway('publicUrl', '  publicUrl'),
     lines: [
-      'g:2:3 error wrong indentation: this line is indented by 2 spaces, the key "version" above by 0 spaces; the keys of one map must start in the same column',
+      'g:2:3 error wrong indentation: this line is indented by 2 spaces, but the key "version" above, indented by 0 spaces, has a value already; the keys of one map must start in the same column',
     ],
   },
   {

@@ -147,6 +147,27 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     );
   });
 
+  it('says what is wrong in words of its own, whatever the mistake (property)', () => {
+    const lines = ['a: {b: 1}', 'c:', '  - d: "e"', '    f: [g, h]', "i: 'j k'", 'l: m n'];
+    const piece = fc.constantFrom(
+      ...[':', ' ', '"', "'", '[', ']', '{', '}', ',', '\t', '- ', '*'],
+    );
+    const change = fc.record({ line: fc.nat(lines.length - 1), at: fc.nat(12), piece });
+    const theirs = /implicit|compact|flow|scalar|token|indicator|collection|sequence|node|mapping/i;
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 3 }), (changes) => {
+        const text = [...lines];
+        for (const { line, at, piece: added } of changes) {
+          const before = text[line] ?? '';
+          text[line] = before.slice(0, at) + added + before.slice(at);
+        }
+        for (const line of readYamlFile('x.yaml', encode(text.join('\n'))).diagnostics)
+          expect(line.message).not.toMatch(theirs);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   it('throws for no bytes at all (property)', () => {
     fc.assert(fc.property(fc.uint8Array(), (bytes) => void readYamlFile('x.yaml', bytes)));
   });
