@@ -184,6 +184,16 @@ function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
   return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);
 }
 
+/** A reader such as `head` that has seen enough ends a command as SIGPIPE would, without a word. */
+function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(EXIT_BY_SIGNAL + constants.signals.SIGPIPE);
+}
+
 const argv = process.argv.slice(2);
+// A gateway goes on: where its audit log goes to standard output, a write that fails is a failure of the sink.
+if (argv[0] !== 'serve') {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', endWithReader);
+}
 const program = buildProgram(io, await loadCommands(argv[0]), version);
 process.exitCode = await program.run(argv);

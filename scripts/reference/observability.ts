@@ -143,7 +143,7 @@ const TYPES: readonly (readonly [string, string])[] = [
   ['mcp.outcome', 'Once, at the end of every exchange, refusals included.'],
   [
     'auth.failure',
-    'No valid token, or none that could be verified. `detail.suppressed`: failures before it that were counted only.',
+    'No valid token, or none that could be verified. `detail.suppressed`: failures before it that were counted only. Of a token that was refused, `detail` has `expected_issuer`, `expected_audience` and `expected_type`, as configured, and `presented_issuer`, `presented_audience` and `presented_type`, which the token says of itself, unverified, masked and cut at 128 characters. Several values are separated by spaces. The token itself is never recorded.',
   ],
   [
     'pin.drift',
@@ -174,7 +174,7 @@ One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` pr
 
 ${table(['Member', 'Content'], named(MEMBERS))}
 
-Events of an exchange leave out what is null or empty. Of actor, target and decision, \`mcp.outcome\` has what says who called what and how that ended (\`iss sub client_id\`, \`upstream endpoint method name\`, \`id verdict action stage reasons\`), then its findings, result and latency; the rest stands in the line of its decision. \`sallyport audit query\` and \`show\` join the two: what they print, with \`--json\` too, has every member, as lines of \`sallyport.audit/1\` have, except that the hashes of files stay cut, \`stage\` is null where the request was forwarded, and instance and version stand only in lines of other types: they are those of the last \`lifecycle\` line \`started\` before it. Where the line of the decision is in none of the files that were named, what only that line says is printed as null, and a note on standard error counts these outcomes. An outcome whose decision could not be written has everything itself.
+Events of an exchange leave out what is null or empty. Of actor, target and decision, \`mcp.outcome\` has what says who called what and how that ended (\`iss sub client_id\`, \`upstream endpoint method name\`, \`id verdict action stage reasons\`), then its findings, result and latency; the rest stands in the line of its decision. \`sallyport audit query\` and \`show\` join the two: what they print, with \`--json\` too, has every member, as lines of \`sallyport.audit/1\` have, except that the hashes of files stay cut, \`stage\` is left out where the request was forwarded, and instance and version stand only in lines of other types: they are those of the last \`lifecycle\` line \`started\` before it. Where the line of the decision is in none of the files that were named, what only that line says is printed as null, or left out if it is never null (\`client.ip\`), and a note on standard error counts these outcomes. An outcome whose decision could not be written has everything itself.
 
 What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. Of a captured value behind a name that says "secret" (\`password\`, \`token\`), nothing is kept. What a token proved is kept exactly.
 

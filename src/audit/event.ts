@@ -7,7 +7,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { PrincipalFacts } from '../policy/principal.js';
-import type { RequestRecord } from '../policy/record.js';
+import type { RefusedToken, RequestRecord } from '../policy/record.js';
 import {
   type MaskText,
   quoteForeign,
@@ -133,6 +133,7 @@ export type AuditEvent =
       readonly ip: string;
       /** Earlier failures that were counted and not written. */
       readonly suppressed?: number;
+      readonly refusedToken?: RefusedToken | undefined;
     }
   | {
       readonly type: 'pin.drift';
@@ -357,10 +358,31 @@ function pinTarget(
   return `"target":{"upstream":${quoteVerified(event.upstream)},"kind":${quoteVerified(event.kind)},"name":${quoteForeign(event.name, mask)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)}}`;
 }
 
+const MAX_EXPECTED = 512;
+
+/** What was expected of a token and what it said of itself, which is foreign text. */
+function refusedTokenText(token: RefusedToken | undefined, mask: MaskText | undefined): string {
+  if (token === undefined) return '';
+  const { expected, presented } = token;
+  return (['issuer', 'audience', 'type'] as const)
+    .map((name) => {
+      const wanted = expected[name];
+      const found = presented[name];
+      const wantedText =
+        wanted === undefined
+          ? ''
+          : `,"expected_${name}":${quoteVerified(wanted.slice(0, MAX_EXPECTED))}`;
+      return found === undefined
+        ? wantedText
+        : `${wantedText},"presented_${name}":${quoteForeign(found, mask)}`;
+    })
+    .join('');
+}
+
 function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
   switch (event.type) {
     case 'auth.failure':
-      return `"client":{"ip":${quoteForeign(event.ip)}},"target":{"upstream":${quoteVerified(event.upstream)}},"decision":{"id":${quoteVerified(event.decisionId)},"verdict":"deny","action":"refused","mode":"enforce","stage":"authn","reasons":[${quoteVerified(event.reason)}]},"detail":${detailText({ suppressed: event.suppressed ?? 0 })}`;
+      return `"client":{"ip":${quoteForeign(event.ip)}},"target":{"upstream":${quoteVerified(event.upstream)}},"decision":{"id":${quoteVerified(event.decisionId)},"verdict":"deny","action":"refused","mode":"enforce","stage":"authn","reasons":[${quoteVerified(event.reason)}]},"detail":{"suppressed":${quoteNumber(event.suppressed ?? 0)}${refusedTokenText(event.refusedToken, mask)}}`;
     case 'pin.drift':
       return `${pinTarget(event, event.after, event.before, mask)},"detail":${detailText({ change: event.change })}`;
     case 'pin.approval':

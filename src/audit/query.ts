@@ -15,18 +15,27 @@ export type AuditFilter = {
   readonly sinceMs?: number | undefined;
 };
 
-/** What a line of a request leaves out where it is so, by member and in the order of the contract. */
+/**
+ * What a line of a request leaves out where it is so, by member and in the order of the contract. A member that is never
+ * null has its place here and is printed only where a line says it.
+ */
 const LEFT_OUT = {
-  actor: { iss: null, sub: null, client_id: null, act: [], token: null, groups_used: [] },
-  token: { id: null, aud: null, scopes: [], exp: null, binding: 'none' },
-  client: { ip: null, self_reported: null, era: null, session: null },
-  target: { upstream: null, method: null, kind: null, name: null },
-  args: { digest: null, bytes: null, keys: [], captured: {} },
+  actor: { iss: undefined, sub: null, client_id: undefined, act: [], token: null, groups_used: [] },
+  token: { id: undefined, aud: undefined, scopes: [], exp: null, binding: 'none' },
+  client: { ip: undefined, self_reported: null, era: null, session: null },
+  target: { upstream: undefined, method: null, kind: null, name: null },
+  args: { digest: undefined, bytes: null, keys: [], captured: {} },
   decision: {
-    ...{ id: null, verdict: null, action: 'forwarded', mode: 'enforce', stage: null },
+    ...{
+      id: undefined,
+      verdict: undefined,
+      action: 'forwarded',
+      mode: 'enforce',
+      stage: undefined,
+    },
     ...{ policy: null, rule: null, reasons: [], shadow: [] },
   },
-  result: { status: null, http: null, rpc_code: null, bytes: null, digest: null, list: null },
+  result: { status: undefined, http: null, rpc_code: null, bytes: null, digest: null, list: null },
   latency: { total: null, auth: null, policy: null, inspect: null, upstream: null },
 };
 

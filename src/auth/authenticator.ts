@@ -14,7 +14,13 @@ import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
 import type { ProofSubject, ProofVerdict } from './dpop.js';
 import type { Introspector } from './introspection.js';
 import type { KeySource } from './jwks.js';
-import { planVerification, type SignaturePlan, type TokenPlan, verifySignature } from './jwt.js';
+import {
+  planVerification,
+  presentedFacts,
+  type SignaturePlan,
+  type TokenPlan,
+  verifySignature,
+} from './jwt.js';
 import { makePrincipal } from './principal.js';
 import {
   type AuthnError,
@@ -112,6 +118,25 @@ function acceptedAudiences(acceptance: ProtectedResource, issuer: string): reado
   return Object.hasOwn(audiences, issuer) ? (audiences[issuer] ?? []) : [resource];
 }
 
+/** A refusal that says, for the audit log, what was expected and what the token said of itself. */
+function refuse(
+  reason: AuthnReason,
+  token: string,
+  issuers: readonly IssuerSettings[],
+  audiences: readonly string[],
+): AuthnError {
+  const expected = {
+    issuer: listOf(issuers.map(({ issuer }) => issuer)),
+    audience: listOf(audiences),
+    type: listOf(issuers.map(({ tokenType }) => tokenType)),
+  };
+  return { reason, refusedToken: { expected, presented: presentedFacts(token) } };
+}
+
+function listOf(values: readonly string[]): string {
+  return [...new Set(values)].join(' ');
+}
+
 function isPlan(plan: TokenPlan | AuthnReason): plan is TokenPlan {
   return typeof plan !== 'string';
 }
@@ -189,14 +214,17 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     source: ClaimSource,
   ): AuthnOutcome {
     const facts = checkClaims(claims, { issuer, source, audiences, now: ports.now() });
-    if (typeof facts === 'string') return { reason: facts };
+    if (typeof facts === 'string') return refuse(facts, token, [issuer], audiences);
     // A token id is unique only within its issuer (RFC 7519 §4.1.7).
     const named =
       facts.tokenId === undefined
         ? tokenNameOf(token, source)
         : `${issuer.issuer}\n${facts.tokenId}`;
     const ids = ports.tokenIds(Buffer.from(named));
-    return makePrincipal(issuer, facts, claims, ids) ?? { reason: 'token-malformed' };
+    return (
+      makePrincipal(issuer, facts, claims, ids) ??
+      refuse('token-malformed', token, [issuer], audiences)
+    );
   }
 
   /** Runs the work once it is its turn; `undefined` where too many wait already. */
@@ -226,14 +254,14 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       case 'unavailable':
         return { reason: 'keys-unavailable' };
       case 'unknown':
-        return { reason: 'token-signature' };
+        return refuse('token-signature', verification.token, [issuer], verification.audiences);
       case 'key': {
         const { key } = lookup;
         const claims = await inTurn(() => verifySignature(verification, key, ports.now()));
         if (claims === undefined) return { reason: 'keys-unavailable' };
         const outcome =
           typeof claims === 'string'
-            ? { reason: claims }
+            ? refuse(claims, verification.token, [issuer], verification.audiences)
             : principalOf(verification, claims, claimSource);
         const { generation } = lookup;
         cacheVerification(cacheKey, outcome, { source, generation, maxAgeMs: MAX_ACCEPTED_AGE_MS });
@@ -256,7 +284,8 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       case 'unavailable':
         return { reason: 'keys-unavailable' };
       case 'inactive': {
-        const outcome = { reason: 'token-signature' } as const;
+        const { token, audiences } = verification;
+        const outcome = refuse('token-signature', token, [issuer], audiences);
         cacheVerification(cacheKey, outcome, validity);
         return outcome;
       }
@@ -297,7 +326,10 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     const running = inFlight.get(cacheKey);
     if (running !== undefined) return joinVerification(running);
     const plan = planVerification(token, context.issuers);
-    if (!isPlan(plan)) return { reason: plan };
+    if (!isPlan(plan)) {
+      const audiences = context.issuers.flatMap(({ name }) => acceptedAudiences(acceptance, name));
+      return refuse(plan, token, context.issuers, audiences);
+    }
     const audiences = acceptedAudiences(acceptance, plan.issuer.name);
     const verdict = verify(cacheKey, { token, plan, audiences }).finally(() =>
       inFlight.delete(cacheKey),

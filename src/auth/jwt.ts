@@ -5,6 +5,7 @@
 
 import { type CryptoKey, errors, jwtVerify } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
+import type { TokenFacts } from '../policy/record.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { isCompactJws } from './bearer.js';
@@ -125,6 +126,37 @@ function planSignature(head: JsonObject, issuer: IssuerSettings): TokenPlan | Au
   if (!issuer.algorithms.includes(header.alg)) return 'token-signature';
   const isTyped = normalizeType(issuer.tokenType) === ACCESS_TOKEN_TYPE;
   return { kind: 'signature', issuer, header, source: isTyped ? 'at+jwt' : 'jwt' };
+}
+
+const MAX_RECORDED_AUDIENCES = 4;
+const MAX_RECORDED = 256;
+
+/**
+ * What a token says of itself, unverified, for the record of its refusal: nothing but these three, and nothing of an
+ * opaque token. The audit log escapes, masks and cuts the texts.
+ */
+export function presentedFacts(token: string): TokenFacts {
+  const [headPart, bodyPart] = isCompactJws(token) ? token.split('.', 2) : [];
+  const { typ } = readPart(headPart) ?? {};
+  const { iss, aud } = readPart(bodyPart) ?? {};
+  const listed = (Array.isArray(aud) ? (aud as readonly Json[]) : [aud]).filter(isText);
+  return {
+    ...(isText(iss) ? { issuer: shorten(iss) } : {}),
+    ...(listed.length === 0
+      ? {}
+      : { audience: shorten(listed.slice(0, MAX_RECORDED_AUDIENCES).join(' ')) }),
+    ...(isText(typ) ? { type: shorten(typ) } : {}),
+  };
+}
+
+/** A copy, which does not hold the long text: refusals are cached. */
+function shorten(text: string): string {
+  if (text.length <= MAX_RECORDED) return text;
+  return Buffer.from(text.slice(0, MAX_RECORDED)).toString();
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
 }
 
 function planIntrospection(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {

@@ -6,6 +6,7 @@
 
 import type { UpstreamSettings } from '../config/settings.js';
 import type { Principal, ProofError } from '../policy/principal.js';
+import type { RefusedToken } from '../policy/record.js';
 import type { Bearer } from './bearer.js';
 import type { AuthnReason } from './claims.js';
 import type { ProofSubject, ProofVerdict } from './dpop.js';
@@ -23,7 +24,11 @@ export type Possession = {
 };
 
 /** A failed authentication; `proof` is present where the challenge must name a DPoP error. */
-export type AuthnError = { readonly reason: AuthnReason; readonly proof?: ProofError };
+export type AuthnError = {
+  readonly reason: AuthnReason;
+  readonly proof?: ProofError;
+  readonly refusedToken?: RefusedToken;
+};
 
 /** The binding that an upstream demands of tokens. */
 export type BindingDemand = UpstreamSettings['binding'];

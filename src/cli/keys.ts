@@ -12,6 +12,8 @@ import {
   writeKeyText,
 } from '../config/keys.js';
 import { loadGateway } from '../config/load.js';
+import { describeFile } from '../config/secrets.js';
+import { describeReadError } from '../text/file-errors.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type KeysPorts = {
@@ -60,25 +62,30 @@ async function readKeyFile(
   io: CliIo,
   ports: KeysPorts,
 ): Promise<readonly PublicKeyInfo[] | number> {
-  const text = await readText(file, io, ports);
-  if (text === undefined) {
-    io.stderr('error: the key cannot be read\n');
+  const source = file === '-' ? 'standard input' : describeFile(file);
+  const read = await readText(file, io, ports);
+  if ('why' in read) {
+    io.stderr(`error: ${source} ${read.why}\n`);
     return EXIT_UNCHECKED;
   }
-  const key = readKeyText(text);
+  const key = readKeyText(read.text);
   if (key !== undefined) return [publicKeyInfoOf(key)];
   io.stderr(
-    'error: this is not a gateway key: 32 bytes as base64 or hex, or what `keys new` prints\n',
+    `error: ${source} holds no gateway key: expected 32 bytes as base64 or hex, or what \`keys new\` prints\n`,
   );
   return EXIT_FAILED;
 }
 
-async function readText(file: string, io: CliIo, ports: KeysPorts): Promise<string | undefined> {
-  if (file === '-') return io.readStdin?.();
+async function readText(
+  file: string,
+  io: CliIo,
+  ports: KeysPorts,
+): Promise<{ readonly text: string } | { readonly why: string }> {
   try {
-    return new TextDecoder().decode(ports.files.readFile(resolve(io.cwd, file)));
-  } catch {
-    return undefined;
+    if (file === '-') return { text: (await io.readStdin?.()) ?? '' };
+    return { text: new TextDecoder().decode(ports.files.readFile(resolve(io.cwd, file))) };
+  } catch (error) {
+    return { why: describeReadError(error) };
   }
 }
 

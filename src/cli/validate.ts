@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import { Option } from 'commander';
 import {
+  countDiagnostics,
   type Diagnostic,
   REPORT_FORMATS,
   type ReportFormat,
@@ -17,12 +18,15 @@ import { loadPolicies } from '../config/policies.js';
 import type { PolicyContext } from '../policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
+import { nearestCandidate } from '../text/edit-distance.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type ReadLocks = {
   /** The upstreams that have a lock file. */
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
+  /** The upstreams whose lock file has mistakes. */
+  readonly invalid?: ReadonlySet<string>;
   /** The pinned definitions of an upstream, for the check of policies. */
   readonly pins?: (upstream: string) => Catalog | undefined;
 };
@@ -54,11 +58,14 @@ export async function runValidate(
 ): Promise<number> {
   const found = await findDiagnostics(options, io, ports);
   const diagnostics = options.strict
-    ? found.map((diagnostic): Diagnostic => ({ ...diagnostic, severity: 'error' }))
+    ? found.map(
+        (diagnostic): Diagnostic =>
+          diagnostic.severity === 'warning' ? { ...diagnostic, severity: 'error' } : diagnostic,
+      )
     : found;
   io.stdout(renderDiagnostics(sortDiagnostics(diagnostics), options.format ?? 'text', io.cwd));
   const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
-  io.stderr(`${errors.length} errors, ${diagnostics.length - errors.length} warnings\n`);
+  io.stderr(`${countDiagnostics(diagnostics)}\n`);
   if (errors.some((diagnostic) => diagnostic.rule === 'unreadable')) return EXIT_UNCHECKED;
   return errors.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
@@ -82,14 +89,17 @@ async function findDiagnostics(
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {
   if (outline.pinsDir === undefined) return { upstreams: [], diagnostics: [] };
   const locks = await ports.loadLocks(outline.pinsDir, outline);
-  const known = new Set(outline.upstreams.map(({ name }) => name));
-  const unknownLocks = [...locks.upstreams]
-    .filter((upstream) => !known.has(upstream))
-    .map((upstream): Diagnostic => {
-      const file = resolve(outline.pinsDir ?? '', `${upstream}.lock.yaml`);
-      const message = 'no upstream of the gateway file has this name';
-      return { file, line: 1, column: 1, severity: 'warning', rule: 'lock', message };
-    });
+  const known = outline.upstreams.map(({ name }) => name);
+  const unknownLocks = outline.unknownNames.has('upstream')
+    ? []
+    : [...locks.upstreams].filter((upstream) => !known.includes(upstream)).map(reportUnknownLock);
+  function reportUnknownLock(upstream: string): Diagnostic {
+    const file = resolve(outline.pinsDir ?? '', `${upstream}.lock.yaml`);
+    const message = `the gateway file has no upstream named "${upstream}"`;
+    const nearest = nearestCandidate(upstream, known);
+    const suggestion = nearest === undefined ? {} : { suggestion: nearest };
+    return { file, line: 1, column: 1, severity: 'warning', rule: 'lock', message, ...suggestion };
+  }
   return { ...locks, diagnostics: [...locks.diagnostics, ...unknownLocks] };
 }
 
@@ -99,12 +109,13 @@ function policyDiagnostics(
   ports: ValidatePorts,
 ): readonly Diagnostic[] {
   if (outline.policiesDir === undefined) return [];
-  const { upstreams, issuers, profiles } = outline;
-  const { pins } = locks;
+  const { upstreams, issuers, profiles, unknownNames } = outline;
+  const { pins, invalid } = locks;
   return loadPolicies(outline.policiesDir, {
     files: ports.files,
     compile: (documents, hash) => {
-      const context = { hash, upstreams, issuers, profiles, ...(pins ? { pins } : {}) };
+      const names = { upstreams, issuers, profiles, unknownNames };
+      const context = { hash, ...names, pins, invalidLocks: invalid };
       return {
         policies: undefined,
         diagnostics: ports.compilePolicies(documents, context).diagnostics,

@@ -1,8 +1,9 @@
-// Diagnostics: errors and warnings about files that an operator wrote, each with position, rule, message
+// Diagnostics: errors, warnings and notes about files that an operator wrote, each with position, rule, message
 // and suggestion, and their rendering as text, JSON and SARIF 2.1.0. A diagnostic never quotes a secret,
 // nor a value from a position where a secret could be. docs/contract.md §1 (`validate`) fixes the format.
 
 import { isAbsolute, relative, sep } from 'node:path';
+import { countOf } from '../text/counting.js';
 import type { Position, YamlPath } from '../text/yaml.js';
 
 /** The kind of mistake: the rule id of machine-readable reports. Append-only. */
@@ -21,7 +22,8 @@ type DiagnosticRule =
   | 'lock'
   | 'certificate';
 
-export type Severity = 'error' | 'warning';
+/** A note changes no exit code, also with `--strict`. */
+export type Severity = 'error' | 'warning' | 'note';
 
 type Finding = {
   readonly severity: Severity;
@@ -41,7 +43,12 @@ export type PathDiagnostic = Finding & {
   readonly path: FilePath;
   /** Whether the key or its value is wrong. */
   readonly at: 'key' | 'value';
+  /** The value names one of these: no mistake is known while the names themselves are not. */
+  readonly refersTo?: NameKind;
 };
+
+/** What a file defines under names that it refers to elsewhere. */
+export type NameKind = 'upstream' | 'issuer' | 'inspection profile';
 
 /** How a check reports an error at a path. Without a rule, it is a wrong value. */
 export type ReportDiagnostic = (
@@ -52,6 +59,7 @@ export type ReportDiagnostic = (
     readonly at?: PathDiagnostic['at'];
     readonly severity?: Severity;
     readonly suggestion?: string | undefined;
+    readonly refersTo?: NameKind;
   },
 ) => void;
 
@@ -79,6 +87,15 @@ export function sortDiagnostics(diagnostics: readonly Diagnostic[]): readonly Di
 function compare(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
+}
+
+/** `1 error, 2 warnings`, and how many notes if there are any. */
+export function countDiagnostics(diagnostics: readonly Diagnostic[]): string {
+  const count = (severity: Severity): number =>
+    diagnostics.filter((diagnostic) => diagnostic.severity === severity).length;
+  const notes = count('note');
+  const counts = [countOf(count('error'), 'error'), countOf(count('warning'), 'warning')];
+  return [...counts, ...(notes === 0 ? [] : [countOf(notes, 'note')])].join(', ');
 }
 
 export type ReportFormat = 'text' | 'json' | 'sarif';

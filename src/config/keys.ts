@@ -99,18 +99,18 @@ const MIN_RSA_BITS = 2048;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
-/** The error in a key for `private_key_jwt`, or `undefined`. */
+/** What is wrong with a key, as the predicate of a sentence about its source: for `private_key_jwt`, or `undefined`. */
 export function findClientKeyError(text: string): string | undefined {
   const key = readPrivateKey(text);
-  if (key === undefined) return 'this secret is no private key: PKCS #8 in PEM, or a JSON Web Key';
+  if (key === undefined) return 'holds no private key: expected PKCS #8 in PEM, or a JSON Web Key';
   return isSigningKey(key)
     ? undefined
-    : 'this key cannot sign: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519';
+    : 'holds a key that cannot sign: expected RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519';
 }
 
-/** The error in the key of a client certificate, or `undefined`. */
+/** The same for the key of a client certificate. */
 export function findTlsKeyError(text: string): string | undefined {
-  return readPem(text) === undefined ? 'this secret is no private key in PEM' : undefined;
+  return readPem(text) === undefined ? 'holds no private key in PEM' : undefined;
 }
 
 /** The certificates of a PEM text; `undefined` if there is none or one cannot be read. */

@@ -3,7 +3,8 @@
 // file's content. docs/contract.md §3.
 
 import { createHash } from 'node:crypto';
-import { dirname, resolve } from 'node:path';
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { describeReadError } from '../text/file-errors.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkIssuers } from './checks/issuers.js';
@@ -12,8 +13,10 @@ import { checkResources } from './checks/resources.js';
 import { backendsOf, checkAggregates, checkUpstreams } from './checks/upstreams.js';
 import {
   type Diagnostic,
+  type FilePath,
   fileDiagnostic,
   hasErrors,
+  type NameKind,
   type PathDiagnostic,
   type ReportDiagnostic,
   sortDiagnostics,
@@ -22,7 +25,7 @@ import type { Files } from './files.js';
 import { type CompileInput, compileSettings } from './resolve.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { entriesOf, readable, textsOf } from './schema/readable.js';
-import { validateShape } from './schema/validation.js';
+import { locateWritten, validateSpelling } from './schema/validation.js';
 import { readSecrets } from './secrets.js';
 import type { BackendSettings, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
@@ -30,7 +33,8 @@ import { locateDiagnostic, readYamlFile } from './yaml.js';
 
 type UpstreamOutline = {
   readonly name: string;
-  readonly issuers: readonly string[];
+  /** Absent where they are not known, because the list has mistakes. */
+  readonly issuers?: readonly string[];
   /** True if pinning is on: only pinned definitions may be used. */
   readonly strict: boolean;
 };
@@ -53,6 +57,8 @@ export type Outline = {
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
   readonly profiles: readonly string[];
+  /** The kinds of names that are not all known, because those that define them have mistakes. */
+  readonly unknownNames: ReadonlySet<NameKind>;
   /** Absolute path. */
   readonly policiesDir: string | undefined;
   /** Absolute path. */
@@ -62,8 +68,35 @@ export type Outline = {
   readonly isOpsSecure: boolean;
 };
 
+const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
+  ['upstream', ['upstreams']],
+  ['issuer', ['issuers']],
+  ['inspection profile', ['inspection', 'profiles']],
+];
+
+/** The kinds of which a name, or all of them, could not be read. */
+function findUnknownNames(found: readonly PathDiagnostic[]): ReadonlySet<NameKind> {
+  const isOf = (path: FilePath, one: PathDiagnostic): boolean => {
+    const { path: at, at: part, rule, message } = one;
+    // Only an error leaves nothing that could run.
+    if (one.severity !== 'error') return false;
+    const isBelow = path.every((step, index) => at[index] === undefined || at[index] === step);
+    if (!isBelow || at.length > path.length + 1) return false;
+    if (at.length === path.length + 1) return part === 'key' && rule === 'wrong-value';
+    if (at.length > 0) return rule !== 'unknown-key';
+    return rule === 'missing-key' && message.startsWith(`the key "${path[0]}" is missing`);
+  };
+  const unknown = NAME_PATHS.filter(([, path]) => found.some((one) => isOf(path, one)));
+  return new Set(unknown.map(([kind]) => kind));
+}
+
 /** The outline of a gateway file whose defaults are filled in. `file` is its absolute path. */
-function outlineOf(gateway: ReadableGateway, file: string, locate: Locate): Outline {
+function outlineOf(
+  gateway: ReadableGateway,
+  file: string,
+  locate: Locate,
+  found: readonly PathDiagnostic[],
+): Outline {
   const folder = dirname(file);
   const { policies, pins, listeners, inspection } = gateway;
   const policiesDir = policies?.dir ? resolve(folder, policies.dir) : undefined;
@@ -76,17 +109,31 @@ function outlineOf(gateway: ReadableGateway, file: string, locate: Locate): Outl
     })),
     upstreams: entriesOf(gateway.upstreams).map(([name, { issuers, pinning }]) => ({
       name,
-      issuers: textsOf(issuers).map(([, issuer]) => issuer),
+      ...(areIssuersWrong(name, found)
+        ? {}
+        : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
       strict: pinning?.mode !== 'off',
     })),
     issuers: Object.keys(gateway.issuers ?? {}),
     profiles: Object.keys(inspection?.profiles ?? {}),
+    unknownNames: findUnknownNames(found),
     policiesDir,
     pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
     opsHost: listeners?.ops?.host || undefined,
     isOpsSecure: listeners?.ops?.tls !== undefined,
     opsPort: listeners?.ops?.port,
   };
+}
+
+function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): boolean {
+  return found.some(
+    ({ path: [first, name, key, item], severity, rule, message }) =>
+      severity === 'error' &&
+      first === 'upstreams' &&
+      (name === upstream || name === undefined) &&
+      (key === 'issuers' ||
+        (item === undefined && rule === 'missing-key' && /"issuers"/.test(message))),
+  );
 }
 
 export type GatewaySources = {
@@ -113,26 +160,56 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   let bytes: Uint8Array;
   try {
     bytes = sources.readFile(absolute);
-  } catch {
-    const diagnostic = fileDiagnostic(file, 'unreadable', 'the file cannot be read');
+  } catch (error) {
+    const message = `the gateway file ${describeReadError(error)}; name another with -c`;
+    const diagnostic = fileDiagnostic(file, 'unreadable', message);
     return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
   }
   const { source, diagnostics } = readYamlFile(file, bytes);
   if (source === undefined) {
     return { settings: undefined, diagnostics: sortDiagnostics(diagnostics), outline: undefined };
   }
-  const found: PathDiagnostic[] = [...validateShape(GATEWAY_SCHEMA, source.value)];
-  const gateway = readable(GATEWAY_SCHEMA, source.value);
+  const readAgain = (): unknown => readYamlFile(file, bytes).source?.value;
+  const spelling = validateSpelling(GATEWAY_SCHEMA, source.value, readAgain);
+  const locate = locateWritten(source.locate, spelling.corrections);
+  const found: PathDiagnostic[] = [...spelling.diagnostics];
+  const gateway = readable(GATEWAY_SCHEMA, spelling.value);
   const read = check(gateway, dirname(absolute), sources, found);
-  const located = found.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic));
+  const unknown = findUnknownNames(found);
+  const located = found
+    .filter(({ refersTo }) => refersTo === undefined || !unknown.has(refersTo))
+    .map((diagnostic) => locateDiagnostic(file, locate, diagnostic));
   const result = {
     diagnostics: sortDiagnostics(located),
-    outline: outlineOf(gateway, absolute, source.locate),
+    outline: outlineOf(gateway, absolute, locate, found),
   };
   if (hasErrors(located) || read === undefined) return { settings: undefined, ...result };
   const hash = createHash('sha256').update(bytes).digest('hex');
   const settings = compileSettings({ file: absolute, gateway, ...read, hash });
   return { settings, ...result };
+}
+
+/**
+ * A start fails where the folder of an audit file does not exist. An absolute path may be one of the machine that the
+ * gateway will run on.
+ */
+function noteMissingFolders(
+  { audit }: ReadableGateway,
+  folder: string,
+  { readFile }: GatewaySources,
+  report: ReportDiagnostic,
+): void {
+  for (const [index, { path }] of (audit?.sinks ?? []).entries()) {
+    if (!path || isAbsolute(path)) continue;
+    try {
+      readFile(resolve(folder, dirname(path)));
+    } catch (error) {
+      // A folder that exists cannot be read as a file either.
+      if (describeReadError(error) !== 'does not exist') continue;
+      const message = `the folder of the audit file "${path}" does not exist; create it before the start`;
+      report(['audit', 'sinks', index, 'path'], message, 'wrong-value', { severity: 'note' });
+    }
+  }
 }
 
 const CHECKS = [
@@ -155,12 +232,14 @@ function check(
   found: PathDiagnostic[],
 ): Pick<CompileInput, 'secrets' | 'tls'> | undefined {
   const report: ReportDiagnostic = (path, message, rule = 'wrong-value', more = {}) => {
-    const { at = 'value', severity = 'error', suggestion } = more;
+    const { at = 'value', severity = 'error', suggestion, refersTo } = more;
     const hint = suggestion === undefined ? {} : { suggestion };
-    found.push({ path, at, severity, rule, message, ...hint });
+    const reference = refersTo === undefined ? {} : { refersTo };
+    found.push({ path, at, severity, rule, message, ...hint, ...reference });
   };
   for (const checkPart of CHECKS) checkPart(gateway, report);
   if (sources.secrets === 'skip') return undefined;
+  noteMissingFolders(gateway, folder, sources, report);
   const secretSources = { files: sources, env: sources.env, folder };
   const keys = readSecrets(gateway, secretSources, report);
   const secrets = new Map([...keys, ...readTlsFiles(gateway, secretSources, keys, report)]);

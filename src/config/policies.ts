@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
+import { describeReadError } from '../text/file-errors.js';
 import type { Locate } from '../text/yaml.js';
 import {
   type Diagnostic,
@@ -15,7 +16,7 @@ import {
 import type { Files } from './files.js';
 import { resolveMeanings } from './schema/meanings.js';
 import { POLICY_SCHEMA } from './schema/policy.js';
-import { validateShape } from './schema/validation.js';
+import { locateWritten, validateSpelling } from './schema/validation.js';
 import { locateDiagnostic, readYamlFile } from './yaml.js';
 
 const POLICY_SUFFIX = '.policy.yaml';
@@ -70,15 +71,18 @@ function listPolicies(folder: string, files: Files, diagnostics: Diagnostic[]): 
   let names: readonly string[];
   try {
     names = files.listFolder(folder);
-  } catch {
-    diagnostics.push(fileDiagnostic(folder, 'unreadable', 'the policy folder cannot be read'));
+  } catch (error) {
+    const message = `the policy folder ${describeReadError(error)}; "policies.dir" of the gateway file names it`;
+    diagnostics.push(fileDiagnostic(folder, 'unreadable', message));
     return [];
   }
   const found = names
     .filter((name) => name.endsWith(POLICY_SUFFIX) && !name.startsWith('.'))
     .sort();
-  if (found.length === 0) {
-    const message = `no ${POLICY_SUFFIX} file: nothing is allowed`;
+  const misnamed = names.filter(isMisnamed).sort();
+  for (const name of misnamed) diagnostics.push(reportMisnamed(folder, name, found.length === 0));
+  if (found.length === 0 && misnamed.length === 0) {
+    const message = `the folder has no file whose name ends in ${POLICY_SUFFIX}, so nothing is allowed`;
     diagnostics.push({ ...fileDiagnostic(folder, 'policy', message), severity: 'warning' });
   }
   if (found.length <= MAX_POLICY_FILES) return found;
@@ -86,11 +90,30 @@ function listPolicies(folder: string, files: Files, diagnostics: Diagnostic[]): 
   return [];
 }
 
+/** YAML that is neither a policy nor a test of one. */
+function isMisnamed(name: string): boolean {
+  const isRead = name.endsWith(POLICY_SUFFIX) || name.endsWith('.policy.test.yaml');
+  return /\.ya?ml$/i.test(name) && !isRead && !name.startsWith('.');
+}
+
+/** A file that is not read, though it could be meant as a policy: a deny rule in it would protect nothing. */
+function reportMisnamed(folder: string, name: string, isOnly: boolean): Diagnostic {
+  const consequence = isOnly ? ', so nothing is allowed' : '';
+  const message = `this file is not read, because its name does not end in ${POLICY_SUFFIX}${consequence}`;
+  const isPolicy = isOnly || /\.policy\.ya?ml$/i.test(name);
+  return {
+    ...fileDiagnostic(join(folder, name), 'policy', message),
+    severity: isPolicy ? 'warning' : 'note',
+    suggestion: name.replace(/(?:\.policy)?\.ya?ml$/i, POLICY_SUFFIX),
+  };
+}
+
 function readBytes(file: string, files: Files, diagnostics: Diagnostic[]): Uint8Array | undefined {
   try {
     return files.readFile(file);
-  } catch {
-    diagnostics.push(fileDiagnostic(file, 'unreadable', 'the policy file cannot be read'));
+  } catch (error) {
+    const message = `the policy file ${describeReadError(error)}`;
+    diagnostics.push(fileDiagnostic(file, 'unreadable', message));
     return undefined;
   }
 }
@@ -104,11 +127,14 @@ function readDocument(
   const { source, diagnostics: mistakes } = readYamlFile(file, bytes);
   diagnostics.push(...mistakes);
   if (source === undefined) return undefined;
-  locators.set(file, source.locate);
-  const shape = validateShape(POLICY_SCHEMA, source.value);
-  diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, source.locate, diagnostic)));
-  if (shape.length > 0) return undefined;
-  const { policy, rules } = resolveMeanings(POLICY_SCHEMA, source.value);
+  const readAgain = () => readYamlFile(file, bytes).source?.value;
+  const spelling = validateSpelling(POLICY_SCHEMA, source.value, readAgain);
+  const { value, diagnostics: shape, corrections, isComplete } = spelling;
+  const locate = locateWritten(source.locate, corrections);
+  locators.set(file, locate);
+  diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
+  if (!isComplete) return undefined;
+  const { policy, rules } = resolveMeanings(POLICY_SCHEMA, value);
   return { file, policy, rules };
 }
 

@@ -2,7 +2,10 @@
 // form. A secret is never quoted, shortened or described in a diagnostic. docs/contract.md §3: the file
 // holds secrets only as {env: NAME} or {file: PATH}, and an empty secret is an error.
 
-import { resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
+import { nearestCandidate } from '../text/edit-distance.js';
+import { cleanForeign, maskSecrets } from '../text/escaping.js';
+import { describeReadError } from '../text/file-errors.js';
 import type { FilePath, ReportDiagnostic } from './diagnostics.js';
 import { decodeUtf8, type Files } from './files.js';
 import { findClientKeyError, findTlsKeyError, readKeyText } from './keys.js';
@@ -53,12 +56,12 @@ export function readSecrets(
     if (secret === undefined) continue;
     const error = FIND_ERROR[meaning](secret);
     if (error !== undefined) {
-      report(path, error, 'secret');
+      report(path, `${describeSource(value)} ${error}`, 'secret');
       continue;
     }
     secrets.set(JSON.stringify(path), secret);
     if (path[0] === 'upstreams' && !isLongEnough(meaning, secret)) {
-      report(path, TOO_SHORT, 'secret', { severity: 'warning' });
+      report(path, `${describeSource(value)} ${TOO_SHORT}`, 'secret', { severity: 'warning' });
     }
   }
   checkKeysDiffer(gateway, secrets, report);
@@ -67,7 +70,7 @@ export function readSecrets(
 
 /** Minimum length of upstream credentials: shorter values are not searched for in what an upstream returns. */
 const MIN_RECOGNIZED_CHARS = 12;
-const TOO_SHORT = `this secret is shorter than ${MIN_RECOGNIZED_CHARS} characters: it is not recognized where the upstream sends it back`;
+const TOO_SHORT = `holds a secret shorter than ${MIN_RECOGNIZED_CHARS} characters, which is not recognized where the upstream sends it back`;
 const PRESENTED: ReadonlySet<string> = new Set(['header-value', 'client-secret', 'actor-token']);
 
 /** In a header value, the authentication scheme is not counted (RFC 9110 §11.4). */
@@ -105,10 +108,43 @@ function readSecret(
     const value = Object.hasOwn(sources.env, env) ? sources.env[env] : undefined;
     if (value !== undefined && value !== '') return value;
     const state = value === undefined ? 'is not set' : 'is empty';
-    report([...path, 'env'], `the environment variable of this secret ${state}`, 'secret');
+    const suggestion =
+      value === undefined ? nearestCandidate(env, namesOf(sources.env)) : undefined;
+    const message = `${describeSource(reference)} ${state}`;
+    report([...path, 'env'], message, 'secret', { suggestion });
     return undefined;
   }
-  return readSecretFile(resolve(sources.folder, file ?? ''), [...path, 'file'], sources, report);
+  return readSecretFile(file ?? '', [...path, 'file'], sources, report);
+}
+
+/** The variables that are set. */
+function namesOf(env: SecretSources['env']): readonly string[] {
+  return Object.keys(env).filter((name) => env[name] !== undefined);
+}
+
+/** `the environment variable "NAME"` or `the file "PATH"`, as a reference names it. */
+export function describeSource(reference: unknown): string {
+  const { env, file } = (reference ?? {}) as Readable<SecretReference>;
+  return env ? `the environment variable ${quoteName(env)}` : describeFile(file ?? '');
+}
+
+/** `the file "PATH"`, as it is written. */
+export function describeFile(file: string): string {
+  return `the file ${quoteName(file)}`;
+}
+
+/** Why a file could not be read, for one that may be named relative to the gateway file. */
+export function describeUnreadable(file: string, error: unknown): string {
+  const why = describeReadError(error);
+  const isRelative = why.startsWith('does not exist') && !isAbsolute(file);
+  return `${describeFile(file)} ${why}${isRelative ? ' (its path is relative to the gateway file)' : ''}`;
+}
+
+const MAX_QUOTED_NAME = 256;
+
+/** A name as written; a secret in its place is masked where it can be recognized. */
+function quoteName(name: string): string {
+  return `"${cleanForeign(name, maskSecrets, MAX_QUOTED_NAME)}"`;
 }
 
 function readSecretFile(
@@ -123,48 +159,56 @@ function readSecretFile(
   };
   let bytes: Uint8Array;
   try {
-    bytes = sources.files.readFile(file);
-  } catch {
-    return refuse('the file of this secret cannot be read');
+    bytes = sources.files.readFile(resolve(sources.folder, file));
+  } catch (error) {
+    return refuse(describeUnreadable(file, error));
   }
-  if (bytes.byteLength > MAX_SECRET_BYTES) return refuse('the file of this secret is too large');
+  const subject = describeFile(file);
+  if (bytes.byteLength > MAX_SECRET_BYTES) {
+    return refuse(`${subject} is larger than ${MAX_SECRET_BYTES} bytes, too large for a secret`);
+  }
   const secret = decodeUtf8(bytes)?.replace(/\r?\n$/, '');
-  if (secret === undefined) return refuse('the file of this secret is not UTF-8 text');
-  return secret.trim() === '' ? refuse('the file of this secret is empty') : secret;
+  if (secret === undefined) return refuse(`${subject} is not UTF-8 text`);
+  return secret.trim() === '' ? refuse(`${subject} is empty`) : secret;
 }
 
 function findKeyError(secret: string): string | undefined {
   if (readKeyText(secret) !== undefined) return undefined;
-  return 'this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints';
+  return 'holds no gateway key: expected 32 bytes as base64 or hex, or what `sallyport keys new` prints';
 }
 
 /** Checks only that the secret is visible ASCII: RFC 8693 §2.1 leaves the form to the token type. */
 function findActorTokenError(secret: string): string | undefined {
-  return /^[\x21-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be a token';
+  return /^[\x21-\x7e]+$/.test(secret)
+    ? undefined
+    : 'holds no token: expected visible ASCII characters without spaces';
 }
 
 /** RFC 9110 §5.5: visible ASCII with spaces between. */
 function findHeaderError(secret: string): string | undefined {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) return undefined;
-  return 'this secret cannot be the value of an HTTP header';
+  return 'holds no value of an HTTP header: expected one line of visible ASCII characters';
 }
 
 /** RFC 6749, appendix A.2. */
 function findClientSecretError(secret: string): string | undefined {
-  return /^[\x20-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be that of a client';
+  return /^[\x20-\x7e]+$/.test(secret)
+    ? undefined
+    : 'holds no client secret: expected one line of visible ASCII characters';
 }
 
 function findTokenError(secret: string): string | undefined {
-  if (!/^[\x21-\x7e]+$/.test(secret)) return 'this secret cannot be a bearer token';
+  if (!/^[\x21-\x7e]+$/.test(secret))
+    return 'holds no bearer token: expected visible ASCII characters without spaces';
   if (secret.length >= MIN_BREAK_GLASS_LENGTH) return undefined;
-  return `this secret is shorter than ${MIN_BREAK_GLASS_LENGTH} characters`;
+  return `holds a secret shorter than ${MIN_BREAK_GLASS_LENGTH} characters; use a longer one`;
 }
 
 function findStoreError(secret: string): string | undefined {
   const url = URL.canParse(secret) ? new URL(secret) : undefined;
   const isStore = url?.protocol === 'redis:' || url?.protocol === 'rediss:';
   if (isStore && url.hostname !== '') return undefined;
-  return 'this secret is no redis:// or rediss:// URL with a host';
+  return 'holds no redis:// or rediss:// URL with a host';
 }
 
 function checkKeysDiffer(
@@ -176,7 +220,13 @@ function checkKeysDiffer(
   for (const index of keys.keys()) {
     const id = readKeyText(secretAt(secrets, ['keys', index]) ?? '')?.id;
     if (id === undefined) continue;
-    if (seen.has(id)) report(['keys', index], 'this key stands twice', 'conflict');
+    if (seen.has(id)) {
+      report(
+        ['keys', index],
+        `${describeSource(keys[index])} holds the same key as an earlier entry; remove one of the two`,
+        'conflict',
+      );
+    }
     seen.add(id);
   }
 }

@@ -10,7 +10,15 @@ import { decodeUtf8, type Files } from './files.js';
 import { isKeyOf, readCertificates } from './keys.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { findMeanings } from './schema/meanings.js';
-import { MAX_SECRET_BYTES, type SecretSources, type Secrets, secretAt } from './secrets.js';
+import {
+  describeFile,
+  describeSource,
+  describeUnreadable,
+  MAX_SECRET_BYTES,
+  type SecretSources,
+  type Secrets,
+  secretAt,
+} from './secrets.js';
 import type { TlsSettings } from './settings.js';
 
 const LISTENER_NAMES = ['data', 'ops', 'admin'] as const;
@@ -62,7 +70,7 @@ function readTls(
   if (cert === undefined || key === undefined || lacksAuthorities) return undefined;
   const error = findPairError(cert.text, key);
   if (error !== undefined) {
-    report([...path, 'key'], error, 'secret');
+    report([...path, 'key'], `${describeSource(written.key)} ${error}`, 'secret');
     return undefined;
   }
   const keyFile = written.key?.file;
@@ -90,15 +98,15 @@ function readListenerCertificates(
   let bytes: Uint8Array;
   try {
     bytes = files.readFile(file);
-  } catch {
-    report(path, 'this file cannot be read', 'unreadable');
+  } catch (error) {
+    report(path, describeUnreadable(written, error), 'unreadable');
     return undefined;
   }
   const text = bytes.byteLength > MAX_PEM_BYTES ? '' : new TextDecoder().decode(bytes);
   const [certificate] = readCertificates(text) ?? [];
   if (certificate !== undefined)
     return { file, text, expiresAtMs: Date.parse(certificate.validTo) };
-  report(path, 'this file does not hold certificates in PEM');
+  report(path, `${describeFile(written)} holds no certificates in PEM`);
   return undefined;
 }
 
@@ -106,13 +114,13 @@ function findPairError(cert: string, key: string): string | undefined {
   try {
     createPrivateKey(key);
   } catch {
-    return 'this secret is not a private key in PEM without a passphrase';
+    return 'holds no private key in PEM without a passphrase';
   }
   try {
     createSecureContext({ cert, key });
     return undefined;
   } catch {
-    return 'this private key is not that of the certificate';
+    return 'holds a private key that is not that of the certificate';
   }
 }
 
@@ -130,41 +138,49 @@ export function readTlsFiles(
   for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
     if (meaning !== 'file-content' || !value) continue;
     const file = resolve(sources.folder, String(value));
-    const text = readText(() => sources.files.readFile(file));
-    const certificate = checkCertificate(text, path, report);
-    if (text === undefined || certificate === undefined) continue;
+    const read = readText(String(value), () => sources.files.readFile(file));
+    const certificate = checkCertificate(String(value), read, path, report);
+    if (!('text' in read) || certificate === undefined) continue;
+    const { text } = read;
     texts.set(JSON.stringify(path), text);
     const keyPath = [...path.slice(0, -1), 'key'];
     const key = path.at(-1) === 'cert' ? secretAt(keys, keyPath) : undefined;
     if (key === undefined || isKeyOf(key, certificate)) continue;
-    report(keyPath, 'this is not the key of the certificate', 'certificate');
+    report(keyPath, 'this is not the private key of the certificate', 'certificate');
   }
   return texts;
 }
 
 /** The first certificate of a file's text. */
 function checkCertificate(
-  text: string | undefined,
+  file: string,
+  read: FileText,
   path: FilePath,
   report: ReportDiagnostic,
 ): X509Certificate | undefined {
   const refuse = (message: string, severity: 'error' | 'warning' = 'error'): void =>
     report(path, message, 'certificate', { severity });
-  const [certificate] = readCertificates(text ?? '') ?? [];
-  if (text === undefined) refuse('this file cannot be read as text of a reasonable size');
+  const [certificate] = ('text' in read ? readCertificates(read.text) : undefined) ?? [];
+  if ('why' in read) refuse(read.why);
   else if (certificate === undefined) {
-    refuse('this file holds no certificate in PEM, or one that cannot be read');
+    refuse(`${describeFile(file)} holds no certificate in PEM, or one that cannot be read`);
   } else if (Date.parse(certificate.validTo) < Date.now()) {
-    refuse('this certificate has expired', 'warning');
+    refuse(`the certificate of ${describeFile(file)} has expired`, 'warning');
   }
   return certificate;
 }
 
-function readText(read: () => Uint8Array): string | undefined {
+type FileText = { readonly text: string } | { readonly why: string };
+
+function readText(file: string, read: () => Uint8Array): FileText {
+  let bytes: Uint8Array;
   try {
-    const bytes = read();
-    return bytes.byteLength > MAX_SECRET_BYTES ? undefined : decodeUtf8(bytes);
-  } catch {
-    return undefined;
+    bytes = read();
+  } catch (error) {
+    return { why: describeUnreadable(file, error) };
   }
+  const text = bytes.byteLength > MAX_SECRET_BYTES ? undefined : decodeUtf8(bytes);
+  return text === undefined
+    ? { why: `${describeFile(file)} is not UTF-8 text of at most ${MAX_SECRET_BYTES} bytes` }
+    : { text };
 }

@@ -43,6 +43,6 @@ export function locateDiagnostic(
   locate: Locate,
   diagnostic: PathDiagnostic,
 ): Diagnostic {
-  const { path, at, ...rest } = diagnostic;
+  const { path, at, refersTo: _, ...rest } = diagnostic;
   return { file, ...locate(path, at), ...rest };
 }

@@ -96,16 +96,17 @@ export async function readLocksForPolicies(
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
+  readonly invalid: ReadonlySet<string>;
   readonly pins: (upstream: string) => Catalog | undefined;
 }> {
-  const { locks, diagnostics } = await loadLocks(folder, {
+  const { locks, invalid, diagnostics } = await loadLocks(folder, {
     readFile: DISK_FILES.readFile,
     readDir: DISK_FILES.listFolder,
   });
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
-  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], pins };
+  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], invalid, pins };
 }
 
 /** A version that may be used: nothing in it is invalid. */
@@ -152,7 +153,7 @@ export async function loadVersion(
   const policies =
     outline.policiesDir === undefined
       ? undefined
-      : readPolicies(outline.policiesDir, outline, pinned, policyInForce);
+      : readPolicies(outline.policiesDir, outline, pinned, pins?.invalid, policyInForce);
   // While a version runs, names that look alike are hidden, and a removal from a lock file must take effect.
   const severity = policyInForce === undefined ? 'error' : 'warning';
   const alike = checkAggregateNames(outline, pinned, severity);
@@ -181,9 +182,10 @@ function readPolicies(
   folder: string,
   outline: Outline,
   pins: ReturnType<typeof pinsOf>,
+  invalidLocks: ReadonlySet<string> | undefined,
   policyInForce: string | undefined,
 ): ReturnType<typeof loadPolicies<PolicySet>> {
-  const { upstreams, issuers, profiles } = outline;
+  const { upstreams, issuers, profiles, unknownNames } = outline;
   return loadPolicies(folder, {
     files: DISK_FILES,
     compile: (documents, hash) =>
@@ -192,6 +194,8 @@ function readPolicies(
         upstreams,
         issuers,
         profiles,
+        unknownNames,
+        invalidLocks,
         pins,
         areInForce: hash === policyInForce,
       }),

@@ -10,6 +10,7 @@ import type {
 import type { StoreStatus } from '../state/memory.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
+import { countOf } from '../text/counting.js';
 import type { Aggregates } from './aggregates.js';
 import type { Identity } from './identity.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
@@ -21,6 +22,8 @@ export type ControlSources = {
   readonly aggregates: Aggregates;
   /** `undefined` while every sink works. */
   readonly auditError: string | undefined;
+  /** What differs from the pins of an upstream, in words; empty if nothing does. */
+  readonly describeDrift: (upstream: string) => string;
   readonly store: StoreStatus;
 };
 
@@ -49,7 +52,7 @@ export function refreshControls(
   }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) {
-    setPins(controls, runtime);
+    setPins(controls, runtime, sources.describeDrift(runtime.settings.name));
     setUpstreamCredentials(controls, runtime);
   }
   for (const aggregate of settings.aggregates.values()) {
@@ -182,10 +185,12 @@ function setProfile(controls: Controls, { name, request, result }: InspectionPro
   }
 }
 
-function setPins(controls: Controls, runtime: UpstreamRuntime): void {
+/** Drift weakens no control: what differs is hidden and refused. The reason names it. */
+function setPins(controls: Controls, runtime: UpstreamRuntime, drift: string): void {
   const { name, pinning } = runtime.settings;
   if (pinning.mode === 'off') controls.set(`pins:${name}`, 'off', 'pinning.mode is off');
-  else if (runtime.isFresh()) controls.set(`pins:${name}`, 'armed');
+  else if (runtime.isFresh())
+    controls.set(`pins:${name}`, 'armed', drift === '' ? '' : `not as pinned: ${drift}`);
   else
     controls.set(
       `pins:${name}`,
@@ -204,7 +209,7 @@ function setAggregate(
   const hidden = aggregates.countHidden(name);
   const reasons = [
     ...(missing.length > 0 ? [`down: ${missing.map(({ upstream }) => upstream).join(', ')}`] : []),
-    ...(hidden > 0 ? [`hidden because they look alike: ${hidden} names`] : []),
+    ...(hidden > 0 ? [`hidden because they look alike: ${countOf(hidden, 'name')}`] : []),
   ];
   controls.set(`endpoint:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
 }

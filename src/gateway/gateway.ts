@@ -322,6 +322,7 @@ function assemble(
       runtimes,
       aggregates,
       auditError,
+      describeDrift: drift.describe,
     };
     refreshControls(observability.controls, observability.metrics, {
       ...sources,

@@ -19,6 +19,7 @@ import type { KeyRing } from '../state/keys.js';
 import { type Controls, createControls } from '../telemetry/controls.js';
 import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
 import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js';
+import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
@@ -51,9 +52,12 @@ const PIN_STATES: readonly PinState[] = [
 export function createDriftReport(ports: DriftPorts): {
   /** To be called after a new observation or a new configuration version. */
   report(runtime: UpstreamRuntime, version: Version): void;
+  /** What differs now of an upstream: `tool "a", prompt "b" and 3 more`, or empty. */
+  describe(upstream: string): string;
 } {
   const watches = new Map<string, DriftWatch>();
   return {
+    describe: (upstream) => describeItems(watches.get(upstream)?.differing() ?? []),
     report(runtime, version) {
       const { name } = runtime.settings;
       const watch = watches.get(name) ?? createDriftWatch(name);
@@ -68,6 +72,16 @@ export function createDriftReport(ports: DriftPorts): {
       setToolGauges(runtime, version, ports);
     },
   };
+}
+
+const MAX_DESCRIBED = 3;
+
+function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
+  const shown = items
+    .slice(0, MAX_DESCRIBED)
+    .map(({ kind, name }) => (kind === name ? kind : `${kind} "${cleanForeign(name)}"`));
+  const rest = items.length - MAX_DESCRIBED;
+  return `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
 function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'off' {
@@ -92,13 +106,13 @@ async function recordInSlices(
 function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   const { upstream, kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
-    log.write('info', 'server version changed', { upstream });
+    log.write('info', 'server version changed', { upstream, kind, name });
     return;
   }
   audit.event({ type: 'pin.drift', upstream, kind, name, change, before, after });
   metrics.drift(upstream, change);
   const what = kind === 'server' ? 'server calls itself otherwise' : 'definition drifted';
-  log.write('warn', what, { upstream, detail: change });
+  log.write('warn', what, { upstream, kind, name, detail: change });
 }
 
 /** Counts the tools in each pin state; a tool that is offered without a pin counts as unpinned. */
@@ -257,6 +271,7 @@ export function createAuditPort(
       reason,
       decisionId: record.id,
       ip: record.client.ip,
+      refusedToken: record.refusedToken,
     });
   }
 

@@ -111,6 +111,8 @@ function reject(
   return diagnostics;
 }
 
+const LOG_LEVELS = { error: 'error', warning: 'warn', note: 'info' } as const;
+
 function reportReload(
   result: 'applied' | 'rejected',
   diagnostics: readonly Diagnostic[],
@@ -120,8 +122,7 @@ function reportReload(
   observability.metrics.reload(result);
   observability.audit.event({ type: 'config.reload', result, faults: diagnostics.length });
   for (const { file, line, message, severity } of diagnostics) {
-    const level = severity === 'error' ? 'error' : 'warn';
-    log.write(level, 'configuration fault', { file, line, detail: message });
+    log.write(LOG_LEVELS[severity], 'configuration fault', { file, line, detail: message });
   }
 }
 

@@ -203,17 +203,25 @@ function fallbackChange(before: unknown, after: Offered<unknown> | undefined): C
 export interface DriftWatch {
   /** The differences that did not exist at the last call. */
   report(lock: Lock | undefined, observed: Observed | undefined, atMs: number): readonly Drift[];
+  /** What differed at the last call, except for what is informational. */
+  differing(): readonly Pick<Drift, 'kind' | 'name'>[];
 }
 
 /** Remembers reports while the difference lasts: a restored definition that changes again is reported again. */
 export function createDriftWatch(upstream: string): DriftWatch {
   let reported = new Set<string>();
+  let differing: readonly Pick<Drift, 'kind' | 'name'>[] = [];
   return {
+    differing: () => differing,
     report(lock, observed, atMs) {
+      const found = findDifferences(lock, observed);
+      // Without the definitions, which would be held as long as they differ.
+      differing = found
+        .filter((difference) => !isInformational(difference))
+        .map(({ kind, name }) => ({ kind, name }));
       const now = new Set<string>();
       const drifts: Drift[] = [];
-      for (const found of findDifferences(lock, observed)) {
-        const { kind, name, change, changes, before, after } = found;
+      for (const { kind, name, change, changes, before, after } of found) {
         const key = JSON.stringify([kind, name, before, after]);
         now.add(key);
         if (reported.has(key)) continue;

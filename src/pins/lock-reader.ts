@@ -6,6 +6,7 @@ import type { PinKind } from '../policy/definitions.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { nearestCandidate } from '../text/edit-distance.js';
+import { describeReadError } from '../text/file-errors.js';
 import type { YamlPath } from '../text/yaml.js';
 import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
 import type { ServerIdentity } from './lock.js';
@@ -47,6 +48,9 @@ const VERSION_KEYS = ['status', 'sha256', 'approval', 'definition'];
 const TEXT_KEYS = ['status', 'sha256', 'approval', 'text'];
 const APPROVAL_KEYS = ['by', 'at', 'note'];
 const STATUSES = ['pending', 'approved', 'blocked'] as const;
+/** The upstream that a file with mistakes is for, whatever its name. */
+const STATED_UPSTREAM = /^upstream: ["']?([a-z0-9_-]+)/m;
+const MAX_QUOTED_KEY = 64;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
 type Reading = {
@@ -93,7 +97,8 @@ function readFile(reading: Reading, value: Json, expected: string | undefined): 
   }
   const upstream = readText(reading, ['upstream'], root['upstream']) ?? '';
   if (expected !== undefined && upstream !== expected && upstream !== '') {
-    reading.report(['upstream'], 'differs from the name of the file');
+    const message = `"${upstream}" differs from the name of the file, "${expected}${LOCK_SUFFIX}"`;
+    reading.report(['upstream'], message);
   }
   return {
     upstream,
@@ -268,7 +273,9 @@ function checkDigest(
   const digest = digestDefinition(kind, definition);
   if (!digest.ok) return reading.report(path, `has no canonical form (${digest.why})`, 'key');
   if (value !== digest.digest) {
-    return reading.report(at, `does not match the definition, whose digest is ${digest.digest}`);
+    const item = path.slice(0, 2).join('/');
+    const message = `this digest does not match the definition of ${item}, whose digest is ${digest.digest}: the file was changed by hand; restore it, or delete it and run: sallyport pin fetch`;
+    return reading.report(at, message);
   }
   return digest.digest;
 }
@@ -285,11 +292,19 @@ function readObject(
   keys: readonly string[],
 ): JsonObject | undefined {
   if (!isObject(value)) return reading.report(path, 'must be a map');
-  for (const key of Object.keys(value)) {
-    if (keys.includes(key)) continue;
-    reading.report([...path, key], 'unknown key', 'key', nearestCandidate(key, keys));
+  const meant: Record<string, Json> = {};
+  for (const [key, member] of Object.entries(value)) {
+    const isKnown = keys.includes(key);
+    const nearest = isKnown ? undefined : nearestCandidate(key, keys);
+    if (!isKnown) {
+      const message = `unknown key ${JSON.stringify(key.slice(0, MAX_QUOTED_KEY))}`;
+      reading.report([...path, key], message, 'key', nearest);
+    }
+    // A misspelt key is read as the one that was probably meant, so that it is not missing, too.
+    const name = nearest === undefined || Object.hasOwn(value, nearest) ? key : nearest;
+    meant[name] = member;
   }
-  return value;
+  return meant;
 }
 
 /** File access to the folder. Both functions throw or reject on failure. */
@@ -303,6 +318,8 @@ type LockFolder = {
   readonly locks: ReadonlyMap<string, Lock>;
   /** SHA-256 over the names and texts of the files, lower-case hex: the version of the lock files. */
   readonly hash: string;
+  /** The upstreams whose file has a mistake, by its name. */
+  readonly invalid: ReadonlySet<string>;
   readonly diagnostics: readonly LockDiagnostic[];
 };
 
@@ -315,19 +332,26 @@ export async function loadLocks(folder: string, ports: LockPorts): Promise<LockF
   const locks = new Map<string, Lock>();
   const diagnostics: LockDiagnostic[] = [];
   const versions: string[] = [];
+  const invalid = new Set<string>();
   for (const name of await listFiles(folder, ports, diagnostics)) {
     const file = `${folder}/${name}`;
-    const text = await readLockText(file, ports);
-    if (text === undefined) {
-      diagnostics.push(lockDiagnostic(file, 'the lock file cannot be read as UTF-8 text'));
+    const read = await readLockText(file, ports);
+    if ('why' in read) {
+      diagnostics.push(lockDiagnostic(file, `the lock file ${read.why}`));
+      invalid.add(name.slice(0, -LOCK_SUFFIX.length));
       continue;
     }
+    const { text } = read;
     versions.push(`${JSON.stringify(name)} ${sha256Hex(text)}`);
     const reading = readLock(file, text);
-    if (reading.lock === undefined) diagnostics.push(...reading.diagnostics);
-    else locks.set(reading.lock.upstream, reading.lock);
+    if (reading.lock === undefined) {
+      diagnostics.push(...reading.diagnostics);
+      invalid.add(name.slice(0, -LOCK_SUFFIX.length));
+      const [, stated] = STATED_UPSTREAM.exec(text) ?? [];
+      if (stated !== undefined) invalid.add(stated);
+    } else locks.set(reading.lock.upstream, reading.lock);
   }
-  return { locks, hash: sha256Hex(versions.join('\n')), diagnostics };
+  return { locks, hash: sha256Hex(versions.join('\n')), invalid, diagnostics };
 }
 
 async function listFiles(
@@ -340,7 +364,8 @@ async function listFiles(
     return names.filter((name) => name.endsWith(LOCK_SUFFIX)).sort();
   } catch (error) {
     if (isMissing(error)) return [];
-    diagnostics.push(lockDiagnostic(folder, 'the folder of lock files cannot be read'));
+    const message = `the folder of lock files ${describeReadError(error)}`;
+    diagnostics.push(lockDiagnostic(folder, message));
     return [];
   }
 }
@@ -349,12 +374,20 @@ function isMissing(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
 }
 
-async function readLockText(file: string, ports: LockPorts): Promise<string | undefined> {
+async function readLockText(
+  file: string,
+  ports: LockPorts,
+): Promise<{ readonly text: string } | { readonly why: string }> {
+  let content: string | Uint8Array;
   try {
-    const content = await ports.readFile(file);
-    if (typeof content === 'string') return content;
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+    content = await ports.readFile(file);
+  } catch (error) {
+    return { why: describeReadError(error) };
+  }
+  if (typeof content === 'string') return { text: content };
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content) };
   } catch {
-    return undefined;
+    return { why: 'is not UTF-8 text' };
   }
 }

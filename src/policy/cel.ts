@@ -9,6 +9,7 @@ import { strings } from '@bufbuild/cel/ext';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { nearestCandidate } from '../text/edit-distance.js';
+import { describeCelError } from './cel-errors.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 import type { Principal } from './principal.js';
 
@@ -51,12 +52,24 @@ const FUNCTIONS = new Set([
   ...'getHours getMinutes getSeconds getMilliseconds @in'.split(' '),
 ]);
 
+const MAX_QUOTED_NAME = 64;
+
 class VettingError extends Error {
   readonly suggestion: string | undefined;
   constructor(message: string, suggestion?: string) {
     super(message);
     this.suggestion = suggestion;
   }
+}
+
+/** A name that does not exist, with the nearest one that does, or all of them if none is near. */
+function unknownOf(what: string, name: string, known: Iterable<string>): VettingError {
+  const suggestion = nearestCandidate(name, known);
+  const names = suggestion === undefined ? `; known: ${[...known].join(', ')}` : '';
+  return new VettingError(
+    `${what} ${JSON.stringify(name.slice(0, MAX_QUOTED_NAME))}${names}`,
+    suggestion,
+  );
 }
 
 type ExpressionPosition = {
@@ -147,7 +160,7 @@ function visitMap(
   position: ExpressionPosition,
   findings: CollectedReads,
 ): void {
-  if (literal.messageName !== '') throw new VettingError('messages cannot be made here');
+  if (literal.messageName !== '') throw new VettingError('an expression cannot create messages');
   for (const entry of literal.entries) {
     if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, position, findings);
     visit(entry.value, position, findings);
@@ -214,7 +227,7 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Collecte
   // A leading dot names the variable of the environment even if a local one shadows it.
   const name = variableName.startsWith('.') ? variableName.slice(1) : variableName;
   if (!VARIABLES.includes(name)) {
-    throw new VettingError('an unknown name is used', nearestCandidate(name, VARIABLES));
+    throw unknownOf('unknown name', name, VARIABLES);
   }
   readVariable(name, path, isTest, findings);
 }
@@ -237,7 +250,7 @@ function readVariable(
   if (member === undefined)
     throw new VettingError(`name a member of ${name}: ${members.join(', ')}`);
   if (!members.includes(member)) {
-    throw new VettingError(`${name} has no such member`, nearestCandidate(member, members));
+    throw unknownOf(`${name} has no member`, member, members);
   }
   if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
 }
@@ -250,7 +263,7 @@ function visitCall(
 ): void {
   const name = call.function;
   if (!OPERATORS.has(name) && !FUNCTIONS.has(name)) {
-    throw new VettingError('an unknown function is called', nearestCandidate(name, FUNCTIONS));
+    throw unknownOf('unknown function', name, FUNCTIONS);
   }
   if (name === '_[_]' && unwind(expr).root !== expr) {
     visitChain(expr, position, findings);
@@ -403,8 +416,11 @@ export function compileExpression(text: string): ExpressionResult {
       expression: { reads: vetting.reads, evaluate: (facts) => evaluate(run, facts) },
     };
   } catch (error) {
-    const why = error instanceof Error ? error.message : 'it does not parse';
-    return { ok: false, why: `the expression is not valid CEL: ${why}` };
+    const { why, suggestion } = describeCelError(text, error);
+    const message = `the expression is not valid CEL: ${why}`;
+    return suggestion === undefined
+      ? { ok: false, why: message }
+      : { ok: false, why: message, suggestion };
   }
 }
 

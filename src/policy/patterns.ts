@@ -39,9 +39,37 @@ export function compileLinear(pattern: string): LinearRegexResult {
         testFull: (text) => regex.testExact(text),
       },
     };
-  } catch {
-    return { ok: false, why: 'the pattern is not valid RE2' };
+  } catch (error) {
+    return { ok: false, why: `the pattern is not valid RE2${describeRe2Error(error)}` };
   }
+}
+
+/** The errors of the library by what its messages contain, in plain words. */
+const RE2_ERRORS: readonly (readonly [string, string])[] = [
+  ['missing closing )', 'a parenthesis "(" is never closed'],
+  ['unexpected )', 'a parenthesis ")" closes nothing'],
+  ['missing closing ]', 'a bracket "[" is never closed'],
+  ['invalid character class range', 'a range in brackets ends before it begins'],
+  [
+    'invalid escape sequence',
+    'a backslash stands before a character that needs none; backreferences are not supported',
+  ],
+  ['invalid named capture', 'the name of a group is not valid'],
+  ['duplicate capture group name', 'two groups have the same name'],
+  ['invalid or unsupported Perl syntax', 'lookahead and lookbehind are not supported'],
+  ['invalid capture in lookbehind', 'lookahead and lookbehind are not supported'],
+  ['invalid nested repetition operator', 'one repetition (* + ? {}) follows another'],
+  ['invalid repeat count', 'a count of repetitions is too large or its bounds are reversed'],
+  ['missing argument to repetition operator', 'a repetition (* + ?) has nothing to repeat'],
+  ['trailing backslash', 'a backslash at the end stands before nothing'],
+  ['nests too deeply', 'it is nested too deeply'],
+  ['too large', 'it is too large'],
+];
+
+function describeRe2Error(error: unknown): string {
+  const message = error instanceof Error ? error.message : '';
+  const found = RE2_ERRORS.find(([part]) => message.includes(part));
+  return found === undefined ? '' : `: ${found[1]}`;
 }
 
 /** Translates a pattern of JSON Schema (ECMA-262) to RE2 syntax: `\\/`, named groups. The semantics are RE2's. */

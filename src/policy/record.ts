@@ -67,8 +67,19 @@ export function openRecord(
     },
     latency: { auth: 0, policy: 0, inspect: 0, upstream: 0 },
     trace: undefined,
+    refusedToken: undefined,
   };
 }
+
+/** What a token says of itself, or what is accepted; absent where it is not known. */
+export type TokenFacts = {
+  readonly issuer?: string;
+  readonly audience?: string;
+  readonly type?: string;
+};
+
+/** A token that was refused: what would have been accepted, and what it said. Nothing of it was verified. */
+export type RefusedToken = { readonly expected: TokenFacts; readonly presented: TokenFacts };
 
 /** Something that a detector found. Never holds the content that was found. */
 export type Finding = {
@@ -174,4 +185,6 @@ export type RequestRecord = {
   /** Milliseconds spent in the stages. The total is taken when the record is closed. */
   latency: { auth: number; policy: number; inspect: number; upstream: number };
   trace: { readonly traceId: string; readonly spanId: string } | undefined;
+  /** Of a token that could not be verified. */
+  refusedToken?: RefusedToken | undefined;
 };

@@ -15,7 +15,7 @@ import type {
 } from '../policy/outbound.js';
 import type { Caller, Principal, ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import type { RequestRecord } from '../policy/record.js';
+import type { RefusedToken, RequestRecord } from '../policy/record.js';
 import type { Refusal } from '../policy/refusal.js';
 import type { PolicySet } from '../policy/rules.js';
 import type {
@@ -197,7 +197,12 @@ export type LegacySsePort = {
 };
 
 /** A failed authentication; `proof` is set if the challenge must mention a proof of possession. */
-export type AuthnError = { readonly reason: Reason; readonly proof?: ProofError };
+export type AuthnError = {
+  readonly reason: Reason;
+  readonly proof?: ProofError;
+  /** For the audit log alone. */
+  readonly refusedToken?: RefusedToken;
+};
 
 /** Who calls. */
 export type IdentityPort = {

@@ -68,7 +68,10 @@ export function noteCaller(
   principal: Principal | AuthnError,
 ): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
-  if ('reason' in principal) return refuseAuthn(principal);
+  if ('reason' in principal) {
+    call.record.refusedToken = principal.refusedToken;
+    return refuseAuthn(principal);
+  }
   call.record.principal = principal;
   return principal;
 }

@@ -21,6 +21,10 @@ export type LogFields = {
   readonly stage?: string;
   readonly control?: string;
   readonly state?: string;
+  /** What is named: a tool, a prompt, a template, a resource, instructions, the server. */
+  readonly kind?: string;
+  /** The name of the item, which an upstream may have chosen. */
+  readonly name?: string;
   readonly listener?: string;
   readonly address?: string;
   readonly port?: number;
@@ -47,6 +51,8 @@ const FIELD_NAMES = {
   stage: true,
   control: true,
   state: true,
+  kind: true,
+  name: true,
   listener: true,
   address: true,
   port: true,

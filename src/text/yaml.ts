@@ -13,6 +13,7 @@ import {
   type Pair,
   parseDocument,
 } from 'yaml';
+import { describeYamlErrors, TAGS_REFUSED } from './yaml-errors.js';
 
 /** Line and column, counted from 1. */
 export type Position = { readonly line: number; readonly column: number };
@@ -46,9 +47,11 @@ type YamlReading =
 
 const START: Position = { line: 1, column: 1 };
 const MAX_ALIASES = 100;
+const MAX_QUOTED_KEY = 64;
 
 /**
- * The plain values of a YAML document, or every mistake in it. Objects have the ordinary prototype: a key
+ * The plain values of a YAML document, or the mistakes in it: of mistakes in the syntax the first, because others
+ * follow from it, and otherwise all. Objects have the ordinary prototype: a key
  * `__proto__` is refused, so it cannot be replaced.
  */
 export function readYaml(text: string, limits: YamlLimits): YamlReading {
@@ -75,26 +78,23 @@ function readDocument(text: string, limits: YamlLimits): YamlReading {
     lineCounter: lines,
   });
   const mistakes: YamlMistake[] = [];
+  const reported = new Set<string>();
   const report = (offset: number, message: string): null => {
     const { line, col } = lines.linePos(offset);
+    const mistakeKey = `${line} ${message}`;
+    if (reported.has(mistakeKey)) return null;
+    reported.add(mistakeKey);
     mistakes.push({ line: Math.max(line, 1), column: Math.max(col, 1), message });
     return null;
   };
-  for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
-    report(pos[0], describeMistake(code, message));
-  }
+  const { isSyntax, found } = describeYamlErrors(text, [...document.errors, ...document.warnings]);
+  for (const { offset, message } of found) report(offset, message);
+  if (isSyntax) return { ok: false, mistakes };
   if (hasDirective(document)) report(0, 'directives (%YAML, %TAG) are not accepted');
   const reading: Reading = { document, limits, report, values: 0, aliases: 0, open: new Set() };
   const value = readNode(reading, document.contents, 0);
   if (mistakes.length > 0) return { ok: false, mistakes };
   return { ok: true, value, locate: locateIn(document, lines, limits) };
-}
-
-function describeMistake(code: string, message: string): string {
-  if (code === 'MULTIPLE_DOCS') return 'the file holds more than one YAML document';
-  if (code === 'TAG_RESOLVE_FAILED') return 'tags (!) are not accepted';
-  const [first = 'invalid YAML'] = message.split('\n');
-  return first.charAt(0).toLowerCase() + first.slice(1);
 }
 
 function hasDirective(document: Document): boolean {
@@ -139,7 +139,7 @@ function markError({ limits }: Reading, node: unknown): string | undefined {
       ? undefined
       : 'tags and anchors are not accepted';
   }
-  return tag === undefined ? undefined : 'tags (!) are not accepted';
+  return tag === undefined ? undefined : TAGS_REFUSED;
 }
 
 function readAlias(reading: Reading, alias: Node, depth: number): unknown {
@@ -149,9 +149,12 @@ function readAlias(reading: Reading, alias: Node, depth: number): unknown {
   if (reading.aliases === MAX_ALIASES + 1) refuse(`more than ${MAX_ALIASES} aliases`);
   if (reading.aliases > MAX_ALIASES) return null;
   const target = isAlias(alias) ? alias.resolve(reading.document) : undefined;
-  if (target === undefined || reading.open.has(target)) {
-    return refuse('this alias names nothing that is complete before it');
+  if (target === undefined) {
+    return refuse(
+      'no anchor for this alias stands before it; put a glob that begins with * into quotes',
+    );
   }
+  if (reading.open.has(target)) return refuse('this alias is a part of what it refers to');
   return readNode(reading, target, depth);
 }
 
@@ -171,11 +174,14 @@ function readMap(reading: Reading, items: readonly Pair[], depth: number): objec
   for (const { key, value } of items) {
     const name = isScalar(key) && markError(reading, key) === undefined ? key.value : undefined;
     if (typeof name !== 'string') {
-      reading.report(offsetOf(key), 'keys are plain text');
+      reading.report(offsetOf(key), 'a key must be plain text');
     } else if (refused.includes(name)) {
       reading.report(offsetOf(key), `the key ${JSON.stringify(name)} is not accepted`);
     } else if (Object.hasOwn(map, name)) {
-      reading.report(offsetOf(key), 'this key stands twice');
+      reading.report(
+        offsetOf(key),
+        `duplicate key ${JSON.stringify(name.slice(0, MAX_QUOTED_KEY))}; remove one of the two`,
+      );
     } else {
       map[name] = readNode(reading, value, depth + 1);
     }

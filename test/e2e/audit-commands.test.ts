@@ -1,10 +1,12 @@
 // What an operator finds in the audit of a running gateway, by the commands of the built program.
 // docs/contract.md §1, audit.
 
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
@@ -12,6 +14,8 @@ import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
 import { buildProgram, type Ended, runSallyport, startSallyport } from '../support/processes.js';
 import { PATIENT } from '../support/timing.js';
 import { callStateless, type OpenSession } from '../support/wire-client.js';
+
+const execute = promisify(execFile);
 
 /** What a terminal shows as it is. */
 const PRINTABLE = /^[\n\x20-\x7e]+$/;
@@ -131,7 +135,7 @@ describe('the audit file of a running gateway', () => {
     expect([verified.code, verified.stdout]).toEqual([
       0,
       expect.stringMatching(
-        /^unsigned: \d+ lines?.*\nwhole: \d+ lines, [1-9]\d* signed checkpoints, /,
+        /^unsigned: \d+ lines?.*\nwhole: \d+ lines, [1-9]\d* signed checkpoints?, /,
       ),
     ]);
     const stranger = await audit('verify', file(), '--key', randomBytes(32).toString('base64url'));
@@ -158,6 +162,18 @@ describe('[O-17] audit hash', () => {
 });
 
 // The last: it takes the file away.
+describe('a reader that has seen enough', () => {
+  it('ends a command without a word, with the code of SIGPIPE', async () => {
+    const long = join(folder, 'long.jsonl');
+    await writeFile(long, (await readFile(file(), 'utf8')).repeat(2_000));
+    const main = JSON.stringify(join(import.meta.dirname, '../../dist/main.js'));
+    const command = `{ "$0" ${main} audit query ${JSON.stringify(long)}; echo "code $?" >&2; } | head -1`;
+    const { stdout, stderr } = await execute('sh', ['-c', command, process.execPath]);
+    expect(stdout.split('\n')).toHaveLength(2);
+    expect(stderr).toBe('code 141\n');
+  });
+});
+
 describe('audit tail', () => {
   it('[O-16] follows the audit of a running gateway over a rotation', async () => {
     const call = async (): Promise<string> => decisionOf(await session.call('no_such_tool')).id;

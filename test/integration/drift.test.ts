@@ -21,6 +21,7 @@ import {
 } from '../support/wire-client.js';
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
+const SOON = { timeout: 10_000, interval: 20 };
 const DRIFTED = [{ ...FIRST, description: 'Reads a record, and more.' }, ...OTHERS];
 
 describe('a drift that no client asked for', () => {
@@ -54,7 +55,18 @@ describe('a drift that no client asked for', () => {
       target: { upstream: 'target', kind: 'tool', name: 'read_record' },
       detail: { change: 'description' },
     });
-    expect(rig.gateway.log()).toContain('definition drifted');
+    const logged = rig.gateway.log().split('\n');
+    const [warning = ''] = logged.filter((line) => line.includes('definition drifted'));
+    expect(JSON.parse(warning)).toMatchObject({ kind: 'tool', name: 'read_record' });
+    await expect.poll(() => rig.gateway.log(), SOON).toContain('not as pinned: tool');
+    const [control = ''] = rig.gateway
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('not as pinned'));
+    expect(JSON.parse(control)).toMatchObject({
+      ...{ control: 'pins:target', state: 'armed' },
+      detail: 'not as pinned: tool "read_record"',
+    });
   });
 
   it('[G-06] declares list changes though the upstream does not', async () => {

@@ -5,7 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { readRecord } from '../../audit/chain.js';
+import { type AuditRecord, readRecord, valueAt } from '../../audit/chain.js';
 import {
   createEventJoiner,
   hasId,
@@ -14,7 +14,11 @@ import {
   renderAuditRecord,
   renderAuditRow,
 } from '../../audit/query.js';
+import { EVENT_TYPES } from '../../config/schema/audit.js';
 import type { Settings } from '../../config/settings.js';
+import { REASONS } from '../../policy/reasons.js';
+import { countOf } from '../../text/counting.js';
+import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 
@@ -143,9 +147,8 @@ function printLine({ line, record }: FoundEvent, io: CliIo, isJson: boolean | un
 /** Says of how many outcomes printed here only a part is known. */
 function printAlone(count: number, io: CliIo): void {
   if (count === 0) return;
-  const outcomes = count === 1 ? '1 outcome' : `${count} outcomes`;
   io.stderr(
-    `note: ${outcomes} without the line of ${count === 1 ? 'its decision' : 'their decisions'}, which may be in an older file: what only that line says is null here\n`,
+    `note: ${countOf(count, 'outcome')} without the line of ${count === 1 ? 'its decision' : 'their decisions'}, which may be in an older file: what only that line says is null or left out here\n`,
   );
 }
 
@@ -214,6 +217,49 @@ export function runAuditTail(
   });
 }
 
+/** A filter whose values are fixed, and an error if the value is none of them. */
+function findFilterError(
+  option: 'type' | 'reason',
+  value: string | undefined,
+  known: readonly string[],
+): string | undefined {
+  if (value === undefined || known.includes(value)) return undefined;
+  const nearest = nearestCandidate(value, known);
+  const suggestion = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  return `error: --${option}: no event has the ${option} "${makeVisible(value)}"${suggestion}\n`;
+}
+
+/** Names kept of a log, to find out which was meant. */
+const MAX_SEEN_NAMES = 10_000;
+
+/** Says of filters by name that no event of the files has this name, whatever the other filters are. */
+function createNameCheck({ upstream, subject }: Pick<AuditQueryOptions, 'upstream' | 'subject'>): {
+  see(record: AuditRecord): void;
+  note(io: CliIo): void;
+} {
+  const filters = [
+    { option: 'upstream', value: upstream, path: ['target', 'upstream'], seen: new Set<string>() },
+    { option: 'subject', value: subject, path: ['actor', 'sub'], seen: new Set<string>() },
+  ].filter(({ value }) => value !== undefined);
+  return {
+    see(record) {
+      for (const { value, path, seen } of filters) {
+        const name = valueAt(record, ...path);
+        const isKept = typeof name === 'string' && (name === value || seen.size < MAX_SEEN_NAMES);
+        if (isKept) seen.add(name);
+      }
+    },
+    note(io) {
+      for (const { option, value = '', seen } of filters) {
+        if (seen.has(value)) continue;
+        const nearest = nearestCandidate(value, seen);
+        const suggestion = nearest === undefined ? '' : `; did you mean "${makeVisible(nearest)}"?`;
+        io.stderr(`note: no event has the ${option} "${makeVisible(value)}"${suggestion}\n`);
+      }
+    },
+  };
+}
+
 /** Prints the events that match all filters. Exit 0, also if there are none. */
 export function runAuditQuery(
   options: AuditQueryOptions,
@@ -225,15 +271,25 @@ export function runAuditQuery(
     io.stderr('error: --since takes a time (RFC 3339) or a duration such as 30m\n');
     return Promise.resolve(EXIT_UNCHECKED);
   }
+  const error =
+    findFilterError('type', options.type, EVENT_TYPES) ??
+    findFilterError('reason', options.reason, Object.keys(REASONS));
+  if (error !== undefined) {
+    io.stderr(error);
+    return Promise.resolve(EXIT_UNCHECKED);
+  }
   const filter = { ...options, sinceMs };
+  const names = createNameCheck(options);
   return withFiles(options, io, ports, async (files) => {
     let alone = 0;
     for await (const { record, isAlone } of readRecords(linesOf(files))) {
+      names.see(record);
       if (!isMatch(record, filter)) continue;
       alone += Number(isAlone);
       io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRow(record)}\n`);
     }
     printAlone(alone, io);
+    names.note(io);
     return EXIT_FINE;
   });
 }

@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
 import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../audit/verify.js';
+import { countOf } from '../../text/counting.js';
 import { makeVisible } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import { readLines } from './read.js';
@@ -111,7 +112,7 @@ async function verifyFiles(options: AuditVerifyOptions, cwd: string): Promise<Ch
 /** The lines that could have been rewritten undetected: printed first, whatever the result. */
 function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): string {
   const { lines: count, fromSeq } = unsigned;
-  const lineCount = `${count} line${count === 1 ? '' : 's'}`;
+  const lineCount = countOf(count, 'line');
   const from = fromSeq === undefined ? '' : `, from sequence number ${fromSeq} on,`;
   const consequence =
     count === 0
@@ -132,7 +133,9 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
     const { head } = verdict;
     const at =
       head === undefined ? '' : `, head ${makeVisible(`${head.epoch}:${head.seq}:${head.hash}`)}`;
-    io.stdout(`whole: ${verdict.lines} lines, ${verdict.checkpoints} signed checkpoints${at}\n`);
+    io.stdout(
+      `whole: ${countOf(verdict.lines, 'line')}, ${countOf(verdict.checkpoints, 'signed checkpoint')}${at}\n`,
+    );
   }
   for (const note of verdict.notes) io.stderr(`note: ${makeVisible(note)}\n`);
 }

@@ -82,10 +82,13 @@ function rangeOf(host: string): string | undefined {
   return ipaddr.isValid(host) ? ipaddr.process(host).range() : undefined;
 }
 
-/** True if `publicUrl` is on loopback. An unreadable URL counts as public, which has the stricter rules. */
+/**
+ * True if `publicUrl` is on loopback. So is one that is refused itself, unreadable or plain http elsewhere: nothing
+ * starts with it, and what else would be wrong with it is no further mistake.
+ */
 export function isLoopbackGateway({ publicUrl = '' }: ReadableGateway): boolean {
   const url = parseUrl(publicUrl);
-  return url !== undefined && isLoopbackHost(url.hostname);
+  return url?.protocol !== 'https:' || isLoopbackHost(url.hostname);
 }
 
 /** Checks `publicUrl`: https unless on loopback, in normal form, with nothing a resource identifier excludes. */
@@ -113,7 +116,7 @@ export function checkUrl(
   if (!written) return undefined;
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    report(path, 'expected an http or https URL');
+    report(path, 'expected a URL that begins with https:// or http://');
     return undefined;
   }
   if (url.username !== '' || url.password !== '') {

@@ -9,21 +9,23 @@ import { quote } from '../schema/validation.js';
 /** Checks upstreams and aggregates against each other. */
 export function checkResources(file: ReadableGateway, report: ReportDiagnostic): void {
   const resources = resourcesOf(file);
-  checkPathsDiffer(resources, file, report);
-  checkAudiencesDiffer(resources, file, report);
+  const clashing = checkPathsDiffer(resources, file, report);
+  checkAudiencesDiffer(resources, clashing, file, report);
 }
 
 /** Suffixes that legacy SSE clients use below an upstream's path (docs/contract.md §2). */
 const RESERVED_SUFFIXES = ['', '/sse', '/message'];
 
+/** Reports resources with the path of another, and returns their own audiences, which are equal too. */
 function checkPathsDiffer(
   resources: readonly Resource[],
   { publicUrl = '' }: ReadableGateway,
   report: ReportDiagnostic,
-): void {
+): ReadonlySet<string> {
+  const clashing = new Set<string>();
   const taken = new Map<string, string>();
   const publicPath = URL.canParse(publicUrl) ? new URL(publicUrl).pathname.replace(/\/$/, '') : '';
-  for (const { at, noun, path } of resources) {
+  for (const { at, noun, path, id } of resources) {
     const ownPaths = new Set([
       ...RESERVED_SUFFIXES.map((suffix) => path + suffix),
       // The protected resource metadata is also served with the path of publicUrl inserted.
@@ -31,10 +33,12 @@ function checkPathsDiffer(
     ]);
     const clash = [...ownPaths].map((one) => taken.get(one)).find((other) => other !== undefined);
     if (clash !== undefined) {
-      report([...at, 'path'], `this path belongs to ${clash}`, 'conflict');
+      report([...at, 'path'], `the path ${quote(path)} belongs to ${clash}`, 'conflict');
+      clashing.add(id);
     }
     for (const one of ownPaths) taken.set(one, noun);
   }
+  return clashing;
 }
 
 /**
@@ -43,6 +47,7 @@ function checkPathsDiffer(
  */
 function checkAudiencesDiffer(
   resources: readonly Resource[],
+  clashing: ReadonlySet<string>,
   { admin }: ReadableGateway,
   report: ReportDiagnostic,
 ): void {
@@ -50,7 +55,7 @@ function checkAudiencesDiffer(
   const claim = (noun: string, { issuer, audience, path }: Audience): void => {
     const key = JSON.stringify([issuer, audience]);
     const owner = owners.get(key);
-    if (owner !== undefined && owner !== noun) {
+    if (owner !== undefined && owner !== noun && !clashing.has(audience)) {
       report(path, `${owner} accepts this audience of ${quote(issuer)} too`, 'conflict');
     }
     owners.set(key, noun);

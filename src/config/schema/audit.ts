@@ -97,6 +97,21 @@ const RESULT = group('What came back.', {
   },
 });
 
+/** Of `auth.failure`: what was expected of a refused token, and what it says of itself, unverified. */
+const REFUSED_TOKEN: Readonly<Record<string, Schema>> = {
+  expected_issuer: TEXT,
+  presented_issuer: TEXT,
+  expected_audience: TEXT,
+  presented_audience: TEXT,
+  expected_type: TEXT,
+  presented_type: TEXT,
+};
+
+export const EVENT_TYPES: readonly string[] = [
+  ...['mcp.decision', 'mcp.outcome', 'auth.failure', 'pin.drift', 'pin.approval', 'pin.block'],
+  ...['config.reload', 'admin.action', 'lifecycle', 'checkpoint'],
+];
+
 const PROPERTIES: Readonly<Record<string, Schema>> = {
   schema: {
     enum: ['sallyport.audit/2', 'sallyport.audit/1'],
@@ -111,10 +126,7 @@ const PROPERTIES: Readonly<Record<string, Schema>> = {
   },
   type: {
     type: 'string',
-    enum: [
-      ...['mcp.decision', 'mcp.outcome', 'auth.failure', 'pin.drift', 'pin.approval', 'pin.block'],
-      ...['config.reload', 'admin.action', 'lifecycle', 'checkpoint'],
-    ],
+    enum: [...EVENT_TYPES],
   },
   gateway: GATEWAY,
   actor: ACTOR,
@@ -140,6 +152,7 @@ const PROPERTIES: Readonly<Record<string, Schema>> = {
   detail: {
     type: 'object',
     description: 'What an event that is not of an exchange has to say.',
+    properties: REFUSED_TOKEN,
     additionalProperties: { type: ['string', 'number', 'null'] },
   },
   chain: {

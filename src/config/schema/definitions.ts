@@ -72,8 +72,8 @@ export const NOT_AVAILABLE = 'x-not-available';
 
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-const NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,62}$';
-const NAME_TITLE = 'a name of lower-case letters, digits, - and _';
+export const NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,62}$';
+export const NAME_TITLE = 'a name of lower-case letters, digits, - and _';
 /** RFC 6749 §3.3. */
 export const SCOPE_PATTERN = '^[\\x21\\x23-\\x5B\\x5D-\\x7E]{1,256}$';
 

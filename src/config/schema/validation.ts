@@ -4,9 +4,16 @@
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
-import type { FilePath, PathDiagnostic, ReportDiagnostic } from '../diagnostics.js';
+import type { Locate } from '../../text/yaml.js';
+import type { FilePath, NameKind, PathDiagnostic, ReportDiagnostic } from '../diagnostics.js';
 import { readDurationMs, readRate, readSizeBytes, suggestQuantity } from '../units.js';
-import { NOT_AVAILABLE, type Schema, SECRET_TITLE } from './definitions.js';
+import {
+  NAME_PATTERN,
+  NAME_TITLE,
+  NOT_AVAILABLE,
+  type Schema,
+  SECRET_TITLE,
+} from './definitions.js';
 
 type DiagnosticText = {
   readonly message: string;
@@ -70,11 +77,32 @@ function describeUnknownKey(error: ErrorObject, schema: Keywords): DiagnosticTex
       typeof owner === 'string' && !owner.includes(',')
         ? `${owner} has no key ${quoted}`
         : `unknown key ${quoted}`,
-    suggestion: nearestCandidate(key, known),
+    suggestion: nearestCandidate(key, known) ?? findNestedKey(key, schema),
     rule: 'unknown-key',
     at: 'key',
     member: key,
   };
+}
+
+/** Where the map below has a key of this name, or one that ends in it, if only one does: `limits.requestTimeout`. */
+function findNestedKey(key: string, schema: Keywords): string | undefined {
+  const suffix = key.toLowerCase();
+  const paths = nestedKeys(schema, MAX_NESTED).filter((path) => {
+    const name = path.slice(path.lastIndexOf('.') + 1).toLowerCase();
+    return name === suffix || (suffix.length >= MIN_SUFFIX && name.endsWith(suffix));
+  });
+  return paths.length === 1 ? paths[0] : undefined;
+}
+
+const MAX_NESTED = 2;
+const MIN_SUFFIX = 4;
+
+function nestedKeys(schema: Keywords, depth: number): readonly string[] {
+  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, Keywords>);
+  return properties.flatMap(([owner, below]) => [
+    ...Object.keys((below['properties'] ?? {}) as object).map((key) => `${owner}.${key}`),
+    ...(depth > 1 ? nestedKeys(below, depth - 1).map((path) => `${owner}.${path}`) : []),
+  ]);
 }
 
 function describeMissingKey(error: ErrorObject): DiagnosticText {
@@ -83,8 +111,11 @@ function describeMissingKey(error: ErrorObject): DiagnosticText {
 }
 
 function describeType(error: ErrorObject, schema: Keywords): DiagnosticText {
+  if (error.data === null && error.instancePath === '') {
+    return { message: `the file is empty; expected ${nounOf(schema)}` };
+  }
   return {
-    message: `expected ${nounOf(schema)}, found ${nounOfValue(error.data)}`,
+    message: `expected ${nounOf(schema)}, found ${nounOfValue(error.data)}${quotingAdvice(schema, error.data)}`,
     suggestion: suggestForType(schema, error.data),
     rule: isSecret(schema) ? 'secret' : 'wrong-value',
   };
@@ -103,8 +134,10 @@ function describeEnum(error: ErrorObject): DiagnosticText {
   };
 }
 
-function describeConst(error: ErrorObject): DiagnosticText {
-  return { message: `expected ${String(error.params['allowedValue'])}` };
+function describeConst({ data, params }: ErrorObject): DiagnosticText {
+  const isBare = typeof data === 'number' || typeof data === 'boolean';
+  const found = isBare ? String(data) : nounOfValue(data);
+  return { message: `expected ${String(params['allowedValue'])}, found ${found}` };
 }
 
 function describeTag(error: ErrorObject, schema: Keywords): DiagnosticText {
@@ -131,7 +164,10 @@ function describeTag(error: ErrorObject, schema: Keywords): DiagnosticText {
 function describeName(error: ErrorObject): DiagnosticText {
   const name = String(error.params['propertyName']);
   const noun = (error.schema as { title?: string }).title ?? 'a name';
-  return { message: `expected ${noun}`, at: 'key', member: name };
+  const folded = name.toLowerCase().replace(/[^a-z0-9_-]+/g, '-');
+  const isName = noun === NAME_TITLE && new RegExp(NAME_PATTERN).test(folded);
+  const suggestion = isName ? folded : undefined;
+  return { message: `${quote(name)} is not ${noun}`, suggestion, at: 'key', member: name };
 }
 
 function describeEmptyMap(_: ErrorObject, schema: Keywords): DiagnosticText {
@@ -179,6 +215,18 @@ function nounOfValue(value: unknown): string {
   return typeof value === 'number' ? 'a number' : 'true or false';
 }
 
+/** Quotes make text of a number, and their absence a number of text. */
+function quotingAdvice(schema: Keywords, value: unknown): string {
+  const types = [schema['type']].flat();
+  const isNumber = types.includes('integer') || types.includes('number');
+  if (isNumber && typeof value === 'string' && /^-?[0-9]+$/.test(value)) {
+    return '; remove the quotes';
+  }
+  const isBare = typeof value === 'number' || typeof value === 'boolean';
+  const isPlainText = types.includes('string') && schema['format'] === undefined;
+  return isBare && isPlainText ? '; put it into quotes' : '';
+}
+
 function suggestForType(schema: Keywords, value: unknown): string | undefined {
   if (schema['type'] === 'boolean' && typeof value === 'string') return suggestFlag(value);
   if (schema['type'] === 'array' && typeof value === 'string' && QUOTABLE_VALUE.test(value)) {
@@ -208,7 +256,7 @@ export function quote(key: string): string {
 /** Reports a reference to a name that the file does not define. `at`: whether the name is a key or a value. */
 export function checkName(
   path: FilePath,
-  kind: string,
+  kind: NameKind,
   name: string,
   known: readonly string[],
   report: ReportDiagnostic,
@@ -216,7 +264,16 @@ export function checkName(
 ): void {
   if (known.includes(name)) return;
   const suggestion = nearestCandidate(name, known);
-  report(path, `unknown ${kind} ${quote(name)}`, 'unknown-name', { at, suggestion });
+  const more = { at, suggestion, refersTo: kind };
+  report(path, `unknown ${kind} ${quote(name)}${listOf(known, suggestion)}`, 'unknown-name', more);
+}
+
+const MAX_LISTED_NAMES = 8;
+
+/** The names there are, where none is near and they are few. */
+export function listOf(known: readonly string[], suggestion: string | undefined): string {
+  const isShown = suggestion === undefined && known.length > 0 && known.length <= MAX_LISTED_NAMES;
+  return isShown ? `; the gateway file has ${known.map(quote).join(', ')}` : '';
 }
 
 function pathOf(error: ErrorObject): FilePath {
@@ -257,6 +314,108 @@ export function validateShape(schema: Schema, value: unknown): readonly PathDiag
   }
   if (validate(value)) return [];
   return onePerPath((validate.errors ?? []).flatMap(describeSchemaError));
+}
+
+/** A key that was probably meant in place of one that does not exist. */
+export type Correction = {
+  /** Path of the map. */
+  readonly path: FilePath;
+  readonly written: string;
+  readonly meant: string;
+};
+
+const MAX_ROUNDS = 4;
+
+/**
+ * Validates a value and takes misspelt keys for those that were probably meant: each is reported, and nothing that only
+ * follows from it. `readAgain` returns the value as it was written. Paths of diagnostics have the keys that were meant.
+ */
+export function validateSpelling(
+  schema: Schema,
+  written: unknown,
+  readAgain: () => unknown,
+): {
+  readonly value: unknown;
+  readonly diagnostics: readonly PathDiagnostic[];
+  readonly corrections: readonly Correction[];
+  /** Nothing is wrong but the spelling of keys. */
+  readonly isComplete: boolean;
+} {
+  const misspelt: PathDiagnostic[] = [];
+  const corrections: Correction[] = [];
+  let value = written;
+  for (let round = 0; ; round += 1) {
+    const diagnostics = validateShape(schema, value);
+    // Validation has filled in defaults, which hide what is missing.
+    const again = diagnostics.some(mayBeMisspelt) ? corrections.reduce(rename, readAgain()) : value;
+    const further = diagnostics.filter((one) => mayBeMisspelt(one) && isFree(one, again));
+    if (further.length === 0 || round === MAX_ROUNDS) {
+      const isComplete = diagnostics.length === 0;
+      return { value, diagnostics: [...misspelt, ...diagnostics], corrections, isComplete };
+    }
+    misspelt.push(...further);
+    value = further.reduce((corrected, { path, suggestion = '' }) => {
+      const correction = {
+        path: path.slice(0, -1),
+        written: String(path.at(-1)),
+        meant: suggestion,
+      };
+      if (corrections.some((one) => isSameCorrection(one, correction))) return corrected;
+      corrections.push(correction);
+      return rename(corrected, correction);
+    }, again);
+  }
+}
+
+function isSameCorrection(one: Correction, other: Correction): boolean {
+  return one.meant === other.meant && isSamePath(one.path, other.path);
+}
+
+/** True for an unknown key near one of the same map. */
+function mayBeMisspelt({ rule, suggestion }: PathDiagnostic): boolean {
+  return rule === 'unknown-key' && suggestion !== undefined && !suggestion.includes('.');
+}
+
+/** True if the map does not have the key that was probably meant. */
+function isFree({ path, suggestion = '' }: PathDiagnostic, value: unknown): boolean {
+  const map = valueAt(value, path.slice(0, -1));
+  return map !== undefined && !Object.hasOwn(map, suggestion);
+}
+
+function rename(value: unknown, { path, written, meant }: Correction): unknown {
+  const map = valueAt(value, path);
+  if (map !== undefined && Object.hasOwn(map, written)) {
+    map[meant] = map[written];
+    delete map[written];
+  }
+  return value;
+}
+
+function valueAt(value: unknown, path: FilePath): Record<string, unknown> | undefined {
+  let at = value;
+  for (const step of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, step)) return undefined;
+    at = (at as Record<string | number, unknown>)[step];
+  }
+  return typeof at === 'object' && at !== null ? (at as Record<string, unknown>) : undefined;
+}
+
+function isSamePath(one: FilePath, other: FilePath): boolean {
+  return one.length === other.length && one.every((step, index) => step === other[index]);
+}
+
+/** Finds paths with corrected keys where they stand in the file. */
+export function locateWritten(locate: Locate, corrections: readonly Correction[]): Locate {
+  if (corrections.length === 0) return locate;
+  return (path, at) => {
+    const written = path.map((step, index) => {
+      const found = corrections.find(
+        (one) => one.meant === step && isSamePath(one.path, path.slice(0, index)),
+      );
+      return found?.written ?? step;
+    });
+    return locate(written, at);
+  };
 }
 
 /** Reports a value that is wrong in several ways once, by the first error. */

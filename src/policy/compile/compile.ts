@@ -22,34 +22,92 @@ import { compileRule, WHAT_KEYS } from './rule.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
 
-/** Reports where one compiled rule and the pins disagree. */
+/**
+ * A glob that matches nothing grants nothing in an allow rule, which is probably a mistake. Deny and require rules guard
+ * against what may come. docs/contract.md §4, law 4.
+ */
+function severityOfGlob({ effect }: RuleDocument): 'warning' | 'note' {
+  return effect === 'allow' ? 'warning' : 'note';
+}
+
+/** Reports where one compiled rule and the pins disagree. `unpinned` collects upstreams without pins. */
 function checkPins(
   rule: Rule,
   written: RuleDocument,
   context: PolicyContext,
+  unpinned: Unpinned,
   report: ReportDiagnostic,
 ): void {
-  const named = context.upstreams.filter(({ name }) => matchesUpstream(rule, name));
-  if (named.length === 0) {
-    report(['what', 'upstreams'], 'warning', 'no upstream matches');
+  checkUpstreamGlobs(written, context, report);
+  const { pins, upstreams, invalidLocks } = context;
+  const named = upstreams.filter(({ name }) => matchesUpstream(rule, name));
+  const strict = named.filter((upstream) => upstream.strict);
+  const areKnown = !strict.some(({ name }) => invalidLocks?.has(name));
+  if (pins === undefined || strict.length === 0 || !areKnown) return;
+  const isStrict = strict.length === named.length;
+  const catalogs = strict.map(({ name }) => pins(name));
+  if (catalogs.every((catalog) => catalog === undefined)) {
+    const names = strict.map(({ name }) => name);
+    notePinsMissing(written, names, isStrict, unpinned, report);
     return;
   }
-  const { pins } = context;
-  if (pins === undefined) return;
-  const catalogs = named.filter(({ strict }) => strict).map(({ name }) => pins(name));
-  if (catalogs.length === 0) return;
-  const isStrict = catalogs.length === named.length;
   const matched: Match[] = [];
   for (const kind of PINNED_KINDS) {
     for (const [index, text] of (written.what[WHAT_KEYS[kind]] ?? []).entries()) {
       const found = matchPins(catalogs, kind, text);
-      if (found.length === 0) {
-        reportUnmatched({ kind, text, index, catalogs, isStrict }, report);
+      if (found?.length === 0) {
+        reportUnmatched({ kind, text, index, catalogs, isStrict }, written, report);
       }
-      matched.push(...found);
+      matched.push(...(found ?? []));
     }
   }
   checkArguments(rule, written, matched, report);
+}
+
+/** Exact names that no upstream has are errors of the rule itself. */
+function checkUpstreamGlobs(
+  written: RuleDocument,
+  { upstreams, unknownNames }: PolicyContext,
+  report: ReportDiagnostic,
+): void {
+  if (unknownNames?.has('upstream')) return;
+  const names = upstreams.map(({ name }) => name);
+  for (const [index, text] of (written.what.upstreams ?? []).entries()) {
+    const compiled = isExactPattern(text) ? undefined : compilePattern(text, 'name');
+    if (compiled?.ok !== true) continue;
+    const { pattern } = compiled;
+    if (names.some((name) => matchesPattern(pattern, name))) continue;
+    const path = ['what', 'upstreams', index];
+    const message = `no upstream matches "${text}"`;
+    report(path, severityOfGlob(written), message, nearestGlob(text, names));
+  }
+}
+
+/** By upstream without a lock file, how serious that is for the rules so far, and how to report it. */
+type Unpinned = Map<string, { readonly rank: number; readonly report: () => void }>;
+
+const SEVERITIES = ['note', 'warning', 'error'] as const;
+
+/** Notes upstreams without a lock file: that a rule names nothing pinned there follows from it. */
+function notePinsMissing(
+  { what, effect }: RuleDocument,
+  names: readonly string[],
+  isStrict: boolean,
+  unpinned: Unpinned,
+  report: ReportDiagnostic,
+): void {
+  const texts = PINNED_KINDS.flatMap((kind) =>
+    (what[WHAT_KEYS[kind]] ?? []).map((text) => kind === 'template' || isExactPattern(text)),
+  );
+  if (texts.length === 0) return;
+  const ofGlob = effect === 'allow' ? 'warning' : 'note';
+  const severity = isStrict && texts.includes(true) ? 'error' : ofGlob;
+  const rank = SEVERITIES.indexOf(severity);
+  for (const name of names) {
+    if ((unpinned.get(name)?.rank ?? -1) >= rank) continue;
+    const message = `nothing is pinned for "${name}", so no tool, prompt or template can be allowed there; run: sallyport pin fetch`;
+    unpinned.set(name, { rank, report: () => report(['what'], severity, message) });
+  }
 }
 
 type Match = { readonly pinned: PinnedDefinition | undefined; readonly isExact: boolean };
@@ -59,16 +117,17 @@ function pinnedNames(catalog: Catalog | undefined, kind: PinKind): readonly stri
   return names.filter((name) => catalog?.statusOf(kind, name).state !== 'unpinned');
 }
 
-/** Templates are matched exactly even if they contain a `*`. */
+/** Templates are matched exactly even if they contain a `*`. `undefined` for a pattern that does not compile. */
 function matchPins(
   catalogs: readonly (Catalog | undefined)[],
   kind: PinKind,
   text: string,
-): readonly Match[] {
+): readonly Match[] | undefined {
   const isExact = kind === 'template' || isExactPattern(text);
   const compiled = isExact ? undefined : compilePattern(text, 'name');
+  if (compiled?.ok === false) return undefined;
   const isMatch = (name: string): boolean =>
-    compiled === undefined ? name === text : compiled.ok && matchesPattern(compiled.pattern, name);
+    compiled === undefined ? name === text : matchesPattern(compiled.pattern, name);
   return catalogs.flatMap((catalog) =>
     pinnedNames(catalog, kind)
       .filter(isMatch)
@@ -87,16 +146,33 @@ type Unmatched = {
 
 function reportUnmatched(
   { kind, text, index, catalogs, isStrict }: Unmatched,
+  written: RuleDocument,
   report: ReportDiagnostic,
 ): void {
   const path = ['what', WHAT_KEYS[kind], index];
+  const known = catalogs.flatMap((catalog) => pinnedNames(catalog, kind));
   if (kind !== 'template' && !isExactPattern(text)) {
-    report(path, 'warning', `"${text}" matches nothing that is pinned`);
+    const message = `"${text}" matches no ${kind} that is pinned for the upstreams of this rule`;
+    report(path, severityOfGlob(written), message, nearestGlob(text, known));
     return;
   }
-  const known = catalogs.flatMap((catalog) => pinnedNames(catalog, kind));
   const message = `no ${kind} named "${text}" is pinned for the upstreams of this rule`;
   report(path, isStrict ? 'error' : 'warning', message, nearestCandidate(text, known));
+}
+
+/** The glob with the nearest beginning or end that a name has: for `gte_*`, `get_*`. */
+function nearestGlob(glob: string, names: readonly string[]): string | undefined {
+  const [start = '', end, ...more] = glob.split('*');
+  if (end === undefined || more.length > 0 || (start !== '' && end !== '')) return undefined;
+  const literal = start || end;
+  const cut = (name: string, length: number): string =>
+    start === '' ? name.slice(-length) : name.slice(0, length);
+  const lengths = [literal.length, literal.length - 1, literal.length + 1];
+  const nearest = lengths
+    .filter((length) => length > 1)
+    .map((length) => nearestCandidate(literal, new Set(names.map((name) => cut(name, length)))))
+    .find((found) => found !== undefined);
+  return nearest === undefined ? undefined : start === '' ? `*${nearest}` : `${nearest}*`;
 }
 
 type ArgumentUse = {
@@ -116,11 +192,22 @@ function checkArguments(
     const lacking = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
     if (lacking.length === 0) continue;
     const isError = lacking.length === definitions.length || lacking.some(({ isExact }) => isExact);
-    const where = isError ? '' : ' of some that the rule matches';
-    const message = `the pinned schema${where} has no argument /${use.names.join('/')}`;
+    const message = `${lackingNames(lacking)} no argument /${use.names.join('/')} in ${lacking.length === 1 ? 'its pinned schema' : 'their pinned schemas'}`;
     report(use.path, isError ? 'error' : 'warning', message, suggestArgument(definitions, use));
   }
   checkGuards(rule, definitions, report);
+}
+
+const MAX_LACKING = 4;
+
+/** `the tools "a" and "b" have`: the first few of them. */
+function lackingNames(lacking: readonly Match[]): string {
+  const names = lacking.flatMap(({ pinned }) => (pinned === undefined ? [] : `"${pinned.name}"`));
+  const kind = lacking[0]?.pinned?.kind ?? 'tool';
+  if (names.length === 1) return `the ${kind} ${names[0]} has`;
+  const shown = names.slice(0, MAX_LACKING).join(', ');
+  const rest = names.length - MAX_LACKING;
+  return `the ${kind}s ${shown}${rest > 0 ? ` and ${rest} more` : ''} have`;
 }
 
 function hasArguments(pinned: PinnedDefinition): boolean {
@@ -230,11 +317,13 @@ export function compilePolicies(
   const diagnostics = new DiagnosticCollector();
   const rules: Rule[] = [];
   const policyNames = new Set<string>();
+  const unpinned: Unpinned = new Map();
   for (const document of documents) {
     const report = diagnostics.forFile(document.file);
     checkPolicyName(document, policyNames, report);
-    rules.push(...compileDocument(document, context, report));
+    rules.push(...compileDocument(document, context, unpinned, report));
   }
+  for (const { report } of unpinned.values()) report();
   return {
     policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules),
     diagnostics: diagnostics.all,
@@ -256,19 +345,25 @@ function checkPolicyName(
 function compileDocument(
   document: PolicyDocument,
   context: PolicyContext,
+  unpinned: Unpinned,
   report: ReportDiagnostic,
 ): readonly Rule[] {
   const rules: Rule[] = [];
   const ids = new Set<string>();
+  const isSoftened = (severity: PolicyDiagnostic['severity']): boolean =>
+    severity === 'error' && context.areInForce === true;
   for (const [index, written] of document.rules.entries()) {
     const reportRule: ReportDiagnostic = (path, ...rest) =>
       report(['rules', index, ...path], ...rest);
-    if (ids.has(written.id)) reportRule(['id'], 'error', `another rule is named "${written.id}"`);
+    if (ids.has(written.id)) {
+      const message = `another rule of this policy has the id "${written.id}"; rename one of the two`;
+      reportRule(['id'], 'error', message);
+    }
     ids.add(written.id);
     const rule = compileRule(document.policy, written, context, reportRule);
     const reportPins: ReportDiagnostic = (path, severity, ...rest) =>
-      reportRule(path, context.areInForce === true ? 'warning' : severity, ...rest);
-    checkPins(rule, written, context, reportPins);
+      reportRule(path, isSoftened(severity) ? 'warning' : severity, ...rest);
+    checkPins(rule, written, context, unpinned, reportPins);
     rules.push(rule);
   }
   return rules;

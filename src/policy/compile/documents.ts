@@ -11,12 +11,17 @@ export type PolicyContext = {
   readonly hash: string;
   readonly upstreams: readonly {
     readonly name: string;
-    readonly issuers: readonly string[];
+    /** Absent where they are not known. */
+    readonly issuers?: readonly string[];
     /** Pinned strictly: what is not pinned can never be allowed. */
     readonly strict: boolean;
   }[];
   readonly profiles: readonly string[];
   readonly issuers: readonly string[];
+  /** The kinds of these names that are not all known: a name of them that is not listed is no mistake. */
+  readonly unknownNames?: ReadonlySet<'upstream' | 'issuer' | 'inspection profile'>;
+  /** Upstreams whose lock file has mistakes, so that their pins are not known. */
+  readonly invalidLocks?: ReadonlySet<string> | undefined;
   /** Absent: pins are unknown and not checked. An upstream without a lock file has no pins. */
   readonly pins?: ((upstream: string) => Catalog | undefined) | undefined;
   /** These policies are already in force: pins that changed since are no error, the rule just matches nothing. */
@@ -114,7 +119,7 @@ export type PolicyDiagnostic = {
   readonly file: string;
   /** Path into the document: `['rules', 2, 'when']`. */
   readonly path: readonly (string | number)[];
-  readonly severity: 'error' | 'warning';
+  readonly severity: 'error' | 'warning' | 'note';
   readonly message: string;
   readonly suggestion?: string;
 };

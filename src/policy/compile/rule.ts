@@ -80,15 +80,27 @@ function addEffect(
       return { ...base, effect: 'deny', advice: written.reason };
     case 'require': {
       const { inspect, maxResultBytes, audit } = written;
-      if (inspect !== undefined && !context.profiles.includes(inspect)) {
+      if (isUnknown(inspect, context.profiles, context.unknownNames?.has('inspection profile'))) {
         const suggestion = nearestCandidate(inspect, context.profiles);
-        report(['inspect'], 'error', `no inspection profile is named "${inspect}"`, suggestion);
+        const known =
+          suggestion === undefined ? `; known profiles: ${context.profiles.join(', ')}` : '';
+        const message = `no inspection profile is named "${inspect}"${known}`;
+        report(['inspect'], 'error', message, suggestion);
       }
       const limit = compileLimit(base.id, written.limits);
       const captures = audit?.capture ?? [];
       return { ...base, effect: 'require', limit, profile: inspect, maxResultBytes, captures };
     }
   }
+}
+
+/** True for a name that is not among those known, if all are. */
+function isUnknown(
+  name: string | undefined,
+  known: readonly string[],
+  areMore: boolean | undefined,
+): name is string {
+  return name !== undefined && areMore !== true && !known.includes(name);
 }
 
 function compileLimit(rule: string, limits: LimitsDocument | undefined): RateLimit | undefined {
@@ -120,7 +132,7 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
     report(['who', 'anyone'], 'warning', 'adds nothing: the other keys must match as well');
   }
   for (const [index, issuer] of (who.issuers ?? []).entries()) {
-    if (context.issuers.includes(issuer)) continue;
+    if (!isUnknown(issuer, context.issuers, context.unknownNames?.has('issuer'))) continue;
     const suggestion = nearestCandidate(issuer, context.issuers);
     report(['who', 'issuers', index], 'error', `no issuer is named "${issuer}"`, suggestion);
   }
@@ -137,8 +149,9 @@ function checkUpstreamNames(
   report: ReportDiagnostic,
 ): void {
   const names = context.upstreams.map(({ name }) => name);
+  const areMore = context.unknownNames?.has('upstream');
   for (const [index, upstream] of upstreams.entries()) {
-    if (!isExactPattern(upstream) || names.includes(upstream)) continue;
+    if (!isExactPattern(upstream) || !isUnknown(upstream, names, areMore)) continue;
     const suggestion = nearestCandidate(upstream, names);
     report(['what', 'upstreams', index], 'error', `no upstream is named "${upstream}"`, suggestion);
   }
@@ -190,6 +203,8 @@ function compileResources(
   return compilePatterns(normal, 'path', ['what', 'resources'], report);
 }
 
+const MAX_QUOTED_PATTERN = 64;
+
 function compilePatterns(
   texts: readonly string[],
   space: PatternSpace,
@@ -199,7 +214,8 @@ function compilePatterns(
   return texts.flatMap((text, index) => {
     const compiled = compilePattern(text, space);
     if (compiled.ok) return [compiled.pattern];
-    report([...path, index], 'error', compiled.why);
+    const quoted = JSON.stringify(text.slice(0, MAX_QUOTED_PATTERN));
+    report([...path, index], 'error', compiled.why.replace(/^the (?:pattern|glob)/, quoted));
     return [];
   });
 }
@@ -256,7 +272,10 @@ function checkIssuers(
 ): void {
   const { issuers } = who;
   const named = context.upstreams.filter(({ name }) => matchesUpstream(rule, name));
-  if (issuers === undefined || named.length === 0) return;
-  if (named.some((upstream) => issuers.some((issuer) => upstream.issuers.includes(issuer)))) return;
+  const areKnown = issuers?.every((issuer) => context.issuers.includes(issuer));
+  if (issuers === undefined || areKnown !== true || named.length === 0) return;
+  const accepts = (accepted: readonly string[] | undefined): boolean =>
+    accepted === undefined || issuers.some((issuer) => accepted.includes(issuer));
+  if (named.some((upstream) => accepts(upstream.issuers))) return;
   report(['who', 'issuers'], 'warning', 'no upstream of the rule accepts these issuers');
 }

@@ -192,8 +192,9 @@ function charge(steps: number, value?: unknown): void {
 function compileValidator(
   copy: SchemaCopy,
   patterns: ReadonlyMap<string, LinearRegex>,
-): ((value: Json) => Outcome) | undefined {
-  if (!isValidSchema(copy)) return undefined;
+): ((value: Json) => Outcome) | string {
+  const error = findSchemaError(copy);
+  if (error !== undefined) return error;
   for (const node of copy.nodes) node[COST] = weigh(node);
   const ajv = instanceFor(copy.dialect);
   currentPatterns = patterns;
@@ -210,7 +211,7 @@ function compileValidator(
       }
     };
   } catch {
-    return undefined;
+    return INVALID;
   } finally {
     currentPatterns = new Map();
     if (typeof copy.root === 'object') ajv.removeSchema(copy.root);
@@ -324,16 +325,28 @@ function sortedText(value: Json): string {
 
 const metaInstances = new Map<Dialect, Ajv | Ajv2020>();
 
+const INVALID = 'the schema is not a valid JSON Schema';
+/** Keywords that an error may name; other segments of its pointer are names of the schema's author. */
+const KEYWORD =
+  /\/(type|required|enum|minimum|maximum|min[A-Z]\w+|max[A-Z]\w+|pattern|format|multipleOf)$/;
+
 /** Checks against the dialect's own meta-schema, whose patterns are fixed and whose work is linear. */
-function isValidSchema(copy: SchemaCopy): boolean {
-  if (typeof copy.root === 'boolean') return true;
+function findSchemaError(copy: SchemaCopy): string | undefined {
+  if (typeof copy.root === 'boolean') return undefined;
   let meta = metaInstances.get(copy.dialect);
   if (meta === undefined) {
     const options: Options = { strict: false, logger: false, validateFormats: false };
     meta = copy.dialect === '2020-12' ? new Ajv2020(options) : new Ajv(options);
     metaInstances.set(copy.dialect, meta);
   }
-  return meta.validateSchema(copy.root) === true;
+  if (meta.validateSchema(copy.root) === true) return undefined;
+  const errors = meta.errors ?? [];
+  const found = errors.find(({ keyword }) => keyword === 'enum') ?? errors[0];
+  const [, keyword] = KEYWORD.exec(found?.instancePath ?? '') ?? [];
+  if (found === undefined || keyword === undefined) return INVALID;
+  const allowed: unknown = found.params['allowedValues'];
+  const what = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : describe(found);
+  return `${INVALID}: "${keyword}" ${what}`;
 }
 
 type SchemaResult =
@@ -358,7 +371,7 @@ export function compileSchema(schema: JsonObject | boolean): SchemaResult {
   const patterns = compilePatterns(copy);
   if (typeof patterns === 'string') return { ok: false, why: patterns };
   const validator = compileValidator(copy, patterns);
-  if (validator === undefined) return { ok: false, why: 'the schema is not a valid JSON Schema' };
+  if (typeof validator === 'string') return { ok: false, why: validator };
   return {
     ok: true,
     schema: {

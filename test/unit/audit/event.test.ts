@@ -313,6 +313,31 @@ describe('decisionEvent and outcomeEvent', () => {
   });
 });
 
+describe('auth.failure', () => {
+  it('[O-07] says what was expected of a token and what it said, escaped, masked and cut', () => {
+    const event: AuditEvent = {
+      ...{ type: 'auth.failure', upstream: 'github', reason: 'token-issuer', decisionId: 'id' },
+      ip: '192.0.2.1',
+      refusedToken: {
+        expected: { issuer: 'https://idp.example.com', audience: 'a b', type: 'at+jwt' },
+        presented: { issuer: `x\u001b[2J${'y'.repeat(500)}`, audience: 'c\n"d' },
+      },
+    };
+    const line = lineOf(buildEvent(event, context));
+    expect(line).toMatch(/^[\x20-\x7e]+$/);
+    const { detail } = JSON.parse(line) as { detail: Record<string, string> };
+    expect(detail).toEqual({
+      suppressed: 0,
+      expected_issuer: 'https://idp.example.com',
+      presented_issuer: expect.stringMatching(/^x\\u\{1b\}\[2Jy+\u2026$/),
+      expected_audience: 'a b',
+      presented_audience: 'c\\u{a}"d',
+      expected_type: 'at+jwt',
+    });
+    expect(detail['presented_issuer']?.length).toBeLessThanOrEqual(128);
+  });
+});
+
 describe('plainEvent', () => {
   const events: readonly AuditEvent[] = [
     {

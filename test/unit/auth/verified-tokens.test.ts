@@ -114,7 +114,7 @@ describe('a refused token', () => {
     const { ask, clock } = make();
     const token = await issuer.mint(`${RESOURCE}x`);
     await ask(token);
-    expect(ask(token)).toEqual({ reason: 'token-audience' });
+    expect(ask(token)).toMatchObject({ reason: 'token-audience' });
     clock.offsetMs = 10_000;
     expect(ask(token)).toBeInstanceOf(Promise);
   });
@@ -123,7 +123,32 @@ describe('a refused token', () => {
     const { ask } = make();
     const iat = Math.floor(Date.now() / 1000) + 40;
     const token = await issuer.mint(RESOURCE, { claims: { iat } });
-    expect(await ask(token)).toEqual({ reason: 'token-not-yet-valid' });
+    expect(await ask(token)).toMatchObject({ reason: 'token-not-yet-valid' });
     expect(ask(token)).toBeInstanceOf(Promise);
+  });
+
+  it('comes with what was expected and what it says of itself, and nothing else of it', async () => {
+    const { ask } = make();
+    const accepted = { issuer: issuer.settings().issuer, audience: RESOURCE, type: 'at+jwt' };
+    const elsewhere = await ask(await issuer.mint(`${RESOURCE}x`));
+    expect(elsewhere).toEqual({
+      reason: 'token-audience',
+      refusedToken: { expected: accepted, presented: { ...accepted, audience: `${RESOURCE}x` } },
+    });
+    const stranger = await issuer.mint(RESOURCE, { claims: { iss: 'https://other.example' } });
+    expect(await ask(stranger)).toEqual({
+      reason: 'token-issuer',
+      refusedToken: {
+        expected: accepted,
+        presented: { ...accepted, issuer: 'https://other.example' },
+      },
+    });
+    const typed = await issuer.mint(RESOURCE, { header: { typ: 'id+jwt' } });
+    expect(await ask(typed)).toMatchObject({
+      reason: 'token-type',
+      refusedToken: { presented: { type: 'id+jwt' } },
+    });
+    // Nothing can be said of what is no JWT.
+    expect(await ask('opaque')).toEqual({ reason: 'token-malformed' });
   });
 });

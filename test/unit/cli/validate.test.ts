@@ -64,10 +64,9 @@ describe('[C-21] validate', () => {
     });
     expect(code).toBe(1);
     expect(out.split('\n')).toEqual([
-      'config/gateway.yaml:9:3 error the key "issuers" is missing: somebody must vouch for callers',
       'config/gateway.yaml:11:5 error unknown key "isuers"; did you mean "issuers"?',
       'config/policies/p.policy.yaml:5:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
-      'config/policies/pins/githb.lock.yaml:1:1 warning no upstream of the gateway file has this name',
+      'config/policies/pins/githb.lock.yaml:1:1 warning the gateway file has no upstream named "githb"; did you mean "github"?',
       'config/policies/pins/github.lock.yaml:4:9 error the digest differs',
       '',
     ]);
@@ -105,7 +104,7 @@ describe('[C-21] validate', () => {
     expect(lax).toEqual({
       code: 0,
       out: 'config/policies/p.policy.yaml:7:41 warning matches nothing\n',
-      err: '0 errors, 1 warnings\n',
+      err: '0 errors, 1 warning\n',
     });
     const strict = await validate({ ports, options: { strict: true } });
     expect(strict.code).toBe(1);
@@ -115,7 +114,9 @@ describe('[C-21] validate', () => {
   it('exits with 2 where a file cannot be read', async () => {
     const missing = await validate({ options: { config: 'elsewhere.yaml' } });
     expect(missing.code).toBe(2);
-    expect(missing.out).toBe('elsewhere.yaml:1:1 error the file cannot be read\n');
+    expect(missing.out).toBe(
+      'elsewhere.yaml:1:1 error the gateway file cannot be read; name another with -c\n',
+    );
     const noFolder = GOOD.replace('dir: policies', 'dir: nowhere');
     expect((await validate({ files: { '/srv/config/gateway.yaml': noFolder } })).code).toBe(2);
   });
@@ -123,7 +124,7 @@ describe('[C-21] validate', () => {
   it('reads secrets, unless it is told that they are not here', async () => {
     const { code, out } = await validate({ env: {} });
     expect(code).toBe(1);
-    expect(out).toContain('3:14 error the environment variable of this secret is not set');
+    expect(out).toContain('3:14 error the environment variable "KEY" is not set');
     expect((await validate({ env: {}, options: { secrets: false } })).code).toBe(0);
   });
 

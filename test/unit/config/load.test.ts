@@ -213,7 +213,7 @@ describe('[C-01] a gateway file becomes settings', () => {
     const upstream = settingsOf(text).upstreams.get('constructor');
     expect(upstream?.audiences['constructor']).toEqual(['https://mcp.example.com/constructor']);
     expect(diagnosticLines(GOOD.replace('[corp]', '[constructor]'))).toEqual([
-      '11:15 error unknown issuer "constructor"',
+      '11:15 error unknown issuer "constructor"; the gateway file has "corp"',
     ]);
   });
 });
@@ -227,7 +227,7 @@ describe('[C-06] all mistakes in one run', () => {
       diagnostics: [
         {
           ...{ file: FILE, line: 1, column: 1, severity: 'error', rule: 'unreadable' },
-          message: 'the file cannot be read',
+          message: 'the gateway file cannot be read; name another with -c',
         },
       ],
     });
@@ -242,7 +242,8 @@ describe('[C-06] all mistakes in one run', () => {
     expect(diagnosticLines(text)).toEqual([
       '2:22 error expected true or false, found text; did you mean "true"?',
       '2:28 error unknown key "maxSerie"; did you mean "maxSeries"?',
-      '4:14 error the environment variable of this secret is not set',
+      '2:38 error expected a whole number from 100 to 1000000',
+      '4:14 error the environment variable "GONE" is not set',
       '8:18 error "ES265" is not one of ES256, ES384, ES512, RS256, RS384, RS512, PS256, PS384, PS512, EdDSA, Ed25519; did you mean "ES256"?',
       '11:10 error plain http is possible only on loopback; did you mean "https://github.example.com/mcp"?',
       '12:15 error unknown issuer "crop"; did you mean "corp"?',

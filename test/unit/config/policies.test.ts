@@ -96,7 +96,7 @@ describe('[C-14] policies are read from a folder', () => {
     const none = load({ 'notes.txt': '' });
     expect(none.policies).toBe('compiled');
     expect(none.diagnostics.map(lineOf)).toEqual([
-      '1:1 warning no .policy.yaml file: nothing is allowed',
+      '1:1 warning the folder has no file whose name ends in .policy.yaml, so nothing is allowed',
     ]);
     const gone = load({});
     expect(gone.policies).toBeUndefined();
@@ -184,7 +184,7 @@ describe('[C-15] keys by effect', () => {
       swap('effect: allow', 'effect: alow'),
       '6:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
     ],
-    ['a version', swap('version: 1', 'version: 2'), '1:10 error expected 1'],
+    ['a version', swap('version: 1', 'version: 2'), '1:10 error expected 1, found 2'],
     ['no effect', swap('    effect: allow\n', ''), '5:5 error the key "effect" is missing'],
     [
       'no who',
@@ -196,7 +196,11 @@ describe('[C-15] keys by effect', () => {
       swap('{issuers: [corp], groups: [eng]}', '{}'),
       '7:10 error this map must not be empty',
     ],
-    ['anyone: false', swap('{anyone: true}', '{anyone: false}'), '15:19 error expected true'],
+    [
+      'anyone: false',
+      swap('{anyone: true}', '{anyone: false}'),
+      '15:19 error expected true, found false',
+    ],
     [
       'an empty list',
       swap('groups: [eng]', 'groups: []'),

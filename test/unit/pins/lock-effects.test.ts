@@ -194,7 +194,9 @@ describe('[C-24] of the whole lock file', () => {
   test('lockfileVersion and upstream must be those of the file', () => {
     expect(read({}).messages).toEqual([]);
     expect(read({ lockfileVersion: 2 }).messages).toEqual(['must be 1']);
-    expect(read({ upstream: 'gitlab' }).messages).toEqual(['differs from the name of the file']);
+    expect(read({ upstream: 'gitlab' }).messages).toEqual([
+      '"gitlab" differs from the name of the file, "github.lock.yaml"',
+    ]);
   });
 
   test('server is whom the answers of the server are compared with', () => {

@@ -131,7 +131,9 @@ resourceTemplates: {}
 describe('reading', () => {
   test('[L-07] a definition that does not match its digest makes the lock invalid', () => {
     const [line = ''] = places(SAMPLE.replace('Reads one issue.', 'Reads two issues.'));
-    expect(line).toMatch(/^7:13 does not match the definition, whose digest is [0-9a-f]{64}$/);
+    expect(line).toMatch(
+      /^7:13 this digest does not match the definition of tools\/get_issue, whose digest is [0-9a-f]{64}: /,
+    );
   });
 
   test('[L-08] every mistake is told in one run, with its place and what was meant', () => {
@@ -140,9 +142,12 @@ describe('reading', () => {
       .replace('status: approved', 'status: aproved')
       .replace('prompts:', 'promts:');
     expect(places(text)).toEqual([
-      '27:1 unknown key (prompts?)'.replace('27', `${text.split('\n').indexOf('promts: {}') + 1}`),
+      '27:1 unknown key "promts" (prompts?)'.replace(
+        '27',
+        `${text.split('\n').indexOf('promts: {}') + 1}`,
+      ),
       '2:18 must be 1',
-      '3:11 differs from the name of the file',
+      '3:11 "gitlab" differs from the name of the file, "github.lock.yaml"',
       '6:13 must be one of pending, approved, blocked (approved?)',
     ]);
   });
@@ -167,7 +172,7 @@ describe('reading', () => {
   });
 
   test.each([
-    ['lockfileVersion: 1\nupstream: github\nupstream: github\n', 'this key stands twice'],
+    ['lockfileVersion: 1\nupstream: github\nupstream: github\n', 'duplicate key "upstream"'],
     ['lockfileVersion: 1\nupstream: !x github\n', 'tag'],
     ['lockfileVersion: &a 1\nupstream: github\n', 'tags and anchors are not accepted'],
     ['a: &a {b: 1}\nc: *a\n', 'aliases are not accepted'],

@@ -69,9 +69,9 @@ describe('evaluation', () => {
 
 describe('compilation', () => {
   it('finds unknown names, members and functions, and says what was meant [P-43]', () => {
-    expect(errorOf('arg.title == "a"')).toBe('an unknown name is used (args)');
-    expect(errorOf('"a" in principal.group')).toBe('principal has no such member (groups)');
-    expect(errorOf('args.t.startWith("a")')).toBe('an unknown function is called (startsWith)');
+    expect(errorOf('arg.title == "a"')).toBe('unknown name "arg" (args)');
+    expect(errorOf('"a" in principal.group')).toBe('principal has no member "group" (groups)');
+    expect(errorOf('args.t.startWith("a")')).toBe('unknown function "startWith" (startsWith)');
     expect(errorOf('tool == {}')).toMatch(/name a member of tool/);
     expect(errorOf('principal[args.x] == "a"')).toMatch(/name a member of principal/);
     expect(errorOf('args.title ==')).toMatch(/not valid CEL/);

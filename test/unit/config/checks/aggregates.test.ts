@@ -105,7 +105,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
     [
       'its path is that of an upstream',
       `path: /web, issuers: [corp], ${MEMBERS}`,
-      'this path belongs to the upstream "web"',
+      'the path "/web" belongs to the upstream "web"',
     ],
     [
       'its path is a bad one',

@@ -125,7 +125,9 @@ describe('[CRD-03] credentials', () => {
       [
         `credentials: {type: client-credentials, issuer: https://as.example.com, clientId: g, privateKey: {file: weak.key}}`,
       ],
-      ['error this key cannot sign: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519'],
+      [
+        'error the file "weak.key" holds a key that cannot sign: expected RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519',
+      ],
     ],
     [
       'for an exchange, a credential of the gateway itself',
@@ -201,26 +203,22 @@ describe('[CRD-03] tls', () => {
   });
 
   it.each([
-    [
-      'a file',
-      'tls: {ca: gone.pem}',
-      'error this file cannot be read as text of a reasonable size',
-    ],
+    ['a file', 'tls: {ca: gone.pem}', 'error the file "gone.pem" cannot be read'],
     [
       'a certificate',
       'tls: {ca: none.pem}',
-      'error this file holds no certificate in PEM, or one that cannot be read',
+      'error the file "none.pem" holds no certificate in PEM, or one that cannot be read',
     ],
     [
       'the key of the certificate',
       'tls: {cert: tls/own.pem, key: {file: tls/other.key}}',
-      'error this is not the key of the certificate',
+      'error this is not the private key of the certificate',
     ],
     ['both halves', 'tls: {cert: tls/own.pem}', 'error "cert" needs "key" beside it'],
     [
       'a key',
       'tls: {cert: tls/own.pem, key: {env: SECRET}}',
-      'error this secret is no private key in PEM',
+      'error the environment variable "SECRET" holds no private key in PEM',
     ],
     [
       'pins that can be compared',
@@ -230,7 +228,7 @@ describe('[CRD-03] tls', () => {
     [
       'a certificate that still holds',
       'tls: {ca: expired.pem}',
-      'warning this certificate has expired',
+      'warning the certificate of the file "expired.pem" has expired',
     ],
   ])('needs %s', (_, line, expected) => {
     expect(diagnosticsOf(line)).toEqual([expected]);
@@ -318,7 +316,8 @@ describe('[CRD-14] a secret that is too short to be recognized where it comes ba
   ])('is warned of: %s', (_what, line) => {
     const lines = (value: string): readonly string[] =>
       diagnosticLines(upstream(line), { env: { S: value } }).map((one) => one.replace(/^\S+ /, ''));
-    const warning = /^warning this secret is shorter than 12 characters/;
+    const warning =
+      /^warning the environment variable "S" holds a secret shorter than 12 characters/;
     expect(lines('elevenchars')).toEqual([expect.stringMatching(warning)]);
     expect(lines('twelve-chars')).toEqual([]);
     const behindScheme = line.includes('header') ? [expect.stringMatching(warning)] : [];

@@ -62,7 +62,7 @@ describe('[TOK-16] an issuer', () => {
     [
       'an empty secret',
       issuerWith('introspection: {clientId: gw, clientSecret: {env: NONE}}'),
-      'the environment variable of this secret is not set',
+      'the environment variable "NONE" is not set',
     ],
     [
       'a plain endpoint',

@@ -59,7 +59,7 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
     [
       'an issuer is no URL',
       swap('https://idp.example.com', 'idp.example.com'),
-      '6:13 error expected an http or https URL',
+      '6:13 error expected a URL that begins with https:// or http://',
     ],
     [
       'publicUrl is not in normal form',
@@ -113,20 +113,20 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
   });
 
   it.each([
-    ['unset', {}, '3:14 error the environment variable of this secret is not set'],
-    ['empty', { GONE: '' }, '3:14 error the environment variable of this secret is empty'],
+    ['unset', {}, '3:14 error the environment variable "GONE" is not set'],
+    ['empty', { GONE: '' }, '3:14 error the environment variable "GONE" is empty'],
     [
       'no key',
       { GONE: 'hunter2-hunter2' },
-      '3:8 error this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints',
+      '3:8 error the environment variable "GONE" holds no gateway key: expected 32 bytes as base64 or hex, or what `sallyport keys new` prints',
     ],
   ])('a secret in the environment is %s', (_, env, line) => {
     expect(diagnosticLines(swap('env: KEY', 'env: GONE'), { env })).toEqual([line]);
   });
 
   it.each([
-    ['missing', {}, '3:15 error the file of this secret cannot be read'],
-    ['empty', { '/srv/config/key': '\n' }, '3:15 error the file of this secret is empty'],
+    ['missing', {}, '3:15 error the file "key" cannot be read'],
+    ['empty', { '/srv/config/key': '\n' }, '3:15 error the file "key" is empty'],
   ])('a secret file is %s', (_, files, line) => {
     expect(diagnosticLines(swap('env: KEY', 'file: key'), { files })).toEqual([line]);
   });
@@ -168,7 +168,9 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
     const lines = diagnosticLines(swap('[{env: KEY}]', '[{env: KEY}, {env: B}]'), {
       env: { B: KEY_HEX },
     });
-    expect(lines).toEqual(['3:20 error this key stands twice']);
+    expect(lines).toEqual([
+      '3:20 error the environment variable "B" holds the same key as an earlier entry; remove one of the two',
+    ]);
   });
 
   it('a break-glass token is short, a header value holds a line break', () => {
@@ -178,8 +180,8 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
     );
     const env = { H: 'a\r\nb: c', T: 'short' };
     expect(diagnosticLines(`${text}admin: {breakGlass: {token: {env: T}}}\n`, { env })).toEqual([
-      '12:51 error this secret cannot be the value of an HTTP header',
-      '14:29 error this secret is shorter than 32 characters',
+      '12:51 error the environment variable "H" holds no value of an HTTP header: expected one line of visible ASCII characters',
+      '14:29 error the environment variable "T" holds a secret shorter than 32 characters; use a longer one',
     ]);
   });
 });
@@ -191,12 +193,12 @@ describe('[C-09] serve refuses to start: upstreams', () => {
     [
       'two share a path',
       second('    url: https://w.example.com/\n    path: /github\n    issuers: [corp]\n'),
-      '14:11 error this path belongs to the upstream "github"',
+      '14:11 error the path "/github" belongs to the upstream "github"',
     ],
     [
       'one takes the HTTP+SSE paths of another',
       second('    url: https://w.example.com/\n    path: /github/sse\n    issuers: [corp]\n'),
-      '14:11 error this path belongs to the upstream "github"',
+      '14:11 error the path "/github/sse" belongs to the upstream "github"',
     ],
     [
       'two accept the same audience of one issuer',
@@ -275,7 +277,7 @@ describe('[C-09] serve refuses to start: upstreams', () => {
       second('    url: https://w.example.com/\n    path: /x/github\n    issuers: [corp]\n'),
     );
     expect(diagnosticLines(text)).toEqual([
-      '14:11 error this path belongs to the upstream "github"',
+      '14:11 error the path "/x/github" belongs to the upstream "github"',
     ]);
   });
 
@@ -419,11 +421,11 @@ describe('[C-04] unknown words', () => {
       swap('[ES256]', 'ES256'),
       '7:17 error expected a list, found text; did you mean "[ES256]"?',
     ],
-    ['a version', swap('version: 1', 'version: 2'), '1:10 error expected 1'],
+    ['a version', swap('version: 1', 'version: 2'), '1:10 error expected 1, found 2'],
     [
       'a name',
       swap('  github:', '  GitHub:'),
-      '9:3 error expected a name of lower-case letters, digits, - and _',
+      '9:3 error "GitHub" is not a name of lower-case letters, digits, - and _; did you mean "github"?',
     ],
     [
       'a credential type',

@@ -34,32 +34,32 @@ describe('TLS of a listener in the configuration', () => {
     [
       'a key of another certificate',
       'cert: tls/data.crt, key: {file: tls/other.key}',
-      'error this private key is not that of the certificate',
+      'error the file "tls/other.key" holds a private key that is not that of the certificate',
     ],
     [
       'a key that is none',
       'cert: tls/data.crt, key: {file: tls/words.txt}',
-      'error this secret is not a private key in PEM without a passphrase',
+      'error the file "tls/words.txt" holds no private key in PEM without a passphrase',
     ],
     [
       'a certificate that is none',
       'cert: tls/words.txt, key: {file: tls/data.key}',
-      'error this file does not hold certificates in PEM',
+      'error the file "tls/words.txt" holds no certificates in PEM',
     ],
     [
       'a certificate that is not there',
       'cert: tls/no.crt, key: {file: tls/data.key}',
-      'error this file cannot be read',
+      'error the file "tls/no.crt" cannot be read',
     ],
     [
       'authorities that are none',
       `${PAIR}, clientCa: tls/words.txt`,
-      'error this file does not hold certificates in PEM',
+      'error the file "tls/words.txt" holds no certificates in PEM',
     ],
     [
       'authorities that are not there',
       `${PAIR}, clientCa: tls/no.crt`,
-      'error this file cannot be read',
+      'error the file "tls/no.crt" cannot be read',
     ],
   ])('[BND-22] refuses %s', (_what, members, expected) => {
     const lines = diagnosticLines(tls(members), around);

@@ -71,7 +71,7 @@ describe('names', () => {
       expect.objectContaining({ path: ['rules', 0, 'inspect'], suggestion: 'careful' }),
     );
     expect(diagnostics({ what: { upstreams: ['x*'], tools: ['*'] } })).toEqual([
-      warningAt('what', 'upstreams'),
+      warningAt('what', 'upstreams', 0),
     ]);
   });
 
@@ -184,9 +184,7 @@ describe('pins', () => {
       warningAt('what', 'tools', 0),
     ]);
     expect(diagnostics(what(['send'], ['mail']), { pins, upstreams })).toEqual([]);
-    expect(diagnostics(what(['get_issue'], ['mail']), { pins })).toEqual([
-      errorAt('what', 'tools', 0),
-    ]);
+    expect(diagnostics(what(['get_issue'], ['mail']), { pins })).toEqual([errorAt('what')]);
     expect(diagnostics(what(['get_isue']))).toEqual([]);
   });
 
@@ -212,7 +210,7 @@ describe('pins', () => {
       {
         path: ['rules', 0, 'args', 'ownr'],
         severity: 'error',
-        message: 'the pinned schema has no argument /ownr',
+        message: 'the tool "get_issue" has no argument /ownr in its pinned schema',
         suggestion: 'owner',
       },
     ]);

@@ -190,7 +190,9 @@ describe('what is refused', () => {
     expect(refusal({ anyOf: patterns })).toMatch(/patterns/);
     expect(refusal({ pattern: '(?=a)b' })).toMatch(/RE2/);
     expect(refusal({ pattern: 'a'.repeat(2000) })).toMatch(/longer/);
-    expect(refusal({ type: 'strng' })).toBe('the schema is not a valid JSON Schema');
+    expect(refusal({ type: 'strng' })).toBe(
+      'the schema is not a valid JSON Schema: "type" must be one of array, boolean, integer, null, number, object, string',
+    );
     expect(refusal({ properties: [] as unknown as Json })).toMatch(/object/);
   });
 
