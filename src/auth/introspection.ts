@@ -228,7 +228,7 @@ async function askEndpoint(
       ? oauth.ClientSecretPost(introspection.clientSecret)
       : oauth.ClientSecretBasic(introspection.clientSecret);
   const response = await oauth.introspectionRequest(server, client, clientAuthentication, token, {
-    // The guarded fetch decides whether plain http is allowed: on loopback only.
+    // The guarded fetch decides whether plain http is allowed: on loopback, or where it was accepted.
     [oauth.allowInsecureRequests]: true,
     [oauth.customFetch]: (_href, { headers, body }) =>
       post(url, headers, String(body), issuer, ports),
@@ -251,7 +251,7 @@ async function post(
     { headers, body },
     // A configured endpoint may resolve to the addresses that its issuer may, like a discovered one of its origin.
     {
-      network: issuer.network,
+      ...learnedUrlRule(issuer),
       origins: originsOf(issuer),
       maxBytes: MAX_RESPONSE_BYTES,
       timeoutMs: RESPONSE_TIMEOUT_MS,

@@ -1,6 +1,7 @@
 // The composition root: builds every component from one configuration version, wires them, and swaps versions on
 // reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
+import type { Socket } from 'node:net';
 import type { Diagnostic } from '../config/diagnostics.js';
 import type { Settings, StateSettings } from '../config/settings.js';
 import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
@@ -26,6 +27,7 @@ import { assertionSigner, keysOf, publishedKeys } from './keys.js';
 import {
   buildTables,
   createListeners,
+  isConnectedTo,
   ListenerError,
   type Listeners,
   type Listening,
@@ -120,6 +122,9 @@ export type GatewayStart =
 /** What changes with a version; everything else lives as long as the process. */
 type Current = { version: Version; identity: Identity; tables: EdgeTables };
 
+/** The listeners once they are open; until then the data port is the configured one. */
+type Opened = { dataPort: number; listening: readonly Listening[] };
+
 /** Everything that is built before anything is opened. */
 type Assembly = {
   readonly current: Current;
@@ -166,17 +171,18 @@ async function openGateway(
   read: (policyInForce: string) => Promise<VersionReading>,
 ): Promise<Gateway | string> {
   const ring = createKeyRing(keysOf(version.settings));
-  let dataPort = version.settings.listeners.data.port;
+  const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
   const phase = { isReady: false, isServing: false };
-  const assembly = assemble(options, version, compile, ring, () => dataPort);
+  const assembly = assemble(options, version, compile, ring, opened);
   const { current, observability, updateControls } = assembly;
   const listeners = openListeners(options, assembly, ring, phase);
   try {
     // The ports are opened first: until then nothing is touched that another gateway may be using.
     const listening = await listeners.open((port) => {
-      dataPort = port;
+      opened.dataPort = port;
       current.tables = buildTables(version.settings, port, publishedKeys(ring));
     });
+    opened.listening = listening;
     const refused = await startAudit(observability, version.settings, options);
     if (refused !== undefined) {
       await closeAll(assembly, listeners);
@@ -266,16 +272,17 @@ function assemble(
   version: Version,
   compile: Compile,
   ring: KeyRing,
-  dataPort: () => number,
+  opened: Opened,
 ): Assembly {
   const { log, build, writeStdout, now = Date.now } = options;
   const { settings } = version;
   const observability = createObservability(version, { build, ring, log, writeStdout, now });
-  const guardedFetch = createGuardedFetch();
+  const isOwnListener = (socket: Socket): boolean => isConnectedTo(opened.listening, socket);
+  const guardedFetch = createGuardedFetch({ isOwnListener });
   const state = openState(settings.state, { ring, now });
   const identityPorts = { ...guardedFetch, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
+  const tablesOf = (of: Settings) => buildTables(of, opened.dataPort, publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const leases = createLeaseRegistry();
@@ -297,6 +304,7 @@ function assemble(
     sessionBusOf: createSessionBuses(state.replicaBus),
     now,
     guardedFetch,
+    isOwnListener,
     ...sharedResources,
     signer: assertionSigner(ring),
     metrics: observability.metrics,

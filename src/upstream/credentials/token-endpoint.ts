@@ -245,8 +245,8 @@ export function createTokenEndpoint(
   const client = { client_id: settings.clientId };
   const options = {
     [customFetch]: fetchThrough(settings, ports),
-    // The guarded fetch enforces this: plain http is possible to loopback addresses only.
-    [allowInsecureRequests]: settings.network === 'loopback',
+    // The guarded fetch enforces this: plain http is possible on loopback, or where it was accepted.
+    [allowInsecureRequests]: settings.network === 'loopback' || settings.plaintext === 'accepted',
   };
   let cachedMetadata: { readonly server: AuthorizationServer; readonly atMs: number } | undefined;
   let authentication: Promise<ClientAuth> | undefined;
@@ -329,11 +329,11 @@ type Fetch = (
 ) => Promise<Response>;
 
 function fetchThrough(
-  { server, network }: TokenRequestSettings,
+  { server, network, plaintext }: TokenRequestSettings,
   { guardedFetch, timeoutMs }: TokenEndpointPorts,
 ): Fetch {
   const origins = [new URL(server.url).origin];
-  const rule: FetchRule = { network, origins, maxBytes: MAX_RESPONSE_BYTES, timeoutMs };
+  const rule: FetchRule = { network, plaintext, origins, maxBytes: MAX_RESPONSE_BYTES, timeoutMs };
   return async (url, { method, headers, body }) => {
     if (method === 'GET') {
       const document = await guardedFetch.fetchJson(new URL(url), rule);
