@@ -23,6 +23,8 @@ export type ControlSources = {
   readonly aggregates: Aggregates;
   /** `undefined` while every sink works. */
   readonly auditError: string | undefined;
+  /** Why the last reload was rejected; `undefined` if the files are those in force. */
+  readonly reloadError: string | undefined;
   readonly store: StoreStatus;
 };
 
@@ -36,7 +38,7 @@ export function refreshControls(
 ): void {
   const { settings } = sources;
   controls.set('edge', 'armed');
-  controls.set('policy', 'armed');
+  setPolicy(controls, sources.reloadError);
   controls.set('metrics', 'armed');
   if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
   else controls.set('admin', 'armed');
@@ -103,6 +105,15 @@ function durabilityOf({ sinks, durability }: Settings['audit']): string {
   return durability === 'synced'
     ? 'synced: a decision survives power loss'
     : 'written: a decision survives the death of the process, not power loss';
+}
+
+/** The policies are those in force, or older than the files because what was read last has errors. */
+function setPolicy(controls: Controls, error: string | undefined): void {
+  if (error === undefined) controls.set('policy', 'armed');
+  else {
+    const what = 'the last reload was rejected and the previous version stays in force';
+    controls.set('policy', 'degraded', `${what}: ${error}`);
+  }
 }
 
 type Reach = { readonly network: Network };

@@ -119,8 +119,14 @@ export type GatewayStart =
       readonly diagnostics: readonly Diagnostic[];
     };
 
-/** What changes with a version; everything else lives as long as the process. */
-type Current = { version: Version; identity: Identity; tables: EdgeTables };
+/** What changes with a reload; everything else lives as long as the process. */
+type Current = {
+  version: Version;
+  identity: Identity;
+  tables: EdgeTables;
+  /** Why the last reload was rejected; `undefined` if the files are those in force. */
+  reloadError: string | undefined;
+};
 
 /** The listeners once they are open; until then the data port is the configured one. */
 type Opened = { dataPort: number; listening: readonly Listening[] };
@@ -149,6 +155,7 @@ type Compile = ReturnType<typeof createDefinitionCompiler>;
 
 /** How long shutdown waits for requests in progress. */
 const DRAIN_MS = 10_000;
+const MS_PER_SECOND = 1_000;
 /** How often the controls are evaluated; a change shows within this time. */
 const CONTROLS_EVERY_MS = 1_000;
 
@@ -200,6 +207,11 @@ async function openGateway(
         assembly.apply(next);
         listeners.updateTls(next.settings);
       },
+      noteResult(reloadError) {
+        current.reloadError = reloadError;
+        observability.metrics.setLastReload(reloadError === undefined);
+        updateControls();
+      },
       log: options.log,
     });
     let watch: ConfigWatch | undefined;
@@ -212,13 +224,20 @@ async function openGateway(
     watch = await watchConfiguration({
       targets: targetsOf(version.settings),
       onChange: () => reload().then(() => undefined),
-      onError: (error) => options.log.write('error', 'reload failed', { code: errorCode(error) }),
+      onError: (error) =>
+        options.log.write('error', 'configuration files could not be read again', {
+          code: errorCode(error),
+        }),
     });
     // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
     phase.isServing = true;
     phase.isReady = true;
-    return run(assembly, listeners, { listening, reload, watch, phase });
+    options.log.write('info', 'gateway started', {
+      detail: `version ${options.build.version}`,
+      file: version.settings.file,
+    });
+    return run(assembly, listeners, { listening, reload, watch, phase, log: options.log });
   } catch (error) {
     await closeAll(assembly, listeners);
     if (error instanceof ListenerError) return error.message;
@@ -233,23 +252,27 @@ async function startAudit(
   { log, ending }: GatewayOptions,
 ): Promise<string | undefined> {
   const refused = await audit.acquire(
-    (holder) => log.write('warn', 'waiting for the audit file', { detail: holder }),
+    (holder) =>
+      log.write('warn', 'waiting for the audit file, which another process writes', {
+        detail: holder,
+      }),
     ending,
   );
   if (refused !== undefined) return refused;
   const recorded = await audit.start();
   if (recorded === 'durable' || settings.audit.onFailure === 'continue') return undefined;
-  return `the audit cannot be written: ${auditError() ?? 'the reason is not known'}`;
+  return `the audit log cannot be written: ${auditError() ?? 'the reason is not known'}`;
 }
 
 type Started = Pick<Gateway, 'listening' | 'reload'> & {
   readonly watch: ConfigWatch;
   readonly phase: Phase;
+  readonly log: Log;
 };
 
 /** A gateway whose start has completed. */
 function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
-  const { listening, reload, watch, phase } = started;
+  const { listening, reload, watch, phase, log } = started;
   const controlsTimer = setInterval(() => {
     assembly.current.identity.keepFresh();
     assembly.updateControls();
@@ -260,9 +283,13 @@ function run(assembly: Assembly, listeners: Listeners, started: Started): Gatewa
     reload,
     async close() {
       phase.isReady = false;
+      log.write('info', 'gateway is stopping', {
+        detail: `requests in progress have ${DRAIN_MS / MS_PER_SECOND} seconds to finish`,
+      });
       clearInterval(controlsTimer);
       await watch.close();
       await closeAll(assembly, listeners);
+      log.write('info', 'gateway stopped');
     },
   };
 }
@@ -283,7 +310,10 @@ function assemble(
   const identityPorts = { ...guardedFetch, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, opened.dataPort, publishedKeys(ring));
-  const current: Current = { version, identity, tables: tablesOf(settings) };
+  const current: Current = {
+    ...{ version, identity, tables: tablesOf(settings) },
+    reloadError: undefined,
+  };
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const leases = createLeaseRegistry();
   emitStateChanges(state, leases);
@@ -310,6 +340,7 @@ function assemble(
     metrics: observability.metrics,
     log,
     onObserved: (runtime) => drift.report(runtime, current.version),
+    onReachable: (runtime) => drift.announce(runtime, current.version),
   });
   receiveFromReplicas(state, runtimes);
   const aggregates = createAggregates({
@@ -322,6 +353,7 @@ function assemble(
     const {
       version: { settings: shown },
       identity: known,
+      reloadError,
     } = current;
     const auditError = observability.auditError();
     const sources = {
@@ -330,6 +362,7 @@ function assemble(
       runtimes,
       aggregates,
       auditError,
+      reloadError,
     };
     refreshControls(observability.controls, observability.metrics, {
       ...sources,

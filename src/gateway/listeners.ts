@@ -224,7 +224,7 @@ export class ListenerError extends Error {
 }
 
 const OPEN_ERROR_TEXTS: ReadonlyMap<unknown, string> = new Map([
-  ['EADDRINUSE', 'the port is taken'],
+  ['EADDRINUSE', 'the port is already in use'],
   ['EACCES', 'this user may not open the port'],
   ['EADDRNOTAVAIL', 'this machine has no such address'],
 ]);

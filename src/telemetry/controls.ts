@@ -29,7 +29,10 @@ export type ControlName =
 export type ControlRow = {
   readonly control: string;
   readonly state: ControlState;
-  /** Why it is not armed, or what it promises while it is; a fixed text, mostly empty when it is armed. */
+  /**
+   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, and of a rejected
+   * reload the first error in the files.
+   */
   readonly reason: string;
   /** RFC 3339: since when it is in this state. */
   readonly since: string;

@@ -54,7 +54,7 @@ describe('a drift that no client asked for', () => {
       target: { upstream: 'target', kind: 'tool', name: 'read_record' },
       detail: { change: 'description' },
     });
-    expect(rig.gateway.log()).toContain('definition drifted');
+    expect(rig.gateway.log()).toContain('definition differs from its pin');
   });
 
   it('[G-06] declares list changes though the upstream does not', async () => {
@@ -182,7 +182,7 @@ rules:
     const types = (await rig.gateway.audit()).map((line) => line['type']);
     expect(types).toContain('mcp.decision');
     expect(types).not.toContain('pin.drift');
-    expect(rig.gateway.log()).not.toContain('drifted');
+    expect(rig.gateway.log()).not.toContain('differs from its pin');
     expect(await rig.gateway.metrics()).not.toMatch(/^sallyport_tool_drift_total\{[^}]*\} [1-9]/m);
   });
 });
