@@ -63,7 +63,7 @@ function readMetadata(
   issuer: IssuerSettings,
   member: keyof typeof ENDPOINTS,
 ): Discovery {
-  if (!isObject(document)) return failed('the metadata is not an object');
+  if (!isObject(document)) return failed('the metadata document is not a JSON object');
   // Compared as strings, without normalization (RFC 8414 §3.3).
   if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
   const written = document[member];
@@ -82,7 +82,7 @@ export async function discover(
   member: keyof typeof ENDPOINTS,
   fetchJson: FetchJson,
 ): Promise<Discovery> {
-  let last = failed('no metadata was found');
+  let last = failed('no metadata document was found');
   for (const url of metadataUrls(issuer.issuer)) {
     const outcome = await fetchJson(url, {
       network: issuer.network,

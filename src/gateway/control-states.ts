@@ -40,7 +40,7 @@ export function refreshControls(
   controls.set('edge', 'armed');
   setPolicy(controls, sources.reloadError);
   controls.set('metrics', 'armed');
-  if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
+  if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
@@ -240,7 +240,8 @@ function setUpstreamCredentials(
     const what = 'the authorization server is reached';
     controls.set(control, 'degraded', `${what} ${CONNECTION_WEAKNESSES[weakness]}`);
   }
-  if (identity === undefined) controls.set(`upstream-identity:${name}`, 'off', 'not configured');
+  if (identity === undefined)
+    controls.set(`upstream-identity:${name}`, 'off', 'identity is not configured');
   else controls.set(`upstream-identity:${name}`, 'armed');
 }
 
@@ -283,7 +284,9 @@ function setPins(controls: Controls, runtime: UpstreamRuntime): void {
     controls.set(
       `pins:${name}`,
       'degraded',
-      'the definitions were not verified within pinning.maxAge',
+      runtime.observed() === undefined
+        ? 'the upstream has not been listed yet'
+        : 'the definitions could not be verified within pinning.maxAge',
     );
 }
 

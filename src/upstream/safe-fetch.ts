@@ -286,7 +286,7 @@ function findHeadError(
   if (!isResponse) return failedFetch('status', `answered with status ${statusCode}`);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return undefined;
-  return failedFetch('invalid', 'answered with a content encoding that was not asked for');
+  return failedFetch('invalid', 'sent a response with a content encoding that was not requested');
 }
 
 /**
@@ -350,8 +350,7 @@ async function requestOnce(
 function readDocument(received: Received | FailedFetch): FetchOutcome {
   if ('ok' in received) return received;
   const parsed = parseBody(received.bytes);
-  if (parsed === undefined)
-    return failedFetch('invalid', 'answered with something that is not JSON');
+  if (parsed === undefined) return failedFetch('invalid', 'sent a response that is not JSON');
   return { ok: true, value: parsed.value, headers: received.response.headers };
 }
 
