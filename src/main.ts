@@ -48,14 +48,16 @@ function untilSignal(onReload: () => void): Promise<number> {
   });
 }
 
+/** The log goes to standard error, at this level unless an option says otherwise. */
 function servePorts(level: 'info' | 'error'): ServePorts {
   const build = { version, node: process.version };
   return {
     untilSignal,
-    async start(file, ending) {
+    async start(file, { logLevel = level, logFormat }, ending) {
       const { startGateway } = await import('./gateway/gateway.js');
       const { createLog } = await import('./telemetry/log.js');
-      const log = createLog((line) => void process.stderr.write(line), level);
+      const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
+      const log = createLog((line) => void process.stderr.write(line), logLevel, format);
       return startGateway({
         ...{ file, env: process.env, log, build, writeStdout },
         ...(ending === undefined ? {} : { ending }),

@@ -48,6 +48,7 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
   '@bufbuild/protobuf',
   'ajv',
   'canonicalize',
+  'ipaddr.js',
   're2js',
   'yaml',
 ]);

@@ -265,7 +265,7 @@ export function createAudit(ports: AuditPorts): Audit {
         const refused = await sink.acquire(onWait, ending).catch((error: unknown) => {
           // If calls proceed without a record, the sink itself retries.
           if (settings.onFailure === 'continue') return undefined;
-          return `the audit cannot be written: ${error instanceof Error ? error.message : String(error)}`;
+          return `the audit log cannot be written: ${error instanceof Error ? error.message : String(error)}`;
         });
         if (refused !== undefined) return refused;
       }

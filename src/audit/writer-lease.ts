@@ -267,7 +267,7 @@ export class AuditLease {
   }
 
   #describe(holder: string): string {
-    return `another gateway writes the audit file ${this.#path}: ${holder} (${leasePath(this.#path)})`;
+    return `another gateway writes the audit file ${this.#path}: ${holder} (lease ${leasePath(this.#path)})`;
   }
 
   #hasStoodStill(held: HeldLease): boolean {
@@ -309,7 +309,7 @@ export class AuditLease {
     if (made !== undefined) return this.#keep(made);
     const found = await readLeaseFile(lease);
     // Removed meanwhile: the next attempt creates it.
-    if (found === undefined) return 'a gateway that is just ending';
+    if (found === undefined) return 'a gateway that is stopping';
     const next = nextLeasePath(path);
     // A claim left behind by a crash is watched from the beginning too.
     const claim = await readLeaseFile(next);
@@ -321,7 +321,7 @@ export class AuditLease {
   /** Replaces a stale lease, unless another process is replacing it or it was renewed after all. */
   async #replace(lease: string, next: string, stale: LeaseFile): Promise<string | undefined> {
     const made = await this.#claim(next);
-    if (made === undefined) return 'a gateway that is just starting';
+    if (made === undefined) return 'a gateway that is starting';
     const before = await readLeaseFile(lease);
     const isUnchanged = before !== undefined && keyOf(before) === keyOf(stale);
     if (isUnchanged) await undefinedIfMissing(rename(next, lease));

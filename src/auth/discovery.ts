@@ -1,6 +1,7 @@
 // Discovers the key set or the introspection endpoint of an issuer: by authorization server metadata, then by OpenID
 // Connect. A document that names another issuer is discarded, and the URL found must be of the issuer's own origin or
-// public https. It verifies no token and keeps no state.
+// public https; of a plaintext issuer they may be plain http on that origin alone. It verifies no token and keeps no
+// state.
 // RFC 8414 §3 and §3.3; OpenID Connect Discovery 1.0 §4; MCP 2026-07-28, authorization server discovery.
 
 import type { IssuerSettings, Network } from '../config/settings.js';
@@ -12,6 +13,7 @@ export type FetchJson = (
   url: URL,
   rule: {
     readonly network: Network;
+    readonly plaintext?: 'accepted' | undefined;
     readonly origins?: readonly string[];
     readonly maxBytes: number;
     readonly timeoutMs: number;
@@ -61,7 +63,7 @@ function readMetadata(
   issuer: IssuerSettings,
   member: keyof typeof ENDPOINTS,
 ): Discovery {
-  if (!isObject(document)) return failed('the metadata is not an object');
+  if (!isObject(document)) return failed('the metadata document is not a JSON object');
   // Compared as strings, without normalization (RFC 8414 §3.3).
   if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
   const written = document[member];
@@ -80,10 +82,11 @@ export async function discover(
   member: keyof typeof ENDPOINTS,
   fetchJson: FetchJson,
 ): Promise<Discovery> {
-  let last = failed('no metadata was found');
+  let last = failed('no metadata document was found');
   for (const url of metadataUrls(issuer.issuer)) {
     const outcome = await fetchJson(url, {
       network: issuer.network,
+      plaintext: issuer.plaintext,
       maxBytes: MAX_METADATA_BYTES,
       timeoutMs: METADATA_TIMEOUT_MS,
     });
@@ -99,9 +102,10 @@ export async function discover(
 }
 
 /** Where a URL found in the metadata may point: to the issuer's own origin, in its network, or to public https. */
-export function learnedUrlRule(issuer: IssuerSettings): {
+export function learnedUrlRule({ issuer, network, plaintext }: IssuerSettings): {
   readonly network: Network;
+  readonly plaintext: 'accepted' | undefined;
   readonly origins: readonly string[];
 } {
-  return { network: issuer.network, origins: [new URL(issuer.issuer).origin] };
+  return { network, plaintext, origins: [new URL(issuer).origin] };
 }

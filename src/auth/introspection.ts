@@ -97,8 +97,7 @@ type Ports = {
   readonly now: () => number;
 };
 
-const INVALID_RESPONSE =
-  'the introspection endpoint answered with something that is no introspection';
+const INVALID_RESPONSE = 'the introspection endpoint sent a response that is not valid';
 
 /**
  * A failure with a fixed message. An outage concerns the issuer as a whole; any other failure may be caused by one
@@ -206,7 +205,7 @@ export function createIntrospector(
       if (failure !== undefined) return { state: 'degraded', failure };
       return isFound
         ? { state: 'armed', failure: undefined }
-        : { state: 'degraded', failure: 'the introspection endpoint is not known yet' };
+        : { state: 'degraded', failure: 'the introspection endpoint has not been discovered yet' };
     },
   };
 }
@@ -228,7 +227,7 @@ async function askEndpoint(
       ? oauth.ClientSecretPost(introspection.clientSecret)
       : oauth.ClientSecretBasic(introspection.clientSecret);
   const response = await oauth.introspectionRequest(server, client, clientAuthentication, token, {
-    // The guarded fetch decides whether plain http is allowed: on loopback only.
+    // The guarded fetch decides whether plain http is allowed: on loopback, or where it was accepted.
     [oauth.allowInsecureRequests]: true,
     [oauth.customFetch]: (_href, { headers, body }) =>
       post(url, headers, String(body), issuer, ports),
@@ -251,7 +250,7 @@ async function post(
     { headers, body },
     // A configured endpoint may resolve to the addresses that its issuer may, like a discovered one of its origin.
     {
-      network: issuer.network,
+      ...learnedUrlRule(issuer),
       origins: originsOf(issuer),
       maxBytes: MAX_RESPONSE_BYTES,
       timeoutMs: RESPONSE_TIMEOUT_MS,
@@ -267,7 +266,7 @@ async function post(
   // Anything else, such as a signed response, would be read without a check of its own.
   if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {
     throw new IntrospectionError(
-      'the introspection endpoint answered with something that is not JSON',
+      'the introspection endpoint sent a response that is not JSON',
       false,
     );
   }

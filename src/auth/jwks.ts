@@ -116,14 +116,16 @@ export async function readKeySet(
   algorithms: readonly string[],
 ): Promise<KeySetReading> {
   const entries = isObject(document) ? document['keys'] : undefined;
-  if (!Array.isArray(entries)) return { ok: false, detail: 'the key set is not a key set' };
-  if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set holds too many keys' };
+  if (!Array.isArray(entries))
+    return { ok: false, detail: 'the document at jwks_uri is not a key set' };
+  if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set has more than 100 keys' };
   const draft: Draft = { keys: new Map(), used: [] };
   for (const jwk of withoutDuplicates(entries.filter(isCandidate))) {
     await addKey(draft, jwk, algorithms);
   }
   const { keys, used } = draft;
-  if (used.length === 0) return { ok: false, detail: 'the key set holds no key that may be used' };
+  if (used.length === 0)
+    return { ok: false, detail: 'the key set has no key for the configured algorithms' };
   return { ok: true, keys, fingerprint: used.sort().join('\n') };
 }
 

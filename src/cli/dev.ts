@@ -30,9 +30,9 @@ import {
   mayColor,
   readPort,
 } from './program.js';
-import type { ServedGateway, ServePorts } from './serve.js';
+import { addLogOptions, type LogOptions, type ServedGateway, type ServePorts } from './serve.js';
 
-export type DevOptions = {
+export type DevOptions = LogOptions & {
   readonly upstream?: string;
   readonly demo?: boolean;
   /** Ends after the tour; the exit code tells whether every outcome was as announced. */
@@ -56,6 +56,7 @@ type DevEnvironment = {
   readonly folder: string;
   readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
   readonly adminToken: string;
+  readonly log: LogOptions;
   readonly io: CliIo;
 };
 
@@ -76,6 +77,7 @@ export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): P
       // Port 0: a free port that was looked up beforehand could be taken before the gateway binds it.
       ports: { data, ops: 0, admin: 0 },
       adminToken: randomBytes(ADMIN_TOKEN_BYTES).toString('base64url'),
+      log: options,
     };
     return options.upstream === undefined
       ? await runDemo(options.exit === true, stage, ports)
@@ -169,7 +171,7 @@ async function serveFor(
 ): Promise<number> {
   const pinned = await ports.pin(configFile);
   if (pinned !== EXIT_FINE) return pinned;
-  const started = await ports.start(configFile);
+  const started = await ports.start(configFile, stage.log);
   if (started.kind === 'refused') {
     stage.io.stderr(
       `error: the gateway did not start: ${started.diagnostics.map((diagnostic) => diagnostic.message).join('; ')}\n`,
@@ -307,6 +309,7 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
         .option('--exit', 'end after the tour')
         .option('--port <port>', 'port of the data listener', readPort)
         .action(async (options: DevOptions) => finish(await runDev(options, io, ports)));
+      addLogOptions(command, 'error');
     },
   };
 }

@@ -2,6 +2,7 @@
 // invalid files it prints every diagnostic and opens nothing. docs/contract.md §1 and §3.
 
 import { resolve } from 'node:path';
+import { type Command as Commander, Option } from 'commander';
 import type { Diagnostic } from '../config/diagnostics.js';
 import { renderDiagnostics } from '../config/diagnostics.js';
 import { makeVisible } from '../text/escaping.js';
@@ -19,10 +20,36 @@ export type ServedGateway = {
   close(): Promise<void>;
 };
 
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+const LOG_FORMATS = ['json', 'text'] as const;
+
+/** What the process log has and how it is written; an option that is absent has the default of its command. */
+export type LogOptions = {
+  readonly logLevel?: (typeof LOG_LEVELS)[number];
+  readonly logFormat?: (typeof LOG_FORMATS)[number];
+};
+
+/** Adds the options of the process log to a command that runs a gateway. */
+export function addLogOptions(command: Commander, level: LogOptions['logLevel']): Commander {
+  return command
+    .addOption(
+      new Option('--log-level <level>', `lowest level that is logged (default: ${level})`).choices(
+        LOG_LEVELS,
+      ),
+    )
+    .addOption(
+      new Option(
+        '--log-format <format>',
+        'how log lines are written (default: text on a terminal, json otherwise)',
+      ).choices(LOG_FORMATS),
+    );
+}
+
 export type ServePorts = {
   /** `ending` is aborted if the process receives a termination signal during the start. */
   start(
     file: string,
+    log: LogOptions,
     ending?: AbortSignal,
   ): Promise<
     | {
@@ -46,7 +73,7 @@ export type ServePorts = {
  * anything else prevents a complete start; in both error cases nothing stays open.
  */
 export async function runServe(
-  options: { readonly config: string },
+  options: { readonly config: string } & LogOptions,
   io: CliIo,
   ports: ServePorts,
 ): Promise<number> {
@@ -56,17 +83,17 @@ export async function runServe(
   let running: ServedGateway | undefined;
   const terminated = ports.untilSignal(() => void running?.reload());
   void terminated.then(() => ending.abort());
-  const started = await ports.start(file, ending.signal);
+  const started = await ports.start(file, options, ending.signal);
   io.stderr(renderDiagnostics(started.diagnostics, 'text', io.cwd));
   if (started.kind === 'refused') {
     io.stderr(
-      `error: nothing was started; mend the file, or run: sallyport validate -c ${options.config}\n`,
+      `error: the gateway was not started, because its files have errors; correct them, then check them with: sallyport validate -c ${options.config}\n`,
     );
     return EXIT_UNCHECKED;
   }
   if (started.kind === 'failed') {
     if (ending.signal.aborted) return terminated;
-    io.stderr(`error: nothing was started: ${makeVisible(started.message)}\n`);
+    io.stderr(`error: the gateway was not started: ${makeVisible(started.message)}\n`);
     return EXIT_FAILED;
   }
   const { gateway } = started;
@@ -88,9 +115,12 @@ export function serveCommand(io: CliIo, ports: ServePorts): Command {
     summary: 'Run the gateway.',
     examples: ['sallyport serve -c config/gateway.yaml'],
     configure(command, finish) {
-      command
-        .requiredOption('-c, --config <file>', 'the gateway file')
-        .action(async (options: { config: string }) => finish(await runServe(options, io, ports)));
+      addLogOptions(
+        command.requiredOption('-c, --config <file>', 'the gateway file'),
+        'info',
+      ).action(async (options: { config: string } & LogOptions) =>
+        finish(await runServe(options, io, ports)),
+      );
     },
   };
 }

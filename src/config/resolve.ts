@@ -245,13 +245,14 @@ function compileRequest(
   url: string,
   own: TokenRequestSettings['own'],
 ): TokenRequestSettings {
-  const { issuer, tokenEndpoint, network, clientId, scopes, audience } = file;
+  const { issuer, tokenEndpoint, network, plaintext, clientId, scopes, audience } = file;
   return {
     server:
       issuer === undefined
         ? { kind: 'token-endpoint', url: tokenEndpoint ?? '' }
         : { kind: 'issuer', url: issuer },
     network,
+    plaintext,
     clientId,
     authentication: compileAuthentication(file),
     scopes,

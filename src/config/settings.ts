@@ -77,8 +77,9 @@ export type TokenRequestSettings = {
   readonly server:
     | { readonly kind: 'issuer'; readonly url: string }
     | { readonly kind: 'token-endpoint'; readonly url: string };
-  /** The addresses that the server's origin may resolve to. */
+  /** The addresses that the server's origin may resolve to, and whether it may be plain http there. */
   readonly network: Network;
+  readonly plaintext: 'accepted' | undefined;
   readonly clientId: string;
   readonly authentication: ClientAuthentication;
   readonly scopes: readonly string[];

@@ -189,6 +189,8 @@ export async function writeDevFiles(
 }
 
 function devGatewayText({ publicUrl, issuer, upstreamUrl, network, ports }: DevFilesInput): string {
+  // `--network private` is asked for on the command line; there is no file in which plain http could be accepted.
+  const isPlaintextInside = network === 'private' && upstreamUrl.startsWith('http:');
   return `version: 1
 publicUrl: ${JSON.stringify(publicUrl)}
 listeners:
@@ -201,7 +203,7 @@ upstreams:
   ${DEV_UPSTREAM.name}:
     url: ${JSON.stringify(upstreamUrl)}
     path: ${DEV_UPSTREAM.path}
-    network: ${network}
+    network: ${network}${isPlaintextInside ? '\n    plaintext: accepted' : ''}
     issuers: [dev]
 policies: {dir: ./policies}
 pins: {dir: ./policies/pins}

@@ -1,9 +1,11 @@
 // Evaluates for every control whether it is armed, from the states that the components report. A control that is weaker
 // than configured is `degraded`, one that the configuration turns off is `off`; both carry a reason.
 
+import { isLoopbackHost } from '../config/checks/addresses.js';
 import type {
   AggregateSettings,
   InspectionProfile,
+  Network,
   Settings,
   UpstreamSettings,
 } from '../config/settings.js';
@@ -24,6 +26,8 @@ export type ControlSources = {
   readonly auditError: string | undefined;
   /** What differs from the pins of an upstream, in words; empty if nothing does. */
   readonly describeDrift: (upstream: string) => string;
+  /** Why the last reload was rejected; `undefined` if the files are those in force. */
+  readonly reloadError: string | undefined;
   readonly store: StoreStatus;
 };
 
@@ -37,23 +41,24 @@ export function refreshControls(
 ): void {
   const { settings } = sources;
   controls.set('edge', 'armed');
-  controls.set('policy', 'armed');
+  setPolicy(controls, sources.reloadError);
   controls.set('metrics', 'armed');
-  if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
+  if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
   metrics.setStoreDegraded(sources.store.isUnreachable);
-  setIssuers(controls, metrics, sources.identity);
+  setIssuers(controls, metrics, sources);
   setTls(controls, settings);
   for (const upstream of settings.upstreams.values()) {
     setAudience(controls, upstream);
     setBinding(controls, upstream);
+    setConnection(controls, upstream, settings);
   }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) {
     setPins(controls, runtime, sources.describeDrift(runtime.settings.name));
-    setUpstreamCredentials(controls, runtime);
+    setUpstreamCredentials(controls, runtime, settings);
   }
   for (const aggregate of settings.aggregates.values()) {
     setAudience(controls, aggregate);
@@ -64,7 +69,12 @@ export function refreshControls(
 
 /** Reports TLS of the data listener only; TLS that is terminated elsewhere cannot be checked here. */
 function setTls(controls: Controls, { listeners: { data } }: Settings): void {
-  if (data.tls === undefined) controls.set('tls:data', 'off', 'the listener speaks plain HTTP');
+  if (data.tls === undefined)
+    controls.set(
+      'tls:data',
+      'off',
+      'listeners.data.tls is not configured: the listener speaks plain HTTP',
+    );
   else if (data.tls.expiresAtMs <= Date.now())
     controls.set('tls:data', 'degraded', 'the certificate has expired');
   else controls.set('tls:data', 'armed');
@@ -75,15 +85,20 @@ function setBinding(
   controls: Controls,
   { name, binding, authentication }: Pick<UpstreamSettings, 'name' | 'binding' | 'authentication'>,
 ): void {
-  if (authentication === 'none') controls.set(`binding:${name}`, 'off', 'authentication is none');
-  else if (binding === 'none') controls.set(`binding:${name}`, 'off', 'binding is none');
+  if (authentication === 'none') controls.set(`binding:${name}`, 'off', 'authentication: none');
+  else if (binding === 'none') controls.set(`binding:${name}`, 'off', 'binding: none');
   else controls.set(`binding:${name}`, 'armed');
 }
 
 function setAudit(controls: Controls, { audit }: Settings, error: string | undefined): void {
   if (error !== undefined) controls.set('audit', 'degraded', error);
   else if (audit.onFailure === 'block') controls.set('audit', 'armed', durabilityOf(audit));
-  else controls.set('audit', 'degraded', 'onFailure is continue: calls pass when it fails');
+  else
+    controls.set(
+      'audit',
+      'degraded',
+      'audit.onFailure: continue lets calls pass while nothing can be recorded',
+    );
 }
 
 /** What a decision survives before anything leaves, which an armed control promises. */
@@ -95,9 +110,67 @@ function durabilityOf({ sinks, durability }: Settings['audit']): string {
     : 'written: a decision survives the death of the process, not power loss';
 }
 
-function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): void {
+/** The policies are those in force, or older than the files because what was read last has errors. */
+function setPolicy(controls: Controls, error: string | undefined): void {
+  if (error === undefined) controls.set('policy', 'armed');
+  else {
+    const what = 'the last reload was rejected and the previous version stays in force';
+    controls.set('policy', 'degraded', `${what}: ${error}`);
+  }
+}
+
+type Reach = { readonly network: Network };
+type Weakness = 'plaintext' | 'sidecar';
+
+/**
+ * Why what is reached under these URLs is not known to be what was configured: plain http in a private network, or
+ * loopback beside a public `publicUrl`; `undefined` if it is. While the gateway itself is on loopback, everybody who can
+ * reach loopback can reach the gateway too.
+ */
+function weaknessOf(
+  urls: readonly URL[],
+  { network }: Reach,
+  { publicUrl }: Settings,
+): Weakness | undefined {
+  if (network === 'loopback') return isLoopbackHost(publicUrl.hostname) ? undefined : 'sidecar';
+  return urls.some(({ protocol }) => protocol === 'http:') ? 'plaintext' : undefined;
+}
+
+const ISSUER_WEAKNESSES: { readonly [weakness in Weakness]: string } = {
+  plaintext:
+    'reached by plain http: whoever controls the private network can mint tokens that are accepted here',
+  sidecar:
+    'reached on loopback beside a public publicUrl: whoever can listen on that loopback port can mint tokens that are accepted here',
+};
+const CONNECTION_WEAKNESSES: { readonly [weakness in Weakness]: string } = {
+  plaintext:
+    'plain http in a private network: requests, results and credentials are not encrypted, and the server is not authenticated',
+  sidecar:
+    'on loopback beside a public publicUrl: whatever listens on that loopback port is taken for the server',
+};
+
+function setConnection(controls: Controls, upstream: UpstreamSettings, settings: Settings): void {
+  const weakness = weaknessOf([upstream.url], upstream, settings);
+  const control = `upstream-connection:${upstream.name}` as const;
+  if (weakness === undefined) controls.set(control, 'armed');
+  else controls.set(control, 'degraded', CONNECTION_WEAKNESSES[weakness]);
+}
+
+function setIssuers(
+  controls: Controls,
+  metrics: Metrics,
+  { identity, settings }: ControlSources,
+): void {
   for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {
-    controls.set(`authn:${name}`, state, failure ?? (state === 'armed' ? '' : 'no keys yet'));
+    const issuer = identity.issuers.get(name);
+    const endpoint = issuer?.introspection?.endpoint ?? [];
+    const weakness =
+      issuer && weaknessOf([new URL(issuer.issuer), endpoint].flat(), issuer, settings);
+    const reasons = [
+      ...(state === 'armed' ? [] : [failure ?? 'its keys have not been fetched yet']),
+      ...(weakness === undefined ? [] : [ISSUER_WEAKNESSES[weakness]]),
+    ];
+    controls.set(`authn:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
     if (lastSuccessAt !== undefined) metrics.jwksSuccess(name, lastSuccessAt / MS_PER_SECOND);
   }
 }
@@ -115,13 +188,13 @@ function setAudience(
 ): void {
   const { name, authentication, issuers, audiences, resource } = upstream;
   if (authentication === 'none') {
-    controls.set(`audience:${name}`, 'off', 'authentication is none');
+    controls.set(`audience:${name}`, 'off', 'authentication: none');
     return;
   }
   const mapped = issuers.filter((issuer) => audiences[issuer]?.join('\n') !== resource);
   if (mapped.length === 0) controls.set(`audience:${name}`, 'armed');
   else {
-    const why = 'are accepted by mapped audiences, not for the resource';
+    const why = 'are accepted for the audiences configured for it, not for the resource identifier';
     controls.set(`audience:${name}`, 'degraded', `tokens of ${mapped.join(', ')} ${why}`);
   }
 }
@@ -141,6 +214,7 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
 }
 
 const OF_UPSTREAMS = [
+  'upstream-connection',
   'pins',
   'audience',
   'binding',
@@ -155,14 +229,34 @@ function removeUpstream(controls: Controls, name: string): void {
 /** The credentials sent to the upstream: the state for callers, or the degraded one of any of them. */
 function setUpstreamCredentials(
   controls: Controls,
-  { settings, presenter }: UpstreamRuntime,
+  { settings: upstream, presenter }: UpstreamRuntime,
+  settings: Settings,
 ): void {
-  const { name, identity } = settings;
+  const { name, identity } = upstream;
   const states = presenter.states();
   const shown = states.find(({ state }) => state === 'degraded') ?? states[0];
-  if (shown !== undefined) controls.set(`upstream-credentials:${name}`, shown.state, shown.detail);
-  if (identity === undefined) controls.set(`upstream-identity:${name}`, 'off', 'not configured');
+  const weakness = credentialsWeaknessOf(upstream, settings);
+  const control = `upstream-credentials:${name}` as const;
+  if (shown !== undefined && (shown.state === 'degraded' || weakness === undefined))
+    controls.set(control, shown.state, shown.detail);
+  else if (weakness !== undefined) {
+    const what = 'the authorization server is reached';
+    controls.set(control, 'degraded', `${what} ${CONNECTION_WEAKNESSES[weakness]}`);
+  }
+  if (identity === undefined)
+    controls.set(`upstream-identity:${name}`, 'off', 'identity is not configured');
   else controls.set(`upstream-identity:${name}`, 'armed');
+}
+
+/** The weakest connection to an authorization server from which credentials for the upstream are requested. */
+function credentialsWeaknessOf(
+  { credentials, pinning }: UpstreamSettings,
+  settings: Settings,
+): Weakness | undefined {
+  return [credentials, pinning.credentials]
+    .flatMap((one) => ('request' in one ? one.request : []))
+    .map((request) => weaknessOf([new URL(request.server.url)], request, settings))
+    .find((weakness) => weakness !== undefined);
 }
 
 function setProfile(controls: Controls, { name, request, result }: InspectionProfile): void {
@@ -181,21 +275,23 @@ function setProfile(controls: Controls, { name, request, result }: InspectionPro
   if (off.length === 0) controls.set(`inspection:${name}`, 'armed');
   else {
     const state = off.length === all ? 'off' : 'degraded';
-    controls.set(`inspection:${name}`, state, `off: ${off.join(', ')}`);
+    controls.set(`inspection:${name}`, state, `turned off: ${off.join(', ')}`);
   }
 }
 
 /** Drift weakens no control: what differs is hidden and refused. The reason names it. */
 function setPins(controls: Controls, runtime: UpstreamRuntime, drift: string): void {
   const { name, pinning } = runtime.settings;
-  if (pinning.mode === 'off') controls.set(`pins:${name}`, 'off', 'pinning.mode is off');
+  if (pinning.mode === 'off') controls.set(`pins:${name}`, 'off', 'pinning.mode: off');
   else if (runtime.isFresh())
     controls.set(`pins:${name}`, 'armed', drift === '' ? '' : `not as pinned: ${drift}`);
   else
     controls.set(
       `pins:${name}`,
       'degraded',
-      'the definitions were not verified within pinning.maxAge',
+      runtime.observed() === undefined
+        ? 'the upstream has not been listed yet'
+        : 'the definitions could not be verified within pinning.maxAge',
     );
 }
 
@@ -208,7 +304,9 @@ function setAggregate(
   const missing = backends.filter(({ upstream }) => runtimes.get(upstream)?.isUp() !== true);
   const hidden = aggregates.countHidden(name);
   const reasons = [
-    ...(missing.length > 0 ? [`down: ${missing.map(({ upstream }) => upstream).join(', ')}`] : []),
+    ...(missing.length > 0
+      ? [`unreachable: ${missing.map(({ upstream }) => upstream).join(', ')}`]
+      : []),
     ...(hidden > 0 ? [`hidden because they look alike: ${countOf(hidden, 'name')}`] : []),
   ];
   controls.set(`endpoint:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));

@@ -1,6 +1,7 @@
 // The composition root: builds every component from one configuration version, wires them, and swaps versions on
 // reload. It decides nothing about messages; src/proxy/pipeline.ts handles those.
 
+import type { Socket } from 'node:net';
 import type { Diagnostic } from '../config/diagnostics.js';
 import type { Settings, StateSettings } from '../config/settings.js';
 import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
@@ -26,6 +27,7 @@ import { assertionSigner, keysOf, publishedKeys } from './keys.js';
 import {
   buildTables,
   createListeners,
+  isConnectedTo,
   ListenerError,
   type Listeners,
   type Listening,
@@ -117,8 +119,17 @@ export type GatewayStart =
       readonly diagnostics: readonly Diagnostic[];
     };
 
-/** What changes with a version; everything else lives as long as the process. */
-type Current = { version: Version; identity: Identity; tables: EdgeTables };
+/** What changes with a reload; everything else lives as long as the process. */
+type Current = {
+  version: Version;
+  identity: Identity;
+  tables: EdgeTables;
+  /** Why the last reload was rejected; `undefined` if the files are those in force. */
+  reloadError: string | undefined;
+};
+
+/** The listeners once they are open; until then the data port is the configured one. */
+type Opened = { dataPort: number; listening: readonly Listening[] };
 
 /** Everything that is built before anything is opened. */
 type Assembly = {
@@ -144,6 +155,7 @@ type Compile = ReturnType<typeof createDefinitionCompiler>;
 
 /** How long shutdown waits for requests in progress. */
 const DRAIN_MS = 10_000;
+const MS_PER_SECOND = 1_000;
 /** How often the controls are evaluated; a change shows within this time. */
 const CONTROLS_EVERY_MS = 1_000;
 
@@ -166,17 +178,18 @@ async function openGateway(
   read: (policyInForce: string) => Promise<VersionReading>,
 ): Promise<Gateway | string> {
   const ring = createKeyRing(keysOf(version.settings));
-  let dataPort = version.settings.listeners.data.port;
+  const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
   const phase = { isReady: false, isServing: false };
-  const assembly = assemble(options, version, compile, ring, () => dataPort);
+  const assembly = assemble(options, version, compile, ring, opened);
   const { current, observability, updateControls } = assembly;
   const listeners = openListeners(options, assembly, ring, phase);
   try {
     // The ports are opened first: until then nothing is touched that another gateway may be using.
     const listening = await listeners.open((port) => {
-      dataPort = port;
+      opened.dataPort = port;
       current.tables = buildTables(version.settings, port, publishedKeys(ring));
     });
+    opened.listening = listening;
     const refused = await startAudit(observability, version.settings, options);
     if (refused !== undefined) {
       await closeAll(assembly, listeners);
@@ -194,6 +207,11 @@ async function openGateway(
         assembly.apply(next);
         listeners.updateTls(next.settings);
       },
+      noteResult(reloadError) {
+        current.reloadError = reloadError;
+        observability.metrics.setLastReload(reloadError === undefined);
+        updateControls();
+      },
       log: options.log,
     });
     let watch: ConfigWatch | undefined;
@@ -206,13 +224,20 @@ async function openGateway(
     watch = await watchConfiguration({
       targets: targetsOf(version.settings),
       onChange: () => reload().then(() => undefined),
-      onError: (error) => options.log.write('error', 'reload failed', { code: errorCode(error) }),
+      onError: (error) =>
+        options.log.write('error', 'configuration files could not be read again', {
+          code: errorCode(error),
+        }),
     });
     // A file that changed between the first reading and the watch would otherwise be noticed with the next change only.
     await reload();
     phase.isServing = true;
     phase.isReady = true;
-    return run(assembly, listeners, { listening, reload, watch, phase });
+    options.log.write('info', 'gateway started', {
+      detail: `version ${options.build.version}`,
+      file: version.settings.file,
+    });
+    return run(assembly, listeners, { listening, reload, watch, phase, log: options.log });
   } catch (error) {
     await closeAll(assembly, listeners);
     if (error instanceof ListenerError) return error.message;
@@ -227,23 +252,27 @@ async function startAudit(
   { log, ending }: GatewayOptions,
 ): Promise<string | undefined> {
   const refused = await audit.acquire(
-    (holder) => log.write('warn', 'waiting for the audit file', { detail: holder }),
+    (holder) =>
+      log.write('warn', 'waiting for the audit file, which another process writes', {
+        detail: holder,
+      }),
     ending,
   );
   if (refused !== undefined) return refused;
   const recorded = await audit.start();
   if (recorded === 'durable' || settings.audit.onFailure === 'continue') return undefined;
-  return `the audit cannot be written: ${auditError() ?? 'the reason is not known'}`;
+  return `the audit log cannot be written: ${auditError() ?? 'the reason is not known'}`;
 }
 
 type Started = Pick<Gateway, 'listening' | 'reload'> & {
   readonly watch: ConfigWatch;
   readonly phase: Phase;
+  readonly log: Log;
 };
 
 /** A gateway whose start has completed. */
 function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
-  const { listening, reload, watch, phase } = started;
+  const { listening, reload, watch, phase, log } = started;
   const controlsTimer = setInterval(() => {
     assembly.current.identity.keepFresh();
     assembly.updateControls();
@@ -254,9 +283,13 @@ function run(assembly: Assembly, listeners: Listeners, started: Started): Gatewa
     reload,
     async close() {
       phase.isReady = false;
+      log.write('info', 'gateway is stopping', {
+        detail: `requests in progress have ${DRAIN_MS / MS_PER_SECOND} seconds to finish`,
+      });
       clearInterval(controlsTimer);
       await watch.close();
       await closeAll(assembly, listeners);
+      log.write('info', 'gateway stopped');
     },
   };
 }
@@ -266,17 +299,21 @@ function assemble(
   version: Version,
   compile: Compile,
   ring: KeyRing,
-  dataPort: () => number,
+  opened: Opened,
 ): Assembly {
   const { log, build, writeStdout, now = Date.now } = options;
   const { settings } = version;
   const observability = createObservability(version, { build, ring, log, writeStdout, now });
-  const guardedFetch = createGuardedFetch();
+  const isOwnListener = (socket: Socket): boolean => isConnectedTo(opened.listening, socket);
+  const guardedFetch = createGuardedFetch({ isOwnListener });
   const state = openState(settings.state, { ring, now });
   const identityPorts = { ...guardedFetch, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
-  const current: Current = { version, identity, tables: tablesOf(settings) };
+  const tablesOf = (of: Settings) => buildTables(of, opened.dataPort, publishedKeys(ring));
+  const current: Current = {
+    ...{ version, identity, tables: tablesOf(settings) },
+    reloadError: undefined,
+  };
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const leases = createLeaseRegistry();
   emitStateChanges(state, leases);
@@ -297,11 +334,13 @@ function assemble(
     sessionBusOf: createSessionBuses(state.replicaBus),
     now,
     guardedFetch,
+    isOwnListener,
     ...sharedResources,
     signer: assertionSigner(ring),
     metrics: observability.metrics,
     log,
     onObserved: (runtime) => drift.report(runtime, current.version),
+    onReachable: (runtime) => drift.announce(runtime, current.version),
   });
   receiveFromReplicas(state, runtimes);
   const aggregates = createAggregates({
@@ -314,6 +353,7 @@ function assemble(
     const {
       version: { settings: shown },
       identity: known,
+      reloadError,
     } = current;
     const auditError = observability.auditError();
     const sources = {
@@ -323,6 +363,7 @@ function assemble(
       aggregates,
       auditError,
       describeDrift: drift.describe,
+      reloadError,
     };
     refreshControls(observability.controls, observability.metrics, {
       ...sources,

@@ -120,8 +120,9 @@ function keySourceFor(
 }
 
 /** The settings that the keys of an issuer depend on; after any other change the key source is kept. */
-function keySettingsOf({ issuer, network, algorithms, keysMaxAgeMs }: IssuerSettings): string {
-  return JSON.stringify([issuer, network, algorithms, keysMaxAgeMs]);
+function keySettingsOf(settings: IssuerSettings): string {
+  const { issuer, network, plaintext, algorithms, keysMaxAgeMs } = settings;
+  return JSON.stringify([issuer, network, plaintext, algorithms, keysMaxAgeMs]);
 }
 
 function introspectorFor(

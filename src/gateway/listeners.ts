@@ -4,6 +4,7 @@
 // ready. TLS follows RFC 8446, RFC 9325 §3 and §4 and RFC 7301 (only HTTP/1.1 is spoken).
 
 import { constants } from 'node:crypto';
+import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import type { AdminRole, RevocationService } from '../admin/revocations.js';
 import { type AdminPorts, createAdminServer } from '../admin/server.js';
@@ -28,6 +29,7 @@ import {
   servedHosts,
 } from '../http/routes.js';
 import { createDataServer, type DataServerPorts } from '../http/server.js';
+import { arrivesAt } from '../policy/addresses.js';
 import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
 import type { PublicKey } from '../state/keys.js';
 import type { ControlRow } from '../telemetry/controls.js';
@@ -125,6 +127,19 @@ export type Listening = {
   readonly isSecure: boolean;
 };
 
+/** True for a connection that arrived at one of these listeners. */
+export function isConnectedTo(
+  listening: readonly Listening[],
+  { remoteAddress, remotePort, localAddress }: Socket,
+): boolean {
+  if (remoteAddress === undefined || remotePort === undefined) return false;
+  // A connection to an address of this machine starts from that same address.
+  const isOwn = remoteAddress === localAddress;
+  return listening.some((listener) =>
+    arrivesAt(listener, { address: remoteAddress, port: remotePort, isOwn }),
+  );
+}
+
 type ListenerPorts = {
   readonly data: DataServerPorts;
   readonly observability: Observability;
@@ -209,7 +224,7 @@ export class ListenerError extends Error {
 }
 
 const OPEN_ERROR_TEXTS: ReadonlyMap<unknown, string> = new Map([
-  ['EADDRINUSE', 'the port is taken'],
+  ['EADDRINUSE', 'the port is already in use'],
   ['EACCES', 'this user may not open the port'],
   ['EADDRNOTAVAIL', 'this machine has no such address'],
 ]);

@@ -8,7 +8,8 @@ import { createAuditFile, createAuditStream } from '../audit/file.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
-import type { PinState } from '../policy/definitions.js';
+import { PIN_KINDS } from '../pins/lock.js';
+import type { PinKind, PinState } from '../policy/definitions.js';
 import { REASONS } from '../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../policy/record.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
@@ -18,7 +19,12 @@ import type { AuditPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 import { type Controls, createControls } from '../telemetry/controls.js';
 import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
-import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js';
+import {
+  type Build,
+  type ControlState,
+  createMetrics,
+  type Metrics,
+} from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
 import type { SnapshotOf } from './snapshot.js';
@@ -54,6 +60,8 @@ export function createDriftReport(ports: DriftPorts): {
   report(runtime: UpstreamRuntime, version: Version): void;
   /** What differs now of an upstream: `tool "a", prompt "b" and 3 more`, or empty. */
   describe(upstream: string): string;
+  /** Logs where clients reach an upstream and what of it is pinned. */
+  announce(runtime: UpstreamRuntime, version: Version): void;
 } {
   const watches = new Map<string, DriftWatch>();
   return {
@@ -71,6 +79,28 @@ export function createDriftReport(ports: DriftPorts): {
       for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
       setToolGauges(runtime, version, ports);
     },
+    announce(runtime, version) {
+      const { name, resource } = runtime.settings;
+      const protocols = (runtime.observed()?.listings ?? []).flatMap((one) => one.protocolVersions);
+      const fields = {
+        upstream: name,
+        url: resource,
+        protocol: [...new Set(protocols)].join(', '),
+      };
+      if (modeOf(runtime, version) === 'off') {
+        ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
+        return;
+      }
+      const states = PIN_KINDS.flatMap((kind) => statesOf(kind, runtime, version, ports));
+      const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
+      ports.log.write('info', 'upstream is reachable', {
+        ...fields,
+        pinned: countOf('approved'),
+        pending: countOf('pending'),
+        unpinned: countOf('unpinned'),
+        changed: countOf('changed'),
+      });
+    },
   };
 }
 
@@ -79,7 +109,9 @@ const MAX_DESCRIBED = 3;
 function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
   const shown = items
     .slice(0, MAX_DESCRIBED)
-    .map(({ kind, name }) => (kind === name ? kind : `${kind} "${cleanForeign(name)}"`));
+    .map(({ kind, name }) =>
+      kind === name ? kind : `${kind} "${cleanForeign(redactForRecord(name))}"`,
+    );
   const rest = items.length - MAX_DESCRIBED;
   return `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
@@ -106,33 +138,40 @@ async function recordInSlices(
 function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   const { upstream, kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
-    log.write('info', 'server version changed', { upstream, kind, name });
+    log.write('info', 'upstream reports another version of its server', { upstream });
     return;
   }
   audit.event({ type: 'pin.drift', upstream, kind, name, change, before, after });
   metrics.drift(upstream, change);
-  const what = kind === 'server' ? 'server calls itself otherwise' : 'definition drifted';
-  log.write('warn', what, { upstream, kind, name, detail: change });
+  const what =
+    kind === 'server'
+      ? 'upstream reports another name of its server'
+      : 'definition differs from its pin';
+  log.write('warn', what, { upstream, kind, name: redactForRecord(name), detail: change });
 }
 
-/** Counts the tools in each pin state; a tool that is offered without a pin counts as unpinned. */
-function setToolGauges(
+/** The pin states of all items of a kind that are pinned or offered; one that is offered without a pin is unpinned. */
+function statesOf(
+  kind: PinKind,
   runtime: UpstreamRuntime,
   version: Version,
-  { metrics, snapshotOf }: DriftPorts,
-): void {
+  { snapshotOf }: DriftPorts,
+): readonly PinState[] {
   const catalog = snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
+  const listings = runtime.observed()?.listings ?? [];
+  const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
+  return [...new Set([...catalog.names(kind), ...offered])].map(
+    (name) => catalog.statusOf(kind, name).state,
+  );
+}
+
+/** Counts the tools in each pin state. */
+function setToolGauges(runtime: UpstreamRuntime, version: Version, ports: DriftPorts): void {
   const counts = new Map<PinState, number>();
-  const pinned = new Set(catalog.names('tool'));
-  const seen = (runtime.observed()?.listings ?? []).flatMap((listing) => [
-    ...listing.seen.tool.keys(),
-  ]);
-  for (const name of new Set([...pinned, ...seen])) {
-    const { state } = catalog.statusOf('tool', name);
+  for (const state of statesOf('tool', runtime, version, ports))
     counts.set(state, (counts.get(state) ?? 0) + 1);
-  }
   for (const state of PIN_STATES)
-    metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);
+    ports.metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);
 }
 
 type RefusalPorts = {
@@ -196,6 +235,12 @@ export type Observability = {
   auditError(): string | undefined;
 };
 
+const CONTROL_EVENTS: { readonly [state in ControlState]: string } = {
+  armed: 'control is armed',
+  degraded: 'control is degraded',
+  off: 'control is off',
+};
+
 type ObservabilityPorts = {
   readonly build: Build;
   readonly ring: KeyRing;
@@ -238,7 +283,13 @@ export function createObservability(
     now,
     onChange({ control, state, reason }) {
       metrics.setControl(control, state);
-      log.write(state === 'armed' ? 'info' : 'warn', 'control', { control, state, detail: reason });
+      // What is off was turned off by the configuration.
+      const level = state === 'degraded' ? 'warn' : 'info';
+      log.write(level, CONTROL_EVENTS[state], {
+        control,
+        state,
+        ...(reason && { detail: reason }),
+      });
     },
     onRemove: metrics.removeControl,
   });

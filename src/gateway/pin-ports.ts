@@ -24,6 +24,8 @@ export async function observeOnce(
   const connectionErrors: string[] = [];
   const { client, sessions, openRequest, sessionVersions } = connectUpstream(upstream, {
     guardedFetch,
+    // No listener is open in this process.
+    isOwnListener: () => false,
     now: Date.now,
     ...createSingleUpstreamResources(),
     signer: assertionSigner(createKeyRing(keysOf(gateway))),

@@ -1,6 +1,7 @@
 // A reload: all files are read again, and the new version is applied completely or rejected with its diagnostics while
 // the running one stays in force. docs/contract.md §3.
 
+import { basename } from 'node:path';
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
@@ -47,6 +48,8 @@ export type ReloadPorts = {
   readonly read: (policyInForce: string) => Promise<VersionReading>;
   readonly current: () => Version;
   readonly apply: (next: Version) => void;
+  /** Called after each reload: with one line that says why it was rejected, or with nothing. */
+  readonly noteResult: (error: string | undefined) => void;
   readonly observability: Observability;
   readonly log: Log;
 };
@@ -74,14 +77,17 @@ function rejectFailed(error: unknown, ports: ReloadPorts): readonly Diagnostic[]
 
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
   const { version, diagnostics } = await ports.read(ports.current().hashes.policy);
-  if (version === undefined) return reject(diagnostics, 'the files have mistakes', ports);
+  if (version === undefined) return reject(diagnostics, 'the files have errors', ports);
   const current = ports.current();
   const restart = restartReason(current.settings, version.settings);
   if (restart !== undefined) return reject(diagnostics, restart, ports);
-  if (isSame(current, version)) return diagnostics;
-  ports.apply(version);
-  reportReload('applied', diagnostics, ports);
-  ports.log.write('info', 'reload applied');
+  if (!isSame(current, version)) {
+    ports.apply(version);
+    reportReload('applied', diagnostics, ports);
+    ports.log.write('info', 'configuration reloaded');
+  }
+  // Files that are again those in force end what an earlier rejection left behind.
+  ports.noteResult(undefined);
   return diagnostics;
 }
 
@@ -107,11 +113,19 @@ function reject(
   ports: ReloadPorts,
 ): readonly Diagnostic[] {
   reportReload('rejected', diagnostics, ports);
-  ports.log.write('error', 'reload rejected, the running version stays', { detail: why });
+  ports.log.write('error', 'configuration reload rejected; the previous version stays in force', {
+    detail: why,
+  });
+  const first = diagnostics.find(({ severity }) => severity === 'error');
+  ports.noteResult(first === undefined ? why : firstLineOf(first));
   return diagnostics;
 }
 
 const LOG_LEVELS = { error: 'error', warning: 'warn', note: 'info' } as const;
+
+function firstLineOf({ file, line, column, message }: Diagnostic): string {
+  return `${basename(file)}:${line}:${column} ${message.split('\n', 1)[0]}`;
+}
 
 function reportReload(
   result: 'applied' | 'rejected',
@@ -122,7 +136,7 @@ function reportReload(
   observability.metrics.reload(result);
   observability.audit.event({ type: 'config.reload', result, faults: diagnostics.length });
   for (const { file, line, message, severity } of diagnostics) {
-    log.write(LOG_LEVELS[severity], 'configuration fault', { file, line, detail: message });
+    log.write(LOG_LEVELS[severity], `configuration ${severity}`, { file, line, detail: message });
   }
 }
 

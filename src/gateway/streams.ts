@@ -117,7 +117,7 @@ export function accessSettingsOf(
 
 /** How keys are fetched and how introspection is called decide nothing about a token and are left out. */
 function tokenRulesOf({ introspection, ...issuer }: IssuerSettings): unknown {
-  const { network: _network, keysMaxAgeMs: _keysMaxAgeMs, ...rules } = issuer;
+  const { network: _n, plaintext: _p, keysMaxAgeMs: _k, ...rules } = issuer;
   return [rules, introspection !== undefined];
 }
 

@@ -1,6 +1,7 @@
 // How one upstream is reached, which credentials it is shown and how it is listed, by the transport that it speaks;
 // also what all upstreams of a process share. Nothing connects before it is used.
 
+import type { Socket } from 'node:net';
 import type { UpstreamSettings } from '../config/settings.js';
 import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
@@ -23,7 +24,12 @@ import type { ListingRequest } from '../upstream/discovery/request.js';
 import { createLegacySseRequest, createListingRequest } from '../upstream/discovery/transports.js';
 import type { MessageReader } from '../upstream/message-reader.js';
 import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-quota.js';
-import { connectOptionsFor, type GuardedFetch } from '../upstream/safe-fetch.js';
+import {
+  addressesFor,
+  connectOptionsFor,
+  describeConnectionError,
+  type GuardedFetch,
+} from '../upstream/safe-fetch.js';
 import { type Inspection, type OwnCredentialsOf, startInspection } from './worker/inspection.js';
 import { createLoopScheduler } from './worker/json-reader.js';
 
@@ -72,6 +78,7 @@ type UpstreamConnection = {
 
 export type ConnectionPorts = {
   readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
+  readonly isOwnListener: (socket: Socket) => boolean;
   readonly now: () => number;
   /** How large messages are read, and the scheduler that shares the event loop. */
   readonly readJson: ReadJson;
@@ -103,9 +110,13 @@ export function connectUpstream(
   settings: UpstreamSettings,
   ports: ConnectionPorts,
 ): UpstreamConnection {
-  const { url, limits, network, tls, transport } = settings;
-  const onFailure = (code: string): void => ports.onConnectionError('connection', code);
-  const connect = connectOptionsFor(network, { tls, onFailure });
+  const { url, limits, tls, transport } = settings;
+  const allowed = addressesFor(url, settings);
+  if (allowed === undefined) throw new Error('the URL of an upstream was not checked before use');
+  const onFailure = (code: string): void =>
+    ports.onConnectionError('connection', describeConnectionError(code));
+  const { isOwnListener } = ports;
+  const connect = connectOptionsFor(allowed, { tls, onFailure, isOwnListener });
   const presenter = presenterOf(settings, ports);
   const client = createUpstreamClient({
     url,

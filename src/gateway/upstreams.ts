@@ -242,6 +242,16 @@ type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnec
   readonly metrics: Metrics;
   readonly log: Log;
   readonly onObserved: (runtime: UpstreamRuntime) => void;
+  /** Called after the first listing that succeeds, and after the first that does so again. */
+  readonly onReachable: (runtime: UpstreamRuntime) => void;
+};
+
+const LISTING_ERRORS: { readonly [error in ListingError]: string } = {
+  unavailable: 'it cannot be reached, or answered that it is not available',
+  timeout: 'it did not answer in time',
+  credentials: 'it asks for other credentials, or none could be obtained for it',
+  protocol: 'what it answered is not valid MCP',
+  'too-large': 'its lists are longer than the limits allow',
 };
 
 export function createRuntimes(ports: RuntimesPorts): Runtimes {
@@ -254,15 +264,23 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
     const reportError = createErrorReporter(settings.name, ports);
     const store = stores.get(settings.name) ?? createOwnCredentialStore(ports.now);
     stores.set(settings.name, store);
+    let isReachable = false;
     return startUpstream(settings, {
       ...ports,
       issuer,
       onCredential: store.note,
       onConnectionError: reportError,
-      onListed: () => metrics.setUpstreamUp(settings.name, true),
+      onListed(runtime) {
+        metrics.setUpstreamUp(settings.name, true);
+        if (!isReachable) ports.onReachable(runtime);
+        isReachable = true;
+      },
       onFailure(_runtime, why) {
         metrics.setUpstreamUp(settings.name, false);
-        log.write('warn', 'upstream could not be listed', { upstream: settings.name, detail: why });
+        isReachable = false;
+        const { name: upstream, resource: url } = settings;
+        const detail = LISTING_ERRORS[why];
+        log.write('warn', 'upstream could not be listed', { upstream, url, detail });
       },
     });
   }
@@ -296,8 +314,8 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
 }
 
 const ERROR_EVENTS = {
-  credentials: 'upstream credentials could not be obtained',
-  connection: 'upstream connection failed',
+  credentials: 'credentials for an upstream could not be obtained',
+  connection: 'connection to an upstream failed',
 } as const;
 /** The same error of one upstream is logged once within this time, because every failing call would repeat it. */
 const ERROR_LOG_INTERVAL_MS = 10_000;

@@ -272,7 +272,7 @@ export type GatewayState = {
 
 const ALONE: StoreStatus = {
   state: 'off',
-  reason: 'state is in memory: one replica alone',
+  reason: 'state.type: memory, which a single replica can use',
   isUnreachable: false,
 };
 

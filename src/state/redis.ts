@@ -358,7 +358,7 @@ function integer(leftMs: number): number {
 }
 
 function listOf(reply: Reply | undefined): readonly Reply[] {
-  if (!Array.isArray(reply)) throw new Error('the store answered with something else');
+  if (!Array.isArray(reply)) throw new Error('the store sent an unexpected response');
   return reply as readonly Reply[];
 }
 

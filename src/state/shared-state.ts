@@ -436,9 +436,9 @@ function statusOf({ isPrivate }: StoreLink, poller: StorePoller): StoreStatus {
   const degraded = (reason: string): StoreStatus => ({ state: 'degraded', reason, isUnreachable });
   if (poller.isStale())
     return degraded(
-      `callers are refused, the store could not be asked: ${storeError ?? 'too long ago'}`,
+      `callers are refused because revocations could not be read from the store within state.maxAge: ${storeError ?? 'no error'}`,
     );
-  if (isUnreachable) return degraded(`the store could not be asked: ${storeError}`);
+  if (isUnreachable) return degraded(`the store cannot be reached: ${storeError}`);
   if (!isPrivate) return degraded('the connection to the store is not encrypted');
   return { state: 'armed', reason: '', isUnreachable };
 }

@@ -5,8 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge store`, or one of several with what it protects: `authn:<issuer>
- * audience:<upstream> pins:<upstream> binding:<upstream> upstream-credentials:<upstream> upstream-identity:<upstream>
- * inspection:<profile> endpoint:<aggregate> tls:<listener>`.
+ * audience:<upstream> pins:<upstream> binding:<upstream> upstream-connection:<upstream> upstream-credentials:<upstream>
+ * upstream-identity:<upstream> inspection:<profile> endpoint:<aggregate> tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -18,6 +18,7 @@ export type ControlName =
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
+  | `upstream-connection:${string}`
   | `upstream-credentials:${string}`
   | `upstream-identity:${string}`
   | `binding:${string}`
@@ -28,7 +29,10 @@ export type ControlName =
 export type ControlRow = {
   readonly control: string;
   readonly state: ControlState;
-  /** Why it is not armed, or what it promises while it is; a fixed text, mostly empty when it is armed. */
+  /**
+   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, and of a rejected
+   * reload the first error in the files.
+   */
   readonly reason: string;
   /** RFC 3339: since when it is in this state. */
   readonly since: string;

@@ -1,6 +1,6 @@
-// The process log: JSON lines for operators. It holds no secret by construction: only the fields declared here are
-// written, each cleaned as foreign text, and no object, header, body or error is ever logged as such. The outcomes of
-// calls belong in the audit log.
+// The process log for operators: JSON lines, or lines of text for a terminal. It holds no secret by construction: only
+// the fields declared here are written, each cleaned as foreign text, and no object, header, body or error is ever
+// logged as such. The outcomes of calls belong in the audit log.
 
 import { pino } from 'pino';
 import { REASONS } from '../policy/reasons.js';
@@ -10,11 +10,22 @@ import { cleanForeign, maskSecrets } from '../text/escaping.js';
 /** Longer fields are cut: enough for a path, not for a payload. */
 const MAX_FIELD_CHARACTERS = 512;
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LEVELS)[number];
+export type LogFormat = 'json' | 'text';
 
 /** The fields that a line may have besides its event. */
 export type LogFields = {
   readonly upstream?: string;
+  /** Where clients reach the upstream. */
+  readonly url?: string;
+  /** The protocol revisions that it speaks. */
+  readonly protocol?: string;
+  /** How many of the items that it offers, or that are pinned, are in this state. */
+  readonly pinned?: number;
+  readonly pending?: number;
+  readonly unpinned?: number;
+  readonly changed?: number;
   readonly issuer?: string;
   readonly decision?: string;
   readonly reason?: string;
@@ -45,14 +56,20 @@ export interface Log {
 
 const FIELD_NAMES = {
   upstream: true,
+  url: true,
+  protocol: true,
+  pinned: true,
+  pending: true,
+  unpinned: true,
+  changed: true,
+  kind: true,
+  name: true,
   issuer: true,
   decision: true,
   reason: true,
   stage: true,
   control: true,
   state: true,
-  kind: true,
-  name: true,
   listener: true,
   address: true,
   port: true,
@@ -78,8 +95,30 @@ function pick(fields: LogFields): Record<string, string | number> {
   return picked;
 }
 
+/** A value that could be mistaken for something else is quoted. */
+function fieldText([name, value]: readonly [string, string | number]): string {
+  const isPlain = typeof value === 'number' || /^[\w.:/@+-]+$/.test(value);
+  return `${name}=${isPlain ? value : JSON.stringify(value)}`;
+}
+
+function createTextLog(write: (line: string) => void, level: LogLevel): Log {
+  const lowest = LEVELS.indexOf(level);
+  return {
+    write(at, event, fields = {}) {
+      if (LEVELS.indexOf(at) < lowest) return;
+      const texts = [event, ...Object.entries(pick(fields)).map(fieldText)];
+      write(`${new Date().toISOString()} ${at.padEnd('error'.length)} ${texts.join(' ')}\n`);
+    },
+  };
+}
+
 /** Creates a log that passes each line, with its line end, to `write`. */
-export function createLog(write: (line: string) => void, level: LogLevel = 'info'): Log {
+export function createLog(
+  write: (line: string) => void,
+  level: LogLevel = 'info',
+  format: LogFormat = 'json',
+): Log {
+  if (format === 'text') return createTextLog(write, level);
   const logger = pino(
     {
       level,
@@ -104,7 +143,7 @@ export function logRefusal(log: Log, record: RequestRecord): void {
   if (reason === undefined) return;
   const { upstream, id } = record;
   const { stage } = record.decision;
-  log.write(REASONS[reason].level, 'refused', { upstream, decision: id, reason, stage });
+  log.write(REASONS[reason].level, 'request refused', { upstream, decision: id, reason, stage });
 }
 
 /** The code of an error, or the name of its class; never its message, which may quote input. */

@@ -103,6 +103,11 @@ export const METRICS = {
     help: 'Changes of configuration, policies or pins: applied or rejected.',
     labels: ['result'],
   },
+  sallyport_config_last_reload_successful: {
+    kind: 'gauge',
+    help: '1 if the last reload of configuration, policies and pins was applied or changed nothing, 0 if it was rejected.',
+    labels: [],
+  },
   sallyport_config_info: {
     kind: 'gauge',
     help: '1, with the hashes of the files in force.',

@@ -209,6 +209,7 @@ export interface Metrics {
   setUpstreamUp(upstream: string, isUp: boolean): void;
   jwksSuccess(issuer: string, atSeconds: number): void;
   reload(result: 'applied' | 'rejected'): void;
+  setLastReload(isSuccessful: boolean): void;
   setConfig(hashes: {
     readonly config: string;
     readonly policy: string;
@@ -335,6 +336,7 @@ export function createMetrics(
   const controls = new Map<string, ControlState>();
   families.sallyport_build_info.write(1, build.version, build.node);
   families.sallyport_store_degraded.write(0);
+  families.sallyport_config_last_reload_successful.write(1);
   families.sallyport_audit_queue_length.write(0);
 
   const upstreamLabel = (name: string): string =>
@@ -384,6 +386,8 @@ export function createMetrics(
         issuers.has(issuer) ? issuer : OTHER,
       ),
     reload: (result) => families.sallyport_config_reloads_total.write(1, result),
+    setLastReload: (isSuccessful) =>
+      families.sallyport_config_last_reload_successful.write(isSuccessful ? 1 : 0),
     setConfig(hashes) {
       families.sallyport_config_info.clear();
       families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);

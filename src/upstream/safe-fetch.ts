@@ -2,73 +2,35 @@
 // them. Connects only to addresses that the rule allows, requests identity encoding, caps bytes and time,
 // never follows a redirect, and sends no credential except what a caller puts into a form or its headers.
 // Interpreting the response is left to the caller.
-// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4. Sources for addresses: IANA special-purpose address
-// registries (RFC 6890), RFC 4291 §2.5.5, RFC 6052 §2.1.
+// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4. Which addresses a network admits: policy/addresses.ts.
 
 import { createHash } from 'node:crypto';
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
 import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import ipaddr from 'ipaddr.js';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Network, UpstreamTls } from '../config/settings.js';
+import { type AddressClass, isAddressAllowed } from '../policy/addresses.js';
 import type { Json } from '../protocol/jsonrpc.js';
-
-/** Cloud metadata addresses outside the link-local range, which contains all others. */
-const METADATA_RANGES = ['fd00:ec2::/32', '168.63.129.16/32'].map((cidr) => ipaddr.parseCIDR(cidr));
-
-/** The only IPv6 block that IANA has allocated for global unicast (RFC 4291 §2.4). */
-const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
-
-/** RFC 6052 §2.1: the last 32 bits are an IPv4 address. The local-use prefix is never unwrapped. */
-const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-
-/** The IPv4 address embedded in an IPv4-mapped or NAT64 address, otherwise the address itself. */
-function unwrap(address: Address): Address {
-  if (!(address instanceof ipaddr.IPv6)) return address;
-  if (address.isIPv4MappedAddress()) return address.toIPv4Address();
-  if (address.match(NAT64)) return new ipaddr.IPv4(address.toByteArray().slice(12));
-  return address;
-}
-
-function isMetadata(address: Address): boolean {
-  return METADATA_RANGES.some(
-    (range) => range[0].kind() === address.kind() && address.match(range),
-  );
-}
-
-function isPublic(address: Address): boolean {
-  if (address.range() !== 'unicast') return false;
-  return address instanceof ipaddr.IPv4 || address.match(GLOBAL_UNICAST);
-}
-
-/**
- * True if `address` (an IP literal, IPv6 without brackets) may be connected to. `loopback` allows only
- * loopback addresses, `public` global unicast, and `private` also RFC 1918 and unique-local addresses. No
- * network includes link-local or metadata addresses, nor anything that does not parse.
- */
-export function isAddressAllowed(address: string, network: Network): boolean {
-  if (!ipaddr.isValid(address)) return false;
-  const actual = unwrap(ipaddr.parse(address));
-  switch (network) {
-    case 'loopback':
-      return actual.range() === 'loopback';
-    case 'public':
-      return isPublic(actual) && !isMetadata(actual);
-    case 'private': {
-      const range = actual.range();
-      const isInside = range === 'private' || range === 'uniqueLocal';
-      return (isInside || isPublic(actual)) && !isMetadata(actual);
-    }
-  }
-}
 
 /** Error `code` of a connection refused because of its address. */
 const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';
+/** Error `code` of a connection that arrived at a listener of this gateway. */
+const OWN_LISTENER = 'SALLYPORT_OWN_LISTENER';
 /** Error `code` of a connection whose server has none of the pinned keys. */
 const UNPINNED_KEY = 'SALLYPORT_UNPINNED_KEY';
+
+/** What the error codes of this file mean; codes of the system are known by themselves. */
+const CONNECTION_ERRORS: ReadonlyMap<string, string> = new Map([
+  [REFUSED_ADDRESS, 'the host has an address that its network setting does not allow'],
+  [OWN_LISTENER, 'the address is that of a listener of this gateway'],
+  [UNPINNED_KEY, 'the key of the server is none of those that are pinned'],
+]);
+
+/** The error of a connection in words, given its code; a code of the system as it is. */
+export function describeConnectionError(code: string): string {
+  return CONNECTION_ERRORS.get(code) ?? code;
+}
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
 
@@ -79,6 +41,23 @@ export type LookupAll = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
+/** How the configuration says that an origin is reached. */
+type Reach = { readonly network: Network; readonly plaintext?: 'accepted' | undefined };
+
+/**
+ * The addresses that a URL of a configured origin may be reached at; `undefined` if it may not be reached by its scheme.
+ * Plain http goes to loopback or, where it is accepted, to private addresses and to no public one.
+ */
+export function addressesFor(
+  { protocol }: Pick<URL, 'protocol'>,
+  { network, plaintext }: Reach,
+): AddressClass | undefined {
+  if (protocol === 'https:') return network;
+  if (protocol !== 'http:') return undefined;
+  if (network === 'loopback') return network;
+  return network === 'private' && plaintext === 'accepted' ? 'private-only' : undefined;
+}
+
 /** Options of a guarded connection. INVARIANT: no option can widen the network. */
 type ConnectSettings = {
   readonly lookup?: LookupAll;
@@ -87,6 +66,8 @@ type ConnectSettings = {
   readonly tls?: Partial<UpstreamTls>;
   /** Called with the error code of each connection that could not be made. */
   readonly onFailure?: (code: string) => void;
+  /** True for a connection that arrived at a listener of this gateway, which is refused. */
+  readonly isOwnListener?: ((socket: Socket) => boolean) | undefined;
 };
 
 type LookupCallback = (
@@ -95,24 +76,28 @@ type LookupCallback = (
   family?: number,
 ) => void;
 
-function refusedAddressError(network: Network): Error {
-  const error = new Error(`the address lies outside the allowed network (${network})`);
+function refusedAddressError(addresses: AddressClass): Error {
+  const error = new Error(`the address is not allowed (${addresses})`);
   return Object.assign(error, { code: REFUSED_ADDRESS });
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 /** True for the error of a connection refused because of its address. */
 export function isRefusedAddress(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === REFUSED_ADDRESS;
+  return hasCode(error, REFUSED_ADDRESS);
 }
 
 /** One forbidden address refuses the whole name, because the connector chooses which address to dial. */
-function guardLookup(network: Network, lookup: LookupAll) {
+function guardLookup(allowed: AddressClass, lookup: LookupAll) {
   return (hostname: string, options: LookupOptions, callback: LookupCallback): void => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return callback(error, []);
       const first = addresses[0];
-      const isAllowed = addresses.every(({ address }) => isAddressAllowed(address, network));
-      if (first === undefined || !isAllowed) return callback(refusedAddressError(network), []);
+      const isAllowed = addresses.every(({ address }) => isAddressAllowed(address, allowed));
+      if (first === undefined || !isAllowed) return callback(refusedAddressError(allowed), []);
       if (options.all === true) return callback(null, addresses);
       callback(null, first.address, first.family);
     });
@@ -127,16 +112,22 @@ function hasPinnedKey(socket: Socket, pins: readonly string[]): boolean {
   return spki !== undefined && pins.includes(createHash('sha256').update(spki).digest('hex'));
 }
 
-/** Undefined if the peer has an allowed address and, where keys are pinned, a pinned key. */
-function peerErrorOf(socket: Socket, network: Network, pins: readonly string[]): Error | undefined {
-  if (!isPeerAllowed(socket, network)) return refusedAddressError(network);
-  if (hasPinnedKey(socket, pins)) return undefined;
+/** Undefined if the peer has an allowed address, is not the gateway and, where keys are pinned, has a pinned key. */
+function peerErrorOf(
+  socket: Socket,
+  allowed: AddressClass,
+  { tls, isOwnListener }: ConnectSettings,
+): Error | undefined {
+  const { remoteAddress } = socket;
+  if (remoteAddress === undefined || !isAddressAllowed(remoteAddress, allowed))
+    return refusedAddressError(allowed);
+  if (isOwnListener?.(socket) === true) {
+    const error = new Error('the address is that of a listener of this gateway');
+    return Object.assign(error, { code: OWN_LISTENER });
+  }
+  if (hasPinnedKey(socket, tls?.pins ?? [])) return undefined;
   const error = new Error("the server's key is none of those that are pinned");
   return Object.assign(error, { code: UNPINNED_KEY });
-}
-
-function isPeerAllowed(socket: Socket, network: Network): boolean {
-  return socket.remoteAddress !== undefined && isAddressAllowed(socket.remoteAddress, network);
 }
 
 /** URLs put IPv6 literals in brackets. */
@@ -145,7 +136,7 @@ function bareHost(hostname: string): string {
 }
 
 /**
- * The `connect` option for an undici Pool, Client or Agent, restricted to `network`.
+ * The `connect` option for an undici Pool, Client or Agent, restricted to the addresses of a class.
  *
  * The address is checked three times: IP literals before connecting, because undici does not call `lookup`
  * for them; every address that DNS returns; and the address actually connected to, because a name may resolve
@@ -155,14 +146,14 @@ function bareHost(hostname: string): string {
  * bounds the time to connect (default: 10 s).
  */
 export function connectOptionsFor(
-  network: Network,
+  allowed: AddressClass,
   settings: ConnectSettings = {},
 ): buildConnector.connector {
   const { tls = {}, onFailure } = settings;
   const { serverName, pins = [] } = tls;
   const connect = buildConnector({
     timeout: settings.timeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
-    lookup: guardLookup(network, settings.lookup ?? systemLookup),
+    lookup: guardLookup(allowed, settings.lookup ?? systemLookup),
     minVersion: 'TLSv1.2',
     // A resumed TLS session has no certificate to compare with the pins.
     ...(pins.length === 0 ? {} : { maxCachedSessions: 0 }),
@@ -175,12 +166,12 @@ export function connectOptionsFor(
       callback(error, null);
     }
     const host = bareHost(options.hostname);
-    if (isIP(host) !== 0 && !isAddressAllowed(host, network))
-      return fail(refusedAddressError(network));
+    if (isIP(host) !== 0 && !isAddressAllowed(host, allowed))
+      return fail(refusedAddressError(allowed));
     const named = serverName === undefined ? options : { ...options, servername: serverName };
     connect(named, (...[error, socket]) => {
       if (error !== null) return fail(error);
-      const peerError = peerErrorOf(socket, network, pins);
+      const peerError = peerErrorOf(socket, allowed, settings);
       if (peerError === undefined) return callback(null, socket);
       socket.destroy();
       fail(peerError);
@@ -192,6 +183,8 @@ export function connectOptionsFor(
 export type FetchRule = {
   /** The addresses that the hosts of `origins` may resolve to. */
   readonly network: Network;
+  /** With the network `private`, URLs of `origins` may be plain http; public addresses are then refused for them. */
+  readonly plaintext?: 'accepted' | undefined;
   /**
    * Origins named in the configuration; a URL of any other origin must be public https. Absent if the URL
    * itself is configured.
@@ -263,18 +256,11 @@ function failedFetch(why: FetchError, detail: string): FailedFetch {
   return { ok: false, why, detail };
 }
 
-/** The configured network for configured origins, otherwise public. */
-function networkFor(url: URL, rule: FetchRule): Network {
-  return rule.origins === undefined || rule.origins.includes(url.origin) ? rule.network : 'public';
-}
+const LEARNED: Reach = { network: 'public' };
 
-function findUrlError(url: URL, network: Network): FailedFetch | undefined {
-  if (url.username !== '' || url.password !== '') {
-    return failedFetch('invalid', 'the URL carries credentials');
-  }
-  const isPlainAllowed = network === 'loopback' && url.protocol === 'http:';
-  if (url.protocol === 'https:' || isPlainAllowed) return undefined;
-  return failedFetch('refused-address', 'the URL must be https');
+/** How a URL is reached: as configured if it is of a configured origin, otherwise by public https. */
+function reachOf(url: URL, rule: FetchRule): Reach {
+  return rule.origins === undefined || rule.origins.includes(url.origin) ? rule : LEARNED;
 }
 
 /**
@@ -300,7 +286,7 @@ function findHeadError(
   if (!isResponse) return failedFetch('status', `answered with status ${statusCode}`);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return undefined;
-  return failedFetch('invalid', 'answered with a content encoding that was not asked for');
+  return failedFetch('invalid', 'sent a response with a content encoding that was not requested');
 }
 
 /**
@@ -364,8 +350,7 @@ async function requestOnce(
 function readDocument(received: Received | FailedFetch): FetchOutcome {
   if ('ok' in received) return received;
   const parsed = parseBody(received.bytes);
-  if (parsed === undefined)
-    return failedFetch('invalid', 'answered with something that is not JSON');
+  if (parsed === undefined) return failedFetch('invalid', 'sent a response that is not JSON');
   return { ok: true, value: parsed.value, headers: received.response.headers };
 }
 
@@ -376,26 +361,37 @@ function readResponse(received: Received | FailedFetch): FormOutcome {
   return { ok: true, status, contentType, bytes: received.bytes };
 }
 
-function describeFailure(error: unknown, hasTimedOut: boolean, network: Network): FailedFetch {
+/** What an address had to be, in words. */
+const DESCRIPTIONS: { readonly [addresses in AddressClass]: string } = {
+  public: 'a public address',
+  private: 'a private or public address',
+  loopback: 'a loopback address',
+  'private-only': 'a private address, as plain http must',
+};
+
+function describeFailure(error: unknown, hasTimedOut: boolean, allowed: AddressClass): FailedFetch {
   if (hasTimedOut) return failedFetch('timeout', 'did not answer in time');
   if (isRefusedAddress(error)) {
-    return failedFetch('refused-address', `resolves outside the allowed network (${network})`);
+    return failedFetch('refused-address', `does not resolve to ${DESCRIPTIONS[allowed]}`);
   }
+  if (hasCode(error, OWN_LISTENER))
+    return failedFetch('refused-address', 'leads to a listener of this gateway');
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
   return failedFetch('unreachable', `could not be reached (${code})`);
 }
 
 /**
- * Creates the guarded fetch. Each network has its own agent, so a connection that was checked for one network
+ * Creates the guarded fetch. Each class of addresses has its own agent, so a connection that was checked for one
  * is never reused for another.
  */
 export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch {
-  const agentFor = (network: Network) =>
-    new Agent({ connect: connectOptionsFor(network, settings), connections: MAX_CONNECTIONS });
-  const agents: { readonly [network in Network]: Agent } = {
+  const agentFor = (allowed: AddressClass) =>
+    new Agent({ connect: connectOptionsFor(allowed, settings), connections: MAX_CONNECTIONS });
+  const agents: { readonly [addresses in AddressClass]: Agent } = {
     public: agentFor('public'),
     private: agentFor('private'),
     loopback: agentFor('loopback'),
+    'private-only': agentFor('private-only'),
   };
 
   async function run(
@@ -403,16 +399,17 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
     rule: FetchRule,
     form?: FormRequest,
   ): Promise<Received | FailedFetch> {
-    const network = networkFor(url, rule);
-    const refused = findUrlError(url, network);
-    if (refused !== undefined) return refused;
+    if (url.username !== '' || url.password !== '')
+      return failedFetch('invalid', 'has a URL that carries credentials');
+    const allowed = addressesFor(url, reachOf(url, rule));
+    if (allowed === undefined) return failedFetch('refused-address', 'has a URL that is not https');
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), rule.timeoutMs);
     const caps = { maxBytes: rule.maxBytes, signal: deadline.signal };
     try {
-      return await requestOnce(agents[network], url, form, caps);
+      return await requestOnce(agents[allowed], url, form, caps);
     } catch (error) {
-      return describeFailure(error, deadline.signal.aborted, network);
+      return describeFailure(error, deadline.signal.aborted, allowed);
     } finally {
       clearTimeout(timer);
     }

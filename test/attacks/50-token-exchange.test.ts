@@ -170,8 +170,8 @@ describe('an exchange that goes wrong', () => {
       body: { error: 'canary\u001b[31m', error_description: 'canary' },
     }));
     await callAs('named');
-    expect(rig.gateway.log()).toContain('upstream credentials could not be obtained');
-    expect(rig.gateway.log()).toContain('an error of its own');
+    expect(rig.gateway.log()).toContain('credentials for an upstream could not be obtained');
+    expect(rig.gateway.log()).toContain('an unknown error code');
     expect(rig.gateway.log()).not.toContain('canary');
     const degraded =
       'sallyport_control_state{control="upstream-credentials:target",state="degraded"} 1';

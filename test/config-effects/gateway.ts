@@ -29,6 +29,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
 
   'issuers.<name>.{issuer,network}':
     'attacks/44-two-issuers.test.ts > passes by the keys of the issuer',
+  'issuers.<name>.plaintext':
+    'attacks/84-plaintext-networks.test.ts > is believed where it was accepted',
   'issuers.<name>.algorithms':
     'integration/effects-of-settings.test.ts > algorithms are those that may sign',
   'issuers.<name>.tokenType': 'attacks/41-token-kinds.test.ts > passes, and no other does',
@@ -53,6 +55,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.transport':
     'attacks/74-event-endpoints.test.ts > of another origin makes the upstream unlistable',
   'upstreams.<name>.network': 'integration/wire.test.ts > DELETE is answered with 204',
+  'upstreams.<name>.plaintext':
+    'attacks/84-plaintext-networks.test.ts > is served where it was accepted',
   'upstreams.<name>.authentication':
     'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
   'upstreams.<name>.issuers': 'attacks/44-two-issuers.test.ts > may not vouch for this upstream',
@@ -72,6 +76,10 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
   'upstreams.<name>.credentials.{tokenEndpoint,network}':
     'attacks/50-token-exchange.test.ts > where the server is honest',
+  'upstreams.<name>.credentials.plaintext':
+    'attacks/84-plaintext-networks.test.ts > issues credentials for an upstream',
+  'upstreams.<name>.pinning.credentials.plaintext':
+    'attacks/84-plaintext-networks.test.ts > issues credentials for an upstream',
   'upstreams.<name>.credentials.resource':
     'e2e/upstream-credentials.test.ts > gives the upstream a token of its own',
   'upstreams.<name>.credentials.{audience,actorToken}':

@@ -55,8 +55,8 @@ afterAll(async () => {
 
 let running: Served | undefined;
 
-function startServing(): Served {
-  running = startSallyport(['serve', '-c', config()], folder);
+function startServing(...more: readonly string[]): Served {
+  running = startSallyport(['serve', '-c', config(), ...more], folder);
   return running;
 }
 
@@ -226,7 +226,7 @@ describe('serve', () => {
     const { code, stdout, stderr } = await runSallyport(['serve', '-c', bad], { cwd: folder });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('bad-serve.yaml:');
-    expect(stderr).toContain('nothing was started');
+    expect(stderr).toContain('the gateway was not started');
   });
 
   it('[E-34] prints a line a listener, serves, reloads at SIGHUP, drains at SIGTERM, ends with 143', async () => {
@@ -259,7 +259,7 @@ describe('serve', () => {
     const policy = join(files.policiesDir, 'desk.policy.yaml');
     await writeFile(policy, `${await readFile(policy, 'utf8')}\n# Read again.\n`);
     served.signal('SIGHUP');
-    await expect.poll(served.stderr, PATIENT).toContain('reload applied');
+    await expect.poll(served.stderr, PATIENT).toContain('configuration reloaded');
 
     // A call that still runs when the signal comes is answered before the program ends.
     desk.misbehave({ paceMs: 150 });
@@ -276,10 +276,33 @@ describe('serve', () => {
     expect(answered.messages.at(-1)).toMatchObject({ id: 3 });
     expect(answered.messages.at(-1).result).toBeDefined();
     expect(await served.ended).toBe(143);
+    // No terminal reads along.
+    for (const line of served.stderr().trim().split('\n'))
+      expect(JSON.parse(line)).toHaveProperty('event');
     expect((await runSallyport(health, { cwd: folder })).code).not.toBe(0);
     const written = served.stderr() + (await readFile(files.auditFile, 'utf8'));
     expect(written).not.toContain(token);
     desk.behave();
+  });
+
+  it('[E-34] logs as text where that is asked for, and from a level on', async () => {
+    const text = startServing('--log-format', 'text', '--log-level', 'debug');
+    const desks = `upstream=desk url=${files.resource} `;
+    await expect.poll(text.stderr, PATIENT).toContain(desks);
+    expect(text.stderr()).toContain('Z info  upstream is reachable upstream=desk ');
+    text.signal('SIGTERM');
+    await text.ended;
+    expect(text.stderr().endsWith('Z info  gateway stopped\n')).toBe(true);
+    const quiet = startServing('--log-level', 'error');
+    await expect.poll(quiet.stdout, PATIENT).toContain('ops listening');
+    quiet.signal('SIGTERM');
+    expect(await quiet.ended).toBe(143);
+    expect(quiet.stderr()).toBe('');
+    const wrong = await runSallyport(['serve', '-c', config(), '--log-level', 'loud'], {
+      cwd: folder,
+    });
+    expect([wrong.code, wrong.stdout]).toEqual([2, '']);
+    expect(wrong.stderr).toContain('--log-level');
   });
 
   it('[E-39] ends at SIGTERM while it waits for the audit file, too', async () => {
@@ -304,7 +327,7 @@ describe('serve', () => {
     taken.close();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain(
-      `error: nothing was started: the ops listener cannot listen on 127.0.0.1:${ports.ops}: the port is taken`,
+      `error: the gateway was not started: the ops listener cannot listen on 127.0.0.1:${ports.ops}: the port is already in use`,
     );
     expect(await readFile(files.auditFile, 'utf8')).toBe(before);
   });

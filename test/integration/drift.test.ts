@@ -56,7 +56,9 @@ describe('a drift that no client asked for', () => {
       detail: { change: 'description' },
     });
     const logged = rig.gateway.log().split('\n');
-    const [warning = ''] = logged.filter((line) => line.includes('definition drifted'));
+    const [warning = ''] = logged.filter((line) =>
+      line.includes('definition differs from its pin'),
+    );
     expect(JSON.parse(warning)).toMatchObject({ kind: 'tool', name: 'read_record' });
     await expect.poll(() => rig.gateway.log(), SOON).toContain('not as pinned: tool');
     const [control = ''] = rig.gateway
@@ -194,7 +196,7 @@ rules:
     const types = (await rig.gateway.audit()).map((line) => line['type']);
     expect(types).toContain('mcp.decision');
     expect(types).not.toContain('pin.drift');
-    expect(rig.gateway.log()).not.toContain('drifted');
+    expect(rig.gateway.log()).not.toContain('differs from its pin');
     expect(await rig.gateway.metrics()).not.toMatch(/^sallyport_tool_drift_total\{[^}]*\} [1-9]/m);
   });
 });

@@ -196,6 +196,12 @@ describe('the metrics of a running gateway', () => {
       await rig.gateway.writePolicy('open', 'version: 2\n');
       await rig.gateway.reload();
     });
+    const last = async (): Promise<number> =>
+      sumOf(await rig.gateway.metrics(), 'sallyport_config_last_reload_successful');
+    expect(await last()).toBe(0);
+    await rig.gateway.writePolicy('open', `${READ_ONLY}# changed\n`);
+    await rig.gateway.reload();
+    expect(await last()).toBe(1);
   });
 
   it('[G-01] the gauges of the gateway itself say what is', async () => {

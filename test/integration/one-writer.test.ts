@@ -93,7 +93,7 @@ describe('a start', () => {
         const started = await startSecond(ports);
         expect(started).toMatchObject({
           kind: 'failed',
-          message: `the ${name} listener cannot listen on ${HOST}:${ports[name]}: the port is taken (EADDRINUSE)`,
+          message: `the ${name} listener cannot listen on ${HOST}:${ports[name]}: the port is already in use (EADDRINUSE)`,
         });
       } finally {
         await closed(taken);

@@ -73,6 +73,6 @@ describe('the probes', () => {
 describe('a gateway whose audit is full from the start', () => {
   it('[G-03] does not start, and says why', async () => {
     const started = startRig({ audit: 'audit: {sinks: [{type: file, path: /dev/full}]}' });
-    await expect(started).rejects.toThrow('the audit cannot be written: file: ENOSPC');
+    await expect(started).rejects.toThrow('the audit log cannot be written: file: ENOSPC');
   });
 });

@@ -39,6 +39,22 @@ describe('a change of files', () => {
   afterAll(() => rig.close());
 
   const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
+  const successful = async (): Promise<number> =>
+    Number(
+      /^sallyport_config_last_reload_successful (\d)$/m.exec(await rig.gateway.metrics())?.[1],
+    );
+  /** The control as the log has it last and as the metric shows it. */
+  const policyControl = async (): Promise<{ state: string; detail: string }> => {
+    const line = rig.gateway
+      .log()
+      .split('\n')
+      .findLast((one) => one.includes('"control":"policy"'));
+    const { state, detail } = JSON.parse(line ?? '{}');
+    expect(await rig.gateway.metrics()).toContain(
+      `sallyport_control_state{control="policy",state="${state}"} 1`,
+    );
+    return { state, detail };
+  };
   const reloads = async (result: string) =>
     (await rig.gateway.audit()).filter(
       (line) => line['type'] === 'config.reload' && line['detail'].result === result,
@@ -82,9 +98,18 @@ describe('a change of files', () => {
     );
     const log = rig.gateway.log();
     expect(log).toContain('reload rejected');
-    expect(log).toMatch(/open\.policy\.yaml[^\n]*"event":"configuration fault"/);
+    expect(log).toMatch(/open\.policy\.yaml[^\n]*"event":"configuration error"/);
+    expect(await successful()).toBe(0);
+    const rejected = await policyControl();
+    expect(rejected.state).toBe('degraded');
+    expect(rejected.detail).toMatch(
+      /^the last reload was rejected and the previous version stays in force: open\.policy\.yaml:\d+:\d+ \S/,
+    );
+    // The files are again those in force, which nothing has to be applied for.
     await rig.gateway.writePolicy('open', allowing('write_record'));
     await rig.gateway.reload();
+    expect(await successful()).toBe(1);
+    expect((await policyControl()).state).toBe('armed');
   });
 
   it('[G-04] of a lock file that is corrupt is rejected, and its pins stay', async () => {
@@ -122,8 +147,12 @@ describe('a change of files', () => {
     await writeFile(file, good.replace(/publicUrl: .*/, 'publicUrl: http://127.0.0.1:1'));
     await expect.poll(() => rig.gateway.log(), APPLIED_WITHIN).toContain('publicUrl');
     expect(rig.gateway.log()).toContain('needs a restart');
+    await expect.poll(successful, APPLIED_WITHIN).toBe(0);
+    expect((await policyControl()).detail).toContain('a change of publicUrl needs a restart');
     await writeFile(file, good);
     await expect.poll(scopes, APPLIED_WITHIN).toBeUndefined();
+    await expect.poll(successful, APPLIED_WITHIN).toBe(1);
+    expect((await policyControl()).state).toBe('armed');
   });
 
   it('[G-04] adds and removes paths, and changes how large a body may be', async () => {

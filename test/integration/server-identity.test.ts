@@ -19,7 +19,9 @@ describe('a server that calls itself otherwise', () => {
 
   it('[CRD-12] with another version is told in the log alone', async () => {
     rig.upstream.introduce({ name: 'hostile', version: '1.0.1' });
-    await expect.poll(() => rig.gateway.log(), SOON).toContain('server version changed');
+    await expect
+      .poll(() => rig.gateway.log(), SOON)
+      .toContain('upstream reports another version of its server');
     expect(await drifts()).toEqual([]);
   });
 
@@ -30,7 +32,7 @@ describe('a server that calls itself otherwise', () => {
       target: { upstream: 'target', kind: 'server', name: 'server' },
       detail: { change: 'server' },
     });
-    expect(rig.gateway.log()).toContain('server calls itself otherwise');
+    expect(rig.gateway.log()).toContain('upstream reports another name of its server');
     expect(rig.gateway.log()).not.toContain('somebody');
     expect(await rig.gateway.metrics()).toContain(
       'sallyport_tool_drift_total{upstream="target",change="server"} 1',

@@ -173,10 +173,13 @@ function gatewayText(options: GatewayUnderTest, issuer: string, data: number, op
   const upstreams = options.upstreams.map(({ name, url, more = [] }) => {
     const hasIssuers = more.some((line) => /^(authentication|issuers):/.test(line));
     const auth = hasIssuers ? [] : ['issuers: [test]'];
-    const members = [`url: ${JSON.stringify(url)}`, 'network: loopback', ...auth, ...more];
+    const network = more.some((line) => /^network:/.test(line)) ? [] : ['network: loopback'];
+    const members = [`url: ${JSON.stringify(url)}`, ...network, ...auth, ...more];
     return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
   });
-  const verification = (options.issuer ?? ['algorithms: [ES256, RS256]']).join(', ');
+  const keys = options.issuer ?? ['algorithms: [ES256, RS256]'];
+  const hasNetwork = keys.some((key) => key.startsWith('network:'));
+  const verification = [...(hasNetwork ? [] : ['network: loopback']), ...keys].join(', ');
   const { hosts = LOCAL_HOSTS } = options;
   const origin = options.publicUrl ?? `${schemeOf(options)}://127.0.0.1:${data}`;
   return `version: 1
@@ -186,7 +189,7 @@ listeners:
   ops: {host: ${hosts.ops}, port: ${ops}${flowText(options.ops)}}
   admin: {host: ${hosts.admin}, port: 0${flowText(options.admin)}}
 issuers:
-  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, ${verification}}
+  test: {issuer: ${JSON.stringify(issuer)}, ${verification}}
 ${(options.issuers ?? []).map((line) => `  ${line}\n`).join('')}upstreams:
 ${upstreams.join('')}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}

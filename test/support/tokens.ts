@@ -71,6 +71,8 @@ export type TestIssuer = {
   currentKey(): SigningKey;
   /** Signs with a new key and publishes it, with the old one or without. */
   rotate(options?: { readonly keepOld?: boolean; readonly alg?: string }): Promise<SigningKey>;
+  /** Replaces members of its metadata. */
+  describe(members: Readonly<Record<string, unknown>>): void;
   /** Publishes exactly these keys. */
   publish(keys: readonly JWK[]): void;
   /** What its introspection endpoint answers about each token; by default that it is not active. */
@@ -153,9 +155,12 @@ export async function startTestIssuer(
     readonly metadataAt?: string;
     readonly alg?: string;
     readonly key?: SigningKey;
+    /** What stands for 127.0.0.1 in its URLs. */
+    readonly host?: string;
   } = {},
 ): Promise<TestIssuer> {
   const hits = new Map<string, number>();
+  let described: Readonly<Record<string, unknown>> = {};
   let key = options.key ?? (await makeSigningKey(options.alg));
   let published: readonly JWK[] = [key.publicJwk];
   let misbehaviour: Misbehaviour = 'none';
@@ -200,6 +205,7 @@ export async function startTestIssuer(
       issuer: misbehaviour === 'wrong-issuer' ? `${issuer}/` : issuer,
       jwks_uri: misbehaviour === 'foreign-keys' ? `http://localhost:${port}/keys` : `${base}/keys`,
       introspection_endpoint: `${base}/introspect`,
+      ...described,
     };
   }
 
@@ -207,7 +213,7 @@ export async function startTestIssuer(
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   canary.watchIssuer(port);
-  const base = `http://127.0.0.1:${port}`;
+  const base = `http://${options.host ?? '127.0.0.1'}:${port}`;
   const path = options.path ?? '';
   const issuer = base + path;
   const metadataAt = options.metadataAt ?? `/.well-known/oauth-authorization-server${path}`;
@@ -269,6 +275,9 @@ export async function startTestIssuer(
       key = await makeSigningKey(alg ?? key.alg);
       published = keepOld ? [...published, key.publicJwk] : [key.publicJwk];
       return key;
+    },
+    describe(members) {
+      described = members;
     },
     publish(keys) {
       published = keys;

@@ -1,9 +1,10 @@
 // Checks on URLs and addresses of the gateway file that a schema cannot express: schemes, networks,
 // listeners. It classifies the text only and resolves no names: upstream/ checks resolved addresses when
-// it connects. Reports diagnostics and changes nothing. docs/contract.md §3: plain http only on loopback,
-// addresses within their network. WHATWG URL; special-purpose ranges of RFC 6890, as ipaddr.js classes them.
+// it connects. Reports diagnostics and changes nothing. docs/contract.md §3: plain http only on loopback or where
+// it is accepted in a private network, addresses within their network, never the gateway's own. WHATWG URL.
 
 import ipaddr from 'ipaddr.js';
+import { arrivesAt, isAddressAllowed } from '../../policy/addresses.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { entriesOf, textsOf } from '../schema/readable.js';
@@ -38,10 +39,9 @@ function isAddressOrRange(value: string): boolean {
  */
 function networkOfHost(host: string): Network | 'none' | undefined {
   if (isLoopbackHost(host)) return 'loopback';
-  const range = rangeOf(withoutBrackets(host));
-  if (range === undefined) return undefined;
-  if (range === 'unicast') return 'public';
-  return range === 'private' || range === 'uniqueLocal' ? 'private' : 'none';
+  const bare = withoutBrackets(host);
+  if (!ipaddr.isValid(bare)) return undefined;
+  return (['public', 'private'] as const).find((one) => isAddressAllowed(bare, one)) ?? 'none';
 }
 
 /** The parsed URL, or `undefined` if the text is not a URL. */
@@ -96,7 +96,7 @@ export function checkPublicUrl({ publicUrl }: ReadableGateway, report: ReportDia
   const url = checkUrl(['publicUrl'], publicUrl, report);
   if (url === undefined) return;
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
-    refusePlainHttp(['publicUrl'], url, report);
+    refusePlainHttp(['publicUrl'], url, report, 'plain http is possible only on loopback');
   }
   if (url.search !== '') report(['publicUrl'], 'a public URL has no query');
   const path = url.pathname === '/' ? undefined : url.pathname.replace(/\/$/, '');
@@ -143,43 +143,103 @@ function checkNormalForm(
   report(path, message, 'wrong-value', { suggestion: url.search === '' ? normal : undefined });
 }
 
-function refusePlainHttp(path: FilePath, url: URL, report: ReportDiagnostic): void {
+function refusePlainHttp(
+  path: FilePath,
+  url: URL,
+  report: ReportDiagnostic,
+  message: string,
+): void {
   const suggestion = `https://${url.host}${url.pathname.replace(/\/$/, '')}`;
-  report(path, 'plain http is possible only on loopback', 'unsafe', { suggestion });
+  report(path, message, 'unsafe', { suggestion });
 }
 
-/** What `network` says, and the path of the map that has the key. */
-type ConfiguredNetwork = { readonly owner: FilePath; readonly network: string | undefined };
+/** How an origin may be reached, as written, and the path of the map that has these keys. */
+type ConfiguredReach = {
+  readonly owner: FilePath;
+  readonly network: string | undefined;
+  readonly plaintext: string | undefined;
+};
 
-/** Checks a URL that the gateway connects to: in normal form, in its network, https unless on loopback. */
+/**
+ * Checks a URL that the gateway connects to: in normal form, in its network, https unless on loopback or where plain
+ * http is accepted, and not the gateway itself. One mistake is reported once, with the keys that would mend it.
+ */
 export function checkOrigin(
   file: ReadableGateway,
   path: FilePath,
   written: string | undefined,
-  { owner, network }: ConfiguredNetwork,
+  reach: ConfiguredReach,
   report: ReportDiagnostic,
 ): URL | undefined {
   const url = checkUrl(path, written, report);
   if (url === undefined) return undefined;
+  const listener = ownListenerAt(file, url);
   const actual = networkOfHost(url.hostname);
-  if (actual === 'none') {
-    report(path, 'no network admits this address', 'unsafe');
-  } else if (actual !== undefined && network && !admitsNetwork(network, actual)) {
-    const suggestion = `network: ${actual}`;
-    report(path, `this address is not in the network "${network}"`, 'unsafe', { suggestion });
-  }
-  if (network === 'loopback' && !isLoopbackGateway(file)) {
-    const message = 'the network "loopback" needs a loopback publicUrl';
-    report([...owner, 'network'], message, 'unsafe');
-  }
-  if (url.protocol === 'http:' && network !== 'loopback' && actual !== 'loopback') {
-    refusePlainHttp(path, url, report);
+  if (listener !== undefined) {
+    const message = `this URL leads to the gateway itself: its listener "${listener}" has this address`;
+    report(path, message, 'unsafe');
+  } else if (actual === 'none') {
+    const message =
+      'the gateway never connects to this address: it is link-local, a metadata address or reserved';
+    report(path, message, 'unsafe');
+  } else if (reach.plaintext === 'accepted' && reach.network === 'public') {
+    const message =
+      'plain http is never sent to public addresses: "plaintext: accepted" needs "network: private"';
+    report([...reach.owner, 'plaintext'], message, 'unsafe');
+  } else if (reach.network) {
+    checkReach(path, url, actual, { ...reach, network: reach.network }, report);
   }
   return url;
 }
 
-function admitsNetwork(network: string, actual: string): boolean {
-  return network === actual || (network === 'private' && actual === 'public');
+/** Checks the network and the scheme of a URL; `actual` is the network of its host where the text decides it. */
+function checkReach(
+  path: FilePath,
+  url: URL,
+  actual: Network | undefined,
+  { network, plaintext }: ConfiguredReach & { readonly network: string },
+  report: ReportDiagnostic,
+): void {
+  const isPlain = url.protocol === 'http:';
+  const isInNetwork =
+    actual === undefined || network === actual || (network === 'private' && actual === 'public');
+  if (isPlain && actual === 'public') {
+    refusePlainHttp(path, url, report, 'plain http is never sent to public addresses');
+  } else if (!isInNetwork && isPlain && actual === 'private' && plaintext === undefined) {
+    const message =
+      'plain http to this private address has to be accepted: write "network: private" and "plaintext: accepted", or use https';
+    report(path, message, 'unsafe');
+  } else if (!isInNetwork) {
+    const suggestion = `network: ${actual}`;
+    report(path, `this address is not in the network "${network}"`, 'unsafe', { suggestion });
+  } else if (isPlain && network === 'public') {
+    const message =
+      'plain http is never sent to public addresses; for a server in a private network write "network: private" and "plaintext: accepted", for one on this machine "network: loopback"';
+    refusePlainHttp(path, url, report, message);
+  } else if (isPlain && network === 'private' && plaintext === undefined) {
+    const message =
+      'plain http in a private network has to be accepted: write "plaintext: accepted" beside "network: private", or use https';
+    report(path, message, 'unsafe');
+  }
+}
+
+/** The gateway's listener that a URL leads to, where its text alone shows that. */
+function ownListenerAt({ listeners, admin }: ReadableGateway, url: URL): string | undefined {
+  const port = Number(url.port || (url.protocol === 'https:' ? '443' : '80'));
+  const host = withoutBrackets(url.hostname);
+  // A name on loopback may mean either address family.
+  const addresses = ipaddr.isValid(host)
+    ? [host]
+    : isLoopbackHost(host)
+      ? ['127.0.0.1', '::1']
+      : [];
+  return (['data', 'ops', 'admin'] as const).find((name) => {
+    if (name === 'admin' && admin === undefined) return false;
+    const { host: bound, port: at } = listeners?.[name] ?? {};
+    if (!bound || at === undefined) return false;
+    const listener = { host: bound, port: at };
+    return addresses.some((address) => arrivesAt(listener, { address, port, isOwn: false }));
+  });
 }
 
 /** Checks the listeners: bindable addresses without duplicates, TLS, origins, proxies, age of DPoP proofs. */

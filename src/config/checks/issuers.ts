@@ -58,11 +58,11 @@ export function checkIssuers(file: ReadableGateway, report: ReportDiagnostic): v
 function checkIdentifier(
   file: ReadableGateway,
   owner: FilePath,
-  { issuer: written, network }: Issuer,
+  { issuer: written, network, plaintext }: Issuer,
   report: ReportDiagnostic,
 ): boolean {
   const path = [...owner, 'issuer'];
-  const url = checkOrigin(file, path, written, { owner, network }, report);
+  const url = checkOrigin(file, path, written, { owner, network, plaintext }, report);
   if (url?.search) report(path, 'an issuer identifier has no query');
   return url !== undefined;
 }
@@ -71,7 +71,7 @@ function checkIdentifier(
 function checkVerification(
   file: ReadableGateway,
   owner: FilePath,
-  { algorithms, introspection, network }: Issuer,
+  { algorithms, introspection, network, plaintext }: Issuer,
   report: ReportDiagnostic,
 ): void {
   if (algorithms === undefined && introspection === undefined) {
@@ -83,7 +83,7 @@ function checkVerification(
     report([...owner, 'algorithms'], message, 'conflict', { at: 'key' });
   }
   const path = [...owner, 'introspection', 'endpoint'];
-  checkOrigin(file, path, introspection?.endpoint, { owner, network }, report);
+  checkOrigin(file, path, introspection?.endpoint, { owner, network, plaintext }, report);
 }
 
 function checkTokenType(path: FilePath, { tokenType }: Issuer, report: ReportDiagnostic): void {

@@ -44,8 +44,8 @@ export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic):
   const profiles = ['default', ...Object.keys(file.inspection?.profiles ?? {})];
   for (const [name, upstream] of entriesOf(file.upstreams)) {
     const at = ['upstreams', name];
-    const { url, network, inspect } = upstream;
-    checkOrigin(file, [...at, 'url'], url, { owner: at, network }, report);
+    const { url, network, plaintext, inspect } = upstream;
+    checkOrigin(file, [...at, 'url'], url, { owner: at, network, plaintext }, report);
     checkPath(at, upstream, report);
     checkCallerAuthentication(file, at, upstream, report);
     if (inspect) checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
@@ -127,9 +127,10 @@ function checkTokenRequest(
 ): void {
   checkOneOf(path, credentials, ['issuer', 'tokenEndpoint'], report);
   checkOneOf(path, credentials, ['clientSecret', 'privateKey'], report);
-  const network = { owner: path, network: credentials.network };
+  const { network, plaintext } = credentials;
+  const reach = { owner: path, network, plaintext };
   for (const key of ['issuer', 'tokenEndpoint'] as const) {
-    checkOrigin(file, [...path, key], credentials[key], network, report);
+    checkOrigin(file, [...path, key], credentials[key], reach, report);
   }
   const own = ownAudiences(file);
   for (const key of ['resource', 'audience'] as const) {

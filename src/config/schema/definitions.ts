@@ -262,9 +262,14 @@ export function union<Shape extends Typed<unknown>, const More extends Schema = 
 }
 
 export const NETWORK = oneOfStrings(
-  'Where the origin may resolve: `public` addresses only, also `private` ranges, or `loopback` only.',
+  'Which addresses the host name may resolve to: `public` addresses only, `private` ranges as well, or `loopback` only. With `loopback` beside a public `publicUrl` (a sidecar), a control is `degraded`.',
   ['public', 'private', 'loopback'],
   { default: 'public' },
+);
+
+export const PLAINTEXT = oneOfStrings(
+  'With `accepted`, plain http is possible in a private network: needs `network: private`, and public addresses are then refused. Nothing is encrypted and the server is not authenticated, so a control is `degraded`.',
+  ['accepted'],
 );
 
 /** A schema that `sallyport schema` prints. */

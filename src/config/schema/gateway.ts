@@ -13,6 +13,7 @@ import {
   named,
   oneOfStrings,
   type Parsed,
+  PLAINTEXT,
   published,
   record,
   SCOPE_PATTERN,
@@ -139,6 +140,7 @@ export const ISSUER = record(
   {
     issuer: text('Its issuer identifier, exactly as tokens carry it in `iss`.'),
     network: NETWORK,
+    plaintext: PLAINTEXT,
     algorithms: list(
       'Signature algorithms accepted from it. Required, unless its tokens are introspected.',
       typed<string>({

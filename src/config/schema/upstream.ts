@@ -12,6 +12,7 @@ import {
   NOT_AVAILABLE,
   named,
   oneOfStrings,
+  PLAINTEXT,
   record,
   type Schema,
   scopeList,
@@ -52,6 +53,7 @@ const TOKEN_REQUEST = {
   issuer: text('Issuer identifier of the authorization server, whose metadata name the endpoint.'),
   tokenEndpoint: text('The token endpoint itself, in place of `issuer`.'),
   network: NETWORK,
+  plaintext: PLAINTEXT,
   clientId: text('The gateway as a client of that server.'),
   clientSecret: secret('Its secret.', 'client-secret'),
   clientAuthentication: oneOfStrings(
@@ -230,12 +232,15 @@ export const LIMITS = record(
 export const UPSTREAM_SCHEMA = record(
   'One MCP server behind the gateway.',
   {
-    url: text('Endpoint of the server: https, or http on loopback.'),
+    url: text(
+      'URL of the MCP endpoint: https, or http on loopback or, with `plaintext: accepted`, in a private network.',
+    ),
     path: text('Path on the data listener; `/<name>` where absent.'),
     transport: oneOfStrings('How the server speaks.', ['streamable-http', 'http-sse'], {
       default: 'streamable-http',
     }),
     network: NETWORK,
+    plaintext: PLAINTEXT,
     authentication: oneOfStrings(
       '`none` lets every caller in; possible only on a loopback listener with a loopback `publicUrl`.',
       ['required', 'none'],

@@ -48,11 +48,11 @@ export function startInspection(
 ): Inspection {
   const worker = createInspectionWorker({
     onThread(isThere) {
-      if (isThere) log.write('info', 'inspection thread is back');
+      if (isThere) log.write('info', 'inspection worker thread started again');
       else
-        log.write('warn', 'no inspection thread', {
+        log.write('warn', 'inspection worker thread could not be started', {
           detail:
-            'long texts are inspected on the event loop, and everybody waits for them; where the thread hangs at its start, they are withheld',
+            'until one starts, long texts are inspected on the main thread, which delays all other requests, or are withheld if a thread does not respond while starting',
         });
     },
   });

@@ -50,7 +50,7 @@ export function createNoCredential(): CredentialSource {
   return {
     header: () => NO_HEADERS,
     reportRejected: () => undefined,
-    state: () => ({ state: 'off', detail: 'nothing is presented' }),
+    state: () => ({ state: 'off', detail: 'credentials: none' }),
   };
 }
 

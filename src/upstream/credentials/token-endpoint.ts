@@ -129,7 +129,8 @@ export function checkIssued(
     requestContext.nowMs + lifetimeMs,
     typeof expiresAt === 'number' ? expiresAt * 1000 : Number.POSITIVE_INFINITY,
   );
-  if (expiresAtMs <= requestContext.nowMs) return { kind: 'invalid', why: 'the token has expired' };
+  if (expiresAtMs <= requestContext.nowMs)
+    return { kind: 'invalid', why: 'the issued token has already expired' };
   return { kind: 'valid', token, expiresAtMs };
 }
 
@@ -145,14 +146,16 @@ function responseErrorOf(
   response: TokenResponse,
   { request, subjectToken }: TokenRequestContext,
 ): string | undefined {
-  if (response.token_type !== 'bearer') return 'the token is no bearer token';
-  if (!BEARER.test(response.access_token)) return 'the token cannot stand in a header';
+  if (response.token_type !== 'bearer') return 'the issued token is not a bearer token';
+  if (!BEARER.test(response.access_token))
+    return 'the issued token has characters that a header cannot carry';
   if (subjectToken !== undefined) {
-    if (!ISSUED_TYPES.has(response.issued_token_type)) return 'the token is of another type';
+    if (!ISSUED_TYPES.has(response.issued_token_type))
+      return 'the issued token is not an access token';
     if (response.access_token === subjectToken) return "the token is the caller's own";
   }
   return hasMoreScopes(response.scope, request.scopes)
-    ? 'the token has scopes beyond those asked for'
+    ? 'the issued token has scopes that were not requested'
     : undefined;
 }
 
@@ -166,13 +169,13 @@ function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): st
   const audiences = textsOf(claims['aud']);
   const ownAudiences = [request.resource, request.audience].filter((one) => one !== undefined);
   if (!ownAudiences.every((one) => audiences.includes(one)))
-    return 'the token has another audience';
+    return 'the issued token is for another audience';
   if (audiences.some((one) => isGatewayAudience(one, ownAudiences, request.own))) {
-    return 'the token is one for the gateway itself';
+    return 'the issued token is for this gateway itself';
   }
   const scopes = [claims['scope'], claims['scp']].flatMap(textsOf).join(' ');
   return hasMoreScopes(scopes, request.scopes)
-    ? 'the token has scopes beyond those asked for'
+    ? 'the issued token has scopes that were not requested'
     : undefined;
 }
 
@@ -245,8 +248,8 @@ export function createTokenEndpoint(
   const client = { client_id: settings.clientId };
   const options = {
     [customFetch]: fetchThrough(settings, ports),
-    // The guarded fetch enforces this: plain http is possible to loopback addresses only.
-    [allowInsecureRequests]: settings.network === 'loopback',
+    // The guarded fetch enforces this: plain http is possible on loopback, or where it was accepted.
+    [allowInsecureRequests]: settings.network === 'loopback' || settings.plaintext === 'accepted',
   };
   let cachedMetadata: { readonly server: AuthorizationServer; readonly atMs: number } | undefined;
   let authentication: Promise<ClientAuth> | undefined;
@@ -329,11 +332,11 @@ type Fetch = (
 ) => Promise<Response>;
 
 function fetchThrough(
-  { server, network }: TokenRequestSettings,
+  { server, network, plaintext }: TokenRequestSettings,
   { guardedFetch, timeoutMs }: TokenEndpointPorts,
 ): Fetch {
   const origins = [new URL(server.url).origin];
-  const rule: FetchRule = { network, origins, maxBytes: MAX_RESPONSE_BYTES, timeoutMs };
+  const rule: FetchRule = { network, plaintext, origins, maxBytes: MAX_RESPONSE_BYTES, timeoutMs };
   return async (url, { method, headers, body }) => {
     if (method === 'GET') {
       const document = await guardedFetch.fetchJson(new URL(url), rule);
@@ -363,11 +366,11 @@ function loggableError(detail: string): Error {
 /** Uses fixed texts: what a server writes into its errors must not reach the log. */
 function tokenErrorOf(error: unknown): TokenError {
   if (error instanceof ResponseBodyError) {
-    const code = KNOWN_ERRORS.has(error.error) ? error.error : 'an error of its own';
+    const code = KNOWN_ERRORS.has(error.error) ? error.error : 'an unknown error code';
     const detail = `the token endpoint refused with ${code}`;
     return { kind: 'error', detail, isOfCaller: GRANT_ERRORS.has(error.error) };
   }
   const loggableDetail = error instanceof Error ? refusals.get(error) : undefined;
-  const detail = loggableDetail ?? 'the authorization server answered with something invalid';
+  const detail = loggableDetail ?? 'the response of the authorization server is invalid';
   return { kind: 'error', detail, isOfCaller: false };
 }

@@ -44,7 +44,11 @@ export function createTokenExchange(
     mayRequest: (caller) => caller !== 'gateway' && caller.token !== undefined,
     async requestToken(caller) {
       if (caller === 'gateway' || caller.token === undefined)
-        return { kind: 'error', detail: 'there is no token to exchange', isOfCaller: true };
+        return {
+          kind: 'error',
+          detail: 'the request carries no token that could be exchanged',
+          isOfCaller: true,
+        };
       const subjectToken = openToken(caller.token);
       const response = await endpoint.requestToken({
         type: GRANT_TYPE,

@@ -245,7 +245,7 @@ describe('[C-06] all mistakes in one run', () => {
       '2:38 error expected a whole number from 100 to 1000000',
       '4:14 error the environment variable "GONE" is not set',
       '8:18 error "ES265" is not one of ES256, ES384, ES512, RS256, RS384, RS512, PS256, PS384, PS512, EdDSA, Ed25519; did you mean "ES256"?',
-      '11:10 error plain http is possible only on loopback; did you mean "https://github.example.com/mcp"?',
+      '11:10 error plain http is never sent to public addresses; for a server in a private network write "network: private" and "plaintext: accepted", for one on this machine "network: loopback"; did you mean "https://github.example.com/mcp"?',
       '12:15 error unknown issuer "crop"; did you mean "corp"?',
     ]);
     expect(read(text).settings).toBeUndefined();

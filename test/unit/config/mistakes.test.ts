@@ -274,7 +274,7 @@ const ROWS: readonly Row[] = [
     ),
     lines: [
       'g:9:13 error this address is not in the network "private"; did you mean "network: loopback"?',
-      'g:14:10 error plain http is possible only on loopback; did you mean "https://10.0.0.5:3001/mcp"?',
+      'g:14:10 error plain http in a private network has to be accepted: write "plaintext: accepted" beside "network: private", or use https',
       'g:18:10 error this address is not in the network "private"; did you mean "network: loopback"?',
     ],
   },
@@ -398,7 +398,7 @@ const ROWS: readonly Row[] = [
       gateway('3001/mcp\n    network: loopback', '3001/mcp\n    network: private'),
     ),
     lines: [
-      'g:14:10 error plain http is possible only on loopback; did you mean "https://everything:3001/mcp"?',
+      'g:14:10 error plain http in a private network has to be accepted: write "plaintext: accepted" beside "network: private", or use https',
     ],
   },
   {
@@ -408,7 +408,7 @@ const ROWS: readonly Row[] = [
       gateway('realms/mcp\n    network: loopback', 'realms/mcp\n    network: private'),
     ),
     lines: [
-      'g:9:13 error plain http is possible only on loopback; did you mean "https://keycloak:8080/realms/mcp"?',
+      'g:9:13 error plain http in a private network has to be accepted: write "plaintext: accepted" beside "network: private", or use https',
     ],
   },
   {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { Diagnostic } from '../../../src/config/diagnostics.js';
 import type { Settings } from '../../../src/config/settings.js';
-import type { Version } from '../../../src/gateway/config-version.js';
+import type { Version, VersionReading } from '../../../src/gateway/config-version.js';
 import type { Observability } from '../../../src/gateway/observability.js';
 import { createReload, type ReloadPorts } from '../../../src/gateway/reload.js';
 
@@ -9,12 +10,18 @@ const SETTINGS = {
   publicBase: '',
   listeners: { data: {}, ops: {} },
   keys: [],
+  issuers: new Map(),
   upstreams: new Map(),
 } as unknown as Settings;
 
 function versionOf(config: string): Version {
   const hashes = { config, policy: '', pins: '' };
   return { settings: SETTINGS, hashes } as unknown as Version;
+}
+
+function restarting(config: string): Version {
+  const version = versionOf(config);
+  return { ...version, settings: { ...SETTINGS, publicBase: 'https://elsewhere.example.com' } };
 }
 
 const OBSERVABILITY = {
@@ -39,6 +46,7 @@ describe('reloads', () => {
         current = next;
         applied.push(next.hashes.config);
       },
+      noteResult: () => undefined,
       observability: OBSERVABILITY,
       log: { write: () => undefined },
     };
@@ -59,6 +67,7 @@ describe('reloads', () => {
     let reads = 0;
     const results: string[] = [];
     const details: unknown[] = [];
+    const notes: (string | undefined)[] = [];
     const ports: ReloadPorts = {
       read() {
         reads += 1;
@@ -68,6 +77,7 @@ describe('reloads', () => {
       },
       current: () => versionOf('start'),
       apply: () => undefined,
+      noteResult: (error) => notes.push(error),
       observability: {
         ...OBSERVABILITY,
         metrics: { ...OBSERVABILITY.metrics, reload: (result: string) => results.push(result) },
@@ -81,5 +91,45 @@ describe('reloads', () => {
     expect(await reload()).toEqual([]);
     expect(results).toEqual(['rejected', 'rejected']);
     expect(details).toContain('an unexpected error: EMFILE');
+    expect(notes).toEqual([
+      'gateway.yaml:1:1 the files could not be read again',
+      'the files have errors',
+    ]);
+  });
+
+  it('[G-04] say why they were rejected in one line, and no more once the files are those in force', async () => {
+    const error: Diagnostic = {
+      file: '/srv/policies/open.policy.yaml',
+      line: 3,
+      column: 5,
+      severity: 'error',
+      rule: 'yaml',
+      message: 'unexpected end\nof the text',
+    };
+    const warning: Diagnostic = { ...error, severity: 'warning', message: 'a warning' };
+    const readings: VersionReading[] = [
+      { version: undefined, diagnostics: [warning, error] },
+      { version: versionOf('start'), diagnostics: [warning] },
+      { version: restarting('start'), diagnostics: [warning] },
+      { version: versionOf('next'), diagnostics: [] },
+    ];
+    const notes: (string | undefined)[] = [];
+    const applied: string[] = [];
+    const reload = createReload({
+      read: () => Promise.resolve(readings.shift() as VersionReading),
+      current: () => versionOf('start'),
+      apply: (next) => applied.push(next.hashes.config),
+      noteResult: (reason) => notes.push(reason),
+      observability: OBSERVABILITY,
+      log: { write: () => undefined },
+    });
+    for (let turn = 0; turn < 4; turn += 1) await reload();
+    expect(notes).toEqual([
+      'open.policy.yaml:3:5 unexpected end',
+      undefined,
+      'a change of publicUrl needs a restart',
+      undefined,
+    ]);
+    expect(applied).toEqual(['next']);
   });
 });

@@ -45,7 +45,32 @@ describe('createLog', () => {
     refuse('tool-changed');
     logRefusal(log, sampleRecord());
     expect(lines).toHaveLength(1);
-    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ event: 'refused', reason: 'tool-changed' });
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      event: 'request refused',
+      reason: 'tool-changed',
+    });
+  });
+
+  it('[O-50] writes one line of text for a terminal, with the same fields and as safely', () => {
+    const lines: string[] = [];
+    const log = createLog((line) => lines.push(line), 'info', 'text');
+    log.write('debug', 'below the level');
+    log.write('info', 'upstream is reachable', {
+      ...{ upstream: 'github', url: 'https://mcp.example.com/github', pinned: 12 },
+      ...({ authorization: 'Bearer x' } as LogFields),
+    });
+    log.write('warn', 'definition differs from its pin', {
+      name: 'a b="c"',
+      detail: 'd\r\n\u001b[31m\u202e level=error',
+    });
+    log.write('error', 'gateway stopped');
+    const times = lines.map((line) => line.slice(0, line.indexOf(' ')));
+    for (const time of times) expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(lines.map((line) => line.slice(line.indexOf(' ') + 1))).toEqual([
+      'info  upstream is reachable upstream=github url=https://mcp.example.com/github pinned=12\n',
+      'warn  definition differs from its pin name="a b=\\"c\\"" detail="d\\\\u{d}\\\\u{a}\\\\u{1b}[31m\\\\u{202e} level=error"\n',
+      'error gateway stopped\n',
+    ]);
   });
 
   it('[O-50] names a fault without its message', () => {

@@ -1,15 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isAddressAllowed } from '../../../src/upstream/safe-fetch.js';
+import { type AddressClass, arrivesAt, isAddressAllowed } from '../../../src/policy/addresses.js';
 
-type Row = readonly [
-  address: string,
-  allowed: { readonly public: boolean; readonly private: boolean; readonly loopback: boolean },
-];
-const NOWHERE = { public: false, private: false, loopback: false };
-const EVERYWHERE_OUTSIDE = { public: true, private: true, loopback: false };
-const INSIDE = { public: false, private: true, loopback: false };
-const LOOPBACK = { public: false, private: false, loopback: true };
+type Row = readonly [address: string, allowed: { readonly [one in AddressClass]: boolean }];
+const NOWHERE = { public: false, private: false, loopback: false, 'private-only': false };
+const EVERYWHERE_OUTSIDE = { ...NOWHERE, public: true, private: true };
+const INSIDE = { ...NOWHERE, private: true, 'private-only': true };
+const LOOPBACK = { ...NOWHERE, loopback: true };
 
 const ROWS: readonly Row[] = [
   ['93.184.216.34', EVERYWHERE_OUTSIDE],
@@ -58,6 +55,7 @@ describe('the addresses of a network', () => {
         public: isAddressAllowed(address, 'public'),
         private: isAddressAllowed(address, 'private'),
         loopback: isAddressAllowed(address, 'loopback'),
+        'private-only': isAddressAllowed(address, 'private-only'),
       }).toEqual(allowed);
     });
   }
@@ -67,7 +65,7 @@ describe('the addresses of a network', () => {
     fc.assert(
       fc.property(
         fc.tuple(octet, octet, octet, octet),
-        fc.constantFrom('public' as const, 'private' as const, 'loopback' as const),
+        fc.constantFrom<AddressClass>('public', 'private', 'loopback', 'private-only'),
         (octets, network) => {
           const plain = octets.join('.');
           const [a, b, c, d] = octets;
@@ -78,5 +76,30 @@ describe('the addresses of a network', () => {
         },
       ),
     );
+  });
+});
+
+describe('a listener of the gateway', () => {
+  it.each([
+    ['127.0.0.1', '127.0.0.1', false, true],
+    ['127.0.0.1', '::ffff:127.0.0.1', false, true],
+    ['127.0.0.1', '127.0.0.2', false, false],
+    ['localhost', '127.0.0.1', false, true],
+    ['localhost', '::1', false, true],
+    ['localhost', '10.0.0.5', true, false],
+    ['0.0.0.0', '127.0.0.1', false, true],
+    ['0.0.0.0', '10.0.0.5', true, true],
+    ['0.0.0.0', '10.0.0.5', false, false],
+    ['0.0.0.0', '::1', false, false],
+    ['::', '::1', false, true],
+    ['::', '127.0.0.1', false, true],
+    ['10.0.0.5', '10.0.0.5', false, true],
+    ['10.0.0.5', '10.0.0.6', false, false],
+    ['fd12::1', 'fd12:0:0::1', false, true],
+    ['10.0.0.5', 'gateway.example.com', true, false],
+    ['gateway.example.com', '10.0.0.5', true, false],
+  ])('[A-13] on %s is reached at %s (an own address: %s): %s', (host, address, isOwn, expected) => {
+    expect(arrivesAt({ host, port: 8080 }, { address, port: 8080, isOwn })).toBe(expected);
+    expect(arrivesAt({ host, port: 8080 }, { address, port: 8081, isOwn })).toBe(false);
   });
 });

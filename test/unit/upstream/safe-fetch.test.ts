@@ -10,6 +10,7 @@ import {
   isRefusedAddress,
   type LookupAll,
 } from '../../../src/upstream/safe-fetch.js';
+import { installPrivateNetwork } from '../../support/private-network.js';
 
 const LOOPBACK: FetchRule = { network: 'loopback', maxBytes: 1024, timeoutMs: 5000 };
 const closers: (() => unknown)[] = [];
@@ -171,6 +172,63 @@ describe('the guarded fetch', () => {
     const url = new URL(`http://idp.test:${port}/`);
     expect(await fetchJson(url, LOOPBACK)).toMatchObject({ ok: true });
     expect(await fetchJson(url, LOOPBACK)).toMatchObject({ ok: false, why: 'refused-address' });
+  });
+
+  it('[A-12] takes plain http where it was accepted, to private addresses alone, at every connection', async () => {
+    const { port } = await serve((_request, response) => {
+      response.setHeader('connection', 'close').end('{}');
+    });
+    const rounds = [
+      ['10.77.0.1'],
+      ['93.184.216.34'],
+      ['127.0.0.1'],
+      ['169.254.169.254'],
+      ['100.100.100.200'],
+      ['fd00:ec2::254'],
+      ['10.77.0.1', '93.184.216.34'],
+    ];
+    let round = -1;
+    const network = installPrivateNetwork({
+      'idp.test': () => {
+        round += 1;
+        return rounds[round] ?? [];
+      },
+    });
+    closers.push(() => network.restore());
+    const fetchJson = guarded();
+    const url = new URL(`http://idp.test:${port}/`);
+    const rule = { ...LOOPBACK, network: 'private', plaintext: 'accepted' } as const;
+    expect(await fetchJson(url, rule)).toMatchObject({ ok: true });
+    while (round + 1 < rounds.length)
+      expect(await fetchJson(url, rule), String(rounds[round])).toEqual({
+        ...{ ok: false, why: 'refused-address' },
+        detail: 'does not resolve to a private address, as plain http must',
+      });
+    expect(network.dialled()).toEqual(['10.77.0.1']);
+  });
+
+  it('[A-12] takes plain http in no other network and of no other origin', async () => {
+    const { base, port } = await serve((_request, response) => response.end('{}'));
+    const network = installPrivateNetwork({ 'idp.test': () => ['10.77.0.1'] });
+    closers.push(() => network.restore());
+    const fetchJson = guarded();
+    const own = `http://idp.test:${port}`;
+    const rule = {
+      ...LOOPBACK,
+      network: 'private',
+      plaintext: 'accepted',
+      origins: [own],
+    } as const;
+    expect(await fetchJson(new URL(`${own}/keys`), rule)).toMatchObject({ ok: true });
+    const refused = { ok: false, why: 'refused-address' };
+    const elsewhere = [`http://idp.test:${port + 1}/`, `http://10.77.0.1:${port}/`, `${base}/`];
+    for (const url of [...elsewhere, `https://idp.test:${port}/`, `https://10.77.0.1:${port}/`])
+      expect(await fetchJson(new URL(url), rule), url).toMatchObject(refused);
+    const asPublic = { ...rule, network: 'public' } as const;
+    expect(await fetchJson(new URL(`${own}/keys`), asPublic)).toMatchObject(refused);
+    const { plaintext: _, ...unaccepted } = rule;
+    expect(await fetchJson(new URL(`${own}/keys`), unaccepted)).toMatchObject(refused);
+    expect(network.dialled()).toEqual(['10.77.0.1']);
   });
 
   it('[A-11] checks the address that was connected to, whatever was resolved', async () => {

@@ -111,7 +111,9 @@ describe('[CRD-03] credentials', () => {
     [
       'https outside loopback',
       [`credentials: {type: client-credentials, ${SERVER.replace('https', 'http')}}`],
-      ['error plain http is possible only on loopback; did you mean "https://as.example.com"?'],
+      [
+        'error plain http is never sent to public addresses; for a server in a private network write "network: private" and "plaintext: accepted", for one on this machine "network: loopback"; did you mean "https://as.example.com"?',
+      ],
     ],
     [
       'an audience that is not ours',

@@ -67,7 +67,7 @@ describe('[TOK-16] an issuer', () => {
     [
       'a plain endpoint',
       issuerWith(ASKED.replace('}}', '}, endpoint: "http://idp.example.com/i"}')),
-      'plain http is possible only on loopback',
+      'plain http is never sent to public addresses',
     ],
     [
       'an endpoint in another network',

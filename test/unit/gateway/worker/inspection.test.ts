@@ -489,6 +489,6 @@ describe('a thread that fails', () => {
     await inspection.message(longResult('a'), 'one');
     await inspection.message(longResult('b'), 'one');
     await inspection.close();
-    expect(lines).toEqual([['warn', 'no inspection thread']]);
+    expect(lines).toEqual([['warn', 'inspection worker thread could not be started']]);
   });
 });

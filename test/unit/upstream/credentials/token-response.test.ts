@@ -49,21 +49,31 @@ describe('[CRD-06] an issued token', () => {
   });
 
   it.each<[string, TokenResponse, TokenRequestContext, string]>([
-    ['scopes', answer({ scope: 'a b' }), asked({ scopes: ['a'] }), 'scopes beyond'],
-    ['scopes in it', jwt({ scp: ['a', 'b'] }), asked({ scopes: ['a'] }), 'scopes beyond'],
+    [
+      'scopes',
+      answer({ scope: 'a b' }),
+      asked({ scopes: ['a'] }),
+      'scopes that were not requested',
+    ],
+    [
+      'scopes in it',
+      jwt({ scp: ['a', 'b'] }),
+      asked({ scopes: ['a'] }),
+      'scopes that were not requested',
+    ],
     ['an audience', jwt({ aud: 'x' }), asked(), 'another audience'],
     ['one audience of two', jwt({}), asked({ audience: 'api' }), 'another audience'],
-    ['our audience', jwt({ aud: [RESOURCE, OWN] }), asked(), 'for the gateway itself'],
+    ['our audience', jwt({ aud: [RESOURCE, OWN] }), asked(), 'for this gateway itself'],
     [
       'an audience under ours',
       jwt({ aud: [RESOURCE, `${OWN}2`] }),
       asked(),
-      'for the gateway itself',
+      'for this gateway itself',
     ],
-    ['a type', answer({ token_type: 'dpop' }), asked(), 'no bearer token'],
+    ['a type', answer({ token_type: 'dpop' }), asked(), 'not a bearer token'],
     ['an end', answer({ expires_in: 0 }), asked(), 'expired'],
-    ['spelling', answer({ access_token: 'a b' }), asked(), 'cannot stand in a header'],
-    ['kind', answer(), asked({}, 'subject'), 'of another type'],
+    ['spelling', answer({ access_token: 'a b' }), asked(), 'a header cannot carry'],
+    ['kind', answer(), asked({}, 'subject'), 'not an access token'],
   ])('is refused for its %s', (_, given, request, why) => {
     expect(checkIssued(given, request)).toEqual({
       kind: 'invalid',
