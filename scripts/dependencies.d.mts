@@ -4,7 +4,11 @@
 export type Run = (
   command: string,
   args: readonly string[],
-  options: { readonly cwd: string; readonly onStderr?: (text: string) => void },
+  options: {
+    readonly cwd: string;
+    readonly env?: { readonly [name: string]: string | undefined };
+    readonly onStderr?: (text: string) => void;
+  },
 ) => Promise<number>;
 
 export function isInstalled(root: string): boolean;

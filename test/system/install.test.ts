@@ -45,6 +45,13 @@ describe('the package', () => {
     expect(JSON.parse(schema)).toEqual(JSON.parse(shipped));
   });
 
+  it('[IN-04] is linked by npm install -g, which builds it', async () => {
+    const prefix = join(folder, 'global');
+    await must('npm', ['install', '-g', '--prefix', prefix, '.'], { cwd: ROOT });
+    const linked = join(prefix, 'bin/sallyport');
+    expect(await must(linked, ['--version'])).toBe(await must(program, ['--version']));
+  });
+
   it('[IN-04] brings examples that name shipped schemas, and no sources', async () => {
     const entries = await readdir(installed, { recursive: true });
     const examples = entries.filter((name) => /^(?:config|policies)\/.*\.yaml$/.test(name));

@@ -85,6 +85,29 @@ describe('a fresh clone', () => {
     );
   });
 
+  it('[IN-04] is installed by itself, also for `npm install -g .`', async () => {
+    const given: unknown[] = [];
+    const env = {
+      npm_config_global: 'true',
+      npm_config_prefix: '/opt',
+      npm_config_cache: '/tmp/c',
+    };
+    await prepare(root, {
+      run: (_command, _args, options) => {
+        given.push(options.env);
+        return Promise.resolve(0);
+      },
+      env,
+      say: () => undefined,
+    });
+    expect(given[0]).toMatchObject({
+      npm_config_cache: '/tmp/c',
+      npm_config_ignore_scripts: 'true',
+    });
+    expect(given[0]).not.toHaveProperty('npm_config_global');
+    expect(given[0]).not.toHaveProperty('npm_config_prefix');
+  });
+
   it('[D-12] says which Node it needs', () => {
     expect(refuseNode('20.18.3')).toBe(
       'Sallyport needs Node 20.19 or later; this is Node 20.18.3.',
