@@ -1,11 +1,11 @@
 # Two stages: the compiler and its packages stay behind; what runs is Node, the compiled files and the
-# few packages of `dependencies`, as a user without a name, on a root that may be read-only.
+# few packages of `dependencies`, as a numeric non-root user, on a root that may be read-only.
 FROM docker.io/library/node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc tsconfig.json ./
 RUN npm ci --ignore-scripts
 COPY src ./src
-RUN npm run build && npm prune --omit=dev --ignore-scripts
+RUN npm run build && npm prune --omit=dev --ignore-scripts && mkdir state
 
 FROM gcr.io/distroless/nodejs24-debian12:nonroot
 WORKDIR /app
@@ -13,6 +13,8 @@ ENV NODE_ENV=production
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+# A new volume takes over this folder's owner, so that the audit file can be written there.
+COPY --from=build --chown=65532:65532 /app/state /var/lib/sallyport
 USER 65532:65532
 EXPOSE 8080 9464 9090
 # No shell in this image: the check is a command of the program itself.

@@ -4,10 +4,13 @@
 export type Run = (
   command: string,
   args: readonly string[],
-  options: { readonly cwd: string },
+  options: {
+    readonly cwd: string;
+    readonly env?: { readonly [name: string]: string | undefined };
+    readonly onStderr?: (text: string) => void;
+  },
 ) => Promise<number>;
 
-export function isSupportedNode(version: string): boolean;
 export function isInstalled(root: string): boolean;
 export const runProgram: Run;
 export function prepare(

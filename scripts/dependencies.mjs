@@ -6,15 +6,12 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
+import { refuseNode } from './node-version.mjs';
 
-const MIN_NODE = [20, 19];
 const SIGNAL_EXIT_BASE = 128;
-
-/** True if this Node version can run the project. */
-export function isSupportedNode(version) {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
-}
+/** Codes in npm's error output that mean that the registry was not reached. */
+const UNREACHABLE =
+  /^npm (?:ERR!|error) code (E(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|CONNABORTED|TIMEDOUT|HOSTUNREACH|NETUNREACH|RR_SOCKET_TIMEOUT)|E50[0-9])$/m;
 
 /** True if npm's last installation is at least as new as the lock file, or has the same versions. */
 export function isInstalled(root) {
@@ -36,13 +33,15 @@ function isSameLock(root, marker) {
 
 /**
  * Runs a program with inherited output and resolves with its exit code, or 128 plus the signal number if a
- * signal ended it. Rejects if the program cannot be started.
+ * signal ended it. `onStderr` gets what it writes to standard error instead. Rejects if the program cannot be started.
  */
-export function runProgram(command, args, options) {
+export function runProgram(command, args, { onStderr, ...options }) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: 'inherit', ...options });
+    const stderr = onStderr === undefined ? 'inherit' : 'pipe';
+    const child = spawn(command, args, { stdio: ['inherit', 'inherit', stderr], ...options });
+    child.stderr?.setEncoding('utf8').on('data', onStderr);
     child.once('error', reject);
-    child.once('exit', (code, signal) => {
+    child.once('close', (code, signal) => {
       resolve(code ?? SIGNAL_EXIT_BASE + (constants.signals[signal] ?? 0));
     });
   });
@@ -59,16 +58,45 @@ export async function install(
   { run = runProgram, env = process.env, say = console.error } = {},
 ) {
   if (isInstalled(root)) return 0;
-  say('Installing the locked dependencies (npm ci) …');
+  say('Installing the locked dependencies (npm ci).');
   const [command, ...script] = npmCommand(env);
   const args = [...script, 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
-  return run(command, args, { cwd: root, env: withoutStrictness(env) });
+  let stderr = '';
+  const code = await run(command, args, {
+    cwd: root,
+    env: installEnvironment(env),
+    onStderr: (text) => {
+      stderr += text;
+    },
+  });
+  if (code !== 0) say(describeFailure(stderr, code));
+  return code;
 }
 
-/** Removes settings of the running package that npm passes to its children: each package has its own. */
-function withoutStrictness(env) {
-  const { npm_config_engine_strict: _strict, npm_config_loglevel: _level, ...rest } = env;
-  return rest;
+/** One line where the registry was not reached; otherwise what npm wrote, and a line after it. */
+function describeFailure(stderr, code) {
+  const [, cause] = UNREACHABLE.exec(stderr) ?? [];
+  return cause === undefined
+    ? `${stderr.trimEnd()}\nThe dependencies could not be installed: npm ci failed with exit code ${code}.`
+    : `The dependencies could not be installed: npm could not reach its registry (${cause}). Check the network, or the address that "npm config get registry" prints.`;
+}
+
+/** What npm passes to scripts of its own command line and package, which do not concern another installation. */
+const OUTER =
+  /^npm_config_(?:engine_strict|loglevel|global|location|prefix|local_prefix|global_prefix|allow_scripts|json|pack_destination)$/;
+
+/**
+ * Scripts are left out: `prepare` is this one, and no dependency needs any. Retries wait a second, not ten: without a
+ * network the answer should not take minutes.
+ */
+function installEnvironment(env) {
+  const own = Object.entries(env).filter(([name]) => !OUTER.test(name));
+  return {
+    npm_config_fetch_retry_mintimeout: '1000',
+    npm_config_fetch_retry_maxtimeout: '5000',
+    ...Object.fromEntries(own),
+    npm_config_ignore_scripts: 'true',
+  };
 }
 
 /**
@@ -79,13 +107,14 @@ export async function prepare(
   root,
   { run = runProgram, env = process.env, say = console.error } = {},
 ) {
-  if (!isSupportedNode(process.versions.node)) {
-    say(`Node ${MIN_NODE.join('.')} or later is needed; this is ${process.versions.node}.`);
+  const refusal = refuseNode();
+  if (refusal !== undefined) {
+    say(refusal);
     return 2;
   }
   const installed = await install(root, { run, env, say });
   if (installed !== 0) return installed;
-  say('Building …');
+  say('Building.');
   return run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')], {
     cwd: root,
   });

@@ -1,201 +1,25 @@
 #!/usr/bin/env node
-// The process: arguments, environment, streams and signals, handed to the commands. This is the only file that touches
-// `process`; everything else gets what it needs as arguments.
+// The entry: ends with one sentence on a Node that is too old, and otherwise loads the program. A module is parsed
+// with everything that it imports before any of it runs, so this file keeps to what Node 12 can parse and find.
 
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
-import { buildProgram, type CliIo, type Command } from './cli/program.js';
-import type { ServePorts } from './cli/serve.js';
-import type { Settings, UpstreamSettings } from './config/settings.js';
 
-const EXIT_BY_SIGNAL = 128;
+const EXIT_UNCHECKED = 2;
 
-function readVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  const { version }: { version?: unknown } = JSON.parse(text);
-  return typeof version === 'string' ? version : 'unknown';
+function isOlder(version: string, than: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const [wantedMajor = 0, wantedMinor = 0] = than.split('.').map(Number);
+  return major < wantedMajor || (major === wantedMajor && minor < wantedMinor);
 }
 
-const version = readVersion();
-
-const io: CliIo = {
-  stdout: (text) => void process.stdout.write(text),
-  stderr: (text) => void process.stderr.write(text),
-  env: process.env,
-  cwd: process.cwd(),
-  isTty: process.stdout.isTTY === true,
-  async readStdin() {
-    let text = '';
-    for await (const chunk of process.stdin.setEncoding('utf8')) text += chunk;
-    return text;
-  },
-};
-
-function writeStdout(text: string): Promise<void> {
-  return new Promise((resolve, reject) =>
-    process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
-  );
+const manifest: { readonly engines: { readonly node: string } } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+);
+const oldest = manifest.engines.node.replace('>=', '');
+const current = process.versions.node;
+if (isOlder(current, oldest)) {
+  process.stderr.write(`Sallyport needs Node ${oldest} or later; this is Node ${current}.\n`);
+  process.exitCode = EXIT_UNCHECKED;
+} else {
+  void import('./process.js');
 }
-
-/** Resolves at SIGTERM or SIGINT with 128 plus the signal's number, as a shell reports it. */
-function untilSignal(onReload: () => void): Promise<number> {
-  process.on('SIGHUP', onReload);
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.once(signal, () => resolve(EXIT_BY_SIGNAL + constants.signals[signal]));
-    }
-  });
-}
-
-/** The log goes to standard error, at this level unless an option says otherwise. */
-function servePorts(level: 'info' | 'error'): ServePorts {
-  const build = { version, node: process.version };
-  return {
-    untilSignal,
-    async start(file, { logLevel = level, logFormat }, ending) {
-      const { startGateway } = await import('./gateway/gateway.js');
-      const { createLog } = await import('./telemetry/log.js');
-      const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
-      const log = createLog((line) => void process.stderr.write(line), logLevel, format);
-      return startGateway({
-        ...{ file, env: process.env, log, build, writeStdout },
-        ...(ending === undefined ? {} : { ending }),
-      });
-    },
-  };
-}
-
-async function pinPorts() {
-  const { DISK_FILES } = await import('./config/files.js');
-  const { observeOnce, updateFile } = await import('./gateway/pin-ports.js');
-  const observe = (upstream: UpstreamSettings, gateway: Settings) =>
-    observeOnce(upstream, gateway, version);
-  return { files: DISK_FILES, updateFile, observe, now: Date.now };
-}
-
-/** Pins for `dev`: approves what is offered at the moment it is started. */
-async function pinOffered(file: string): Promise<number> {
-  const { runPinFetch } = await import('./cli/pin/fetch.js');
-  const quiet: CliIo = { ...io, stdout: () => undefined };
-  const approval = { approve: true, by: 'sallyport dev', note: 'offered when dev was started' };
-  return runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
-}
-
-const MAX_CLIENT_DOCUMENT_BYTES = 16 * 1024;
-const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
-
-/** Fetches the metadata document of a client whose client id is a URL: over public https, or plain http on loopback. */
-async function fetchDocument(url: URL): Promise<unknown> {
-  const { createGuardedFetch } = await import('./upstream/safe-fetch.js');
-  const guarded = createGuardedFetch();
-  const outcome = await guarded.fetchJson(url, {
-    network: url.protocol === 'http:' ? 'loopback' : 'public',
-    maxBytes: MAX_CLIENT_DOCUMENT_BYTES,
-    timeoutMs: CLIENT_DOCUMENT_TIMEOUT_MS,
-  });
-  await guarded.close();
-  return outcome.ok ? outcome.value : undefined;
-}
-
-/** Checks whether this machine's own gateway is alive. Any certificate is accepted, because nothing secret is sent. */
-async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
-  const signal = AbortSignal.timeout(timeoutMs);
-  if (!url.startsWith('https:')) return (await fetch(url, { redirect: 'manual', signal })).status;
-  const { get } = await import('node:https');
-  return new Promise((resolve, reject) => {
-    get(url, { rejectUnauthorized: false, signal }, (response) => {
-      response.resume();
-      resolve(response.statusCode ?? 0);
-    }).on('error', reject);
-  });
-}
-
-async function loadSettings(
-  file: string,
-): Promise<{ settings: Settings | undefined; diagnostics: string }> {
-  const { DISK_FILES } = await import('./config/files.js');
-  const { loadGateway } = await import('./config/load.js');
-  const { renderDiagnostics } = await import('./config/diagnostics.js');
-  const { readFile } = DISK_FILES;
-  const { settings, diagnostics } = loadGateway(file, { readFile, env: process.env });
-  return { settings, diagnostics: renderDiagnostics(diagnostics, 'text', io.cwd) };
-}
-
-/** Waits; resolves early with false when the process receives a signal to end. */
-function wait(ms: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const end = (isOver: boolean) => (): void => {
-      clearTimeout(timer);
-      process.off('SIGINT', stop);
-      process.off('SIGTERM', stop);
-      resolve(isOver);
-    };
-    const stop = end(false);
-    const timer = setTimeout(end(true), ms);
-    process.once('SIGINT', stop);
-    process.once('SIGTERM', stop);
-  });
-}
-
-/** Each command is loaded on demand: a health check must not cost the start of a gateway. */
-const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
-  async serve() {
-    const { serveCommand } = await import('./cli/serve.js');
-    return serveCommand(io, servePorts('info'));
-  },
-  async dev() {
-    const { devCommand } = await import('./cli/dev.js');
-    return devCommand(io, { ...servePorts('error'), pin: pinOffered, fetchDocument });
-  },
-  async validate() {
-    const { validateCommand } = await import('./cli/validate.js');
-    const { DISK_FILES } = await import('./config/files.js');
-    const { readLocksForPolicies } = await import('./gateway/config-version.js');
-    const { compilePolicies } = await import('./policy/compile/compile.js');
-    const loadLocks = readLocksForPolicies;
-    return validateCommand(io, { files: DISK_FILES, compilePolicies, loadLocks });
-  },
-  async pin() {
-    const { pinCommand } = await import('./cli/pin/command.js');
-    return pinCommand(io, await pinPorts());
-  },
-  async audit() {
-    const { auditCommand } = await import('./cli/audit/command.js');
-    return auditCommand(io, { loadSettings, wait });
-  },
-  async keys() {
-    const { keysCommand } = await import('./cli/keys.js');
-    const { DISK_FILES } = await import('./config/files.js');
-    return keysCommand(io, { files: DISK_FILES, randomBytes });
-  },
-  async schema() {
-    const { schemaCommand } = await import('./cli/schema.js');
-    return schemaCommand(io);
-  },
-  async healthcheck() {
-    const { healthcheckCommand } = await import('./cli/healthcheck.js');
-    const { DISK_FILES } = await import('./config/files.js');
-    return healthcheckCommand(io, { files: DISK_FILES, fetchStatus });
-  },
-};
-
-/** Loads the requested command, or all of them where help or a suggestion needs their names. */
-function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
-  const load = asked !== undefined && Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : undefined;
-  return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);
-}
-
-/** A reader such as `head` that has seen enough ends a command as SIGPIPE would, without a word. */
-function endWithReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(EXIT_BY_SIGNAL + constants.signals.SIGPIPE);
-}
-
-const argv = process.argv.slice(2);
-// A gateway goes on: where its audit log goes to standard output, a write that fails is a failure of the sink.
-if (argv[0] !== 'serve') {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', endWithReader);
-}
-const program = buildProgram(io, await loadCommands(argv[0]), version);
-process.exitCode = await program.run(argv);

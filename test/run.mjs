@@ -3,9 +3,10 @@
 // random documents ten times as many. Other arguments go to the test runner, and its exit code is ours.
 
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { prepare, runProgram } from '../scripts/dependencies.mjs';
 
-const ROOT = join(import.meta.dirname, '..');
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DOCUMENTS_OF_ALL = '20000';
 
 const given = process.argv.slice(2);

@@ -24,6 +24,7 @@ import { runTour } from '../dev/tour.js';
 import {
   type CliIo,
   type Command,
+  describePortError,
   EXIT_FAILED,
   EXIT_FINE,
   EXIT_UNCHECKED,
@@ -48,7 +49,10 @@ export type DevPorts = ServePorts & {
   fetchDocument(url: URL): Promise<unknown>;
 };
 
+const HOST = '127.0.0.1';
+/** The same at every start: clients keep the URL of the endpoint. */
 const DEFAULT_PORT = 8080;
+const ANY_PORT = 0;
 const SECONDS_PER_HOUR = 3600;
 const ADMIN_TOKEN_BYTES = 32;
 
@@ -68,9 +72,15 @@ export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): P
     );
     return EXIT_UNCHECKED;
   }
+  const tourOnly = options.demo === true && options.exit === true;
+  const wanted = options.port ?? (tourOnly ? ANY_PORT : DEFAULT_PORT);
+  const data = await probePort(wanted);
+  if (typeof data !== 'number') {
+    io.stderr(`error: ${describePortError(wanted, data)}; choose another port with --port\n`);
+    return EXIT_FAILED;
+  }
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-dev-'));
   try {
-    const data = await freePort(options.port ?? DEFAULT_PORT);
     const stage = {
       folder,
       io,
@@ -184,7 +194,7 @@ async function serveFor(
   }
   try {
     const code = await afterStart(started.gateway);
-    return code ?? (await ports.untilSignal(() => void started.gateway.reload()));
+    return code ?? (await ports.untilSignal());
   } finally {
     await started.gateway.close();
   }
@@ -270,18 +280,14 @@ function networkOf(url: string): 'public' | 'loopback' {
     : 'public';
 }
 
-/** The preferred port if it is free, otherwise any free port. */
-function freePort(preferred: number): Promise<number> {
-  return new Promise((resolve, reject) => {
+/** The port, or the free one found for `ANY_PORT`, if a listener can be opened there now; otherwise the error. */
+function probePort(port: number): Promise<number | NodeJS.ErrnoException> {
+  return new Promise((resolve) => {
     const probe = createServer();
-    probe.once('error', () =>
-      preferred === 0 ? reject(new Error('no free port on loopback')) : resolve(freePort(0)),
-    );
-    probe.listen(preferred, '127.0.0.1', () => {
+    probe.once('error', resolve);
+    probe.listen(port, HOST, () => {
       const address = probe.address();
-      probe.close(() =>
-        resolve(typeof address === 'object' && address !== null ? address.port : preferred),
-      );
+      probe.close(() => resolve(typeof address === 'object' ? (address?.port ?? port) : port));
     });
   });
 }
@@ -307,7 +313,7 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
         )
         .option('--demo', 'bring an upstream that misbehaves on request, and take a tour')
         .option('--exit', 'end after the tour')
-        .option('--port <port>', 'port of the data listener', readPort)
+        .option('--port <port>', `port of the endpoint (default: ${DEFAULT_PORT})`, readPort)
         .action(async (options: DevOptions) => finish(await runDev(options, io, ports)));
       addLogOptions(command, 'error');
     },

@@ -1,5 +1,5 @@
 // Builds the command line from a table of commands: usage, help, suggestions and exit codes. It does not
-// depend on any command and does no work of its own; main.ts passes file and network access to the commands.
+// depend on any command and does no work of its own; process.ts passes file and network access to the commands.
 // docs/contract.md §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
 
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
@@ -17,6 +17,13 @@ export function readPort(text: string): number {
   const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
   if (port < 1 || port > MAX_PORT) throw new InvalidArgumentError('Expected a port.');
   return port;
+}
+
+/** Why a port of this machine cannot be opened, without a full stop. */
+export function describePortError(port: number, error: NodeJS.ErrnoException): string {
+  return error.code === 'EADDRINUSE'
+    ? `port ${port} on 127.0.0.1 is already in use`
+    : `port ${port} on 127.0.0.1 cannot be opened (${error.code ?? error.message})`;
 }
 
 const ALWAYS_KNOWN = ['--help', '--version'];

@@ -64,8 +64,11 @@ export type ServePorts = {
         readonly diagnostics: readonly Diagnostic[];
       }
   >;
-  /** Resolves with the exit code on a termination signal; calls `onReload` on each SIGHUP. */
-  untilSignal(onReload: () => void): Promise<number>;
+  /**
+   * Resolves with the exit code on a termination signal. Calls `onReload` on each SIGHUP; without it SIGHUP is a
+   * termination signal too.
+   */
+  untilSignal(onReload?: () => void): Promise<number>;
 };
 
 /**

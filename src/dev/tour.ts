@@ -1,6 +1,6 @@
 // The scripted tour of the demo: announces real MCP calls through the gateway, makes them and compares the
-// outcomes, then prints the audit log of what happened. Ends with the number of outcomes that were as
-// announced. Control characters are removed from everything received before it is printed.
+// outcomes, then prints the notable lines of the audit log. Ends with the number of outcomes that were as
+// announced and with where to go next. Control characters are removed from everything received before it is printed.
 
 import { isObject } from '../protocol/jsonrpc.js';
 import type { TourEnvironment } from './tour-scenes.js';
@@ -14,6 +14,8 @@ type Paint = {
 };
 
 const MAX_SEEN = 120;
+/** Kinds of findings that a row shows. */
+const MAX_KINDS = 3;
 const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 function ansiStyle(code: number): (text: string) => string {
@@ -73,7 +75,10 @@ function findingsOf(event: unknown): string {
   const kinds = list(event, 'findings').map(
     (one) => `${text(one, 'action')} ${text(one, 'detector')}`,
   );
-  return [...new Set(kinds)].join(', ');
+  const unique = [...new Set(kinds)];
+  const more = unique.length - MAX_KINDS;
+  const shown = unique.slice(0, MAX_KINDS).join(', ');
+  return more > 0 ? `${shown} and ${more} more` : shown;
 }
 
 function reasonsOf(event: unknown): string {
@@ -109,6 +114,22 @@ function otherRow(event: unknown, type: string): Row {
 
 const SHOWN: ReadonlySet<string> = new Set(['auth.failure', 'pin.drift']);
 
+/** What a caller acts with; the rest are handshakes, lists and what keeps a session. */
+const ACTS = /^(?:tools\/call|prompts\/get|resources\/read) /;
+const MAX_ROWS = 10;
+
+/** At most ten rows: an ordinary call, and the first of each kind of refusal, redaction and drift that names its target. */
+function notableRows(rows: readonly Row[]): readonly Row[] {
+  const first = new Map<string, Row>();
+  for (const row of rows) {
+    const isPlain = row.verdict === 'allow' && row.found === '';
+    if (row.what === '-' || (isPlain && !ACTS.test(row.what))) continue;
+    const kind = isPlain ? 'allow' : `${row.verdict} ${row.why} ${row.found}`;
+    if (!first.has(kind)) first.set(kind, row);
+  }
+  return [...first.values()].slice(0, MAX_ROWS);
+}
+
 /** Rows of audit lines: one per request (its outcome if there is one), and one per other event. */
 function rowsOf(lines: readonly string[]): Row[] {
   const rows = new Map<string, Row>();
@@ -131,9 +152,9 @@ function paintVerdict(paint: Paint, verdict: string): string {
   return verdict === 'deny' ? paint.bad(padded) : padded;
 }
 
-/** The audit log of the tour as a table. */
+/** The notable lines of the audit log as a table. */
 export function printAudit(paint: Paint, lines: readonly string[]): string {
-  const rows = rowsOf(lines);
+  const rows = notableRows(rowsOf(lines));
   const whoWidth = Math.max(3, ...rows.map((row) => row.who.length));
   const whatWidth = Math.max(4, ...rows.map((row) => row.what.length));
   const body = rows.map((row) => {
@@ -173,6 +194,15 @@ function summary(paint: Paint, failed: readonly Scene[], total: number): string 
   return `\n${paint.bad(`${failed.length} of ${total} outcomes differ`)}\n${titles}`;
 }
 
+/** Where to go after the tour: pages of the repository, and the next command. */
+const NEXT = `
+Where to go next
+  In front of your own server   sallyport dev --upstream http://127.0.0.1:3001/mcp
+  Install it or run containers  docs/guides/install.md
+  Set it up for production      README.md
+  What a refusal means          docs/reference/reasons.md
+`;
+
 /**
  * Runs every scene, prints as it goes, and resets the upstream's behaviour at the end. Resolves with the exit
  * code; a scene that throws counts as an outcome that differs.
@@ -191,9 +221,10 @@ export async function runTour(ports: TourPorts): Promise<TourExit> {
   ports.upstream.behave();
   const lines = (await ports.readAudit()).slice(before);
   ports.write(
-    `\n${paint.bold('What the audit log says')} ${paint.dim(`(${lines.length} lines)`)}\n`,
+    `\n${paint.bold('From the audit log')} ${paint.dim(`(a selection of its ${lines.length} lines)`)}\n`,
   );
   ports.write(printAudit(paint, lines));
   ports.write(summary(paint, failed, SCENES.length));
+  ports.write(NEXT);
   return failed.length === 0 ? 0 : 1;
 }

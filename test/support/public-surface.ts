@@ -63,7 +63,7 @@ function schemaSection(name: string): Section {
   return pathsOf(schema);
 }
 
-/** The whole command line, as `main.ts` builds it: nothing of it is run. */
+/** The whole command line, as `process.ts` builds it: nothing of it is run. */
 async function readCommandLine(): Promise<Command> {
   const built: Command[] = [];
   const parse = vi.spyOn(Command.prototype, 'parseAsync').mockImplementation(function (
@@ -75,7 +75,7 @@ async function readCommandLine(): Promise<Command> {
   const { argv, exitCode } = process;
   try {
     process.argv = [process.execPath, 'sallyport', '--help'];
-    await import('../../src/main.js');
+    await import('../../src/process.js');
   } finally {
     process.argv = argv;
     process.exitCode = exitCode;

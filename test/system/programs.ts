@@ -9,15 +9,28 @@ import { join } from 'node:path';
 /** What a finished program left. */
 export type Finished = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
+/** The environment without what npm adds for the scripts that it runs: settings of this package are no other's. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'));
+  return Object.fromEntries(own);
+}
+
 /** Runs a program to its end. Rejects when it cannot be started or outlives `timeoutMs`. */
 export function run(
   program: string,
   args: readonly string[],
-  options: { readonly cwd?: string; readonly input?: string; readonly timeoutMs?: number } = {},
+  options: {
+    readonly cwd?: string;
+    readonly input?: string;
+    readonly timeoutMs?: number;
+    /** Added to the environment of this process. */
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: options.cwd,
+      env: { ...ownEnvironment(), ...options.env },
       stdio: 'pipe',
       timeout: options.timeoutMs ?? 240_000,
     });
@@ -66,4 +79,15 @@ export function helmProgram(): string {
   const path = join(TOOLS, 'helm-v3.19.0');
   if (!existsSync(path)) throw new Error(`helm is missing at ${path}; .ci/run builds it with Go`);
   return path;
+}
+
+/** The pinned podman-compose, installed by `.ci/run`: the one of Debian 12 cannot share a network namespace. */
+export function podmanCompose(): {
+  readonly program: string;
+  readonly env: Record<string, string>;
+} {
+  const path = join(TOOLS, 'podman-compose-1.6.0');
+  if (!existsSync(path))
+    throw new Error(`podman-compose is missing at ${path}; .ci/run installs it`);
+  return { program: join(path, 'bin/podman-compose'), env: { PYTHONPATH: path } };
 }

@@ -20,11 +20,18 @@ function load(name: string) {
       const secret = SECRETS[path];
       return secret === undefined ? DISK_FILES.readFile(path) : new TextEncoder().encode(secret);
     },
-    env: { WEB_MCP_AUTHORIZATION: `Bearer ${KEY_HEX}` },
+    env: {
+      WEB_MCP_AUTHORIZATION: `Bearer ${KEY_HEX}`,
+      SALLYPORT_KEY: KEY_HEX,
+      REDIS_URL: 'redis://127.0.0.1:6379',
+    },
   });
 }
 
-const NAMES = readdirSync(resolve(ROOT, 'config')).filter((name) => name.endsWith('.yaml'));
+const NAMES = [
+  ...readdirSync(resolve(ROOT, 'config')).filter((name) => name.endsWith('.yaml')),
+  'compose/gateway/gateway.yaml',
+];
 
 describe('[C-19] the examples', () => {
   it('are there', () => {

@@ -2,12 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  isInstalled,
-  isSupportedNode,
-  prepare,
-  runProgram,
-} from '../../../scripts/dependencies.mjs';
+import { isInstalled, prepare, runProgram } from '../../../scripts/dependencies.mjs';
+import { refuseNode } from '../../../scripts/node-version.mjs';
 
 let root: string;
 let commands: string[];
@@ -66,10 +62,59 @@ describe('a fresh clone', () => {
     expect(commands).toEqual(['install']);
   });
 
+  it('[D-12] says in one line that npm did not reach its registry, and what else went wrong in full', async () => {
+    const printed: string[] = [];
+    const failing = (stderr: string) =>
+      prepare(root, {
+        run: (_command, _args, { onStderr }) => {
+          onStderr?.(stderr);
+          return Promise.resolve(1);
+        },
+        say: (line) => printed.push(line),
+      });
+    const refused =
+      'npm error code ECONNREFUSED\nnpm error errno ECONNREFUSED\nnpm error FetchError: a\n';
+    expect(await failing(refused)).toBe(1);
+    expect(printed).toEqual([
+      'Installing the locked dependencies (npm ci).',
+      'The dependencies could not be installed: npm could not reach its registry (ECONNREFUSED). Check the network, or the address that "npm config get registry" prints.',
+    ]);
+    await failing('npm error code EUSAGE\nnpm error The lock file is out of date.\n');
+    expect(printed.at(-1)).toBe(
+      'npm error code EUSAGE\nnpm error The lock file is out of date.\nThe dependencies could not be installed: npm ci failed with exit code 1.',
+    );
+  });
+
+  it('[IN-04] is installed by itself, also for `npm install -g .`', async () => {
+    const given: unknown[] = [];
+    const env = {
+      npm_config_global: 'true',
+      npm_config_prefix: '/opt',
+      npm_config_cache: '/tmp/c',
+    };
+    await prepare(root, {
+      run: (_command, _args, options) => {
+        given.push(options.env);
+        return Promise.resolve(0);
+      },
+      env,
+      say: () => undefined,
+    });
+    expect(given[0]).toMatchObject({
+      npm_config_cache: '/tmp/c',
+      npm_config_ignore_scripts: 'true',
+    });
+    expect(given[0]).not.toHaveProperty('npm_config_global');
+    expect(given[0]).not.toHaveProperty('npm_config_prefix');
+  });
+
   it('[D-12] says which Node it needs', () => {
-    expect(isSupportedNode('20.18.3')).toBe(false);
-    expect(isSupportedNode('20.19.0')).toBe(true);
-    expect(isSupportedNode('24.0.0')).toBe(true);
+    expect(refuseNode('20.18.3')).toBe(
+      'Sallyport needs Node 20.19 or later; this is Node 20.18.3.',
+    );
+    expect(refuseNode('18.20.4')).toContain('Node 18.20.4');
+    expect(refuseNode('20.19.0')).toBeUndefined();
+    expect(refuseNode('24.0.0')).toBeUndefined();
   });
 
   it('[D-12] passes on how a program ended', async () => {
@@ -77,5 +122,11 @@ describe('a fresh clone', () => {
     expect(await runProgram(node, ['-e', 'process.exit(3)'], { cwd: root })).toBe(3);
     const killed = ['-e', 'process.kill(process.pid, "SIGTERM")'];
     expect(await runProgram(node, killed, { cwd: root })).toBe(143);
+    let stderr = '';
+    const onStderr = (text: string): void => {
+      stderr += text;
+    };
+    await runProgram(node, ['-e', 'console.error("written")'], { cwd: root, onStderr });
+    expect(stderr).toBe('written\n');
   });
 });

@@ -99,6 +99,54 @@ describe('the print of the tour', () => {
     expect(stripControls(hostile)).toBe('a·[2J···b');
   });
 
+  it('[IN-06] leaves out handshakes, lists and repetitions, and shows ten rows at most', () => {
+    const event = (method: string, name: string, decision: object, more: object = {}) =>
+      JSON.stringify({
+        type: 'mcp.outcome',
+        time: '2026-11-20T10:00:00.123Z',
+        actor: { sub: 'engineer' },
+        target: { method, name },
+        decision: { id: `${method}${name}${JSON.stringify(decision)}`, ...decision },
+        ...more,
+      });
+    const allow = { verdict: 'allow', rule: 'a-rule', reasons: [] };
+    const deny = (reason: string) => ({ verdict: 'deny', reasons: [reason] });
+    const handshake = ['initialize', 'notifications/initialized', 'tools/list', 'DELETE'];
+    const shown = printAudit(PLAIN, [
+      ...handshake.map((method) => event(method, '', allow)),
+      event('tools/call', 'one', allow),
+      event('tools/call', 'two', allow),
+      event('', '', deny('header-mismatch')),
+      event('tools/call', 'three', deny('no-matching-allow')),
+      event('tools/call', 'four', deny('no-matching-allow')),
+      event(
+        'tools/list',
+        '',
+        { ...allow, rule: 'another' },
+        { findings: [{ detector: 'd', action: 'strip' }] },
+      ),
+    ]);
+    const names = shown.split('\n').map((line) => line.slice(31).trim().split(/ {2,}/)[0]);
+    expect(names).toEqual(['tools/call one', 'tools/call three', 'tools/list', '']);
+    const refusals = Array.from({ length: 20 }, (_, n) =>
+      event('tools/call', `t${n}`, deny(`r${n}`)),
+    );
+    expect(printAudit(PLAIN, refusals).match(/\n/g)).toHaveLength(10);
+  });
+
+  it('[IN-06] names three kinds of findings and counts the rest', () => {
+    const findings = ['a', 'b', 'c', 'd', 'e'].map((detector) => ({ detector, action: 'flag' }));
+    const event = {
+      type: 'mcp.outcome',
+      target: { method: 'tools/call', name: 'x' },
+      decision: { id: '1', verdict: 'allow', reasons: [] },
+      findings,
+    };
+    expect(printAudit(PLAIN, [JSON.stringify(event)])).toContain(
+      'flag a, flag b, flag c and 2 more',
+    );
+  });
+
   it('[D-08] shows one row an exchange, its outcome over its decision, and other events', () => {
     const exchange = {
       type: 'mcp.decision',
