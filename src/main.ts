@@ -80,6 +80,15 @@ async function pinOffered(file: string): Promise<number> {
   return runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
 }
 
+/** Signals a process group; false if it has no process that may be signalled. */
+function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-group, signal);
+  } catch {
+    return false;
+  }
+}
+
 const MAX_CLIENT_DOCUMENT_BYTES = 16 * 1024;
 const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
 
@@ -145,6 +154,11 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   async dev() {
     const { devCommand } = await import('./cli/dev.js');
     return devCommand(io, { ...servePorts('error'), pin: pinOffered, fetchDocument });
+  },
+  async stdio() {
+    const { stdioCommand } = await import('./cli/stdio.js');
+    const setUmask = (mask: number): number => process.umask(mask);
+    return stdioCommand(io, { untilSignal, signalGroup, setUmask });
   },
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');

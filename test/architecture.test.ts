@@ -31,7 +31,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   proxy: ['inspection'],
   telemetry: ['audit', 'http'],
   admin: ['telemetry'],
-  cli: ['config', 'pins', 'audit', 'state'],
+  stdio: ['protocol'],
+  cli: ['config', 'pins', 'audit', 'state', 'stdio'],
   dev: ['protocol'],
 };
 

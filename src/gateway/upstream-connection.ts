@@ -23,7 +23,11 @@ import type { ListingRequest } from '../upstream/discovery/request.js';
 import { createLegacySseRequest, createListingRequest } from '../upstream/discovery/transports.js';
 import type { MessageReader } from '../upstream/message-reader.js';
 import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-quota.js';
-import { connectOptionsFor, type GuardedFetch } from '../upstream/safe-fetch.js';
+import {
+  connectOptionsFor,
+  connectOptionsForSocket,
+  type GuardedFetch,
+} from '../upstream/safe-fetch.js';
 import { type Inspection, type OwnCredentialsOf, startInspection } from './worker/inspection.js';
 import { createLoopScheduler } from './worker/json-reader.js';
 
@@ -103,9 +107,8 @@ export function connectUpstream(
   settings: UpstreamSettings,
   ports: ConnectionPorts,
 ): UpstreamConnection {
-  const { url, limits, network, tls, transport } = settings;
-  const onFailure = (code: string): void => ports.onConnectionError('connection', code);
-  const connect = connectOptionsFor(network, { tls, onFailure });
+  const { url, limits, transport } = settings;
+  const connect = connectorOf(settings, (code) => ports.onConnectionError('connection', code));
   const presenter = presenterOf(settings, ports);
   const client = createUpstreamClient({
     url,
@@ -137,6 +140,15 @@ export function connectUpstream(
         sessionVersions: [LEGACY_SSE_VERSION],
       };
   }
+}
+
+function connectorOf(
+  { network, socket, tls }: UpstreamSettings,
+  onFailure: (code: string) => void,
+): ReturnType<typeof connectOptionsFor> {
+  return socket === undefined
+    ? connectOptionsFor(network, { tls, onFailure })
+    : connectOptionsForSocket(socket, onFailure);
 }
 
 function presenterOf(

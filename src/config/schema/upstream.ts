@@ -231,6 +231,9 @@ export const UPSTREAM_SCHEMA = record(
   'One MCP server behind the gateway.',
   {
     url: text('Endpoint of the server: https, or http on loopback.'),
+    socket: text(
+      'Path of the Unix socket that the server listens on. Nothing is resolved then: `url`, which is plain http, gives only path and Host.',
+    ),
     path: text('Path on the data listener; `/<name>` where absent.'),
     transport: oneOfStrings('How the server speaks.', ['streamable-http', 'http-sse'], {
       default: 'streamable-http',
