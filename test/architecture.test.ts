@@ -53,7 +53,7 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
   'yaml',
 ]);
 /** Who may load the development issuer and the demo: never the path of `serve`. */
-const DEV_IMPORTERS: ReadonlySet<string> = new Set(['main.ts', 'cli/dev.ts']);
+const DEV_IMPORTERS: ReadonlySet<string> = new Set(['main.ts', 'cli/dev.ts', 'cli/dev-target.ts']);
 
 const BRANDS: readonly (readonly [string, RegExp, string])[] = [
   ['Principal', /\bas (?:unknown as )?Principal\b/, 'auth/principal.ts'],
@@ -90,6 +90,8 @@ const WAY_COMPARISONS: readonly RegExp[] = [
 ];
 /** The same for the ways to an upstream. */
 const WAY_EXCEPTIONS: Exceptions = {
+  'cli/dev-target.ts': { count: 1, why: 'the option `--transport`' },
+  'cli/dev.ts': { count: 1, why: 'the option `--transport`' },
   'config/schema/upstream.ts': { count: 3, why: 'the key `transport`' },
   'gateway/sealed-ids.ts': {
     count: 1,
