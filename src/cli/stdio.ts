@@ -134,7 +134,8 @@ export async function runStdio(
   } catch (error) {
     return fail(describeListenError(error, address), EXIT_FAILED);
   }
-  io.stdout(accessText(server, address, token.token, tokenFile));
+  const shownFile = tokenFile === undefined ? undefined : resolve(io.cwd, tokenFile);
+  io.stdout(accessText(server, address, token.token, shownFile));
   const code = await untilEnd(ports);
   await server.close();
   return code;

@@ -51,6 +51,8 @@ export type StdioServer = {
 };
 
 const IDLE_MS = 10 * 60_000;
+/** The same where sessions are refused: clients that went away without a word must not keep others out for long. */
+const CROWDED_IDLE_MS = 60_000;
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 1_024;
@@ -231,8 +233,7 @@ class StdioHttpServer {
     await Promise.all(ends);
   }
 
-  endIdleSessions(): void {
-    const idleMs = this.#settings.idleMs ?? IDLE_MS;
+  endIdleSessions(idleMs = this.#settings.idleMs ?? IDLE_MS): void {
     for (const [id, { session }] of this.#sessions)
       if (session.isIdle(idleMs)) void this.#end(id, 'nobody used the session');
   }
@@ -314,6 +315,7 @@ class StdioHttpServer {
   #open(message: Call, text: string, response: ServerResponse): Refusal | undefined {
     const { maxSessions, command } = this.#settings;
     if (this.#running.size >= maxSessions) {
+      this.endIdleSessions(CROWDED_IDLE_MS);
       const headers = { 'retry-after': '10' };
       const why = `${maxSessions} sessions are open, which is the most that this server takes.`;
       return { status: 503, message: why, headers };

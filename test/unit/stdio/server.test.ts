@@ -181,6 +181,19 @@ describe('[STD-02] a session', () => {
     stream.close();
   });
 
+  it('that was unused for a minute makes place where all are taken', async () => {
+    let nowMs = 0;
+    const rig = await start({ maxSessions: 1, now: () => nowMs });
+    const session = await rig.open();
+    nowMs = 59_999;
+    expect((await rig.send({ body: INITIALIZE })).status).toBe(503);
+    expect((await rig.call(session, 'echo')).status).toBe(200);
+    nowMs += 60_000;
+    expect((await rig.send({ body: INITIALIZE })).status).toBe(503);
+    await expect.poll(async () => (await rig.send({ body: INITIALIZE })).status).toBe(200);
+    expect((await rig.call(session, 'echo')).status).toBe(404);
+  });
+
   it('is none where the server refuses to initialize or its client leaves before', async () => {
     const rig = await start({ way: 'refusing', maxSessions: 1 });
     const got = await rig.send({ body: INITIALIZE });
