@@ -1,7 +1,6 @@
 // The adapter of stdio servers against hostile clients and hostile servers. With real servers and a gateway in front:
 // integration/stdio.test.ts.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { serverEnvironment } from '../../../src/stdio/server-process.js';
 import {
@@ -25,6 +24,11 @@ async function start(...options: Parameters<typeof startStdioRig>): Promise<Stdi
 afterEach(async () => {
   for (const rig of rigs.splice(0)) await rig.close();
 });
+
+/** Until a request that is never answered has reached the server. */
+async function untilSilent({ log }: StdioRig): Promise<void> {
+  await expect.poll(() => log.join()).toContain('silent');
+}
 
 async function pidOf(rig: StdioRig, session: string): Promise<number> {
   const { result } = only(await rig.call(session, 'env')) as { result?: { pid: number } };
@@ -127,7 +131,8 @@ describe('[STD-01] a client of the adapter', () => {
     const rig = await start();
     const session = await rig.open();
     const hanging = rig.call(session, 'silence', {}, 7);
-    await expect.poll(async () => (await rig.call(session, 'echo', {}, 7)).status).toBe(400);
+    await untilSilent(rig);
+    expect((await rig.call(session, 'echo', {}, 7)).status).toBe(400);
     const headers = { 'mcp-protocol-version': '2025-03-26' };
     const body = { jsonrpc: '2.0', id: 8, method: 'echo' };
     expect((await rig.send({ session, body, headers })).status).toBe(400);
@@ -259,11 +264,14 @@ describe('[STD-03] a server', () => {
     const session = await rig.open();
     const stream = await rig.listen(session);
     const hanging = rig.call(session, 'silence', {}, 'a');
+    await untilSilent(rig);
     const dying = await rig.call(session, 'die', {}, 'b');
     expect(only(dying)).toMatchObject({ id: 'b', error: { code: -32603 } });
     expect(only(await hanging)).toMatchObject({ id: 'a', error: { code: -32603 } });
     expect((await rig.call(session, 'echo')).status).toBe(404);
-    expect(rig.ends).toEqual([{ how: 'it ended with exit code 3', lastLines: ['out of order'] }]);
+    expect(rig.ends).toEqual([
+      { how: 'it ended with exit code 3', lastLines: ['silent', 'out of order'] },
+    ]);
     stream.close();
   });
 
@@ -373,6 +381,7 @@ describe('[STD-04] a message of the server', () => {
     const session = await rig.open();
     // With two requests under way none of them is the one that a message is about.
     const hanging = rig.call(session, 'silence', {}, 'h');
+    await untilSilent(rig);
     const got = await rig.call(session, 'flood');
     expect(got.messages.at(-1)).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
     await rig.send({ method: 'DELETE', session });
@@ -384,7 +393,7 @@ describe('[STD-04] a message of the server', () => {
     const session = await rig.open();
     const hanging = rig.call(session, 'silence', {}, 5);
     const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5 } };
-    await sleep(100);
+    await untilSilent(rig);
     expect((await rig.send({ session, body: cancel })).status).toBe(202);
     expect((await hanging).messages).toEqual([]);
   });
