@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
+import type { PinnedOnce } from './cli/dev.js';
 import { buildProgram, type CliIo, type Command } from './cli/program.js';
 import type { ServePorts } from './cli/serve.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
@@ -78,11 +79,27 @@ async function pinPorts() {
 }
 
 /** Pins for `dev`: approves what is offered at the moment it is started. */
-async function pinOffered(file: string): Promise<number> {
+async function pinOffered(file: string): Promise<PinnedOnce> {
+  const { settings, diagnostics } = await loadSettings(file);
+  if (settings === undefined) return { code: 2, printed: diagnostics, wasAsked: false };
   const { runPinFetch } = await import('./cli/pin/fetch.js');
-  const quiet: CliIo = { ...io, stdout: () => undefined };
+  let printed = '';
+  const keep = (text: string): void => {
+    printed += text;
+  };
   const approval = { approve: true, by: 'sallyport dev', note: 'offered when dev was started' };
-  return runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
+  const quiet: CliIo = { ...io, stdout: keep, stderr: keep };
+  const code = await runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
+  return { code, printed, wasAsked: true };
+}
+
+/** Signals a process group; false if it has no process that may be signalled. */
+function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-group, signal);
+  } catch {
+    return false;
+  }
 }
 
 const MAX_CLIENT_DOCUMENT_BYTES = 16 * 1024;
@@ -149,7 +166,13 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async dev() {
     const { devCommand } = await import('./cli/dev.js');
-    return devCommand(io, { ...servePorts('error'), pin: pinOffered, fetchDocument });
+    const dev = { pin: pinOffered, fetchDocument, signalGroup };
+    return devCommand(io, { ...servePorts('error'), ...dev });
+  },
+  async stdio() {
+    const { stdioCommand } = await import('./cli/stdio.js');
+    const setUmask = (mask: number): number => process.umask(mask);
+    return stdioCommand(io, { untilSignal, signalGroup, setUmask });
   },
   async 'demo-server'() {
     const { demoServerCommand } = await import('./cli/demo-server.js');

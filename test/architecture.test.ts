@@ -31,7 +31,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   proxy: ['inspection'],
   telemetry: ['audit', 'http'],
   admin: ['telemetry'],
-  cli: ['config', 'pins', 'audit', 'state'],
+  stdio: ['protocol'],
+  cli: ['config', 'pins', 'audit', 'state', 'stdio'],
   dev: ['protocol'],
 };
 
@@ -56,6 +57,7 @@ const PURE_PACKAGES: ReadonlySet<string> = new Set([
 const DEV_IMPORTERS: ReadonlySet<string> = new Set([
   'process.ts',
   'cli/dev.ts',
+  'cli/dev-target.ts',
   'cli/demo-server.ts',
 ]);
 
@@ -94,6 +96,8 @@ const WAY_COMPARISONS: readonly RegExp[] = [
 ];
 /** The same for the ways to an upstream. */
 const WAY_EXCEPTIONS: Exceptions = {
+  'cli/dev-target.ts': { count: 1, why: 'the option `--transport`' },
+  'cli/dev.ts': { count: 1, why: 'the option `--transport`' },
   'config/schema/upstream.ts': { count: 3, why: 'the key `transport`' },
   'gateway/sealed-ids.ts': {
     count: 1,

@@ -1,26 +1,43 @@
-// `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation. Writes ordinary files
-// to a temporary folder, pins what the upstream offers at that moment, and serves them. Only this command
-// can load the issuer; `serve` cannot. docs/contract.md §1.
+// `sallyport dev`: runs a gateway on loopback with the development issuer, for evaluation: in front of a server that is
+// reached by HTTP, or of one that a command starts. Writes ordinary files to a temporary folder, pins what the server
+// offers at that moment, and serves them. Only this command can load the issuer; `serve` cannot. docs/contract.md §1.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Option } from 'commander';
+import { createEventJoiner } from '../audit/query.js';
+import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
+import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import {
-  DEMO_USERS,
-  DESK,
   DEV_TOKEN_HOURS,
   DEV_UPSTREAM,
   DEVELOPER,
-  type DemoUser,
-  writeDemoFiles,
+  type DevFiles,
+  findSavedFile,
+  type Offered,
+  saveDevFiles,
   writeDevFiles,
-} from '../dev/demo-files.js';
-import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
+  writeDevPolicy,
+} from '../dev/dev-files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
+import { clientConfigurations, decisionLine, followLines } from '../dev/output.js';
 import { runTour } from '../dev/tour.js';
+import { approvedVersions, type Lock } from '../pins/lock.js';
+import { readLock } from '../pins/lock-reader.js';
+import { REASONS } from '../policy/reasons.js';
+import type { ProcessPorts } from '../stdio/server-process.js';
+import { escapeForTerminal } from '../text/escaping.js';
+import {
+  type DevTarget,
+  HTTP_SSE,
+  readHeader,
+  startCommand,
+  type TargetOptions,
+  targetOfUrl,
+} from './dev-target.js';
 import {
   type CliIo,
   type Command,
@@ -32,22 +49,32 @@ import {
   readPort,
 } from './program.js';
 import { addLogOptions, type LogOptions, type ServedGateway, type ServePorts } from './serve.js';
+import { collectVariable } from './stdio.js';
 
-export type DevOptions = LogOptions & {
-  readonly upstream?: string;
-  readonly demo?: boolean;
-  /** Ends after the tour; the exit code tells whether every outcome was as announced. */
-  readonly exit?: boolean;
-  readonly network?: 'public' | 'private' | 'loopback';
-  readonly port?: number;
+export type DevOptions = LogOptions &
+  TargetOptions & {
+    readonly upstream?: string;
+    readonly demo?: boolean;
+    /** Ends after the tour; the exit code tells whether every outcome was as announced. */
+    readonly exit?: boolean;
+    readonly port?: number;
+  };
+
+export type PinnedOnce = {
+  /** The exit code of `pin fetch`, and what it would have printed. */
+  readonly code: number;
+  readonly printed: string;
+  /** False if the gateway file was refused, so that no upstream was asked. */
+  readonly wasAsked: boolean;
 };
 
-export type DevPorts = ServePorts & {
-  /** Pins and approves what the upstreams of a gateway file offer now; resolves with an exit code. */
-  pin(file: string): Promise<number>;
-  /** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
-  fetchDocument(url: URL): Promise<unknown>;
-};
+export type DevPorts = ServePorts &
+  Pick<ProcessPorts, 'signalGroup'> & {
+    /** Pins and approves what the upstreams of a gateway file offer now. */
+    pin(file: string): Promise<PinnedOnce>;
+    /** Fetches a JSON document under the rules for URLs learned at run time; `undefined` if there is none. */
+    fetchDocument(url: URL): Promise<unknown>;
+  };
 
 const HOST = '127.0.0.1';
 /** The same at every start: clients keep the URL of the endpoint. */
@@ -64,12 +91,16 @@ type DevEnvironment = {
   readonly io: CliIo;
 };
 
-/** Runs until a signal or, with `--exit`, until the tour is over. */
-export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): Promise<number> {
-  if ((options.demo === true) === (options.upstream !== undefined)) {
-    io.stderr(
-      'error: say which upstream: --upstream URL, or --demo for one that misbehaves on request\n',
-    );
+/** Runs until a signal or, with `--exit`, until the tour is over. `command` starts a stdio server. */
+export async function runDev(
+  options: DevOptions,
+  command: readonly string[],
+  io: CliIo,
+  ports: DevPorts,
+): Promise<number> {
+  const mistake = await findMistake(options, command, io);
+  if (mistake !== undefined) {
+    io.stderr(`error: ${mistake}\n`);
     return EXIT_UNCHECKED;
   }
   const tourOnly = options.demo === true && options.exit === true;
@@ -89,20 +120,59 @@ export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): P
       adminToken: randomBytes(ADMIN_TOKEN_BYTES).toString('base64url'),
       log: options,
     };
-    return options.upstream === undefined
+    return options.demo === true
       ? await runDemo(options.exit === true, stage, ports)
-      : await runUpstream(options.upstream, options.network, stage, ports);
+      : await runServer(options, command, stage, ports);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function runUpstream(
-  upstreamUrl: string,
-  network: DevOptions['network'],
+/** What is wrong with the options, in one sentence. */
+async function findMistake(
+  { upstream, demo, header, env = [], save }: DevOptions,
+  command: readonly string[],
+  io: CliIo,
+): Promise<string | undefined> {
+  const chosen = [upstream !== undefined, demo === true, command.length > 0];
+  if (chosen.filter((isChosen) => isChosen).length !== 1)
+    return 'say which server: --upstream URL, -- COMMAND for a stdio server, or --demo for one that misbehaves on request';
+  if (upstream !== undefined && !/^https?:/.test(upstream))
+    return `--upstream ${escapeForTerminal(upstream)}: expected a URL such as http://127.0.0.1:3001/mcp`;
+  if (upstream === undefined && header !== undefined)
+    return '--header is for a server that is reached by HTTP; a command gets environment variables, with --env NAME';
+  const unset = env.find((name) => io.env[name] === undefined);
+  if (unset !== undefined) return `--env ${escapeForTerminal(unset)}: the variable is not set`;
+  if (save === undefined) return undefined;
+  if (demo === true) return '--save keeps the setup of a server of your own, not that of the demo';
+  const found = await findSavedFile(resolve(io.cwd, save));
+  return found && `--save: ${escapeForTerminal(found)} exists already; nothing was started`;
+}
+
+async function runServer(
+  options: DevOptions,
+  command: readonly string[],
   stage: DevEnvironment,
   ports: DevPorts,
 ): Promise<number> {
+  const target =
+    options.upstream === undefined
+      ? await startCommand(options, command, stage.io, ports.signalGroup)
+      : targetOfUrl(options.upstream, options);
+  try {
+    return await runTarget(target, options, stage, ports);
+  } finally {
+    await target.close();
+  }
+}
+
+async function runTarget(
+  target: DevTarget,
+  { save }: DevOptions,
+  stage: DevEnvironment,
+  ports: DevPorts,
+): Promise<number> {
+  const { folder, io } = stage;
   const issuer = await startIssuer({
     fetchDocument: ports.fetchDocument,
     users: [
@@ -116,15 +186,30 @@ async function runUpstream(
   });
   try {
     const publicUrl = `http://127.0.0.1:${stage.ports.data}`;
-    const { configFile, resource } = await writeDevFiles(stage.folder, {
-      publicUrl,
-      issuer: issuer.issuer,
-      upstreamUrl,
-      network: network ?? networkOf(upstreamUrl),
-      ports: stage.ports,
-      adminToken: stage.adminToken,
+    const resource = `${publicUrl}${DEV_UPSTREAM.path}`;
+    const files = await writeDevFiles(folder, {
+      ...{ publicUrl, issuer: issuer.issuer, server: target.server },
+      ...{ ports: stage.ports, adminToken: stage.adminToken },
     });
-    return await serveFor(configFile, stage, ports, async (gateway) => {
+    const { code, printed, wasAsked } = await ports.pin(files.configFile);
+    // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
+    if (code !== EXIT_FINE && code !== EXIT_FAILED) {
+      const why = wasAsked ? await target.explain() : undefined;
+      io.stderr(why === undefined ? printed : `error: ${why}\n`);
+      return code;
+    }
+    if (code === EXIT_FAILED) io.stderr(printed);
+    const offered = await readOffered(files);
+    await writeDevPolicy(files, offered);
+    io.stdout(`took       ${countOffered(offered)} from ${target.shown}\n`);
+    if (save !== undefined) {
+      const saved = await saveDevFiles(resolve(io.cwd, save), files, { ...target.saved, offered });
+      io.stdout(`saved      ${escapeForTerminal(saved.configFile)}, with policy and lock file\n`);
+      if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);
+    }
+    return await serveFor(files.configFile, stage, ports, async (gateway) => {
+      // Before anything is printed: whoever reads it may end the program at once.
+      const ended = ports.untilSignal(() => void gateway.reload());
       const token = await issuer.mint({
         resource,
         subject: DEVELOPER.subject,
@@ -133,11 +218,47 @@ async function runUpstream(
         lifetimeSeconds: DEV_TOKEN_HOURS * SECONDS_PER_HOUR,
       });
       printAccess(stage, gateway, { name: DEV_UPSTREAM.name, resource, token });
-      return undefined;
+      return await followDecisions(files.auditFile, io, ended);
     });
   } finally {
     await issuer.close();
   }
+}
+
+/** The names that were approved, by kind. */
+async function readOffered({ lockFile }: DevFiles): Promise<Offered> {
+  const { lock } = readLock(lockFile, await readFile(lockFile, 'utf8'));
+  const namesOf = (kind: keyof Lock['pins']): readonly string[] =>
+    [...(lock?.pins[kind] ?? [])]
+      .filter(([, pin]) => approvedVersions(pin).length > 0)
+      .map(([name]) => name);
+  return { tools: namesOf('tool'), prompts: namesOf('prompt'), templates: namesOf('template') };
+}
+
+function countOffered({ tools, prompts, templates }: Offered): string {
+  const count = (noun: string, { length }: readonly string[]): string =>
+    `${length} ${noun}${length === 1 ? '' : 's'}`;
+  const counts = [count('tool', tools), count('prompt', prompts)];
+  return [...counts, ...(templates.length === 0 ? [] : [count('template', templates)])].join(', ');
+}
+
+/** Prints a line for each decision until `ended` resolves. */
+async function followDecisions(
+  auditFile: string,
+  io: CliIo,
+  ended: Promise<number>,
+): Promise<number> {
+  const complete = createEventJoiner();
+  const texts: { readonly [reason: string]: { readonly text: string } | undefined } = REASONS;
+  const textOfReason = (reason: string): string => texts[reason]?.text ?? 'unknown reason';
+  const stop = await followLines(auditFile, (text) => {
+    const { record } = complete(JSON.parse(text), text.length);
+    const line = decisionLine(record, textOfReason);
+    if (line !== undefined) io.stdout(`${line}\n`);
+  });
+  const code = await ended;
+  await stop();
+  return code;
 }
 
 async function runDemo(
@@ -159,6 +280,11 @@ async function runDemo(
       ports: stage.ports,
       adminToken: stage.adminToken,
     });
+    const { code: pinned, printed } = await ports.pin(files.configFile);
+    if (pinned !== EXIT_FINE) {
+      stage.io.stderr(printed);
+      return pinned;
+    }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {
       const code = await tour(files.resource, files.auditFile, issuer, upstream, stage.io);
       if (endsAfterTour) return code;
@@ -172,15 +298,13 @@ async function runDemo(
   }
 }
 
-/** Pins, starts the gateway and runs `play`; then waits for a signal unless `play` returns an exit code. */
+/** Starts the gateway and runs `afterStart`; then waits for a signal unless that returns an exit code. */
 async function serveFor(
   configFile: string,
   stage: DevEnvironment,
   ports: DevPorts,
   afterStart: (gateway: ServedGateway) => Promise<number | undefined>,
 ): Promise<number> {
-  const pinned = await ports.pin(configFile);
-  if (pinned !== EXIT_FINE) return pinned;
   const started = await ports.start(configFile, stage.log);
   if (started.kind === 'refused') {
     stage.io.stderr(
@@ -248,36 +372,22 @@ function tour(
 type Access = { readonly name: string; readonly resource: string; readonly token: string };
 
 function printAccess(
-  { io, adminToken }: DevEnvironment,
+  { io, folder, adminToken }: DevEnvironment,
   { listening }: ServedGateway,
   { name, resource, token }: Access,
 ): void {
   const portOf = (wanted: string) => listening.find(({ listener }) => listener === wanted)?.port;
-  const client = {
-    mcpServers: {
-      [name]: { type: 'http', url: resource, headers: { Authorization: `Bearer ${token}` } },
-    },
-  };
   io.stdout(`
 endpoint   ${resource}
 token      ${token}
 console    http://127.0.0.1:${portOf('admin')}/   (paste this token: ${adminToken})
 metrics    http://127.0.0.1:${portOf('ops')}/metrics
+audit      ${escapeForTerminal(join(folder, 'audit.jsonl'))}   (removed at the end)
 
-client configuration:
-${JSON.stringify(client, null, 2)}
-
+${clientConfigurations({ name, url: resource, token })}
 Clients that can log in need no token: the development issuer answers the challenge.
 Press Ctrl-C to end.
 `);
-}
-
-/** Loopback by name or literal; anything else is assumed public unless `--network` is given. */
-function networkOf(url: string): 'public' | 'loopback' {
-  const host = URL.canParse(url) ? new URL(url).hostname : '';
-  return host === 'localhost' || host === '[::1]' || host.startsWith('127.')
-    ? 'loopback'
-    : 'public';
 }
 
 /** The port, or the free one found for `ANY_PORT`, if a listener can be opened there now; otherwise the error. */
@@ -298,12 +408,24 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
     summary: 'Try the gateway on loopback, with a development issuer.',
     examples: [
       'sallyport dev --upstream http://127.0.0.1:3001/mcp',
+      "sallyport dev --upstream https://mcp.example.com/mcp --header 'Authorization: Bearer TOKEN'",
+      'sallyport dev -- npx -y @modelcontextprotocol/server-filesystem DIR',
       'sallyport dev --demo',
       'sallyport dev --demo --exit    # the tour alone; exit 1 if an outcome differs',
     ],
     configure(command, finish) {
       command
+        .argument('[command...]', 'the command that starts a stdio server, after --')
         .option('--upstream <url>', 'the MCP server to put the gateway in front of')
+        .option('--header <header>', "'Name: value', sent to the upstream", readHeader)
+        .addOption(
+          new Option('--transport <transport>', 'how the upstream speaks').choices([
+            'streamable-http',
+            HTTP_SSE,
+          ]),
+        )
+        .option('--env <name>', 'environment variable that the command gets too', collectVariable)
+        .option('--save <dir>', 'keep gateway file, policy and lock file in this folder')
         .addOption(
           new Option('--network <network>', 'where the upstream may resolve').choices([
             'public',
@@ -314,7 +436,9 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
         .option('--demo', 'bring an upstream that misbehaves on request, and take a tour')
         .option('--exit', 'end after the tour')
         .option('--port <port>', `port of the endpoint (default: ${DEFAULT_PORT})`, readPort)
-        .action(async (options: DevOptions) => finish(await runDev(options, io, ports)));
+        .action(async (serverCommand: string[], options: DevOptions) =>
+          finish(await runDev(options, serverCommand, io, ports)),
+        );
       addLogOptions(command, 'error');
     },
   };

@@ -79,7 +79,9 @@ export function compileSettings({ file, gateway, secrets, tls, hash }: CompileIn
     },
     keys: (written.keys ?? []).map(compileKey),
     issuers: mapOf(written.issuers, compileIssuer),
-    upstreams: mapOf(written.upstreams, (name, upstream) => compileUpstream(name, upstream, own)),
+    upstreams: mapOf(written.upstreams, (name, upstream) =>
+      compileUpstream(name, upstream, own, folder),
+    ),
     aggregates: mapOf(written.endpoints, (name, aggregate) =>
       compileAggregate(name, aggregate, publicBase, written.upstreams),
     ),
@@ -165,8 +167,9 @@ function compileUpstream(
   name: string,
   file: UpstreamFile,
   own: TokenRequestSettings['own'],
+  folder: string,
 ): UpstreamSettings {
-  const { url, credentials, tls, identity, pinning, limits, ...rest } = file;
+  const { url, socket, credentials, tls, identity, pinning, limits, ...rest } = file;
   const path = file.path ?? `/${name}`;
   const resource = own.base + path;
   return {
@@ -174,6 +177,7 @@ function compileUpstream(
     ...compileIssuersAndAudiences(file, resource),
     name,
     url: new URL(url),
+    socket: socket === undefined ? undefined : resolve(folder, socket),
     path,
     resource,
     credentials: compileCredentials(credentials, url, own),

@@ -131,10 +131,12 @@ export type PinningSettings = Omit<SettingsOf<typeof PINNING>, 'credentials'> & 
 
 export type UpstreamSettings = Omit<
   SettingsOf<typeof UPSTREAM_SCHEMA>,
-  'url' | 'path' | 'issuers' | 'credentials' | 'tls' | 'identity' | 'pinning' | 'limits'
+  'url' | 'socket' | 'path' | 'issuers' | 'credentials' | 'tls' | 'identity' | 'pinning' | 'limits'
 > & {
   readonly name: string;
   readonly url: URL;
+  /** Absolute path of the Unix socket that is connected to in place of the host of `url`. */
+  readonly socket: string | undefined;
   /** Path on the data listener: starts with `/`, no trailing slash. */
   readonly path: string;
   /** `publicUrl + path`: the audience a token must carry, compared exactly, unless `audiences` has others. */

@@ -1,6 +1,5 @@
-// Writes the configuration and policies of `dev --demo` and `dev --upstream` (one upstream, the development
-// issuer, one developer who may use what was offered at the start) into a given folder, where the gateway
-// reads them like any other. The gateway's own code fetches the pins. docs/contract.md §1, §3 and §4.
+// Writes the configuration and policies of `dev --demo` into a given folder, where the gateway reads them like any
+// other. The gateway's own code fetches the pins. docs/contract.md §1, §3 and §4.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -158,66 +157,3 @@ export async function writeDemoFiles(dir: string, input: DemoFilesInput): Promis
     resource: `${input.publicUrl}${DESK.path}`,
   };
 }
-
-/** The caller of the tokens that `dev` mints, and the upstream's name and path. */
-export const DEVELOPER = { subject: 'developer', groups: ['developers'], scopes: [] } as const;
-export const DEV_UPSTREAM = { name: 'mcp', path: '/mcp' } as const;
-/** Lifetime of the token to paste, a working day; the configuration's `maxLifetime` has to allow it. */
-export const DEV_TOKEN_HOURS = 8;
-
-type DevFilesInput = {
-  readonly publicUrl: string;
-  readonly issuer: string;
-  readonly upstreamUrl: string;
-  /** The addresses that the upstream's host name may resolve to. */
-  readonly network: 'public' | 'private' | 'loopback';
-  readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
-  readonly adminToken: string;
-};
-
-/** Writes the files; resolves with the path of the gateway file and the MCP endpoint. */
-export async function writeDevFiles(
-  dir: string,
-  input: DevFilesInput,
-): Promise<{ readonly configFile: string; readonly resource: string }> {
-  const configFile = join(dir, 'gateway.yaml');
-  await mkdir(join(dir, 'policies', 'pins'), { recursive: true });
-  await writeFile(join(dir, 'admin-token'), input.adminToken, { mode: OWNER_ONLY });
-  await writeFile(join(dir, 'policies', 'dev.policy.yaml'), DEV_POLICY);
-  await writeFile(configFile, devGatewayText(input));
-  return { configFile, resource: `${input.publicUrl}${DEV_UPSTREAM.path}` };
-}
-
-function devGatewayText({ publicUrl, issuer, upstreamUrl, network, ports }: DevFilesInput): string {
-  // `--network private` is asked for on the command line; there is no file in which plain http could be accepted.
-  const isPlaintextInside = network === 'private' && upstreamUrl.startsWith('http:');
-  return `version: 1
-publicUrl: ${JSON.stringify(publicUrl)}
-listeners:
-  data: {host: 127.0.0.1, port: ${ports.data}}
-  ops: {host: 127.0.0.1, port: ${ports.ops}}
-  admin: {host: 127.0.0.1, port: ${ports.admin}}
-issuers:
-  dev: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256], maxLifetime: ${DEV_TOKEN_HOURS}h}
-upstreams:
-  ${DEV_UPSTREAM.name}:
-    url: ${JSON.stringify(upstreamUrl)}
-    path: ${DEV_UPSTREAM.path}
-    network: ${network}${isPlaintextInside ? '\n    plaintext: accepted' : ''}
-    issuers: [dev]
-policies: {dir: ./policies}
-pins: {dir: ./policies/pins}
-audit: {sinks: [{type: file, path: ./audit.jsonl}]}
-admin:
-  breakGlass: {token: {file: ./admin-token}}
-`;
-}
-
-const DEV_POLICY = `version: 1
-policy: dev
-rules:
-  - id: developers-use-what-is-pinned
-    effect: allow
-    who: {issuers: [dev], groups: [developers]}
-    what: {upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"]}
-`;

@@ -150,7 +150,9 @@ const CONNECTION_WEAKNESSES: { readonly [weakness in Weakness]: string } = {
 };
 
 function setConnection(controls: Controls, upstream: UpstreamSettings, settings: Settings): void {
-  const weakness = weaknessOf([upstream.url], upstream, settings);
+  // A Unix socket is no network.
+  const weakness =
+    upstream.socket === undefined ? weaknessOf([upstream.url], upstream, settings) : undefined;
   const control = `upstream-connection:${upstream.name}` as const;
   if (weakness === undefined) controls.set(control, 'armed');
   else controls.set(control, 'degraded', CONNECTION_WEAKNESSES[weakness]);

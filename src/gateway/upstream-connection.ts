@@ -27,6 +27,7 @@ import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream
 import {
   addressesFor,
   connectOptionsFor,
+  connectOptionsForSocket,
   describeConnectionError,
   type GuardedFetch,
 } from '../upstream/safe-fetch.js';
@@ -110,13 +111,8 @@ export function connectUpstream(
   settings: UpstreamSettings,
   ports: ConnectionPorts,
 ): UpstreamConnection {
-  const { url, limits, tls, transport } = settings;
-  const allowed = addressesFor(url, settings);
-  if (allowed === undefined) throw new Error('the URL of an upstream was not checked before use');
-  const onFailure = (code: string): void =>
-    ports.onConnectionError('connection', describeConnectionError(code));
-  const { isOwnListener } = ports;
-  const connect = connectOptionsFor(allowed, { tls, onFailure, isOwnListener });
+  const { url, limits, transport } = settings;
+  const connect = connectorOf(settings, ports);
   const presenter = presenterOf(settings, ports);
   const client = createUpstreamClient({
     url,
@@ -148,6 +144,19 @@ export function connectUpstream(
         sessionVersions: [LEGACY_SSE_VERSION],
       };
   }
+}
+
+function connectorOf(
+  settings: UpstreamSettings,
+  { onConnectionError, isOwnListener }: ConnectionPorts,
+): ReturnType<typeof connectOptionsFor> {
+  const onFailure = (code: string): void =>
+    onConnectionError('connection', describeConnectionError(code));
+  const { url, socket, tls } = settings;
+  if (socket !== undefined) return connectOptionsForSocket(socket, onFailure);
+  const allowed = addressesFor(url, settings);
+  if (allowed === undefined) throw new Error('the URL of an upstream was not checked before use');
+  return connectOptionsFor(allowed, { tls, onFailure, isOwnListener });
 }
 
 function presenterOf(

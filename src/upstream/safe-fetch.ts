@@ -179,6 +179,20 @@ export function connectOptionsFor(
   };
 }
 
+/** The `connect` option for a server on this Unix socket: a configured path, so that nothing is resolved. */
+export function connectOptionsForSocket(
+  path: string,
+  onFailure: (code: string) => void,
+): buildConnector.connector {
+  const connect = buildConnector({ socketPath: path, timeout: DEFAULT_CONNECT_TIMEOUT_MS });
+  return (options, callback) =>
+    connect(options, (...[error, socket]) => {
+      if (error === null) return callback(null, socket);
+      onFailure('code' in error ? String(error.code) : 'no code');
+      callback(error, null);
+    });
+}
+
 /** Where a URL may lead and how much may be read from it. */
 export type FetchRule = {
   /** The addresses that the hosts of `origins` may resolve to. */

@@ -50,6 +50,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
 
   'upstreams.<name>.url':
     'integration/upstream-failures.test.ts > is 502 when nothing listens there',
+  'upstreams.<name>.socket': 'integration/stdio.test.ts > over its Unix socket',
   'upstreams.<name>.path':
     'integration/effects-of-settings.test.ts > path is where an upstream is called',
   'upstreams.<name>.transport':

@@ -1,7 +1,8 @@
 // The first ten minutes of a user: the built program puts itself in front of a server, prints a token to
 // paste, and both a pasted token and a login of an SDK work; the tour ends with what it announced.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,11 +14,16 @@ import {
   type Served,
   startSallyport,
 } from '../support/processes.js';
-import { connectSdkV1, createTransportV1 } from '../support/sdk-clients.js';
+import { connectSdkV1, connectSdkV2, createTransportV1 } from '../support/sdk-clients.js';
 import { type Everything, startEverything } from '../support/sdk-servers.js';
+import { STDIO_TOKEN, startStdioRig } from '../support/stdio-server.js';
 
 /** The tour and a start with pins take seconds, and several times that on a busy machine. */
 const LONG = 120_000;
+
+const stdioEntry = createRequire(import.meta.url).resolve(
+  '@modelcontextprotocol/server-everything/dist/index.js',
+);
 
 /** A port that no other suite on this machine takes for the default too. */
 const onFreePort = async (): Promise<string[]> => ['--port', String(await findFreePort())];
@@ -49,12 +55,9 @@ describe('dev', () => {
       const printed = (word: string): string =>
         new RegExp(`^${word} +(\\S+)`, 'm').exec(dev.stdout())?.[1] ?? '';
       const [url, token] = [printed('endpoint'), printed('token')];
-      const text = dev.stdout();
-      const configuration = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
+      const configuration = /^ {2}(\{"servers".*)$/m.exec(dev.stdout())?.[1] ?? '';
       expect(JSON.parse(configuration)).toEqual({
-        mcpServers: {
-          mcp: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } },
-        },
+        servers: { mcp: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } } },
       });
 
       const pasted = await connectSdkV1(url, { token });
@@ -87,9 +90,132 @@ describe('dev', () => {
     LONG,
   );
 
-  it('[E-36] wants to know which upstream', async () => {
-    const { code, stderr } = await runSallyport(['dev']);
+  it(
+    '[E-40] starts a stdio server, says what it took, prints decisions and saves a valid setup',
+    async () => {
+      const save = ['--save', 'setup with blank'];
+      const command = ['--', process.execPath, stdioEntry, 'stdio'];
+      const dev = startSallyport(['dev', ...save, ...(await onFreePort()), ...command], folder);
+      running = dev;
+      await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
+      expect(dev.stdout()).toMatch(/^took +17 tools, 4 prompts, 2 templates from /m);
+      expect(dev.stdout()).toMatch(/^audit +\S+audit\.jsonl /m);
+      const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
+      const token = /^token +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
+      for (const connect of [
+        () => connectSdkV1(url, { token }),
+        () => connectSdkV2(url, '2026', { token }),
+      ]) {
+        const { client, close } = await connect();
+        const sum = await client.callTool({ name: 'get-sum', arguments: { a: 20, b: 22 } });
+        expect(JSON.stringify(sum.content)).toContain('42');
+        await close();
+      }
+      const { client, close } = await connectSdkV1(url, { token });
+      await client.callTool({ name: 'no-such-tool', arguments: {} }).catch(() => undefined);
+      await close();
+      await expect
+        .poll(dev.stdout)
+        .toMatch(
+          /^[\d:]{8} {2}allowed +tools\/call get-sum +by rule developers-use-what-was-offered$/m,
+        );
+      await expect
+        .poll(dev.stdout)
+        .toMatch(/^[\d:]{8} {2}refused +tools\/call no-such-tool +\S+: /m);
+      dev.signal('SIGTERM');
+      expect(await dev.ended).toBe(143);
+
+      const setup = join(folder, 'setup with blank');
+      const checked = await runSallyport([
+        'validate',
+        '--strict',
+        '-c',
+        join(setup, 'gateway.yaml'),
+      ]);
+      expect([checked.stdout, checked.code]).toEqual(['', 0]);
+      const secret = (await readFile(join(setup, 'stdio-token'), 'utf8')).trim();
+      expect((await stat(join(setup, 'stdio-token'))).mode & 0o777).toBe(0o600);
+      const written = await readFile(join(setup, 'gateway.yaml'), 'utf8');
+      expect(written).toContain('value: {file: "./stdio-token"}');
+      expect(written).not.toContain(secret.slice('Bearer '.length));
+      expect(written).not.toContain(stdioEntry);
+      expect(await readFile(join(setup, '.gitignore'), 'utf8')).toContain('stdio-token\n');
+      const again = await runSallyport(['dev', ...save, ...command], { cwd: folder });
+      expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('exists already')]);
+    },
+    LONG,
+  );
+
+  it(
+    '[E-40] sends a header, and keeps its value in a file of its owner',
+    async () => {
+      const rig = await startStdioRig();
+      const upstream = ['--upstream', `http://127.0.0.1:${rig.port}/mcp`];
+      const without = await runSallyport(['dev', ...upstream], { cwd: folder });
+      expect([without.code, without.stderr]).toEqual([
+        2,
+        `error: http://127.0.0.1:${rig.port}/mcp answered 401: it wants credentials; try --header 'Authorization: Bearer TOKEN'\n`,
+      ]);
+      const header = ['--header', `Authorization: Bearer ${STDIO_TOKEN}`, '--save', 'with-header'];
+      const dev = startSallyport(['dev', ...upstream, ...header, ...(await onFreePort())], folder);
+      running = dev;
+      await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
+      expect(dev.stdout()).toMatch(/^took +0 tools, 0 prompts from http:/m);
+      expect(dev.stdout() + dev.stderr()).not.toContain(STDIO_TOKEN);
+      dev.signal('SIGTERM');
+      await dev.ended;
+      const setup = join(folder, 'with-header');
+      const file = join(setup, 'upstream-header');
+      expect(await readFile(file, 'utf8')).toBe(`Bearer ${STDIO_TOKEN}\n`);
+      expect((await stat(file)).mode & 0o777).toBe(0o600);
+      expect(await readFile(join(setup, 'gateway.yaml'), 'utf8')).not.toContain(STDIO_TOKEN);
+      const checked = await runSallyport(['validate', '-c', join(setup, 'gateway.yaml')]);
+      expect(checked.code).toBe(0);
+      await rig.close();
+    },
+    LONG,
+  );
+
+  it(
+    '[E-40] says why a command is no server',
+    async () => {
+      const run = (...command: readonly string[]) =>
+        runSallyport(['dev', '--', ...command], { cwd: folder });
+      const missing = await run('no-such-program');
+      expect([missing.code, missing.stderr]).toEqual([
+        2,
+        expect.stringContaining(
+          'error: no-such-program did not serve MCP: the command "no-such-program" was not found',
+        ),
+      ]);
+      const script = 'console.error("no database"); process.exit(4)';
+      const failing = await run(process.execPath, '-e', script);
+      expect(failing.code).toBe(2);
+      expect(failing.stderr).toContain(
+        'did not serve MCP: it ended with exit code 4; its last lines were:\n  no database\n',
+      );
+    },
+    LONG,
+  );
+
+  it('[E-36] wants to know which server, and one', async () => {
+    for (const args of [
+      [],
+      ['--demo', '--upstream', 'http://127.0.0.1:1/'],
+      ['--demo', '--', 'x'],
+    ]) {
+      const { code, stderr } = await runSallyport(['dev', ...args]);
+      expect(code).toBe(2);
+      expect(stderr).toContain('--upstream URL, -- COMMAND');
+    }
+    const { code, stderr } = await runSallyport(['dev', '--upstream', '127.0.0.1:3001/mcp']);
     expect(code).toBe(2);
-    expect(stderr).toContain('--upstream URL');
+    expect(stderr).toContain('expected a URL such as http://127.0.0.1:3001/mcp');
+    // What the gateway file does not take is said, and the server is not asked.
+    const secret = await runSallyport(['dev', '--upstream', 'http://me:pw@127.0.0.1:1/mcp']);
+    expect([secret.code, secret.stderr]).toEqual([
+      2,
+      expect.stringContaining('a URL carries no user name or password'),
+    ]);
   });
 });

@@ -37,7 +37,7 @@ function isAddressOrRange(value: string): boolean {
  * The network of a host whose text alone decides it: an IP address or localhost; otherwise `undefined`.
  * `none` is an address that no network setting allows (link-local, multicast and the like).
  */
-function networkOfHost(host: string): Network | 'none' | undefined {
+export function networkOfHost(host: string): Network | 'none' | undefined {
   if (isLoopbackHost(host)) return 'loopback';
   const bare = withoutBrackets(host);
   if (!ipaddr.isValid(bare)) return undefined;

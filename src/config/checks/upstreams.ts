@@ -12,6 +12,7 @@ import type { BackendSettings } from '../settings.js';
 import { readDurationMs } from '../units.js';
 import {
   checkOrigin,
+  checkUrl,
   findPathError,
   isLoopbackGateway,
   isLoopbackHost,
@@ -44,8 +45,9 @@ export function checkUpstreams(file: ReadableGateway, report: ReportDiagnostic):
   const profiles = ['default', ...Object.keys(file.inspection?.profiles ?? {})];
   for (const [name, upstream] of entriesOf(file.upstreams)) {
     const at = ['upstreams', name];
-    const { url, network, plaintext, inspect } = upstream;
-    checkOrigin(file, [...at, 'url'], url, { owner: at, network, plaintext }, report);
+    const { url, network, plaintext, inspect, socket } = upstream;
+    if (socket) checkSocket(at, upstream, report);
+    else checkOrigin(file, [...at, 'url'], url, { owner: at, network, plaintext }, report);
     checkPath(at, upstream, report);
     checkCallerAuthentication(file, at, upstream, report);
     if (inspect) checkName([...at, 'inspect'], 'inspection profile', inspect, profiles, report);
@@ -60,6 +62,20 @@ function checkPath(owner: FilePath, { path }: Upstream | Aggregate, report: Repo
   const error = path ? findPathError(path) : undefined;
   if (!path || error === undefined) return;
   report([...owner, 'path'], error, 'wrong-value', { suggestion: suggestPath(path) });
+}
+
+/** A Unix socket has no address: what is said of one beside it would be ignored. */
+function checkSocket(owner: FilePath, { url, network }: Upstream, report: ReportDiagnostic): void {
+  const parsed = checkUrl([...owner, 'url'], url, report);
+  if (parsed?.protocol === 'https:') {
+    const message = 'a server on a Unix socket is reached by plain http';
+    report([...owner, 'url'], message, 'conflict');
+  }
+  // The default, "public", cannot be distinguished from one that is written.
+  if (network === 'private') {
+    const message = 'with "socket" no address is resolved; leave "network" out';
+    report([...owner, 'network'], message, 'conflict');
+  }
 }
 
 /** With `exchangeMax` shorter than `requestTimeout`, an exchange would end before its first byte may arrive. */

@@ -235,6 +235,9 @@ export const UPSTREAM_SCHEMA = record(
     url: text(
       'URL of the MCP endpoint: https, or http on loopback or, with `plaintext: accepted`, in a private network.',
     ),
+    socket: text(
+      'Path of the Unix socket that the server listens on. Nothing is resolved then: `url`, which is plain http, gives only path and Host.',
+    ),
     path: text('Path on the data listener; `/<name>` where absent.'),
     transport: oneOfStrings('How the server speaks.', ['streamable-http', 'http-sse'], {
       default: 'streamable-http',

@@ -24,6 +24,15 @@ export const SESSION_VERSIONS: readonly string[] = ['2025-03-26', '2025-06-18', 
 /** The only revision of legacy SSE, where a session lives on one stream. */
 export const LEGACY_SSE_VERSION = '2024-11-05';
 
+/**
+ * The revision under which a stdio server of this one is served over streamable HTTP, which came with the revision
+ * after 2024-11-05: the messages of the two are the same.
+ */
+export function versionOverHttp(version: string): string {
+  const [oldest = version] = SESSION_VERSIONS;
+  return version === LEGACY_SSE_VERSION ? oldest : version;
+}
+
 /** Whether a session of this revision has arrays of messages; one revision does. */
 export function hasArrays(version: string): boolean {
   return version === '2025-03-26';

@@ -1,0 +1,237 @@
+// `sallyport stdio`: serves one stdio MCP server over streamable HTTP on loopback or a Unix socket, so that a gateway
+// can reach it. A process of its own, beside the gateway: it runs the server's code, and nothing of the gateway's.
+// docs/contract.md §1; docs/guides/stdio-servers.md.
+
+import { randomBytes } from 'node:crypto';
+import { lstat, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { resolve } from 'node:path';
+import { InvalidArgumentError } from 'commander';
+import { isLoopbackHost } from '../config/checks/addresses.js';
+import { STDIO_PATH, type StdioServer, startStdioServer } from '../stdio/server.js';
+import { type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
+import { escapeForTerminal } from '../text/escaping.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_UNCHECKED } from './program.js';
+import type { ServePorts } from './serve.js';
+
+type Address = { readonly host: string; readonly port: number };
+
+export type StdioOptions = {
+  readonly listen?: Address;
+  readonly socket?: string;
+  readonly tokenFile?: string;
+  readonly env?: readonly string[];
+  readonly maxSessions: number;
+};
+
+export type StdioPorts = Pick<ServePorts, 'untilSignal'> &
+  Pick<ProcessPorts, 'signalGroup'> & {
+    /** Sets the mask for new files and returns the former one. */
+    setUmask(mask: number): number;
+  };
+
+export const DEFAULT_STDIO_PORT = 8090;
+const DEFAULT_ADDRESS: Address = { host: '127.0.0.1', port: DEFAULT_STDIO_PORT };
+const DEFAULT_SESSIONS = 16;
+const MAX_SESSIONS = 1_000;
+const TOKEN_BYTES = 32;
+const MIN_TOKEN_CHARACTERS = 32;
+const OWNER_ONLY = 0o600;
+/** Leaves a socket to its owner alone. */
+const OWNER_ONLY_MASK = 0o177;
+/** The shortest limit of any system, without the NUL that ends the path. */
+const MAX_SOCKET_PATH_BYTES = 103;
+const EXIT_BY_HANGUP = 129;
+
+export const newStdioToken = (): string => randomBytes(TOKEN_BYTES).toString('base64url');
+
+type TokenOutcome = { readonly token: string } | { readonly error: string };
+
+/**
+ * Reads the token from a file, or makes one and writes it there. The file holds the value of the header, `Bearer …`,
+ * so that the gateway file can refer to it as it is.
+ */
+async function readOrWriteToken(file: string, io: CliIo): Promise<TokenOutcome> {
+  const shown = escapeForTerminal(file);
+  const token = newStdioToken();
+  try {
+    await writeFile(file, `Bearer ${token}\n`, { mode: OWNER_ONLY, flag: 'wx' });
+    return { token };
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST')
+      return { error: `${shown} cannot be written (${codeOf(error)})` };
+  }
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  if (text === undefined) return { error: `${shown} cannot be read` };
+  const found = /^(?:bearer +)?([\x21-\x7e]+)\s*$/i.exec(text)?.[1] ?? '';
+  if (found.length < MIN_TOKEN_CHARACTERS) {
+    const rule = `a token of at least ${MIN_TOKEN_CHARACTERS} characters`;
+    return { error: `${shown} does not hold ${rule}; remove the file to have one made` };
+  }
+  const { mode } = await stat(file);
+  if ((mode & 0o077) !== 0) io.stderr(`warning: ${shown} can be read by others; chmod 600\n`);
+  return { token: found };
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+}
+
+/** Removes a socket that nobody listens on any more. Resolves with what prevents listening there. */
+async function clearSocket(path: string): Promise<string | undefined> {
+  const shown = escapeForTerminal(path);
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES)
+    return `${shown} is too long for a socket: at most ${MAX_SOCKET_PATH_BYTES} bytes`;
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined) return undefined;
+  if (!found.isSocket()) return `${shown} exists and is not a socket`;
+  const state = await new Promise<string>((done) => {
+    const probe = connect(path, () => done('open'));
+    probe.on('error', (error) => done(codeOf(error))).on('connect', () => probe.destroy());
+  });
+  if (state === 'open') return `another process listens on ${shown}`;
+  if (state !== 'ECONNREFUSED') return `${shown} cannot be reached (${state})`;
+  await rm(path);
+  return undefined;
+}
+
+/** Serves until a signal. Exit 1: it could not listen; 2: an option or a file is wrong. */
+export async function runStdio(
+  options: StdioOptions,
+  [command = '', ...args]: readonly string[],
+  io: CliIo,
+  ports: StdioPorts,
+): Promise<number> {
+  const fail = (message: string, code: number): number => {
+    io.stderr(`error: ${message}\n`);
+    return code;
+  };
+  const { env = [], maxSessions, tokenFile } = options;
+  const unset = env.find((name) => io.env[name] === undefined);
+  if (unset !== undefined)
+    return fail(`--env ${escapeForTerminal(unset)}: the variable is not set`, EXIT_UNCHECKED);
+  const token =
+    tokenFile === undefined
+      ? { token: newStdioToken() }
+      : await readOrWriteToken(resolve(io.cwd, tokenFile), io);
+  if ('error' in token) return fail(token.error, EXIT_UNCHECKED);
+  const socket = options.socket === undefined ? undefined : resolve(io.cwd, options.socket);
+  const taken = socket === undefined ? undefined : await clearSocket(socket);
+  if (taken !== undefined) return fail(taken, EXIT_FAILED);
+  const address = socket === undefined ? (options.listen ?? DEFAULT_ADDRESS) : { socket };
+  const settings = {
+    command: { command, args, cwd: io.cwd, env: serverEnvironment(io.env, env) },
+    ...{ address, token: token.token, maxSessions },
+  };
+  const log = (line: string): void => io.stderr(`${line}\n`);
+  const mask = socket === undefined ? undefined : ports.setUmask(OWNER_ONLY_MASK);
+  const starting = startStdioServer(settings, { ...ports, log });
+  // The socket is made before the call returns.
+  if (mask !== undefined) ports.setUmask(mask);
+  let server: StdioServer;
+  try {
+    server = await starting;
+  } catch (error) {
+    return fail(describeListenError(error, address), EXIT_FAILED);
+  }
+  const shownFile = tokenFile === undefined ? undefined : resolve(io.cwd, tokenFile);
+  io.stdout(accessText(server, address, token.token, shownFile));
+  const code = await untilEnd(ports);
+  await server.close();
+  return code;
+}
+
+/** A terminal that goes away ends the program; there is nothing to reload. */
+function untilEnd({ untilSignal }: StdioPorts): Promise<number> {
+  return new Promise((done) => {
+    void untilSignal(() => done(EXIT_BY_HANGUP)).then(done);
+  });
+}
+
+function describeListenError(error: unknown, address: Address | { socket: string }): string {
+  const code = codeOf(error);
+  if ('socket' in address)
+    return `the socket ${escapeForTerminal(address.socket)} cannot be made (${code})`;
+  const where = `${address.host}:${address.port}`;
+  return code === 'EADDRINUSE'
+    ? `${where} is in use by another process; choose another with --listen HOST:PORT`
+    : `cannot listen on ${where} (${code})`;
+}
+
+function accessText(
+  { port }: StdioServer,
+  address: Address | { socket: string },
+  token: string,
+  tokenFile: string | undefined,
+): string {
+  const isSocket = 'socket' in address;
+  const host = isSocket || !address.host.includes(':') ? address : { host: `[${address.host}]` };
+  const url = `http://${'host' in host ? `${host.host}:${port}` : 'localhost'}${STDIO_PATH}`;
+  const where = isSocket
+    ? `url: ${url}, socket: ${JSON.stringify(address.socket)}`
+    : `url: ${JSON.stringify(url)}, network: loopback`;
+  const reference =
+    tokenFile === undefined ? '{env: STDIO_TOKEN}' : `{file: ${JSON.stringify(tokenFile)}}`;
+  const secret =
+    tokenFile === undefined
+      ? `token         ${token}\n`
+      : `token file    ${escapeForTerminal(tokenFile)}\n`;
+  return `listening on  ${isSocket ? escapeForTerminal(address.socket) : url}
+${secret}upstream      {${where}, credentials: {type: static, header: Authorization, value: ${reference}}}
+${tokenFile === undefined ? `              with STDIO_TOKEN set to "Bearer" and the token\n` : ''}`;
+}
+
+function readAddress(text: string): Address {
+  const [, host = '', port = ''] = /^(\[[^\]]+\]|[^:]+):([0-9]{1,5})$/.exec(text) ?? [];
+  if (host === '' || Number(port) > 65_535) throw new InvalidArgumentError('Expected HOST:PORT.');
+  if (!isLoopbackHost(host))
+    throw new InvalidArgumentError(
+      'Only addresses of the loopback, such as 127.0.0.1:8090, are possible.',
+    );
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
+}
+
+function readSessions(text: string): number {
+  const sessions = /^[0-9]{1,4}$/.test(text) ? Number(text) : 0;
+  if (sessions < 1 || sessions > MAX_SESSIONS)
+    throw new InvalidArgumentError(`Expected a number from 1 to ${MAX_SESSIONS}.`);
+  return sessions;
+}
+
+/** Collects the names of variables. A value does not belong on a command line, which others can read. */
+export function collectVariable(name: string, names: readonly string[] = []): readonly string[] {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+    throw new InvalidArgumentError('Expected the name of a variable, without a value.');
+  return [...names, name];
+}
+
+export function stdioCommand(io: CliIo, ports: StdioPorts): Command {
+  return {
+    name: 'stdio',
+    summary: 'Serve a stdio MCP server over HTTP on loopback, for a gateway.',
+    examples: [
+      'sallyport stdio --token-file stdio-token -- npx -y @modelcontextprotocol/server-filesystem DIR',
+      'sallyport stdio --socket /run/mcp/git.sock --token-file token -- uvx mcp-server-git',
+    ],
+    configure(command, finish) {
+      command
+        .argument('<command...>', 'the command that starts the server, after --')
+        .option(
+          '--listen <host:port>',
+          'address on loopback (default: 127.0.0.1:8090)',
+          readAddress,
+        )
+        .option('--socket <path>', 'Unix socket to listen on instead, for its owner alone')
+        .option('--token-file <file>', 'file of the bearer token; written if it does not exist')
+        .option('--env <name>', 'environment variable that the server gets too', collectVariable)
+        .option('--max-sessions <count>', 'sessions at a time', readSessions, DEFAULT_SESSIONS)
+        .action(async (serverCommand: string[], options: StdioOptions) => {
+          if (options.listen !== undefined && options.socket !== undefined) {
+            io.stderr('error: --listen or --socket, not both\n');
+            return finish(EXIT_UNCHECKED);
+          }
+          finish(await runStdio(options, serverCommand, io, ports));
+        });
+    },
+  };
+}

@@ -1,0 +1,136 @@
+// What `dev` prints: how clients by name are pointed at the gateway, and a line for each decision while it runs, which
+// is read from the audit file. Texts that others wrote are made visible before they are printed.
+
+import { open } from 'node:fs/promises';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
+import { cleanForeign } from '../text/escaping.js';
+
+/** What a client is given. */
+export type ClientAccess = {
+  readonly name: string;
+  readonly url: string;
+  readonly token: string;
+};
+
+/** The configuration of each client, under its name. */
+export function clientConfigurations({ name, url, token }: ClientAccess): string {
+  const authorization = `Bearer ${token}`;
+  const headers = { Authorization: authorization };
+  // The space stands in the variable: some versions of Claude Desktop split arguments at spaces.
+  const remote = {
+    command: 'npx',
+    args: ['-y', 'mcp-remote', url, '--header', `Authorization:\${AUTHORIZATION}`],
+    env: { AUTHORIZATION: authorization },
+  };
+  const clients = [
+    [
+      'Claude Code',
+      `claude mcp add --transport http ${name} ${url} --header "Authorization: ${authorization}"`,
+    ],
+    [
+      'Claude Desktop, in claude_desktop_config.json (through mcp-remote)',
+      JSON.stringify({ mcpServers: { [name]: remote } }),
+    ],
+    [
+      'VS Code, in .vscode/mcp.json',
+      JSON.stringify({ servers: { [name]: { type: 'http', url, headers } } }),
+    ],
+    ['Cursor, in ~/.cursor/mcp.json', JSON.stringify({ mcpServers: { [name]: { url, headers } } })],
+    [
+      'Inspector',
+      `npx @modelcontextprotocol/inspector --cli ${url} --transport http --header "Authorization: ${authorization}" --method tools/list`,
+    ],
+  ];
+  return clients.map(([client, text]) => `${client}\n  ${text}\n`).join('\n');
+}
+
+/** An event of the audit log, with all its members. */
+type AuditedEvent = Readonly<Record<string, unknown>>;
+
+const VERBS: { readonly [action: string]: string } = {
+  forwarded: 'allowed',
+  refused: 'refused',
+  withheld: 'withheld',
+};
+const VERB_WIDTH = 8;
+const TARGET_WIDTH = 36;
+
+function at(event: unknown, ...path: readonly string[]): Json | undefined {
+  let value = event as Json | undefined;
+  for (const step of path) value = isObject(value) ? value[step] : undefined;
+  return value;
+}
+
+function textAt(event: AuditedEvent, ...path: readonly string[]): string {
+  const value = at(event, ...path);
+  return typeof value === 'string' ? cleanForeign(value) : '';
+}
+
+/** One line for a decision or a change of a definition; `undefined` for events that are neither. */
+export function decisionLine(
+  event: AuditedEvent,
+  textOfReason: (reason: string) => string,
+): string | undefined {
+  const time = textAt(event, 'time').slice(11, 19);
+  const name = textAt(event, 'target', 'name');
+  if (event['type'] === 'pin.drift') {
+    const what = `${textAt(event, 'target', 'kind')} ${name}: ${textAt(event, 'detail', 'change')}`;
+    return `${time}  ${'changed'.padEnd(VERB_WIDTH)}  ${what}`;
+  }
+  if (event['type'] !== 'mcp.outcome' && event['type'] !== 'auth.failure') return undefined;
+  const verb = VERBS[textAt(event, 'decision', 'action')] ?? 'refused';
+  const method = textAt(event, 'target', 'method') || 'request';
+  const target = `${method} ${name}`.trim().padEnd(TARGET_WIDTH);
+  return `${time}  ${verb.padEnd(VERB_WIDTH)}  ${target}  ${why(event, textOfReason)}`.trimEnd();
+}
+
+/** The reasons of a refusal, else the rule that allowed it and how much of a list was shown. */
+function why(event: AuditedEvent, textOfReason: (reason: string) => string): string {
+  const reasons = at(event, 'decision', 'reasons');
+  const [reason] = Array.isArray(reasons) ? reasons : [];
+  if (typeof reason === 'string') {
+    const code = cleanForeign(reason);
+    return `${code}: ${textOfReason(reason)}`;
+  }
+  const [advertised, visible] = ['advertised', 'visible'].map((one) =>
+    at(event, 'result', 'list', one),
+  );
+  if (typeof advertised === 'number') return `shows ${String(visible)} of ${advertised}`;
+  const rule = textAt(event, 'decision', 'rule');
+  return rule === '' ? '' : `by rule ${rule}`;
+}
+
+const POLL_MS = 200;
+const CHUNK_BYTES = 64 * 1024;
+
+/** Calls back with each complete line of a file, also with those that are appended. Resolves with the end of it. */
+export async function followLines(
+  file: string,
+  onLine: (line: string) => void,
+): Promise<() => Promise<void>> {
+  const handle = await open(file, 'r');
+  const buffer = Buffer.alloc(CHUNK_BYTES);
+  let rest = Buffer.alloc(0);
+
+  async function readOn(): Promise<void> {
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES);
+      if (bytesRead === 0) return;
+      const bytes = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
+      const end = bytes.lastIndexOf('\n') + 1;
+      rest = bytes.subarray(end);
+      const lines = bytes.toString('utf8', 0, end).split('\n');
+      for (const line of lines) if (line !== '') onLine(line);
+    }
+  }
+
+  let reading = readOn();
+  const timer = setInterval(() => {
+    reading = reading.then(readOn);
+  }, POLL_MS);
+  return async () => {
+    clearInterval(timer);
+    await reading.then(readOn);
+    await handle.close();
+  };
+}

@@ -1,0 +1,152 @@
+// Says why a server cannot be used: sends the request that opens a session once more, as a client would, and puts what
+// came back into one sentence with what to do about it. For `dev`; the gateway's own listing reports classes of
+// errors only. MCP 2025-11-25, transports.
+
+import { mediaType } from '../protocol/headers.js';
+import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
+import { cleanForeign } from '../text/escaping.js';
+
+export type ProbedServer = {
+  readonly url: URL;
+  /** It speaks HTTP+SSE, where a session is opened by a GET. */
+  readonly isLegacySse: boolean;
+  readonly header?: { readonly name: string; readonly value: string } | undefined;
+};
+
+/** What came back: a response, or the code of the error. */
+export type ProbeOutcome =
+  | {
+      readonly kind: 'response';
+      readonly status: number;
+      readonly contentType: string;
+      readonly location: string | undefined;
+    }
+  | { readonly kind: 'error'; readonly code: string };
+
+const TIMEOUT_MS = 10_000;
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: {
+    protocolVersion: LATEST_SESSION_VERSION,
+    capabilities: {},
+    clientInfo: { name: 'sallyport', version: '0' },
+  },
+};
+
+/** Sends the request; follows no redirect. Does not reject. */
+export async function probeServer({
+  url,
+  isLegacySse,
+  header,
+}: ProbedServer): Promise<ProbeOutcome> {
+  const headers = {
+    accept: isLegacySse ? 'text/event-stream' : 'application/json, text/event-stream',
+    ...(header === undefined ? {} : { [header.name]: header.value }),
+  };
+  const post = {
+    method: 'POST',
+    body: JSON.stringify(INITIALIZE),
+    headers: { ...headers, 'content-type': 'application/json' },
+  };
+  const ending = new AbortController();
+  const timer = setTimeout(() => ending.abort(), TIMEOUT_MS);
+  try {
+    const response = await fetch(url, {
+      ...(isLegacySse ? { headers } : post),
+      redirect: 'manual',
+      signal: ending.signal,
+    });
+    const { status, headers: received } = response;
+    const location = received.get('location') ?? undefined;
+    const contentType = mediaType(received.get('content-type') ?? '');
+    return { kind: 'response', status, contentType, location };
+  } catch (error) {
+    return { kind: 'error', code: ending.signal.aborted ? 'timeout' : errorCodeOf(error) };
+  } finally {
+    clearTimeout(timer);
+    // The body, an endless stream perhaps, is not read.
+    ending.abort();
+  }
+}
+
+function errorCodeOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'no code';
+}
+
+const CERTIFICATE = /CERT|SELF_SIGNED|VERIFY|UNABLE_TO_GET_ISSUER/;
+const NOT_TLS = /^(?:ERR_SSL_|EPROTO)/;
+
+/** One sentence; `undefined` if nothing is wrong with what came back. */
+export function describeProbe(
+  { url, isLegacySse, header }: ProbedServer,
+  outcome: ProbeOutcome,
+): string | undefined {
+  const shown = cleanForeign(`${url.origin}${url.pathname}`, undefined, 300);
+  if (outcome.kind === 'error') return `${shown} ${describeError(url, outcome.code)}`;
+  const { status, contentType, location } = outcome;
+  const answered = `${shown} answered ${status}`;
+  if (status === 401 || status === 403) {
+    const advice =
+      header === undefined
+        ? "it wants credentials; try --header 'Authorization: Bearer TOKEN'"
+        : `it does not accept the header ${header.name} that was given`;
+    return `${answered}: ${advice}`;
+  }
+  if (status >= 300 && status < 400) return `${answered}: ${describeRedirect(location, url)}`;
+  if (status >= 400) return `${answered}${describeStatus(status, url, isLegacySse)}`;
+  return describeType(
+    `${answered} with ${contentType || 'no content type'}`,
+    contentType,
+    outcome,
+    isLegacySse,
+  );
+}
+
+function describeStatus(status: number, { pathname }: URL, isLegacySse: boolean): string {
+  if (status === 404)
+    return pathname === '/mcp' ? '; what is the path of its MCP endpoint?' : '; is the path /mcp?';
+  if (status === 405 && !isLegacySse)
+    return ' to POST; an HTTP+SSE server needs --transport http-sse';
+  return ' to the request that opens a session';
+}
+
+function describeType(
+  answered: string,
+  contentType: string,
+  { status }: Extract<ProbeOutcome, { readonly kind: 'response' }>,
+  isLegacySse: boolean,
+): string | undefined {
+  if (contentType === 'text/html') return `${answered}, a web page; is the path /mcp?`;
+  const expected = isLegacySse ? ['text/event-stream'] : ['application/json', 'text/event-stream'];
+  if (status < 300 && expected.includes(contentType)) return undefined;
+  return `${answered}, which is not MCP; is the path /mcp?`;
+}
+
+function describeError(url: URL, code: string): string {
+  switch (code) {
+    case 'ECONNREFUSED':
+      return 'refused the connection; is the server running, and is this its port?';
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `cannot be reached: the name ${cleanForeign(url.hostname)} does not resolve`;
+    case 'timeout':
+      return `did not answer within ${TIMEOUT_MS / 1000} seconds`;
+  }
+  if (CERTIFICATE.test(code))
+    return `has a certificate that is not trusted (${code}); for an authority of your own set NODE_EXTRA_CA_CERTS, or in the gateway file tls.ca`;
+  if (NOT_TLS.test(code)) return `does not speak TLS (${code}); is the URL http://?`;
+  if (url.protocol === 'http:' && /^(?:HPE_|UND_ERR_SOCKET|ECONNRESET)/.test(code))
+    return `does not speak HTTP (${code}); is the URL https://?`;
+  return `cannot be reached (${code})`;
+}
+
+function describeRedirect(location: string | undefined, url: URL): string {
+  if (location === undefined || !URL.canParse(location, url.href))
+    return 'a redirect, which is not followed';
+  const target = new URL(location, url);
+  const shown = cleanForeign(`${target.origin}${target.pathname}`, undefined, 300);
+  return `it redirects to ${shown}, and redirects are not followed; give that URL`;
+}

@@ -1,0 +1,466 @@
+// Serves one stdio MCP server over streamable HTTP with sessions, on loopback or a Unix socket: a process for each
+// session. Whoever calls presents the bearer token, comes from no browser (any Origin is refused) and names this
+// machine as the host, so that no web page reaches the server, by DNS rebinding neither.
+// Source: MCP 2025-11-25, transports (streamable HTTP, session management, security warning); RFC 6750 §3.
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { acceptsType, mediaType } from '../protocol/headers.js';
+import { type ParsedJson, readJson } from '../protocol/json/json.js';
+import { type Message, readEnvelope } from '../protocol/jsonrpc.js';
+import { encodeSseComment, encodeSseMessage } from '../protocol/sse.js';
+import {
+  type ProcessEnd,
+  type ProcessPorts,
+  type ServerCommand,
+  startServerProcess,
+} from './server-process.js';
+import { type ClientStream, JSON_CAPS, type SessionRefusal, StdioSession } from './session.js';
+
+export const STDIO_PATH = '/mcp';
+
+export type StdioServerSettings = {
+  readonly command: ServerCommand;
+  /** Where to listen: an address of the loopback, or the path of a Unix socket. */
+  readonly address: { readonly host: string; readonly port: number } | { readonly socket: string };
+  /** The token that every request presents. */
+  readonly token: string;
+  readonly maxSessions: number;
+  /** A session that nobody uses ends after this time. Default: 10 minutes. */
+  readonly idleMs?: number;
+};
+
+export type StdioServerPorts = ProcessPorts & {
+  readonly now?: () => number;
+  /** Called when a process has ended, whoever ended it. */
+  readonly onProcessEnd?: (end: ProcessEnd) => void;
+};
+
+export type StdioServer = {
+  /** The port, if it listens on one. */
+  readonly port: number | undefined;
+  /** Ends every session and its processes. */
+  close(): Promise<void>;
+};
+
+const IDLE_MS = 10 * 60_000;
+/** The same where sessions are refused: clients that went away without a word must not keep others out for long. */
+const CROWDED_IDLE_MS = 60_000;
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_CONNECTIONS = 1_024;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+/** Longer than clients keep an unused connection, so that they do not send on one that is being closed. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+const SESSION_ID_BYTES = 24;
+/** With more of a response that its client has not read, no more is read of the server. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+/** A response that takes longer begins as a stream, so that nobody takes the silence for a failure. */
+const STREAM_AFTER_MS = 5_000;
+const COMMENT_EVERY_MS = 15_000;
+
+const INVALID_REQUEST = -32600;
+/** The code that the SDKs use for a session that is not known. */
+const SESSION_NOT_FOUND = -32001;
+
+type Refusal = {
+  readonly status: number;
+  readonly message: string;
+  readonly code?: number;
+  readonly headers?: OutgoingHttpHeaders;
+};
+
+const SESSION_REFUSALS: { readonly [why in SessionRefusal]: Refusal } = {
+  'repeated-id': { status: 400, message: 'A request with this id is under way.' },
+  'unknown-request': { status: 400, message: 'No request of the server has this id.' },
+  overloaded: { status: 503, message: 'Too much waits for the server.' },
+  ended: { status: 404, message: 'The session has ended.', code: SESSION_NOT_FOUND },
+};
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** The value of a header that stands once; `undefined` if it is absent, repeated or empty. */
+function singleHeader({ headersDistinct }: IncomingMessage, name: string): string | undefined {
+  const values = headersDistinct[name];
+  return values?.length === 1 && values[0] !== '' ? values[0] : undefined;
+}
+
+function errorBody(message: string, code = INVALID_REQUEST): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
+}
+
+function writeJson(
+  response: ServerResponse,
+  status: number,
+  json: string,
+  headers?: OutgoingHttpHeaders,
+): void {
+  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(json);
+}
+
+/**
+ * Reads the complete body; `undefined` if it is too large or was not sent to its end. Not an iteration: to leave one
+ * closes the connection, on which the refusal has yet to be sent.
+ */
+function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= MAX_BODY_BYTES) chunks.push(chunk);
+      else resolve(undefined);
+    });
+    request.on('end', () => resolve(size <= MAX_BODY_BYTES ? Buffer.concat(chunks) : undefined));
+    request.on('close', () => resolve(undefined));
+  });
+}
+
+/** A response or a stream of events. A response becomes a stream with the first message that is not its own. */
+class HttpStream implements ClientStream {
+  readonly #response: ServerResponse;
+  readonly #headers: OutgoingHttpHeaders = {};
+  #timer: NodeJS.Timeout | undefined;
+  #isStream = false;
+  #isFinished = false;
+
+  constructor(response: ServerResponse, streamAfterMs?: number) {
+    this.#response = response;
+    if (streamAfterMs === undefined) return;
+    this.#timer = setTimeout(() => this.startStream(), streamAfterMs);
+  }
+
+  addHeader(name: string, value: string): void {
+    this.#headers[name] = value;
+  }
+
+  startStream(): void {
+    if (this.#isStream || this.#isFinished) return;
+    this.#isStream = true;
+    clearTimeout(this.#timer);
+    this.#timer = setInterval(() => this.#response.write(encodeSseComment('')), COMMENT_EVERY_MS);
+    const stream = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
+    this.#response.writeHead(200, { ...this.#headers, ...stream });
+    this.#response.flushHeaders();
+  }
+
+  send(json: string): boolean {
+    if (this.#isFinished) return true;
+    this.startStream();
+    return this.#response.write(encodeSseMessage(json));
+  }
+
+  finish(json?: string, isFailure = false): boolean {
+    if (this.#isFinished) return true;
+    if (json === undefined) this.startStream();
+    this.release();
+    if (this.#isStream) this.#response.end(json === undefined ? '' : encodeSseMessage(json));
+    else writeJson(this.#response, isFailure ? 502 : 200, json ?? '', this.#headers);
+    return this.#response.writableLength <= MAX_UNREAD_BYTES;
+  }
+
+  /** Nothing is written any more. */
+  release(): void {
+    this.#isFinished = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+type Call = Extract<Message, { readonly kind: 'request' }>;
+
+type OpenSession = {
+  readonly session: StdioSession;
+  /** The version that the server answered `initialize` with; empty until then. */
+  version: string;
+};
+
+class StdioHttpServer {
+  readonly #settings: StdioServerSettings;
+  readonly #ports: StdioServerPorts;
+  readonly #token: Buffer;
+  readonly #now: () => number;
+  /** By id; a session is in it from its opening to its end. */
+  readonly #sessions = new Map<string, OpenSession>();
+  /** Sessions whose processes are not gone yet; these count too. */
+  readonly #running = new Set<StdioSession>();
+  #opened = 0;
+  #port: number | undefined;
+
+  constructor(settings: StdioServerSettings, ports: StdioServerPorts) {
+    this.#settings = settings;
+    this.#ports = ports;
+    this.#token = digest(settings.token);
+    this.#now = ports.now ?? Date.now;
+  }
+
+  /** The port decides which Host is this server's; it is known once the server listens. */
+  listensOn(port: number | undefined): void {
+    this.#port = port;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refusal = this.#checkRequest(request) ?? (await this.#serve(request, response));
+    if (refusal === undefined) return;
+    const { status, message, code, headers } = refusal;
+    writeJson(response, status, errorBody(message, code), headers);
+  }
+
+  #serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Refusal | undefined | Promise<Refusal | undefined> {
+    if (request.method === 'POST') return this.#handlePost(request, response);
+    const known = this.#findSession(request);
+    if ('status' in known) return known;
+    if (request.method === 'GET') return openEvents(known.session, request, response);
+    void this.#end(singleHeader(request, 'mcp-session-id') ?? '', 'the client ended the session');
+    response.writeHead(204).end();
+    return undefined;
+  }
+
+  async close(): Promise<void> {
+    const ends = [...this.#running].map((session) => session.end('the adapter is ending'));
+    await Promise.all(ends);
+  }
+
+  endIdleSessions(idleMs = this.#settings.idleMs ?? IDLE_MS): void {
+    for (const [id, { session }] of this.#sessions)
+      if (session.isIdle(idleMs)) void this.#end(id, 'nobody used the session');
+  }
+
+  async #end(id: string, how: string): Promise<void> {
+    const open = this.#sessions.get(id);
+    this.#sessions.delete(id);
+    await open?.session.end(how);
+  }
+
+  /** Origin and Host first: a web page must learn nothing, not even whether it guessed the token. */
+  #checkRequest(request: IncomingMessage): Refusal | undefined {
+    const { headersDistinct, method, url } = request;
+    if (headersDistinct['origin'] !== undefined)
+      return { status: 403, message: 'Requests of web pages (with an Origin) are refused.' };
+    if (!this.#isOwnHost(singleHeader(request, 'host')))
+      return { status: 421, message: 'This host is not served here.' };
+    const token = /^bearer +(\S+)$/i.exec(singleHeader(request, 'authorization') ?? '')?.[1];
+    if (token === undefined || !timingSafeEqual(digest(token), this.#token)) {
+      const headers = { 'www-authenticate': 'Bearer' };
+      return { status: 401, message: 'The bearer token of this server is required.', headers };
+    }
+    if (url !== STDIO_PATH) return { status: 404, message: `The path is ${STDIO_PATH}.` };
+    if (method === 'POST' || method === 'GET' || method === 'DELETE') return undefined;
+    return { status: 405, message: 'Method not allowed.', headers: { allow: 'GET, POST, DELETE' } };
+  }
+
+  /** Names of the loopback, with the port that is listened on; on a Unix socket the port says nothing. */
+  #isOwnHost(host: string | undefined): boolean {
+    const [, name, port = '80'] = /^(\[[^\]]*\]|[^:]*)(?::([0-9]{1,5}))?$/.exec(host ?? '') ?? [];
+    const { address } = this.#settings;
+    const own = ['localhost', '127.0.0.1', '[::1]', 'host' in address ? address.host : ''];
+    if (name === undefined || name === '' || !own.includes(name.toLowerCase())) return false;
+    return this.#port === undefined || Number(port) === this.#port;
+  }
+
+  #findSession(request: IncomingMessage): OpenSession | Refusal {
+    const id = singleHeader(request, 'mcp-session-id');
+    if (id === undefined)
+      return { status: 400, message: 'A session is required: initialize first.' };
+    const open = this.#sessions.get(id);
+    if (open === undefined)
+      return {
+        status: 404,
+        message: 'The session is unknown or has ended.',
+        code: SESSION_NOT_FOUND,
+      };
+    const version = request.headers['mcp-protocol-version'] ?? open.version;
+    if (version === open.version) return open;
+    return { status: 400, message: 'The session has another protocol version.' };
+  }
+
+  async #handlePost(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<Refusal | undefined> {
+    const received = await readMessage(request);
+    if ('status' in received) return received;
+    const { message, text } = received;
+    const isOpening = message.kind === 'request' && message.method === 'initialize';
+    if (isOpening && request.headers['mcp-session-id'] === undefined)
+      return this.#open(message, text, response);
+    const known = this.#findSession(request);
+    if ('status' in known) return known;
+    if (isOpening) return { status: 400, message: 'The session is open already.' };
+    const { session } = known;
+    if (message.kind === 'request')
+      return call(session, message, text, response, new HttpStream(response, STREAM_AFTER_MS));
+    const refusal =
+      message.kind === 'notification'
+        ? session.notify(message, text)
+        : session.reply(message, text);
+    if (refusal !== undefined) return SESSION_REFUSALS[refusal];
+    response.writeHead(202).end();
+    return undefined;
+  }
+
+  /** Starts a process and passes on `initialize`; there is a session once the server has answered it. */
+  #open(message: Call, text: string, response: ServerResponse): Refusal | undefined {
+    const { maxSessions, command } = this.#settings;
+    if (this.#running.size >= maxSessions) {
+      this.endIdleSessions(CROWDED_IDLE_MS);
+      const headers = { 'retry-after': '10' };
+      const why = `${maxSessions} sessions are open, which is the most that this server takes.`;
+      return { status: 503, message: why, headers };
+    }
+    this.#opened += 1;
+    const id = randomBytes(SESSION_ID_BYTES).toString('base64url');
+    const label = `session ${this.#opened}`;
+    const log = (line: string): void => this.#ports.log(`${label}: ${line}`);
+    // The id is part of the response, so that this response cannot begin before the server has answered.
+    const stream = new HttpStream(response);
+    const session: StdioSession = new StdioSession(
+      (handlers) => startServerProcess(command, handlers, { ...this.#ports, log }),
+      {
+        log,
+        now: this.#now,
+        onInitialized: (version) => {
+          if (version === undefined) void session.end('the server refused to initialize');
+          else this.#sessions.set(id, { session, version });
+          if (version !== undefined) stream.addHeader('mcp-session-id', id);
+        },
+        onEnd: (end) => {
+          log(`ended: ${end.how}`);
+          this.#sessions.delete(id);
+          void session.end('').then(() => this.#running.delete(session));
+          this.#ports.onProcessEnd?.(end);
+        },
+      },
+    );
+    this.#running.add(session);
+    response.on('close', () => {
+      if (!this.#sessions.has(id)) void session.end('the client left before there was a session');
+    });
+    return call(session, message, text, response, stream);
+  }
+}
+
+function call(
+  session: StdioSession,
+  message: Call,
+  text: string,
+  response: ServerResponse,
+  stream: HttpStream,
+): Refusal | undefined {
+  const refusal = session.request(message, text, stream);
+  if (refusal === undefined) followClient(session, stream, response);
+  else stream.release();
+  return refusal && SESSION_REFUSALS[refusal];
+}
+
+function openEvents(
+  session: StdioSession,
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+): Refusal | undefined {
+  if (!acceptsType(headers.accept, 'text/event-stream'))
+    return { status: 406, message: 'Accept text/event-stream.' };
+  const stream = new HttpStream(response);
+  if (!session.openEvents(stream))
+    return { status: 409, message: 'The session has a stream already.' };
+  stream.startStream();
+  followClient(session, stream, response);
+  return undefined;
+}
+
+/** Tells the session that the client has left, or reads again. */
+function followClient(session: StdioSession, stream: HttpStream, response: ServerResponse): void {
+  response.on('drain', () => session.onDrained());
+  response.on('close', () => {
+    stream.release();
+    session.leave(stream);
+  });
+}
+
+type Received = { readonly message: Message; readonly text: string };
+
+async function readMessage(request: IncomingMessage): Promise<Received | Refusal> {
+  const { accept, 'content-type': type, 'content-encoding': encoding } = request.headers;
+  if (mediaType(type) !== 'application/json' || encoding !== undefined)
+    return { status: 415, message: 'Send application/json without content encoding.' };
+  if (!['application/json', 'text/event-stream'].every((one) => acceptsType(accept, one)))
+    return { status: 406, message: 'Accept application/json and text/event-stream.' };
+  const body = await readBody(request);
+  if (body === undefined) {
+    const message = `The body is larger than ${MAX_BODY_BYTES} bytes, or incomplete.`;
+    return { status: 413, message, headers: { connection: 'close' } };
+  }
+  const reading = readJson(body, JSON_CAPS);
+  if (!reading.ok) return { status: 400, message: 'The body is not valid JSON.', code: -32700 };
+  return messageOf(reading);
+}
+
+function messageOf({ value, text }: ParsedJson): Received | Refusal {
+  const message = readEnvelope(value);
+  if (message.kind === 'batch' || message.kind === 'malformed')
+    return { status: 400, message: 'The body is not one JSON-RPC message.' };
+  return { message, text };
+}
+
+function listen(server: Server, address: StdioServerSettings['address']): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    const onListening = (): void => {
+      server.off('error', reject);
+      resolve();
+    };
+    if ('socket' in address) server.listen(address.socket, onListening);
+    else server.listen(address.port, address.host, onListening);
+  });
+}
+
+/** Starts to listen; rejects if that is not possible. No process is started before the first session. */
+export async function startStdioServer(
+  settings: StdioServerSettings,
+  ports: StdioServerPorts,
+): Promise<StdioServer> {
+  const adapter = new StdioHttpServer(settings, ports);
+  const options = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+  };
+  const server = createServer(options, (request, response) => {
+    adapter.handle(request, response).catch(() => response.destroy());
+  });
+  // By default Node ignores the headers after the 2,000th.
+  server.maxHeadersCount = 0;
+  server.maxConnections = MAX_CONNECTIONS;
+  await listen(server, settings.address);
+  const bound = server.address() as AddressInfo | string | null;
+  const port = typeof bound === 'object' && bound !== null ? bound.port : undefined;
+  adapter.listensOn(port);
+  const sweep = setInterval(() => adapter.endIdleSessions(), sweepIntervalOf(settings));
+  return {
+    port,
+    async close() {
+      clearInterval(sweep);
+      const closed = new Promise((resolve) => server.close(resolve));
+      await adapter.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function sweepIntervalOf({ idleMs = IDLE_MS }: StdioServerSettings): number {
+  return Math.max(Math.ceil(idleMs / 20), 50);
+}

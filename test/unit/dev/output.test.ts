@@ -1,0 +1,94 @@
+import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { clientConfigurations, decisionLine, followLines } from '../../../src/dev/output.js';
+
+const textOfReason = (reason: string): string => `The text of ${reason}.`;
+
+function outcome(decision: object, more: object = {}): Record<string, unknown> {
+  return {
+    time: '2026-11-22T19:47:18.123Z',
+    type: 'mcp.outcome',
+    target: { upstream: 'mcp', method: 'tools/call', name: 'echo' },
+    decision,
+    ...more,
+  };
+}
+
+describe('[E-40] a line for a decision', () => {
+  it.each([
+    [
+      'says which rule allowed it',
+      outcome({ action: 'forwarded', rule: 'all', reasons: [] }),
+      '19:47:18  allowed   tools/call echo                       by rule all',
+    ],
+    [
+      'says why it was refused',
+      outcome({ action: 'refused', reasons: ['denied-by-rule'] }),
+      '19:47:18  refused   tools/call echo                       denied-by-rule: The text of denied-by-rule.',
+    ],
+    [
+      'says how much of a list was shown',
+      outcome(
+        { action: 'forwarded', rule: 'protocol', reasons: [] },
+        { target: { method: 'tools/list' }, result: { list: { advertised: 3, visible: 2 } } },
+      ),
+      '19:47:18  allowed   tools/list                            shows 2 of 3',
+    ],
+    [
+      'shows what a client wrote without acting on the terminal',
+      outcome(
+        { action: 'refused', reasons: [] },
+        { target: { method: 'tools/call', name: '\u001b[2Jx' } },
+      ),
+      '19:47:18  refused   tools/call \\u{1b}[2Jx',
+    ],
+    [
+      'is there for a definition that has changed',
+      {
+        time: '2026-11-22T19:47:18.123Z',
+        type: 'pin.drift',
+        target: { upstream: 'mcp', kind: 'tool', name: 'echo' },
+        detail: { change: 'description' },
+      },
+      '19:47:18  changed   tool echo: description',
+    ],
+    ['is not there for other events', { type: 'checkpoint', time: '' }, undefined],
+  ])('%s', (_, event, line) => {
+    expect(decisionLine(event, textOfReason)).toBe(line);
+  });
+
+  it('is found in what is appended, whole, and in order', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sallyport-lines-'));
+    const file = join(folder, 'audit.jsonl');
+    await writeFile(file, 'one\ntw');
+    const lines: string[] = [];
+    const stop = await followLines(file, (line) => lines.push(line));
+    await expect.poll(() => lines).toEqual(['one']);
+    await appendFile(file, `o\n${'x'.repeat(200_000)}ä\nrest`);
+    await stop();
+    expect(lines).toEqual(['one', 'two', `${'x'.repeat(200_000)}ä`]);
+    await rm(folder, { recursive: true });
+  });
+});
+
+describe('[E-40] the configuration of clients', () => {
+  it('is a command or one JSON document for each', () => {
+    const text = clientConfigurations({
+      name: 'mcp',
+      url: 'http://127.0.0.1:8080/mcp',
+      token: 't',
+    });
+    const [code, desktop, editor, cursor, inspector] = text
+      .split('\n')
+      .filter((line) => line.startsWith('  '));
+    expect(code).toBe(
+      '  claude mcp add --transport http mcp http://127.0.0.1:8080/mcp --header "Authorization: Bearer t"',
+    );
+    expect(JSON.parse(desktop ?? '').mcpServers.mcp.env).toEqual({ AUTHORIZATION: 'Bearer t' });
+    expect(JSON.parse(editor ?? '').servers.mcp.type).toBe('http');
+    expect(JSON.parse(cursor ?? '').mcpServers.mcp.headers).toEqual({ Authorization: 'Bearer t' });
+    expect(inspector).toContain('--transport http --header "Authorization: Bearer t"');
+  });
+});
