@@ -5,7 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import { buildProgram, type CliIo, type Command } from './cli/program.js';
+import { basename, delimiter, dirname, relative } from 'node:path';
+import { buildProgram, type CliIo, type Command, quoteForShell } from './cli/program.js';
 import type { ServePorts } from './cli/serve.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
 
@@ -19,12 +20,25 @@ function readVersion(): string {
 
 const version = readVersion();
 
+/** The words that start this program in the current folder: as a command, by `npm exec`, or by the path of this file. */
+function programWords(): string {
+  const { npm_command: npmCommand, PATH = '' } = process.env;
+  const [, script = ''] = process.argv;
+  if (npmCommand === 'exec') return 'npm exec --no -- sallyport';
+  if (basename(script) === 'sallyport') {
+    const isFound = PATH.split(delimiter).includes(dirname(script));
+    return isFound ? 'sallyport' : quoteForShell(script);
+  }
+  return `node ${quoteForShell(relative(process.cwd(), script))}`;
+}
+
 const io: CliIo = {
   stdout: (text) => void process.stdout.write(text),
   stderr: (text) => void process.stderr.write(text),
   env: process.env,
   cwd: process.cwd(),
   isTty: process.stdout.isTTY === true,
+  program: programWords(),
   async readStdin() {
     let text = '';
     for await (const chunk of process.stdin.setEncoding('utf8')) text += chunk;
@@ -66,10 +80,18 @@ function servePorts(level: 'info' | 'error'): ServePorts {
 
 async function pinPorts() {
   const { DISK_FILES } = await import('./config/files.js');
-  const { observeOnce, updateFile } = await import('./gateway/pin-ports.js');
+  const { gitIdentity, observeOnce, updateFile } = await import('./gateway/pin-ports.js');
   const observe = (upstream: UpstreamSettings, gateway: Settings) =>
     observeOnce(upstream, gateway, version);
-  return { files: DISK_FILES, updateFile, observe, now: Date.now };
+  const git = () => gitIdentity(io.cwd);
+  return { files: DISK_FILES, updateFile, observe, now: Date.now, gitIdentity: git };
+}
+
+async function validatePorts() {
+  const { DISK_FILES } = await import('./config/files.js');
+  const { readLocksForPolicies } = await import('./gateway/config-version.js');
+  const { compilePolicies } = await import('./policy/compile/compile.js');
+  return { files: DISK_FILES, compilePolicies, loadLocks: readLocksForPolicies };
 }
 
 /** Pins for `dev`: approves what is offered at the moment it is started. */
@@ -148,11 +170,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');
-    const { DISK_FILES } = await import('./config/files.js');
-    const { readLocksForPolicies } = await import('./gateway/config-version.js');
-    const { compilePolicies } = await import('./policy/compile/compile.js');
-    const loadLocks = readLocksForPolicies;
-    return validateCommand(io, { files: DISK_FILES, compilePolicies, loadLocks });
+    return validateCommand(io, await validatePorts());
   },
   async pin() {
     const { pinCommand } = await import('./cli/pin/command.js');

@@ -73,8 +73,20 @@ export type CliIo = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly isTty: boolean;
+  /** The words that start this program in a shell, for the commands that it prints; `sallyport` if absent. */
+  readonly program?: string;
   readStdin?(): Promise<string>;
 };
+
+/** A command line of this program that works when it is pasted into a POSIX shell in the current folder. */
+export function commandLine(io: CliIo, words: readonly string[]): string {
+  return [io.program ?? 'sallyport', ...words.map(quoteForShell)].join(' ');
+}
+
+/** A word as a POSIX shell reads it; text in double quotes with a command substitution is passed on as it is. */
+export function quoteForShell(word: string): string {
+  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
 
 /** Exit codes: checked and fine; checked and failed; not checked (usage, missing file, unreachable). */
 export const EXIT_FINE = 0;
@@ -147,7 +159,7 @@ function buildRoot(io: CliIo, version: string | undefined): Commander {
     .configureOutput({
       writeOut: (text) => io.stdout(text),
       writeErr: (text) => io.stderr(text),
-      outputError: (text, write) => write(suggestCommand(text)),
+      outputError: (text, write) => write(suggestChoice(suggestCommand(text))),
       getOutHasColors: () => mayColor(io),
       getErrHasColors: () => mayColor(io),
     });
@@ -166,6 +178,17 @@ function suggestCommand(text: string): string {
   return text.replace(
     /\n\(Did you mean (?:one of )?([^?\n]+)\?\)/,
     (_, candidates: string) => `; did you mean "${candidates.split(', ').join('" or "')}"?`,
+  );
+}
+
+/** Adds what was probably meant where an option or argument is none of its choices. */
+function suggestChoice(text: string): string {
+  return text.replace(
+    /'([^']*)' is invalid(?: for argument '[^']*')?\. Allowed choices are ([^\n]+)\.$/m,
+    (message, given: string, choices: string) => {
+      const nearest = nearestCandidate(given, choices.split(', '));
+      return nearest === undefined ? message : `${message} Did you mean "${nearest}"?`;
+    },
   );
 }
 

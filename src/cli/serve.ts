@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import type { Diagnostic } from '../config/diagnostics.js';
 import { renderDiagnostics } from '../config/diagnostics.js';
 import { makeVisible } from '../text/escaping.js';
+import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 /** The part of a running gateway that this command uses. */
@@ -88,9 +89,9 @@ export function serveCommand(io: CliIo, ports: ServePorts): Command {
     summary: 'Run the gateway.',
     examples: ['sallyport serve -c config/gateway.yaml'],
     configure(command, finish) {
-      command
-        .requiredOption('-c, --config <file>', 'the gateway file')
-        .action(async (options: { config: string }) => finish(await runServe(options, io, ports)));
+      withConfigOption(command, io).action(async (options: { config: string }) =>
+        finish(await runServe(options, io, ports)),
+      );
     },
   };
 }

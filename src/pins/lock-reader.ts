@@ -43,8 +43,8 @@ const LOCK_KEYS = [
   'resourceTemplates',
   'resources',
 ];
-const VERSION_KEYS = ['status', 'sha256', 'approval', 'definition'];
-const TEXT_KEYS = ['status', 'sha256', 'approval', 'text'];
+const VERSION_KEYS = ['status', 'sha256', 'approval', 'block', 'definition'];
+const TEXT_KEYS = ['status', 'sha256', 'approval', 'block', 'text'];
 const APPROVAL_KEYS = ['by', 'at', 'note'];
 const STATUSES = ['pending', 'approved', 'blocked'] as const;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
@@ -214,7 +214,7 @@ function readTextVersion(
   return { ...review, sha256, definition: text };
 }
 
-type Review = Pick<PinVersion<never>, 'status' | 'approval'>;
+type Review = Pick<PinVersion<never>, 'status' | 'approval' | 'block'>;
 
 function readReview(
   reading: Reading,
@@ -225,6 +225,7 @@ function readReview(
   const value = entry['status'] ?? absent;
   const status = STATUSES.find((candidate) => candidate === value);
   const approval = readApproval(reading, [...path, 'approval'], entry['approval']);
+  const block = readApproval(reading, [...path, 'block'], entry['block']);
   if (status === undefined) {
     const nearest = typeof value === 'string' ? nearestCandidate(value, STATUSES) : undefined;
     const at = [...path, 'status'];
@@ -233,7 +234,9 @@ function readReview(
   if (status === 'approved' && entry['approval'] === undefined && absent === undefined) {
     return reading.report(path, 'is approved without an approval', 'key');
   }
-  return { status, approval };
+  if (block === undefined) return { status, approval };
+  if (status === 'blocked') return { status, approval, block };
+  return reading.report([...path, 'block'], 'says who blocked it, but it is not blocked', 'key');
 }
 
 function readApproval(
