@@ -185,6 +185,10 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { DISK_FILES } = await import('./config/files.js');
     return keysCommand(io, { files: DISK_FILES, randomBytes });
   },
+  async completion() {
+    const { completionCommand } = await import('./cli/completion.js');
+    return completionCommand(io);
+  },
   async schema() {
     const { schemaCommand } = await import('./cli/schema.js');
     return schemaCommand(io);
@@ -198,7 +202,9 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
 
 /** Loads the requested command, or all of them where help or a suggestion needs their names. */
 function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
-  const load = asked !== undefined && Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : undefined;
+  // What is completed are all commands.
+  const isOne = asked !== undefined && asked !== 'completion' && Object.hasOwn(COMMANDS, asked);
+  const load = isOne ? COMMANDS[asked] : undefined;
   return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);
 }
 

@@ -5,6 +5,7 @@
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { exitCodesOf } from './exit-codes.js';
 
 const MAX_PORT = 65_535;
 
@@ -136,6 +137,7 @@ async function runOnce(
     configure(command, (finished) => {
       code = finished;
     });
+    showExitCodes(command, name);
   }
   const unknownOption = describeUnknownOption(root, argv);
   if (unknownOption !== undefined) {
@@ -171,6 +173,14 @@ function showExamples(command: Commander, examples: readonly string[]): void {
   if (examples.length === 0) return;
   const lines = examples.map((example) => `  ${example}\n`).join('');
   command.addHelpText('before', `Examples:\n${lines}`);
+}
+
+/** Adds the exit codes to the help of a command, or of each of its subcommands. */
+function showExitCodes(command: Commander, words: string): void {
+  for (const child of command.commands) showExitCodes(child, `${words} ${child.name()}`);
+  if (command.commands.length > 0) return;
+  const lines = exitCodesOf(words).map(([exit, meaning]) => `  ${exit}  ${meaning}\n`);
+  command.addHelpText('after', `\nExit codes:\n${lines.join('')}`.trimEnd());
 }
 
 /** Rewrites commander's "(Did you mean --strict?)" to the wording of all other diagnostics. */
