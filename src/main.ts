@@ -94,6 +94,24 @@ async function validatePorts() {
   return { files: DISK_FILES, compilePolicies, loadLocks: readLocksForPolicies };
 }
 
+/** Questions go to stderr. Lines that were pasted at once are kept for the questions to come. */
+async function terminalQuestions() {
+  const { createInterface } = await import('node:readline');
+  return () => {
+    const terminal = createInterface({ input: process.stdin, output: process.stderr });
+    const lines = terminal[Symbol.asyncIterator]();
+    return {
+      async ask(question: string): Promise<string | undefined> {
+        terminal.setPrompt(question);
+        terminal.prompt();
+        const line = await lines.next();
+        return line.done === true ? undefined : line.value;
+      },
+      close: () => terminal.close(),
+    };
+  };
+}
+
 /** Pins for `dev`: approves what is offered at the moment it is started. */
 async function pinOffered(file: string): Promise<number> {
   const { runPinFetch } = await import('./cli/pin/fetch.js');
@@ -184,6 +202,17 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { keysCommand } = await import('./cli/keys.js');
     const { DISK_FILES } = await import('./config/files.js');
     return keysCommand(io, { files: DISK_FILES, randomBytes });
+  },
+  async init() {
+    const { initCommand } = await import('./cli/init/command.js');
+    const { findIssuerError, networkOf } = await import('./gateway/init-ports.js');
+    const validate = async (config: string) =>
+      (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());
+    const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
+    return initCommand(io, {
+      ...(await pinPorts()),
+      ...{ findIssuerError, networkOf, validate, questions },
+    });
   },
   async completion() {
     const { completionCommand } = await import('./cli/completion.js');

@@ -27,6 +27,11 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     130: 'Ended by SIGINT, after draining.',
     143: 'Ended by SIGTERM, after draining.',
   },
+  init: {
+    0: 'The files were written and are valid.',
+    1: 'The files were written, but `validate` found errors.',
+    2: 'Nothing was written: something is missing, exists already, is not valid or cannot be reached.',
+  },
   dev: {
     0: 'With --exit: every outcome of the tour was as announced.',
     1: 'An outcome of the tour differed, or the gateway could not start.',
