@@ -21,7 +21,7 @@ function readVersion(): string {
 const version = readVersion();
 
 /** The words that start this program in the current folder: as a command, by `npm exec`, or by the path of this file. */
-function programWords(): string {
+function programCommand(): string {
   const { npm_command: npmCommand, PATH = '' } = process.env;
   const [, script = ''] = process.argv;
   if (npmCommand === 'exec') return 'npm exec --no -- sallyport';
@@ -38,7 +38,7 @@ const io: CliIo = {
   env: process.env,
   cwd: process.cwd(),
   isTty: process.stdout.isTTY === true,
-  program: programWords(),
+  program: programCommand(),
   async readStdin() {
     let text = '';
     for await (const chunk of process.stdin.setEncoding('utf8')) text += chunk;

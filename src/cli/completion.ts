@@ -12,11 +12,11 @@ type Word = { readonly text: string; readonly about: string };
 /** An option that takes a value: one of `choices`, or a file where there are none. */
 type Value = { readonly flags: readonly string[]; readonly choices: readonly string[] };
 
-/** One command by the words that name it. */
+/** One command by the path that names it. */
 type Entry = {
   readonly path: string;
   /** Subcommands, or values of the first argument. */
-  readonly words: readonly Word[];
+  readonly candidates: readonly Word[];
   readonly flags: readonly Word[];
   readonly values: readonly Value[];
   readonly options: readonly Option[];
@@ -40,7 +40,7 @@ function entriesOf(command: Commander, before = ''): readonly Entry[] {
   const own: Entry = {
     path,
     options,
-    words: [...subcommands, ...choices.map((text) => ({ text, about: '' }))],
+    candidates: [...subcommands, ...choices.map((text) => ({ text, about: '' }))],
     flags: [...flags, { text: '--help', about: 'display help for command' }],
     values: options
       .filter(({ required, optional }) => required || optional)
@@ -58,8 +58,8 @@ function quote(text: string): string {
   return `'${text.replaceAll(/['\\]/g, '')}'`;
 }
 
-function joined(words: readonly Word[]): string {
-  return words.map(({ text }) => text).join(' ');
+function joined(candidates: readonly Word[]): string {
+  return candidates.map(({ text }) => text).join(' ');
 }
 
 /** The cases of the values of options, for bash and zsh. */
@@ -82,10 +82,11 @@ function commandPatterns(entries: readonly Entry[]): string {
 }
 
 function bashScript(entries: readonly Entry[]): string {
-  const reply = (words: string): string => `COMPREPLY=($(compgen -W ${quote(words)} -- "$cur"))`;
-  const commands = entries.map(({ path, words, flags, takesFiles }) => {
+  const reply = (candidates: string): string =>
+    `COMPREPLY=($(compgen -W ${quote(candidates)} -- "$cur"))`;
+  const commands = entries.map(({ path, candidates, flags, takesFiles }) => {
     const pattern = quote(path);
-    const offered = takesFiles ? ':' : reply(joined(words.length > 0 ? words : flags));
+    const offered = takesFiles ? ':' : reply(joined(candidates.length > 0 ? candidates : flags));
     return `    ${pattern}) if [[ $cur == -* ]]; then ${reply(joined(flags))}; else ${offered}; fi ;;\n`;
   });
   return `# Completion of sallyport for bash. To load it: source <(sallyport completion bash)
@@ -108,12 +109,12 @@ complete -o default -F _sallyport sallyport
 }
 
 function zshScript(entries: readonly Entry[]): string {
-  const described = (words: readonly Word[]): string =>
-    words.map(({ text, about }) => quote(`${text}:${about.replaceAll(':', '\\:')}`)).join(' ');
-  const offer = (words: readonly Word[]): string =>
-    `offered=(${described(words)}); _describe sallyport offered`;
-  const commands = entries.map(({ path, words, flags, takesFiles }) => {
-    const rest = takesFiles ? '_files' : offer(words.length > 0 ? words : flags);
+  const described = (candidates: readonly Word[]): string =>
+    candidates.map(({ text, about }) => quote(`${text}:${about}`)).join(' ');
+  const offer = (candidates: readonly Word[]): string =>
+    `offered=(${described(candidates)}); _describe sallyport offered`;
+  const commands = entries.map(({ path, candidates, flags, takesFiles }) => {
+    const rest = takesFiles ? '_files' : offer(candidates.length > 0 ? candidates : flags);
     return `    (${quote(path)}) if [[ $cur == -* ]]; then ${offer(flags)}; else ${rest}; fi ;;\n`;
   });
   const values = valueCases(entries, ({ choices }) =>
@@ -151,10 +152,10 @@ function fishOption({ long, short, required, optional, argChoices, description }
 }
 
 function fishScript(entries: readonly Entry[]): string {
-  const lines = entries.flatMap(({ path, words, options, takesFiles }) => {
+  const lines = entries.flatMap(({ path, candidates, options, takesFiles }) => {
     const at = `complete -c sallyport -n ${quote(`__sallyport_at ${path}`)}`;
     const files = takesFiles ? '' : ' -f';
-    const offered = words.map(
+    const offered = candidates.map(
       ({ text, about }) => `${at}${files} -a ${quote(text)} -d ${quote(about)}`,
     );
     const flags = options.map((option) => `${at} ${fishOption(option)}`);

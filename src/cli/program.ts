@@ -80,11 +80,11 @@ export type CliIo = {
 };
 
 /** A command line of this program that works when it is pasted into a POSIX shell in the current folder. */
-export function commandLine(io: CliIo, words: readonly string[]): string {
-  return [io.program ?? 'sallyport', ...words.map(quoteForShell)].join(' ');
+export function commandLine(io: CliIo, args: readonly string[]): string {
+  return [io.program ?? 'sallyport', ...args.map(quoteForShell)].join(' ');
 }
 
-/** A word as a POSIX shell reads it; text in double quotes with a command substitution is passed on as it is. */
+/** An argument as a POSIX shell has to be given it. */
 export function quoteForShell(word: string): string {
   return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
@@ -176,10 +176,10 @@ function showExamples(command: Commander, examples: readonly string[]): void {
 }
 
 /** Adds the exit codes to the help of a command, or of each of its subcommands. */
-function showExitCodes(command: Commander, words: string): void {
-  for (const child of command.commands) showExitCodes(child, `${words} ${child.name()}`);
+function showExitCodes(command: Commander, name: string): void {
+  for (const child of command.commands) showExitCodes(child, `${name} ${child.name()}`);
   if (command.commands.length > 0) return;
-  const lines = exitCodesOf(words).map(([exit, meaning]) => `  ${exit}  ${meaning}\n`);
+  const lines = exitCodesOf(name).map(([exit, meaning]) => `  ${exit}  ${meaning}\n`);
   command.addHelpText('after', `\nExit codes:\n${lines.join('')}`.trimEnd());
 }
 

@@ -17,9 +17,9 @@ describe('[E-41] completion', () => {
 
   /** What bash offers at the end of a command line. */
   async function offered(line: string): Promise<readonly string[]> {
-    const words = line.split(' ').map((word) => `'${word}'`);
+    const args = line.split(' ').map((word) => `'${word}'`);
     const script = `${bash}
-COMP_WORDS=(${words.join(' ')}); COMP_CWORD=${words.length - 1}
+COMP_WORDS=(${args.join(' ')}); COMP_CWORD=${args.length - 1}
 _sallyport; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout: replies } = await shell('bash', ['-euc', script]);
     return replies.split('\n').filter((reply) => reply !== '');

@@ -129,7 +129,7 @@ function nextCommand(
   // Without an identity in git, the shell fills in who runs the command.
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   if (pending.length > 0) {
-    return commandLine(io, ['pin', 'approve', ...target, ...wordsFor(pending)]) + by;
+    return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor(pending)]) + by;
   }
   const isServerChanged = differences.some((one) => one.kind === 'server' && !isInformational(one));
   return isServerChanged
@@ -138,7 +138,7 @@ function nextCommand(
 }
 
 /** One definition is named with its digest, several are approved as they stand in the lock file. */
-function wordsFor(pending: readonly PinDigest[]): readonly string[] {
+function argumentsFor(pending: readonly PinDigest[]): readonly string[] {
   const [first] = pending;
   if (first === undefined || pending.length > 1) return ['--all'];
   const { kind, name, digest } = first;
