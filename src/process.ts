@@ -4,8 +4,11 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
+
+import { basename, delimiter, dirname, relative } from 'node:path';
 import type { PinnedOnce } from './cli/dev.js';
-import { buildProgram, type CliIo, type Command } from './cli/program.js';
+import { buildProgram, type CliIo, type Command, quoteForShell } from './cli/program.js';
+
 import type { ServePorts } from './cli/serve.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
 
@@ -19,12 +22,25 @@ function readVersion(): string {
 
 const version = readVersion();
 
+/** The words that start this program in the current folder: as a command, by `npm exec`, or by the path of this file. */
+function programCommand(): string {
+  const { npm_command: npmCommand, PATH = '' } = process.env;
+  const [, script = ''] = process.argv;
+  if (npmCommand === 'exec') return 'npm exec --no -- sallyport';
+  if (basename(script) === 'sallyport') {
+    const isFound = PATH.split(delimiter).includes(dirname(script));
+    return isFound ? 'sallyport' : quoteForShell(script);
+  }
+  return `node ${quoteForShell(relative(process.cwd(), script))}`;
+}
+
 const io: CliIo = {
   stdout: (text) => void process.stdout.write(text),
   stderr: (text) => void process.stderr.write(text),
   env: process.env,
   cwd: process.cwd(),
   isTty: process.stdout.isTTY === true,
+  program: programCommand(),
   async readStdin() {
     let text = '';
     for await (const chunk of process.stdin.setEncoding('utf8')) text += chunk;
@@ -72,10 +88,36 @@ function servePorts(level: 'info' | 'error'): ServePorts {
 
 async function pinPorts() {
   const { DISK_FILES } = await import('./config/files.js');
-  const { observeOnce, updateFile } = await import('./gateway/pin-ports.js');
+  const { gitIdentity, observeOnce, updateFile } = await import('./gateway/pin-ports.js');
   const observe = (upstream: UpstreamSettings, gateway: Settings) =>
     observeOnce(upstream, gateway, version);
-  return { files: DISK_FILES, updateFile, observe, now: Date.now };
+  const git = () => gitIdentity(io.cwd);
+  return { files: DISK_FILES, updateFile, observe, now: Date.now, gitIdentity: git };
+}
+
+async function validatePorts() {
+  const { DISK_FILES } = await import('./config/files.js');
+  const { readLocksForPolicies } = await import('./gateway/config-version.js');
+  const { compilePolicies } = await import('./policy/compile/compile.js');
+  return { files: DISK_FILES, compilePolicies, loadLocks: readLocksForPolicies };
+}
+
+/** Questions go to stderr. Lines that were pasted at once are kept for the questions to come. */
+async function terminalQuestions() {
+  const { createInterface } = await import('node:readline');
+  return () => {
+    const terminal = createInterface({ input: process.stdin, output: process.stderr });
+    const lines = terminal[Symbol.asyncIterator]();
+    return {
+      async ask(question: string): Promise<string | undefined> {
+        terminal.setPrompt(question);
+        terminal.prompt();
+        const line = await lines.next();
+        return line.done === true ? undefined : line.value;
+      },
+      close: () => terminal.close(),
+    };
+  };
 }
 
 /** Pins for `dev`: approves what is offered at the moment it is started. */
@@ -180,11 +222,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');
-    const { DISK_FILES } = await import('./config/files.js');
-    const { readLocksForPolicies } = await import('./gateway/config-version.js');
-    const { compilePolicies } = await import('./policy/compile/compile.js');
-    const loadLocks = readLocksForPolicies;
-    return validateCommand(io, { files: DISK_FILES, compilePolicies, loadLocks });
+    return validateCommand(io, await validatePorts());
   },
   async pin() {
     const { pinCommand } = await import('./cli/pin/command.js');
@@ -199,6 +237,21 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { DISK_FILES } = await import('./config/files.js');
     return keysCommand(io, { files: DISK_FILES, randomBytes });
   },
+  async init() {
+    const { initCommand } = await import('./cli/init/command.js');
+    const { findIssuerError, networkOf } = await import('./gateway/init-ports.js');
+    const validate = async (config: string) =>
+      (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());
+    const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
+    return initCommand(io, {
+      ...(await pinPorts()),
+      ...{ findIssuerError, networkOf, validate, questions },
+    });
+  },
+  async completion() {
+    const { completionCommand } = await import('./cli/completion.js');
+    return completionCommand(io);
+  },
   async schema() {
     const { schemaCommand } = await import('./cli/schema.js');
     return schemaCommand(io);
@@ -212,7 +265,9 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
 
 /** Loads the requested command, or all of them where help or a suggestion needs their names. */
 function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
-  const load = asked !== undefined && Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : undefined;
+  // What is completed are all commands.
+  const isOne = asked !== undefined && asked !== 'completion' && Object.hasOwn(COMMANDS, asked);
+  const load = isOne ? COMMANDS[asked] : undefined;
   return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);
 }
 

@@ -8,6 +8,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../src/dev/demo-upstream.js';
+import { blockPin } from '../src/pins/approval.js';
+import { readLock } from '../src/pins/lock-reader.js';
+import { writeLock } from '../src/pins/lock-yaml.js';
 import { ALLOW_ALL, type AuditLine, startTestGateway } from './support/gateway.js';
 import { readPaths, readPublicSurface, renderSurface } from './support/public-surface.js';
 import { isChained, playTour, renderTour } from './support/tour-record.js';
@@ -27,6 +30,19 @@ async function compare(name: string, text: string): Promise<void> {
 
 function typesOf(audit: readonly AuditLine[]): readonly string[] {
   return audit.map(({ type }) => String(type));
+}
+
+/** Blocks a tool in a lock file, and approves it again. */
+async function blockAndApprove(file: string, reload: () => Promise<unknown>): Promise<void> {
+  const approved = await readFile(file, 'utf8');
+  const { lock } = readLock(file, approved);
+  const name = { kind: 'tool', name: 'get_ticket' } as const;
+  const block = lock && blockPin(lock, name, { by: 'reviewer', at: '2026-11-22T10:00:00.000Z' });
+  if (block?.ok !== true) throw new Error('there is nothing to block');
+  for (const text of [writeLock(block.lock), approved]) {
+    await writeFile(file, text);
+    expect(await reload()).toEqual([]);
+  }
 }
 
 describe('the record of the tour', () => {
@@ -53,8 +69,9 @@ admin: {breakGlass: {token: {env: ADMIN_TOKEN}}}`,
     expect((await requestStateless(access, 'tools/list')).status).toBe(200);
     await gateway.writePolicy('open', `${ALLOW_ALL}# read again\n`);
     expect(await gateway.reload()).toEqual([]);
+    await blockAndApprove(join(gateway.folder, 'policies/pins/desk.lock.yaml'), gateway.reload);
     const metrics = await gateway.metrics();
-    for (const type of ['admin.action', 'config.reload', 'mcp.outcome'])
+    for (const type of ['admin.action', 'config.reload', 'mcp.outcome', 'pin.approval'])
       await expect.poll(async () => typesOf(await gateway.audit())).toContain(type);
     const written = await readFile(join(gateway.folder, 'audit.jsonl'), 'utf8');
     const audit = written

@@ -149,8 +149,14 @@ const TYPES: readonly (readonly [string, string])[] = [
     'pin.drift',
     'A definition differs from its pin, or a server calls itself otherwise (kind `server`). `detail.change` says in what way.',
   ],
-  ['pin.approval', 'A definition was approved.'],
-  ['pin.block', 'A definition was blocked.'],
+  [
+    'pin.approval',
+    'A reload brought a lock file that approves a definition which was not approved before: `actor.sub` is who approved it, `target.definition` its digest, `detail.note` why. A start writes none.',
+  ],
+  [
+    'pin.block',
+    'The same for a definition that is blocked; `actor.sub` is null where the lock file does not say who blocked it.',
+  ],
   ['config.reload', 'Files changed: `detail.result` is `applied` or `rejected`.'],
   ['admin.action', 'An access to the admin listener, refused ones too.'],
   [

@@ -150,7 +150,8 @@ export type AuditEvent =
       readonly kind: string;
       readonly name: string;
       readonly digest: string | undefined;
-      readonly by: string;
+      /** Who decided; `undefined` where the lock file does not say it. */
+      readonly by: string | undefined;
       readonly note: string | undefined;
     }
   | {
@@ -387,7 +388,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
       return `${pinTarget(event, event.after, event.before, mask)},"detail":${detailText({ change: event.change })}`;
     case 'pin.approval':
     case 'pin.block':
-      return `"actor":{"sub":${quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${event.note === undefined ? 'null' : quoteForeign(event.note, mask)}}`;
+      return `"actor":{"sub":${event.by === undefined ? 'null' : quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${event.note === undefined ? 'null' : quoteForeign(event.note, mask)}}`;
     case 'config.reload':
       return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
     case 'admin.action':

@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import type { Files } from '../config/files.js';
 import type { Outline } from '../config/load.js';
+import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, readPort } from './program.js';
 
 export const DEFAULT_OPS_PORT = 9464;
@@ -66,8 +67,9 @@ export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command 
     summary: 'Ask the gateway of this machine whether it lives.',
     examples: ['sallyport healthcheck', 'sallyport healthcheck -c config/gateway.yaml'],
     configure(command, finish) {
-      command
-        .option('-c, --config <file>', 'a gateway file, for the address of its ops listener')
+      const description = 'the gateway file, for the address of its ops listener';
+      const isNeeded = (): boolean => command.getOptionValue('port') === undefined;
+      withConfigOption(command, io, { description, isNeeded, isOptional: true })
         .option('--port <port>', 'port of the ops listener', readPort)
         .action(async (options: HealthcheckOptions) =>
           finish(await runHealthcheck(options, io, ports)),

@@ -14,6 +14,7 @@ import {
 import { loadGateway } from '../config/load.js';
 import { describeFile } from '../config/secrets.js';
 import { describeReadError } from '../text/file-errors.js';
+import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type KeysPorts = {
@@ -119,11 +120,11 @@ export function keysCommand(io: CliIo, ports: KeysPorts): Command {
         .command('new')
         .description('print a new key')
         .action(async () => finish(await runKeysNew({}, io, ports)));
-      command
-        .command('public')
+      const description = 'the gateway file, for all of its keys';
+      const isNeeded = (args: readonly string[]): boolean => args.length === 0;
+      withConfigOption(command.command('public'), io, { description, isNeeded })
         .description('print public parts')
         .argument('[file]', 'a key file, or - for stdin')
-        .option('-c, --config <file>', 'a gateway file, for all of its keys')
         .option('--json', 'print a JSON Web Key Set')
         .action(async (file: string | undefined, options: { config?: string; json?: true }) =>
           finish(

@@ -5,6 +5,7 @@
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { exitCodesOf } from './exit-codes.js';
 
 const MAX_PORT = 65_535;
 
@@ -80,8 +81,20 @@ export type CliIo = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly isTty: boolean;
+  /** The words that start this program in a shell, for the commands that it prints; `sallyport` if absent. */
+  readonly program?: string;
   readStdin?(): Promise<string>;
 };
+
+/** A command line of this program that works when it is pasted into a POSIX shell in the current folder. */
+export function commandLine(io: CliIo, args: readonly string[]): string {
+  return [io.program ?? 'sallyport', ...args.map(quoteForShell)].join(' ');
+}
+
+/** An argument as a POSIX shell has to be given it. */
+export function quoteForShell(word: string): string {
+  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
 
 /** Exit codes: checked and fine; checked and failed; not checked (usage, missing file, unreachable). */
 export const EXIT_FINE = 0;
@@ -131,6 +144,7 @@ async function runOnce(
     configure(command, (finished) => {
       code = finished;
     });
+    showExitCodes(command, name);
   }
   const unknownOption = describeUnknownOption(root, argv);
   if (unknownOption !== undefined) {
@@ -154,7 +168,7 @@ function buildRoot(io: CliIo, version: string | undefined): Commander {
     .configureOutput({
       writeOut: (text) => io.stdout(text),
       writeErr: (text) => io.stderr(text),
-      outputError: (text, write) => write(suggestCommand(text)),
+      outputError: (text, write) => write(suggestChoice(suggestCommand(text))),
       getOutHasColors: () => mayColor(io),
       getErrHasColors: () => mayColor(io),
     });
@@ -168,11 +182,30 @@ function showExamples(command: Commander, examples: readonly string[]): void {
   command.addHelpText('before', `Examples:\n${lines}`);
 }
 
+/** Adds the exit codes to the help of a command, or of each of its subcommands. */
+function showExitCodes(command: Commander, name: string): void {
+  for (const child of command.commands) showExitCodes(child, `${name} ${child.name()}`);
+  if (command.commands.length > 0) return;
+  const lines = exitCodesOf(name).map(([exit, meaning]) => `  ${exit}  ${meaning}\n`);
+  command.addHelpText('after', `\nExit codes:\n${lines.join('')}`.trimEnd());
+}
+
 /** Rewrites commander's "(Did you mean --strict?)" to the wording of all other diagnostics. */
 function suggestCommand(text: string): string {
   return text.replace(
     /\n\(Did you mean (?:one of )?([^?\n]+)\?\)/,
     (_, candidates: string) => `; did you mean "${candidates.split(', ').join('" or "')}"?`,
+  );
+}
+
+/** Adds what was probably meant where an option or argument is none of its choices. */
+function suggestChoice(text: string): string {
+  return text.replace(
+    /'([^']*)' is invalid(?: for argument '[^']*')?\. Allowed choices are ([^\n]+)\.$/m,
+    (message, given: string, choices: string) => {
+      const nearest = nearestCandidate(given, choices.split(', '));
+      return nearest === undefined ? message : `${message} Did you mean "${nearest}"?`;
+    },
   );
 }
 

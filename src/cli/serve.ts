@@ -6,6 +6,7 @@ import { type Command as Commander, Option } from 'commander';
 import type { Diagnostic } from '../config/diagnostics.js';
 import { renderDiagnostics } from '../config/diagnostics.js';
 import { makeVisible } from '../text/escaping.js';
+import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 /** The part of a running gateway that this command uses. */
@@ -118,11 +119,9 @@ export function serveCommand(io: CliIo, ports: ServePorts): Command {
     summary: 'Run the gateway.',
     examples: ['sallyport serve -c config/gateway.yaml'],
     configure(command, finish) {
-      addLogOptions(
-        command.requiredOption('-c, --config <file>', 'the gateway file'),
-        'info',
-      ).action(async (options: { config: string } & LogOptions) =>
-        finish(await runServe(options, io, ports)),
+      addLogOptions(withConfigOption(command, io), 'info').action(
+        async (options: { config: string } & LogOptions) =>
+          finish(await runServe(options, io, ports)),
       );
     },
   };

@@ -19,6 +19,7 @@ import type { PolicyContext } from '../policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import type { Catalog } from '../policy/definitions.js';
 import { nearestCandidate } from '../text/edit-distance.js';
+import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type ReadLocks = {
@@ -134,8 +135,7 @@ export function validateCommand(io: CliIo, ports: ValidatePorts): Command {
       'sallyport validate -c config/gateway.yaml --no-secrets    # where the secrets are not',
     ],
     configure(command, finish) {
-      command
-        .requiredOption('-c, --config <file>', 'the gateway file')
+      withConfigOption(command, io)
         .option('--strict', 'treat warnings as errors')
         .option('--no-secrets', 'judge references to secrets by their form only')
         .addOption(

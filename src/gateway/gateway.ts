@@ -37,6 +37,7 @@ import {
   createEdgeRecorder,
   createObservability,
   type Observability,
+  recordPinDecisions,
 } from './observability.js';
 import { createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
@@ -379,6 +380,7 @@ function assemble(
     observability.metrics.setNames(next.settings);
     observability.metrics.setConfig(next.hashes);
     observability.audit.setVersions(next.hashes);
+    recordPinDecisions(before, next, { ...observability, ...sharedResources });
     removeControls(observability.controls, before.settings, next.settings);
     leases.emit((lease) => checkSettings(lease, before.settings, next.settings));
     for (const runtime of runtimes.all()) drift.report(runtime, next);

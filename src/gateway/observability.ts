@@ -1,5 +1,5 @@
 // Metrics, controls and the audit log, built together, and the reports that feed them: definitions that drift from
-// their pins, and requests refused at the edge. Drift is recorded, counted, logged and announced to clients whose lists
+// their pins, pins that a new version approves or blocks, and requests refused at the edge. Drift is recorded, counted, logged and announced to clients whose lists
 // it changes (docs/contract.md §5).
 
 import { randomUUID } from 'node:crypto';
@@ -7,6 +7,7 @@ import { type Audit, createAudit, type RecordResult } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
+import { findDecisions, type PinDecision } from '../pins/approval.js';
 import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
 import { PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
@@ -41,7 +42,7 @@ type DriftPorts = {
   readonly now: () => number;
 };
 
-/** Differences beyond this number are recorded in slices of the event loop. */
+/** Differences and decisions beyond this number are recorded in slices of the event loop. */
 const MAX_AT_ONCE = 200;
 
 const PIN_STATES: readonly PinState[] = [
@@ -74,8 +75,7 @@ export function createDriftReport(ports: DriftPorts): {
       const isPinned = modeOf(runtime, version) === 'strict';
       const observed = isPinned ? runtime.observed() : undefined;
       const drifts = watch.report(version.locks.get(name), observed, ports.now());
-      for (const drift of drifts.slice(0, MAX_AT_ONCE)) recordDrift(drift, ports);
-      if (drifts.length > MAX_AT_ONCE) void recordInSlices(name, drifts.slice(MAX_AT_ONCE), ports);
+      recordAll(name, drifts, (drift) => recordDrift(drift, ports), ports);
       for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
       setToolGauges(runtime, version, ports);
     },
@@ -120,18 +120,51 @@ function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'of
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }
 
-/** Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. */
-async function recordInSlices(
+type SliceOwner = Pick<DriftPorts, 'loopScheduler'>;
+
+function recordAll<Item>(
   upstream: string,
-  drifts: readonly Drift[],
-  ports: DriftPorts,
+  items: readonly Item[],
+  record: (item: Item) => void,
+  owner: SliceOwner,
+): void {
+  for (const item of items.slice(0, MAX_AT_ONCE)) record(item);
+  const rest = items.slice(MAX_AT_ONCE);
+  if (rest.length > 0) void recordInSlices(upstream, rest, record, owner);
+}
+
+/** Records in slices, so that a server that changes thousands of definitions at once does not block the event loop. */
+async function recordInSlices<Item>(
+  upstream: string,
+  items: readonly Item[],
+  record: (item: Item) => void,
+  { loopScheduler }: SliceOwner,
 ): Promise<void> {
-  const { loopScheduler } = ports;
-  for (const drift of drifts) {
+  for (const item of items) {
     await loopScheduler.waitForTurn(upstream);
     const startedMs = performance.now();
-    recordDrift(drift, ports);
+    record(item);
     loopScheduler.recordTime(startedMs);
+  }
+}
+
+const DECISION_EVENTS = { approved: 'pin.approval', blocked: 'pin.block' } as const;
+
+/** Records what the lock files of a new version approve and block that those of the version before did not. */
+export function recordPinDecisions(
+  before: Pick<Version, 'locks' | 'hashes'>,
+  next: Pick<Version, 'locks' | 'hashes'>,
+  ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>,
+): void {
+  if (before.hashes.pins === next.hashes.pins) return;
+  for (const [upstream, lock] of next.locks) {
+    const decisions = findDecisions(before.locks.get(upstream), lock);
+    const record = ({ kind, name, digest, decision, record: given }: PinDecision): void =>
+      ports.audit.event({
+        type: DECISION_EVENTS[decision],
+        ...{ upstream, kind, name, digest, by: given?.by, note: given?.note },
+      });
+    recordAll(upstream, decisions, record, ports);
   }
 }
 

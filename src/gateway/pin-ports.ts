@@ -1,5 +1,7 @@
-// Lists an upstream once, for the command line, and writes lock files. Connections opened here are closed here.
+// Lists an upstream once, for the command line, writes lock files, and reads who git says is working. Connections
+// opened here are closed here.
 
+import { execFileSync } from 'node:child_process';
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
@@ -53,6 +55,24 @@ export async function observeOnce(
     await sessions.close();
     await client.close();
     await guardedFetch.close();
+  }
+}
+
+const GIT_TIMEOUT_MS = 2_000;
+
+/** `user.name <user.email>` as git is configured for a folder; `undefined` without git or without one of them. */
+export function gitIdentity(folder: string): string | undefined {
+  const read = (key: string): string =>
+    execFileSync('git', ['config', '--get', key], {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: GIT_TIMEOUT_MS,
+    }).trim();
+  try {
+    return `${read('user.name')} <${read('user.email')}>`;
+  } catch {
+    return undefined;
   }
 }
 

@@ -130,16 +130,26 @@ function rank(version: PinVersion<unknown>): number {
 }
 
 function withoutVariants<Definition>(version: PinVersion<Definition>): PinVersion<Definition> {
-  const { status, sha256, approval, definition } = version;
-  return { status, sha256, approval, definition };
+  const { status, sha256, approval, block, definition } = version;
+  const blocked = status === 'blocked' && block !== undefined ? { block } : {};
+  return { status, sha256, approval, ...blocked, definition };
 }
 
 /** The pin that a command refers to. */
 export type PinName = { readonly kind: PinnedKind; readonly name: string };
 
-export type PinChange =
-  | { readonly ok: true; readonly lock: Lock }
-  | { readonly ok: false; readonly why: 'not-in-lock' | 'moved-on'; readonly digests: string[] };
+/**
+ * Why nothing was changed: the lock file does not have the name; it does not hold the digest, which the upstream
+ * offers (`not-fetched`) or which is unknown; or it holds the digest, but the upstream offers another one now.
+ * `digests` are those offered now, or those in the lock file if the digest is unknown.
+ */
+type PinRefusal = {
+  readonly ok: false;
+  readonly why: 'not-in-lock' | 'not-fetched' | 'not-offered' | 'unknown-digest';
+  readonly digests: readonly string[];
+};
+
+export type PinChange = { readonly ok: true; readonly lock: Lock } | PinRefusal;
 
 /**
  * Approves the definition with this digest. Refused if the lock file does not hold it, or if the upstream
@@ -157,11 +167,12 @@ export function approvePin(input: {
   return changePin(input.lock, input.pin, (pin) => {
     const offered = digestsOffered(input.observed, input.pin);
     const versions = versionsOf(pin);
-    const digests = offered ?? versions.map((version) => version.sha256);
-    const isNoLongerOffered = offered !== undefined && !offered.includes(input.digest);
-    if (isNoLongerOffered || !versions.some((version) => version.sha256 === input.digest)) {
-      return { ok: false, why: 'moved-on', digests: [...digests] };
-    }
+    const held = versions.map((version) => version.sha256);
+    const isHeld = held.includes(input.digest);
+    const isOffered = offered?.includes(input.digest);
+    if (!isHeld && isOffered) return { ok: false, why: 'not-fetched', digests: offered ?? [] };
+    if (!isHeld) return { ok: false, why: 'unknown-digest', digests: held };
+    if (isOffered === false) return { ok: false, why: 'not-offered', digests: offered ?? [] };
     const kept = versions.filter(
       (version) =>
         version.sha256 === input.digest ||
@@ -179,28 +190,32 @@ export function approvePin(input: {
 }
 
 /** Blocks a name with all its versions. Approving a digest lifts the block. */
-export function blockPin(lock: Lock, pin: PinName): PinChange {
+export function blockPin(lock: Lock, pin: PinName, block: Approval | undefined): PinChange {
   return changePin(lock, pin, (current) => {
     const [first, ...variants] = versionsOf(current);
     if (first === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
-    return { ok: true, versions: [{ ...first, status: 'blocked' }, ...variants], isBlock: true };
+    const blocked = { ...first, status: 'blocked' as const, block };
+    return { ok: true, versions: [blocked, ...variants], isBlock: true };
   });
 }
 
-function digestsOffered(
+/** The digests that are offered under a name to any client profile, each once; `undefined` if nothing was queried. */
+export function digestsOffered(
   observed: Observed | undefined,
   { kind, name }: PinName,
 ): readonly string[] | undefined {
   if (observed === undefined) return undefined;
-  if (kind === 'instructions') {
-    return observed.listings.flatMap((listing) => listing.instructions?.digest ?? []);
-  }
-  return observed.listings.flatMap((listing) => listing.seen[kind].get(name)?.digest ?? []);
+  const digests = observed.listings.flatMap((listing) =>
+    kind === 'instructions'
+      ? (listing.instructions?.digest ?? [])
+      : (listing.seen[kind].get(name)?.digest ?? []),
+  );
+  return [...new Set(digests)];
 }
 
 type EditedPin<Definition> =
   | { ok: true; versions: readonly PinVersion<Definition>[]; isBlock?: true }
-  | { ok: false; why: 'not-in-lock' | 'moved-on'; digests: string[] };
+  | PinRefusal;
 
 function changePin(
   lock: Lock,
@@ -220,9 +235,7 @@ function changePin(
 function editPin<Definition extends Content>(
   pin: Pin<Definition> | undefined,
   edit: (pin: Pin<Definition>) => EditedPin<Definition>,
-):
-  | { readonly ok: true; readonly pin: Pin<Definition> }
-  | { readonly ok: false; readonly why: 'not-in-lock' | 'moved-on'; readonly digests: string[] } {
+): { readonly ok: true; readonly pin: Pin<Definition> } | PinRefusal {
   if (pin === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
   const edited = edit(pin);
   if (!edited.ok) return edited;
@@ -233,23 +246,76 @@ function editPin<Definition extends Content>(
   return { ok: true, pin: ordered };
 }
 
-/** The digests that are pending approval, by kind and name. */
-export function pendingOf(lock: Lock): readonly (PinName & { readonly digest: string })[] {
-  const waiting = (kind: PinnedKind, name: string, pin: Pin<Content> | undefined) =>
-    versionsOf(pin).flatMap((version) =>
-      version.status === 'pending' ? [{ kind, name, digest: version.sha256 }] : [],
-    );
-  const pins = PIN_KINDS.flatMap((kind) =>
-    [...lock.pins[kind]].flatMap(([name, pin]) => waiting(kind, name, pin)),
+/** One definition of a lock file by its digest. */
+export type PinDigest = PinName & { readonly digest: string };
+
+export type NamedPin = PinName & { readonly pin: Pin<Content> };
+
+/** Every pin of a lock file, in the order of the file. */
+export function namedPins(lock: Lock): readonly NamedPin[] {
+  const named = PIN_KINDS.flatMap((kind) =>
+    [...lock.pins[kind]].map(([name, pin]): NamedPin => ({ kind, name, pin })),
   );
-  return [...pins, ...waiting('instructions', 'instructions', lock.instructions)];
+  if (lock.instructions === undefined) return named;
+  return [...named, { kind: 'instructions', name: 'instructions', pin: lock.instructions }];
 }
 
-/** The number of names with an approved definition. */
-export function countApproved(lock: Lock): number {
-  return PIN_KINDS.reduce(
-    (sum, kind) =>
-      sum + [...lock.pins[kind].values()].filter((pin) => approvedVersions(pin).length > 0).length,
-    0,
+/** The digests that are pending approval. A blocked name has none: it is blocked whatever it offers. */
+export function pendingOf(lock: Lock): readonly PinDigest[] {
+  return namedPins(lock).flatMap(({ kind, name, pin }) =>
+    pin.status === 'blocked'
+      ? []
+      : versionsOf(pin).flatMap((version) =>
+          version.status === 'pending' ? [{ kind, name, digest: version.sha256 }] : [],
+        ),
   );
+}
+
+/** How many definitions are approved, and how many names are blocked; what is pending comes on top. */
+export function countReviewed(lock: Lock): { readonly approved: number; readonly blocked: number } {
+  const pins = namedPins(lock).map(({ pin }) => pin);
+  return {
+    approved: pins.reduce((sum, pin) => sum + approvedVersions(pin).length, 0),
+    blocked: pins.filter((pin) => pin.status === 'blocked').length,
+  };
+}
+
+/** A definition whose review status differs between two versions of a lock file. */
+export type PinDecision = PinDigest & {
+  readonly decision: 'approved' | 'blocked';
+  /** Who decided and why, as the lock file says it. */
+  readonly record: Approval | undefined;
+};
+
+/** The definitions that are approved or blocked in `after` and were not in `before`. */
+export function findDecisions(before: Lock | undefined, after: Lock): readonly PinDecision[] {
+  const known = new Map(
+    (before === undefined ? [] : namedPins(before)).map(({ kind, name, pin }) => [
+      `${kind} ${name}`,
+      pin,
+    ]),
+  );
+  return namedPins(after).flatMap(({ kind, name, pin }) => {
+    const earlier = known.get(`${kind} ${name}`);
+    const isNew = (of: typeof approvedVersions, { sha256 }: PinVersion<Content>): boolean =>
+      !of(earlier).some((version) => version.sha256 === sha256);
+    const approved = approvedVersions(pin).filter((version) => isNew(approvedVersions, version));
+    const blocked = blockedVersions(pin).filter((version) => isNew(blockedVersions, version));
+    return [
+      ...approved.map((version): PinDecision => {
+        const { sha256: digest, approval: record } = version;
+        return { kind, name, digest, decision: 'approved', record };
+      }),
+      ...blocked.map((version): PinDecision => {
+        const { sha256: digest, block: record } = version;
+        return { kind, name, digest, decision: 'blocked', record };
+      }),
+    ];
+  });
+}
+
+function blockedVersions<Definition>(
+  pin: Pin<Definition> | undefined,
+): readonly PinVersion<Definition>[] {
+  return versionsOf(pin).filter(({ status }) => status === 'blocked');
 }

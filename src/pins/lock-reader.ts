@@ -44,8 +44,8 @@ const LOCK_KEYS = [
   'resourceTemplates',
   'resources',
 ];
-const VERSION_KEYS = ['status', 'sha256', 'approval', 'definition'];
-const TEXT_KEYS = ['status', 'sha256', 'approval', 'text'];
+const VERSION_KEYS = ['status', 'sha256', 'approval', 'block', 'definition'];
+const TEXT_KEYS = ['status', 'sha256', 'approval', 'block', 'text'];
 const APPROVAL_KEYS = ['by', 'at', 'note'];
 const STATUSES = ['pending', 'approved', 'blocked'] as const;
 /** The upstream that a file with mistakes is for, whatever its name. */
@@ -219,7 +219,7 @@ function readTextVersion(
   return { ...review, sha256, definition: text };
 }
 
-type Review = Pick<PinVersion<never>, 'status' | 'approval'>;
+type Review = Pick<PinVersion<never>, 'status' | 'approval' | 'block'>;
 
 function readReview(
   reading: Reading,
@@ -230,6 +230,7 @@ function readReview(
   const value = entry['status'] ?? absent;
   const status = STATUSES.find((candidate) => candidate === value);
   const approval = readApproval(reading, [...path, 'approval'], entry['approval']);
+  const block = readApproval(reading, [...path, 'block'], entry['block']);
   if (status === undefined) {
     const nearest = typeof value === 'string' ? nearestCandidate(value, STATUSES) : undefined;
     const at = [...path, 'status'];
@@ -238,7 +239,9 @@ function readReview(
   if (status === 'approved' && entry['approval'] === undefined && absent === undefined) {
     return reading.report(path, 'is approved without an approval', 'key');
   }
-  return { status, approval };
+  if (block === undefined) return { status, approval };
+  if (status === 'blocked') return { status, approval, block };
+  return reading.report([...path, 'block'], 'says who blocked it, but it is not blocked', 'key');
 }
 
 function readApproval(

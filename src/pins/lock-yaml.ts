@@ -144,11 +144,12 @@ function writePin(pin: Pin<Json>, content: 'definition' | 'text'): WrittenPin {
 }
 
 function writeVersion(version: PinVersion<Json>, content: 'definition' | 'text'): string[] {
-  const { approval } = version;
+  const { approval, block } = version;
   return [
     `status: ${version.status}`,
     `sha256: ${JSON.stringify(version.sha256)}`,
     ...(approval === undefined ? [] : member('approval', writeJson(approval))),
+    ...(block === undefined ? [] : member('block', writeJson(block))),
     ...member(content, writeJson(version.definition)),
   ];
 }

@@ -19,7 +19,7 @@ export const PIN_KINDS = [
 /** `pending`: seen and not yet reviewed. Only `approved` grants anything. */
 export type PinStatus = 'pending' | 'approved' | 'blocked';
 
-/** Who approved this digest, when (RFC 3339, UTC) and why. */
+/** Who approved or blocked this digest, when (RFC 3339, UTC) and why. */
 export type Approval = { readonly by: string; readonly at: string; readonly note?: string };
 
 /** One definition with its review status. */
@@ -28,6 +28,8 @@ export type PinVersion<Definition> = {
   /** Lower-case hex, recomputed from the definition when the file is read. */
   readonly sha256: string;
   readonly approval: Approval | undefined;
+  /** Who blocked it; absent if it is not blocked, or if that was not recorded. */
+  readonly block?: Approval | undefined;
   readonly definition: Definition;
 };
 

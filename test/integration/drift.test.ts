@@ -1,7 +1,12 @@
 // A definition that drifts under a running gateway: seen though nobody lists, told to those who listen,
 // hidden and refused, and gone for the whole upstream where the configuration says so.
 
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { blockPin } from '../../src/pins/approval.js';
+import { readLock } from '../../src/pins/lock-reader.js';
+import { writeLock } from '../../src/pins/lock-yaml.js';
 import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALLOW_ALL,
@@ -88,6 +93,43 @@ describe('a drift that no client asked for', () => {
       .toEqual(['read_record', 'write_record']);
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.message).toHaveProperty('result');
+  });
+
+  it('[L-75] is recorded when it is approved, and when it is blocked, with who and which digest', async () => {
+    const decided = async (type: string) =>
+      (await rig.gateway.audit()).filter((line) => line['type'] === type);
+    const file = join(rig.gateway.folder, 'policies/pins/target.lock.yaml');
+    const approvedText = await readFile(file, 'utf8');
+    const { lock } = readLock(file, approvedText);
+    const pin = lock?.pins.tool.get('read_record');
+    if (lock === undefined || pin === undefined) throw new Error('nothing is pinned');
+    // What was approved before the start is no change; the one that drifted since is.
+    const expected = (sub: string, note: string, name: string, definition: string) => ({
+      actor: { sub },
+      target: { upstream: 'target', kind: 'tool', name, definition, pin: null },
+      detail: { note },
+    });
+    await expect.poll(() => decided('pin.approval')).toHaveLength(1);
+    expect((await decided('pin.approval'))[0]).toMatchObject(
+      expected('test', 'test', 'read_record', pin.sha256),
+    );
+    const write = { kind: 'tool', name: 'write_record' } as const;
+    const at = '2026-11-22T10:00:00.000Z';
+    const blocked = blockPin(lock, write, { by: 'pat', at, note: 'leak' });
+    if (!blocked.ok) throw new Error(blocked.why);
+    await writeFile(file, writeLock(blocked.lock));
+    await expect.poll(() => decided('pin.block')).toHaveLength(1);
+    const digest = lock.pins.tool.get('write_record')?.sha256 ?? '';
+    expect((await decided('pin.block'))[0]).toMatchObject(
+      expected('pat', 'leak', 'write_record', digest),
+    );
+    await writeFile(file, approvedText);
+    await expect.poll(() => decided('pin.approval')).toHaveLength(2);
+    const policy = `${ALLOW_ALL}# A reload of other files records nothing.\n`;
+    await rig.gateway.writePolicy('open', policy);
+    await rig.gateway.reload();
+    expect(await decided('pin.block')).toHaveLength(1);
+    expect(await decided('pin.approval')).toHaveLength(2);
   });
 
   it('[G-06] of a new tool leaves it unlisted and uncallable', async () => {

@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
 import { createKeyRing, DIGEST_PURPOSES } from '../../state/keys.js';
+import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import type { AuditFilePorts } from './read.js';
 import { runAuditQuery, runAuditShow, runAuditTail } from './read.js';
@@ -53,8 +54,12 @@ export function runAuditExport(_: object, io: CliIo): Promise<number> {
 
 type Parsed = { readonly [name: string]: string | boolean | readonly string[] | undefined };
 
-function withFileOptions(command: Commander): Commander {
-  return command.option('-c, --config <file>', 'the gateway file, for the place of its audit file');
+/** Adds -c, which is needed where no audit file is named after the first `named` arguments. */
+function withFileOptions(command: Commander, io: CliIo, named: number): Commander {
+  return withConfigOption(command, io, {
+    description: 'the gateway file, for the path of its audit file',
+    isNeeded: (args) => args.length <= named,
+  });
 }
 
 function text(options: Parsed, name: string): Record<string, string> {
@@ -68,7 +73,7 @@ function configureReadCommands(
   ports: AuditPorts,
   finish: (code: number) => void,
 ): void {
-  withFileOptions(command.command('tail').description('show the last events'))
+  withFileOptions(command.command('tail').description('show the last events'), io, 0)
     .argument('[files...]', 'audit files')
     .option('-f, --follow', 'go on with those to come')
     .option('--json', 'print the lines as they are')
@@ -86,7 +91,7 @@ function configureReadCommands(
         ),
       ),
     );
-  withFileOptions(command.command('query').description('print the events that match'))
+  withFileOptions(command.command('query').description('print the events that match'), io, 0)
     .argument('[files...]', 'audit files')
     .option('--type <type>', 'type of event, such as mcp.decision')
     .option('--subject <subject>', 'subject of the caller, exactly')
@@ -99,7 +104,7 @@ function configureReadCommands(
       const given = Object.assign({}, ...named.map((name) => text(options, name)));
       finish(await runAuditQuery({ files, ...given, json: options['json'] === true }, io, ports));
     });
-  withFileOptions(command.command('show').description('print all of one event or decision'))
+  withFileOptions(command.command('show').description('print all of one event or decision'), io, 1)
     .argument('<id>', 'id of a decision or an event')
     .argument('[files...]', 'audit files')
     .option('--json', 'print JSON, each event with all its members')
@@ -141,7 +146,8 @@ function configureVerifyCommands(
         ),
       );
     });
-  withFileOptions(command.command('hash').description('print the keyed digests of a value'))
+  const hash = command.command('hash').description('print the keyed digests of a value');
+  withConfigOption(hash, io, { description: 'the gateway file, for its keys' })
     .argument('<value>', 'the value to find')
     .option('--json', 'print JSON')
     .action(async (value: string, options: Parsed) =>

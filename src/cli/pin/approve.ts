@@ -1,16 +1,25 @@
-// `sallyport pin approve` and `pin block`: record a named person's decision about one definition. An
-// approval names the reviewed digest and is refused if the definition has changed since. docs/contract.md §5.
+// `sallyport pin approve` and `pin block`: record a named person's decision about definitions. An approval is of
+// the digests that the lock file showed when the command began, and each is refused if its definition has changed
+// since, in the file or at the upstream. docs/contract.md §5.
 
-import { approvePin, blockPin, type PinChange, type PinName } from '../../pins/approval.js';
+import {
+  approvePin,
+  blockPin,
+  type PinChange,
+  type PinDigest,
+  type PinName,
+  pendingOf,
+} from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
-import type { Lock } from '../../pins/lock.js';
+import type { Approval, Lock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   approvalOf,
   changeLockFile,
   checkUpstream,
   digestText,
+  NO_NAME,
   observeTarget,
   type PinOptions,
   type PinPorts,
@@ -18,124 +27,222 @@ import {
   readOutline,
   readSettingsQuietly,
 } from './lock-files.js';
+import { isBlocked, isDigest, pinLabel, type Selection, selectPins } from './selection.js';
 
-export type PinNameOptions = PinOptions & {
+type DecisionOptions = PinOptions & {
   readonly upstream: string;
-  readonly name: string;
-  /** Defaults to `tool`. */
   readonly kind?: PinnedKind;
-};
-
-export type PinApproveOptions = PinNameOptions & {
-  /** `sha256:` and 64 hex digits: the digest that was reviewed. */
-  readonly digest: string;
-  readonly by: string;
+  readonly by?: string;
   readonly note?: string;
 };
 
-const DIGEST = /^sha256:([0-9a-f]{64})$/;
+export type PinApproveOptions = DecisionOptions & {
+  readonly names: readonly string[];
+  /** Everything that is pending, of `kind` if one is given. */
+  readonly all?: boolean;
+  /** The digest that was reviewed, or at least its first 16 digits; for one name. */
+  readonly digest?: string;
+};
+
+export type PinBlockOptions = DecisionOptions & {
+  readonly name: string;
+};
+
+type Refused = PinDigest & {
+  readonly why: Exclude<PinChange, { ok: true }>['why'] | 'blocked-meanwhile';
+  readonly digests: readonly string[];
+};
+
+type Approved = {
+  readonly approved: readonly PinDigest[];
+  readonly refused: readonly Refused[];
+  /** What is pending afterwards. */
+  readonly pending: readonly PinDigest[];
+};
 
 /**
- * Approves the reviewed definition. Exit 1: the lock file holds no such definition, or the upstream offers
- * another one now. If the upstream cannot be queried, that is printed and the lock file alone decides.
+ * Approves definitions of the lock file. Exit 1: one of them was refused, because it is not in the lock file or has
+ * changed since; the others are approved. If the upstream cannot be queried, that is printed and the lock file alone
+ * decides.
  */
 export async function runPinApprove(
   options: PinApproveOptions,
   io: CliIo,
   ports: PinPorts,
 ): Promise<number> {
-  const digest = DIGEST.exec(options.digest)?.[1];
-  const approval = approvalOf(options, ports);
-  if (digest === undefined || approval === undefined) {
-    io.stderr('error: --digest takes sha256: and 64 lower-case hex digits; --by must be a name\n');
+  const { upstream } = options;
+  const usage = findUsageError(options);
+  if (usage !== undefined) return fail(usage, EXIT_UNCHECKED, io);
+  const approval = approvalOf(options, io, ports);
+  if (approval === undefined) {
+    io.stderr(NO_NAME);
     return EXIT_UNCHECKED;
   }
   const folder = readFolder(options, io, ports);
   if (folder === undefined) return EXIT_UNCHECKED;
-  const before = readLockFile(folder, options.upstream, io, ports);
+  const before = readLockFile(folder, upstream, io, ports);
   if (before === 'invalid') return EXIT_UNCHECKED;
+  const fetchLine = commandLine(io, ['pin', 'fetch', '-c', options.config, upstream]);
+  if (before.lock === undefined) {
+    return fail(`${upstream} has no lock file; run: ${fetchLine}`, EXIT_FAILED, io);
+  }
   const gateway = readSettingsQuietly(options.config, io, ports);
-  const settings = gateway?.upstreams.get(options.upstream);
+  const settings = gateway?.upstreams.get(upstream);
   const observed = gateway && settings && (await observeTarget({ settings, gateway }, io, ports));
   if (observed === undefined) io.stderr('note: the lock file alone was asked\n');
-  const pin = nameOfPin(options);
-  const wasBlocked = isBlocked(before.lock, pin);
-  const approve = (lock: Lock): Change =>
+  const selection = selectPins(options, before.lock, observed, fetchLine);
+  if (!selection.ok) return fail(selection.error, selection.code, io);
+  const approve = (lock: Lock | undefined) =>
+    approveSelected(lock, selection.pins, { before: before.lock, observed, approval });
+  const changed = await changeLockFile(folder, upstream, approve, io, ports);
+  if (changed === undefined) return EXIT_UNCHECKED;
+  printApproved(options, selection, changed.outcome, fetchLine, io);
+  return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
+}
+
+function findUsageError({ names, all, digest }: PinApproveOptions): string | undefined {
+  if ((all === true) === names.length > 0) {
+    return 'say what to approve: the names of what is pending, or --all';
+  }
+  if (digest === undefined) return undefined;
+  if (names.length !== 1) return '--digest names one definition: give one name with it';
+  return isDigest(digest)
+    ? undefined
+    : '--digest takes a digest as the lock file shows it, or its first 16 digits or more';
+}
+
+/** Approves each definition in the lock file as it is now, or says why not. */
+function approveSelected(
+  now: Lock | undefined,
+  pins: readonly PinDigest[],
+  given: {
+    readonly before: Lock | undefined;
+    readonly observed: Parameters<typeof approvePin>[0]['observed'];
+    readonly approval: Approval;
+  },
+): { readonly lock: Lock | undefined; readonly outcome: Approved } {
+  const { before, observed, approval } = given;
+  let lock = now;
+  const approved: PinDigest[] = [];
+  const refused: Refused[] = [];
+  for (const pin of pins) {
     // The approval was given without knowing of a block that came since, so it does not lift it.
-    isBlocked(lock, pin) && !wasBlocked
-      ? { ok: false, why: 'blocked-meanwhile', digests: [] }
-      : approvePin({ lock, pin, digest, approval, observed });
-  return changePin(approve, 'approved', options, folder, io, ports);
+    const isBlockedSince = isBlocked(now, pin) && !isBlocked(before, pin);
+    const change: PinChange =
+      lock === undefined
+        ? { ok: false, why: 'not-in-lock', digests: [] }
+        : approvePin({ lock, pin, digest: pin.digest, approval, observed });
+    if (isBlockedSince) refused.push({ ...pin, why: 'blocked-meanwhile', digests: [] });
+    else if (!change.ok) refused.push({ ...pin, why: change.why, digests: change.digests });
+    else {
+      lock = change.lock;
+      approved.push(pin);
+    }
+  }
+  const pending = lock === undefined ? [] : pendingOf(lock);
+  return {
+    lock: approved.length === 0 ? undefined : lock,
+    outcome: { approved, refused, pending },
+  };
+}
+
+/** Names that a summary lists; the rest is counted. */
+const MAX_LISTED = 10;
+
+function printApproved(
+  { upstream, json }: PinApproveOptions,
+  { notes }: Extract<Selection, { ok: true }>,
+  outcome: Approved,
+  fetchLine: string,
+  io: CliIo,
+): void {
+  const { approved, refused, pending } = outcome;
+  for (const note of notes) io.stderr(`note: ${note}\n`);
+  for (const one of refused) {
+    io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
+  }
+  if (json) {
+    io.stdout(`${JSON.stringify({ upstream, ...outcome })}\n`);
+    return;
+  }
+  for (const one of approved) {
+    io.stdout(`approved ${upstream} ${pinLabel(one)} ${digestText(one.digest)}\n`);
+  }
+  const listed = pending.slice(0, MAX_LISTED).map(pinLabel).join(', ');
+  const more = pending.length > MAX_LISTED ? `, and ${pending.length - MAX_LISTED} more` : '';
+  const left = pending.length === 0 ? 'none' : `${pending.length}`;
+  io.stdout(
+    `${upstream}: ${approved.length} approved, ${left} left pending${listed && `: ${listed}${more}`}\n`,
+  );
+}
+
+function refusalText({ why, digests }: Refused, fetchLine: string): string {
+  const listed = digests.length === 0 ? 'nothing' : digests.map(digestText).join(' and ');
+  switch (why) {
+    case 'not-in-lock':
+      return `is no longer in the lock file; run: ${fetchLine}`;
+    case 'not-fetched':
+      return `is offered with this digest, but the lock file does not hold it yet; run: ${fetchLine}`;
+    case 'not-offered':
+      return `has changed since: the upstream now offers ${listed}; run: ${fetchLine}`;
+    case 'unknown-digest':
+      return `has no definition with this digest in the lock file, which holds ${listed}`;
+    case 'blocked-meanwhile':
+      return 'was blocked since this command began; approve it again to lift the block';
+  }
 }
 
 /** Blocks a name until one of its digests is approved again. */
 export async function runPinBlock(
-  options: PinNameOptions,
+  options: PinBlockOptions,
   io: CliIo,
   ports: PinPorts,
 ): Promise<number> {
+  const { upstream, kind = 'tool', name } = options;
+  // A block is not refused for want of a name: it may be urgent, and it takes rights away only.
+  const block = approvalOf(options, io, ports);
   const folder = readFolder(options, io, ports);
   if (folder === undefined) return EXIT_UNCHECKED;
-  const block = (lock: Lock): Change => blockPin(lock, nameOfPin(options));
-  return changePin(block, 'blocked', options, folder, io, ports);
+  const pin: PinName = { kind, name };
+  const change = (lock: Lock | undefined) => {
+    const outcome: PinChange =
+      lock === undefined
+        ? { ok: false, why: 'not-in-lock', digests: [] }
+        : blockPin(lock, pin, block);
+    const found = lock && selectPins({ names: [name], kind }, lock, undefined, '');
+    const hint = found?.ok === false ? found.error : `${upstream} has no lock file`;
+    return { lock: outcome.ok ? outcome.lock : undefined, outcome: { ...outcome, hint } };
+  };
+  const changed = await changeLockFile(folder, upstream, change, io, ports);
+  if (changed === undefined) return EXIT_UNCHECKED;
+  const { outcome } = changed;
+  const what = { upstream, kind, name };
+  if (!outcome.ok) {
+    if (options.json) {
+      io.stdout(`${JSON.stringify({ ...what, refused: outcome.why, digests: [] })}\n`);
+    }
+    const fetchLine = commandLine(io, ['pin', 'fetch', '-c', options.config, upstream]);
+    return fail(
+      `${outcome.hint}; to read it from the upstream, run: ${fetchLine}`,
+      EXIT_FAILED,
+      io,
+    );
+  }
+  const text = `blocked ${upstream} ${kind} ${escapeForTerminal(name)}\n`;
+  io.stdout(options.json ? `${JSON.stringify({ ...what, done: 'blocked' })}\n` : text);
+  return EXIT_FINE;
 }
 
-function nameOfPin({ kind = 'tool', name }: PinNameOptions): PinName {
-  return { kind, name };
+function fail(message: string, code: number, io: CliIo): number {
+  io.stderr(`error: ${message}\n`);
+  return code;
 }
 
 /** The folder of lock files, if the gateway file has the upstream. */
-function readFolder(options: PinNameOptions, io: CliIo, ports: PinPorts): string | undefined {
+function readFolder(options: DecisionOptions, io: CliIo, ports: PinPorts): string | undefined {
   const outline = readOutline(options.config, io, ports);
   if (outline === undefined || !checkUpstream(options.upstream, outline.upstreams, io)) {
     return undefined;
   }
   return outline.folder;
-}
-
-function isBlocked(lock: Lock | undefined, { kind, name }: PinName): boolean {
-  const pin = kind === 'instructions' ? lock?.instructions : lock?.pins[kind].get(name);
-  return pin?.status === 'blocked';
-}
-
-type Change =
-  | PinChange
-  | { readonly ok: false; readonly why: 'blocked-meanwhile'; readonly digests: string[] };
-
-const REFUSALS: { readonly [why in Extract<Change, { ok: false }>['why']]: string } = {
-  'moved-on': 'is not the definition with this digest; there is: ',
-  'not-in-lock': 'is not in the lock file; run pin fetch first',
-  'blocked-meanwhile':
-    'was blocked since this command began; approve it again if it shall be lifted',
-};
-
-async function changePin(
-  change: (lock: Lock) => Change,
-  done: 'approved' | 'blocked',
-  options: PinNameOptions,
-  folder: string,
-  io: CliIo,
-  ports: PinPorts,
-): Promise<number> {
-  const changeOrRefuse = (before: Lock | undefined) => {
-    const outcome: Change =
-      before === undefined ? { ok: false, why: 'not-in-lock', digests: [] } : change(before);
-    return { lock: outcome.ok ? outcome.lock : undefined, outcome };
-  };
-  const changed = await changeLockFile(folder, options.upstream, changeOrRefuse, io, ports);
-  if (changed === undefined) return EXIT_UNCHECKED;
-  const { outcome } = changed;
-  const { kind, name } = nameOfPin(options);
-  const what = { upstream: options.upstream, kind, name };
-  const label = `${options.upstream} ${kind} ${escapeForTerminal(name)}`;
-  if (!outcome.ok) {
-    const digests = outcome.digests.map(digestText);
-    if (options.json) io.stdout(`${JSON.stringify({ ...what, refused: outcome.why, digests })}\n`);
-    const offered = digests.length === 0 ? 'none' : digests.join(' ');
-    const detail = outcome.why === 'moved-on' ? offered : '';
-    io.stderr(`error: ${label} ${REFUSALS[outcome.why]}${detail}\n`);
-    return EXIT_FAILED;
-  }
-  io.stdout(options.json ? `${JSON.stringify({ ...what, done })}\n` : `${done} ${label}\n`);
-  return EXIT_FINE;
 }

@@ -2,11 +2,18 @@
 // implement them. docs/contract.md §1.
 
 import { type Command as Commander, Option } from 'commander';
+import { withConfigOption } from '../config-file.js';
 import type { CliIo, Command, Finish } from '../program.js';
-import { type PinApproveOptions, runPinApprove, runPinBlock } from './approve.js';
+import {
+  type PinApproveOptions,
+  type PinBlockOptions,
+  runPinApprove,
+  runPinBlock,
+} from './approve.js';
 import { runPinDiff, runPinVerify } from './diff.js';
 import { type PinFetchOptions, runPinFetch } from './fetch.js';
 import type { PinPorts } from './lock-files.js';
+import { KINDS } from './selection.js';
 
 export function pinCommand(io: CliIo, ports: PinPorts): Command {
   return {
@@ -14,10 +21,11 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
     summary: 'Read definitions into lock files, show and check drift, approve and block.',
     examples: [
       'sallyport pin fetch -c config/gateway.yaml github --approve --by alex --note "first review"',
-      'sallyport pin diff -c config/gateway.yaml',
-      'sallyport pin verify -c config/gateway.yaml --json    # in CI: exit 1 on drift',
-      'sallyport pin approve -c config/gateway.yaml github get_issue --digest sha256:… --by alex',
-      'sallyport pin block -c config/gateway.yaml github delete_repo',
+      'sallyport pin diff',
+      'sallyport pin verify --json    # in CI: exit 1 on drift',
+      'sallyport pin approve github get_issue list_issues --by alex --note "JIRA-12"',
+      'sallyport pin approve github --all    # everything that is pending in the lock file',
+      'sallyport pin block github delete_repo',
     ],
     configure(command, finish) {
       addFetch(command, finish, io, ports);
@@ -30,10 +38,11 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
 function addFetch(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
   withSharedOptions(
     command.command('fetch').argument('[upstream]', 'all of them unless one is named'),
+    io,
   )
     .description('Write what upstreams offer into their lock files, pending until approved.')
     .option('--approve', 'approve exactly what is offered now')
-    .option('--by <name>', 'who approves')
+    .option('--by <name>', 'who approves (default: user.name and user.email of git)')
     .option('--note <text>', 'why')
     .action(async (upstream: string | undefined, options: PinFetchOptions) =>
       finish(await runPinFetch({ ...options, ...withNameOptions(upstream) }, io, ports)),
@@ -48,6 +57,7 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
   for (const { name, text, run } of checks) {
     withSharedOptions(
       command.command(name).argument('[upstream]', 'all strict ones unless one is named'),
+      io,
     )
       .description(text)
       .action(async (upstream: string | undefined, options: PinFetchOptions) =>
@@ -57,37 +67,34 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
 }
 
 function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
-  decisionCommand(command, 'approve')
-    .description('Approve the definition with this digest.')
-    .requiredOption('--digest <sha256:hex>', 'digest of the definition that was reviewed')
-    .requiredOption('--by <name>', 'who approves')
-    .option('--note <text>', 'why')
-    .action(async (upstream: string, name: string, options: PinApproveOptions) =>
-      finish(await runPinApprove({ ...options, upstream, name }, io, ports)),
+  decisionCommand(command, 'approve', io)
+    .argument('[names...]', 'what is pending by name; a template by its uriTemplate')
+    .description('Approve definitions of the lock file that are pending.')
+    .option('--all', 'everything that is pending, of one kind if --kind is given')
+    .option('--digest <digest>', 'the digest that was reviewed, or its first 16 digits or more')
+    .action(async (upstream: string, names: string[], options: PinApproveOptions) =>
+      finish(await runPinApprove({ ...options, upstream, names }, io, ports)),
     );
-  decisionCommand(command, 'block')
+  decisionCommand(command, 'block', io)
+    .argument('<name>', 'name of the item; of a template, its uriTemplate')
     .description('Block a name, whatever it offers, until a digest of it is approved.')
-    .action(async (upstream: string, name: string, options: PinApproveOptions) =>
+    .action(async (upstream: string, name: string, options: PinBlockOptions) =>
       finish(await runPinBlock({ ...options, upstream, name }, io, ports)),
     );
 }
 
-function decisionCommand(command: Commander, word: string): Commander {
-  const added = command
-    .command(word)
-    .argument('<upstream>', 'name of the upstream')
-    .argument('<tool>', 'name of the tool; of a template, its uriTemplate');
-  return withSharedOptions(added).addOption(
-    new Option('--kind <kind>', 'what the name is of')
-      .choices(['tool', 'prompt', 'template', 'resource', 'instructions'])
-      .default('tool'),
-  );
+function decisionCommand(command: Commander, word: 'approve' | 'block', io: CliIo): Commander {
+  const added = command.command(word).argument('<upstream>', 'name of the upstream');
+  const meaning =
+    word === 'approve' ? 'kind of item, where a name has several' : 'kind of item (default: tool)';
+  return withSharedOptions(added, io)
+    .addOption(new Option('--kind <kind>', meaning).choices(KINDS))
+    .option('--by <name>', 'who decides (default: user.name and user.email of git)')
+    .option('--note <text>', 'why');
 }
 
-function withSharedOptions(command: Commander): Commander {
-  return command
-    .requiredOption('-c, --config <file>', 'the gateway file')
-    .option('--json', 'print JSON');
+function withSharedOptions(command: Commander, io: CliIo): Commander {
+  return withConfigOption(command, io).option('--json', 'print JSON');
 }
 
 function withNameOptions(upstream: string | undefined): { readonly upstream?: string } {

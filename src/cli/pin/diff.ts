@@ -1,8 +1,13 @@
-// `sallyport pin diff` and `pin verify`: show and check the drift of upstreams from their lock files.
-// Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
+// `sallyport pin diff` and `pin verify`: show and check the drift of upstreams from their lock files, and say what
+// is pending. Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
 
+import { digestsOffered, namedPins, type PinDigest, pendingOf } from '../../pins/approval.js';
+import { NO_DIGEST } from '../../pins/digest.js';
 import { findDifferences, isInformational } from '../../pins/drift.js';
-import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import type { Observed } from '../../pins/last-seen.js';
+import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
+import { escapeForTerminal } from '../../text/escaping.js';
+import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import type { PinPorts } from './lock-files.js';
 import {
   differenceLine,
@@ -10,16 +15,19 @@ import {
   differenceText,
   observeTarget,
   type PinOptions,
+  pendingText,
   readTargets,
   type UpstreamDifferences,
 } from './lock-files.js';
 
-/** Prints the differences between what upstreams offer and their lock files. */
+/** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const found = await findDrift(options, io, ports);
   if (found === undefined) return EXIT_UNCHECKED;
-  printDifferences(options, found.upstreams, io, true);
-  return found.isComplete ? EXIT_FINE : EXIT_UNCHECKED;
+  const { upstreams, isComplete } = found;
+  if (options.json) io.stdout(differencesJson(upstreams, true));
+  else for (const one of upstreams) printForReview(one, options.config, io, ports);
+  return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /**
@@ -33,49 +41,108 @@ export async function runPinVerify(
 ): Promise<number> {
   const found = await findDrift(options, io, ports);
   if (found === undefined) return EXIT_UNCHECKED;
-  printDifferences(options, found.upstreams, io, false);
-  const hasDrift = found.upstreams.some(({ differences }) =>
-    differences.some((one) => !isInformational(one)),
+  const { upstreams, isComplete } = found;
+  if (options.json) io.stdout(differencesJson(upstreams, false));
+  else {
+    for (const one of upstreams) {
+      for (const difference of one.differences) io.stdout(differenceLine(one.upstream, difference));
+      printStatus(one, io);
+    }
+  }
+  const hasDrift = upstreams.some(({ differences }) =>
+    differences.some((difference) => !isInformational(difference)),
   );
   if (hasDrift) return EXIT_FAILED;
-  return found.isComplete ? EXIT_FINE : EXIT_UNCHECKED;
+  return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
-type FoundDrift = {
-  readonly upstreams: readonly UpstreamDifferences[];
-  readonly isComplete: boolean;
+/** What was found at an upstream, with what it was compared with. */
+type Found = UpstreamDifferences & {
+  readonly lock: Lock | undefined;
+  readonly observed: Observed;
 };
 
 async function findDrift(
   options: PinOptions,
   io: CliIo,
   ports: PinPorts,
-): Promise<FoundDrift | undefined> {
+): Promise<{ readonly upstreams: readonly Found[]; readonly isComplete: boolean } | undefined> {
   const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode === 'strict');
   if (targets === undefined) return undefined;
-  const upstreams: UpstreamDifferences[] = [];
+  const upstreams: Found[] = [];
   for (const target of targets) {
     const observed = await observeTarget(target, io, ports);
     if (observed === undefined) continue;
-    const differences = findDifferences(target.locked.lock, observed);
-    upstreams.push({ upstream: target.settings.name, differences });
+    const { lock } = target.locked;
+    const differences = findDifferences(lock, observed);
+    const pending = lock === undefined ? [] : pendingOf(lock);
+    upstreams.push({ upstream: target.settings.name, differences, pending, lock, observed });
   }
   return { upstreams, isComplete: upstreams.length === targets.length };
 }
 
-function printDifferences(
-  options: PinOptions,
-  found: readonly UpstreamDifferences[],
+function printStatus({ upstream, differences, pending }: Found, io: CliIo): void {
+  const isSame = differences.length === 0;
+  if (pending.length > 0) {
+    io.stdout(`${upstream}: ${isSame ? 'no drift, ' : ''}${pending.length} pending approval\n`);
+  } else if (isSame) io.stdout(`${upstream}: as pinned\n`);
+}
+
+function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts): void {
+  const { upstream, differences, pending, lock } = found;
+  const isPending = (digest: string | undefined) => pending.some((one) => one.digest === digest);
+  for (const difference of differences) {
+    io.stdout(differenceText(upstream, difference, isPending(difference.after)));
+  }
+  const isShown = (one: PinDigest) => differences.some(({ after }) => after === one.digest);
+  const pins = lock === undefined ? [] : namedPins(lock);
+  for (const one of pending.filter((candidate) => !isShown(candidate))) {
+    const pin = pins.find(({ kind, name }) => kind === one.kind && name === one.name)?.pin;
+    const after = versionsOf(pin).find(({ sha256 }) => sha256 === one.digest);
+    const [before] = approvedVersions(pin);
+    if (after !== undefined) io.stdout(pendingText(upstream, one, before, after));
+  }
+  printStatus(found, io);
+  const next = nextCommand(found, config, io, ports);
+  if (next !== undefined) io.stderr(`After this review, run: ${next}\n`);
+}
+
+/** The command by which the differences are read into the lock file, or what is pending is approved. */
+function nextCommand(
+  { upstream, differences, pending, lock, observed }: Found,
+  config: string,
   io: CliIo,
-  withLines: boolean,
-): void {
-  if (options.json) {
-    io.stdout(differencesJson(found, withLines));
-    return;
+  ports: PinPorts,
+): string | undefined {
+  const held = new Set(
+    (lock === undefined ? [] : namedPins(lock)).flatMap(({ pin }) =>
+      versionsOf(pin).map(({ sha256 }) => sha256),
+    ),
+  );
+  const pinnable = differences.filter(
+    ({ kind, after }) => kind !== 'server' && after !== NO_DIGEST,
+  );
+  const isUnread = pinnable.some(({ after }) => after !== undefined && !held.has(after));
+  const isStale = pending.some((one) => !digestsOffered(observed, one)?.includes(one.digest));
+  const target = ['-c', config, upstream];
+  if (isUnread || isStale) return commandLine(io, ['pin', 'fetch', ...target]);
+  // Without an identity in git, the shell fills in who runs the command.
+  const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
+  if (pending.length > 0) {
+    return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor(pending)]) + by;
   }
-  const print = withLines ? differenceText : differenceLine;
-  for (const { upstream, differences } of found) {
-    if (differences.length === 0) io.stdout(`${upstream}: as pinned\n`);
-    for (const difference of differences) io.stdout(print(upstream, difference));
-  }
+  const isServerChanged = differences.some((one) => one.kind === 'server' && !isInformational(one));
+  return isServerChanged
+    ? commandLine(io, ['pin', 'fetch', ...target, '--approve']) + by
+    : undefined;
+}
+
+/** One definition is named with its digest, several are approved as they stand in the lock file. */
+function argumentsFor(pending: readonly PinDigest[]): readonly string[] {
+  const [first] = pending;
+  if (first === undefined || pending.length > 1) return ['--all'];
+  const { kind, name, digest } = first;
+  // A name that a terminal does not show as it is, or that looks like an option, cannot be pasted.
+  if (escapeForTerminal(name) !== name || name.startsWith('-')) return ['--all'];
+  return [name, '--kind', kind, '--digest', `sha256:${digest}`];
 }

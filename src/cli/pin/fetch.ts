@@ -1,17 +1,23 @@
 // `sallyport pin fetch`: writes what upstreams offer to their lock files. New definitions are pending unless
 // the person who runs the command approves all of them, by name. docs/contract.md §1 and §5.
 
-import { countApproved, mergeFetched, type PinName, pendingOf } from '../../pins/approval.js';
-import type { PinnedKind } from '../../pins/digest.js';
+import {
+  countReviewed,
+  mergeFetched,
+  type PinDigest,
+  type PinName,
+  pendingOf,
+} from '../../pins/approval.js';
 import type { Observed } from '../../pins/last-seen.js';
 import type { Approval, Lock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   approvalOf,
   changeLockFile,
   digestText,
   lockFileOf,
+  NO_NAME,
   observeTarget,
   type PinOptions,
   type PinPorts,
@@ -20,7 +26,7 @@ import {
 } from './lock-files.js';
 
 export type PinFetchOptions = PinOptions & {
-  /** Approves exactly what is offered; requires `by`. */
+  /** Approves exactly what is offered. */
   readonly approve?: boolean;
   readonly by?: string;
   readonly note?: string;
@@ -32,11 +38,8 @@ export async function runPinFetch(
   io: CliIo,
   ports: PinPorts,
 ): Promise<number> {
-  const approval = approvalOf(options, ports);
-  if ((options.approve === true) !== (approval !== undefined)) {
-    io.stderr('error: --approve and --by belong together: an approval names who gives it\n');
-    return EXIT_UNCHECKED;
-  }
+  const approval = approvalFor(options, io, ports);
+  if (approval === 'missing') return EXIT_UNCHECKED;
   const targets = readTargets(options, io, ports, () => true);
   if (targets === undefined) return EXIT_UNCHECKED;
   const fetched: FetchedUpstream[] = [];
@@ -50,12 +53,27 @@ export async function runPinFetch(
   return fetched.every(({ unusable }) => unusable.length === 0) ? EXIT_FINE : EXIT_FAILED;
 }
 
+/** The approval that comes with the listing, if one is asked for; `missing`, with the mistake printed, if it is not whole. */
+function approvalFor(
+  options: PinFetchOptions,
+  io: CliIo,
+  ports: PinPorts,
+): Approval | undefined | 'missing' {
+  const { approve = false, by, note } = options;
+  const approval = approve ? approvalOf(options, io, ports) : undefined;
+  if (approve && approval === undefined) io.stderr(NO_NAME);
+  else if (approve || (by ?? note) === undefined) return approval;
+  else io.stderr('error: --by and --note belong to --approve, which is missing\n');
+  return 'missing';
+}
+
 type FetchedUpstream = {
   readonly upstream: string;
   readonly file: string;
   readonly isChanged: boolean;
   readonly approved: number;
-  readonly pending: readonly { kind: PinnedKind; name: string; digest: string }[];
+  readonly blocked: number;
+  readonly pending: readonly PinDigest[];
   readonly unusable: readonly PinName[];
 };
 
@@ -77,8 +95,7 @@ async function fetchOne(
   const { isChanged } = changed;
   const { lock, unusable } = changed.outcome;
   const file = lockFileOf(pinsDir, upstream);
-  const approved = countApproved(lock);
-  return { upstream, file, isChanged, approved, pending: pendingOf(lock), unusable };
+  return { upstream, file, isChanged, ...countReviewed(lock), pending: pendingOf(lock), unusable };
 }
 
 function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], io: CliIo): void {
@@ -86,14 +103,19 @@ function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], 
     io.stdout(`${JSON.stringify({ upstreams: fetched }, null, 2)}\n`);
     return;
   }
-  for (const { upstream, file, isChanged, approved, pending, unusable } of fetched) {
+  for (const { upstream, file, isChanged, approved, blocked, pending, unusable } of fetched) {
     const written = isChanged ? `written to ${escapeForTerminal(file)}` : 'nothing changed';
-    io.stdout(`${upstream}: ${approved} approved, ${pending.length} pending; ${written}\n`);
+    const counts = `${approved} approved, ${pending.length} pending${blocked > 0 ? `, ${blocked} blocked` : ''}`;
+    io.stdout(`${upstream}: ${counts}; ${written}\n`);
     for (const { kind, name, digest } of pending) {
       io.stdout(`  pending ${kind} ${escapeForTerminal(name)} ${digestText(digest)}\n`);
     }
     for (const { kind, name } of unusable) {
       io.stdout(`  cannot be pinned: ${kind} ${escapeForTerminal(name)}\n`);
+    }
+    if (pending.length > 0) {
+      const review = commandLine(io, ['pin', 'diff', '-c', options.config, upstream]);
+      io.stderr(`To review what is pending, run: ${review}\n`);
     }
   }
 }

@@ -7,12 +7,14 @@ import { type Diagnostic, fileDiagnostic, renderDiagnostics } from '../../config
 import type { Files } from '../../config/files.js';
 import { loadGateway } from '../../config/load.js';
 import type { Settings, UpstreamSettings } from '../../config/settings.js';
+import type { PinDigest } from '../../pins/approval.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
 import type { ItemDifference } from '../../pins/drift.js';
 import type { Observed } from '../../pins/last-seen.js';
-import { type Approval, LOCK_SUFFIX, type Lock } from '../../pins/lock.js';
+import { type Approval, LOCK_SUFFIX, type Lock, type PinVersion } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
 import { writeLock } from '../../pins/lock-yaml.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import type { CliIo } from '../program.js';
@@ -37,6 +39,8 @@ export type PinPorts = {
   ): Promise<Observation>;
   /** Milliseconds since the epoch. */
   now(): number;
+  /** `user.name <user.email>` of git, if both are configured. */
+  gitIdentity?(): string | undefined;
 };
 
 /** A lock file as it is now; `lock` is undefined if the file does not exist. */
@@ -175,6 +179,8 @@ const CONTEXT_LINES = 2;
 export type UpstreamDifferences = {
   readonly upstream: string;
   readonly differences: readonly ItemDifference[];
+  /** Definitions of the lock file that nobody has approved yet. */
+  readonly pending: readonly PinDigest[];
 };
 
 /** One line per difference: upstream, kind, name, classes and both digests. */
@@ -190,19 +196,47 @@ export function digestText(digest: string | undefined): string {
 }
 
 /** The difference with its changed lines indented below it. */
-export function differenceText(upstream: string, difference: ItemDifference): string {
-  const lines = differenceLines(difference).map((line) => `  ${printDiffLine(line)}\n`);
-  return differenceLine(upstream, difference) + lines.join('');
+export function differenceText(
+  upstream: string,
+  difference: ItemDifference,
+  isPending: boolean,
+): string {
+  const line = differenceLine(upstream, difference);
+  return (isPending ? line.replace(/\n$/, ', pending\n') : line) + linesText(difference);
 }
 
-function differenceLines({ beforeDefinition, afterDefinition }: ItemDifference) {
+/** A pending definition of the lock file, compared with the approved one. */
+export function pendingText(
+  upstream: string,
+  { kind, name }: PinDigest,
+  before: PinVersion<Definition> | undefined,
+  after: PinVersion<Definition>,
+): string {
+  const digests = `(${digestText(before?.sha256)} -> ${digestText(after.sha256)})`;
+  const line = `${upstream} ${kind} ${escapeForTerminal(name)}: pending ${digests}\n`;
+  return (
+    line + linesText({ beforeDefinition: before?.definition, afterDefinition: after.definition })
+  );
+}
+
+type Definition = JsonObject | string;
+type Definitions = Pick<ItemDifference, 'beforeDefinition' | 'afterDefinition'>;
+
+function linesText(definitions: Definitions): string {
+  return differenceLines(definitions)
+    .map((line) => `  ${printDiffLine(line)}\n`)
+    .join('');
+}
+
+function differenceLines({ beforeDefinition, afterDefinition }: Definitions) {
   return changedLines(diffDefinitions(beforeDefinition, afterDefinition), CONTEXT_LINES);
 }
 
 /** All differences as one JSON document. Control characters are escaped by JSON itself. */
 export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
-  const upstreams = found.map(({ upstream, differences }) => ({
+  const upstreams = found.map(({ upstream, differences, pending }) => ({
     upstream,
+    pending,
     differences: differences.map((difference) => ({
       kind: difference.kind,
       name: difference.name,
@@ -267,7 +301,7 @@ function hasLockFile<Read extends Omit<PinTarget, 'locked'>>(
 export async function observeTarget(
   { settings, gateway }: Omit<PinTarget, 'locked'>,
   io: CliIo,
-  ports: PinPorts,
+  ports: Pick<PinPorts, 'observe'>,
 ): Promise<Observed | undefined> {
   const observation = await ports.observe(settings, gateway);
   if (observation.kind === 'observed') return observation.observed;
@@ -276,12 +310,24 @@ export async function observeTarget(
   return undefined;
 }
 
-/** The approval that the options express; `undefined` without a name. */
+/**
+ * Who decides, when and why: `--by`, else the identity that git is configured with, which stderr then names.
+ * `undefined` if nobody is named.
+ */
 export function approvalOf(
   { by, note }: { readonly by?: string; readonly note?: string },
+  io: CliIo,
   ports: PinPorts,
 ): Approval | undefined {
-  if (by === undefined || by.trim() === '') return undefined;
+  const name = by ?? ports.gitIdentity?.();
+  if (name === undefined || name.trim() === '') return undefined;
+  if (by === undefined) {
+    io.stderr(`note: by ${escapeForTerminal(name)}, as git is configured; --by names another\n`);
+  }
   const at = new Date(ports.now()).toISOString();
-  return note === undefined ? { by, at } : { by, at, note };
+  return note === undefined ? { by: name, at } : { by: name, at, note };
 }
+
+/** Printed where a decision needs a name and there is none. */
+export const NO_NAME =
+  'error: an approval names who gives it: add --by NAME, or set user.name and user.email in git\n';

@@ -25,6 +25,12 @@ const APPROVAL = record('Who approved it, when and why.', {
   note: typed<string>({ type: 'string', description: 'Why.' }),
 });
 
+const BLOCK = record('Who blocked it, when and why; only where `status` is `blocked`.', {
+  by: text('Who.'),
+  at: text('When, RFC 3339.'),
+  note: typed<string>({ type: 'string', description: 'Why.' }),
+});
+
 const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anything.', [
   'pending',
   'approved',
@@ -35,7 +41,10 @@ const INSTRUCTIONS = typed<string>({ type: 'string', description: 'The whole tex
 
 /** One reviewed version of an item, with its further versions. */
 function pinned(description: string, member: string, content: Typed<unknown>) {
-  const keys = { status: STATUS, sha256: SHA256, approval: APPROVAL, [member]: content };
+  const keys = {
+    ...{ status: STATUS, sha256: SHA256, approval: APPROVAL, block: BLOCK },
+    [member]: content,
+  };
   const required = ['status', 'sha256', member];
   const variant = record('A further version.', keys, { required });
   const variants = list('Further versions.', variant);

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import {
   approvePin,
   blockPin,
-  countApproved,
+  countReviewed,
+  findDecisions,
   mergeFetched,
   pendingOf,
 } from '../../../src/pins/approval.js';
@@ -46,7 +47,7 @@ describe('after a listing', () => {
   test('[L-60] what is new is pending until somebody approves', () => {
     const lock = fetched(undefined, observedOf([TOOL], { instructions: 'Be brief.' }));
     expect(versions(lock)).toEqual(['pending Reads one issue.']);
-    expect(countApproved(lock)).toBe(0);
+    expect(countReviewed(lock)).toEqual({ approved: 0, blocked: 0 });
     expect(pendingOf(lock)).toEqual([
       { ...NAME, digest: digestOf(TOOL) },
       { kind: 'instructions', name: 'instructions', digest: digestOf('Be brief.', 'instructions') },
@@ -120,11 +121,21 @@ describe('decisions', () => {
     const next = toolOf('get_issue', { description: 'Deletes issues.' });
     expect(approve(digestOf(OTHER), observedOf([next]))).toEqual({
       ok: false,
-      why: 'moved-on',
+      why: 'not-offered',
       digests: [digestOf(next)],
     });
-    expect(approve(digestOf(next), undefined)).toMatchObject({ ok: false, why: 'moved-on' });
-    expect(approve(digestOf(next), observedOf([next]))).toMatchObject({ ok: false });
+    expect(approve(digestOf(next), undefined)).toEqual({
+      ok: false,
+      why: 'unknown-digest',
+      digests: [digestOf(TOOL), digestOf(OTHER)],
+    });
+    // Offered in two eras, the digest is still one.
+    const listings = (['2025', '2026'] as const).map((era) => listingOf([next], { era }));
+    expect(approve(digestOf(next), mergeObserved(listings.map(observeListing)))).toEqual({
+      ok: false,
+      why: 'not-fetched',
+      digests: [digestOf(next)],
+    });
     const unknown = { kind: 'tool', name: 'toString' } as const;
     expect(
       approvePin({ lock, pin: unknown, digest: 'x', approval: APPROVAL, observed: undefined }),
@@ -132,7 +143,7 @@ describe('decisions', () => {
   });
 
   test('[L-64] a block holds for every definition of the name until a digest is approved', () => {
-    const blocked = blockPin(lock, NAME);
+    const blocked = blockPin(lock, NAME, APPROVAL);
     if (!blocked.ok) throw new Error('refused');
     expect(approvedVersions(blocked.lock.pins.tool.get('get_issue'))).toEqual([]);
     expect(fetched(blocked.lock, observedOf([OTHER]), true)).toEqual(blocked.lock);
@@ -147,7 +158,10 @@ describe('decisions', () => {
       'approved Reads any issue.',
       'blocked Reads one issue.',
     ]);
-    expect(blockPin(lock, { kind: 'tool', name: 'b' })).toMatchObject({ ok: false });
+    const lifting = lifted.ok ? lifted.lock.pins.tool.get('get_issue') : undefined;
+    expect(versionsOf(lifting).map(({ block }) => block)).toEqual([undefined, APPROVAL]);
+    const unknown = { kind: 'tool', name: 'b' } as const;
+    expect(blockPin(lock, unknown, undefined)).toMatchObject({ ok: false });
   });
 
   test('[L-63] instructions are approved like anything else', () => {
@@ -229,5 +243,54 @@ describe('drift', () => {
       change: 'unclassified',
       after: digestOf(OTHER),
     });
+  });
+});
+
+describe('what a lock file counts and decides', () => {
+  const waiting = lockOf(
+    [pinOf(TOOL, 'approved', [versionOf(OTHER, 'pending')])],
+    textPin('Be brief.', 'pending'),
+  );
+  const decided = (before: Lock | undefined, after: Lock) =>
+    findDecisions(before, after).map(({ decision, kind, digest, record }) => [
+      decision,
+      kind,
+      digest,
+      record?.by,
+    ]);
+
+  test('[L-60] approved and pending definitions add up, instructions too; a blocked name has none', () => {
+    const sum = (lock: Lock) => [countReviewed(lock), pendingOf(lock).length];
+    expect(sum(waiting)).toEqual([{ approved: 1, blocked: 0 }, 2]);
+    const all = fetched(waiting, observedOf([OTHER], { instructions: 'Be brief.' }), true);
+    expect(sum(all)).toEqual([{ approved: 2, blocked: 0 }, 0]);
+    const blocked = blockPin(waiting, NAME, undefined);
+    expect(blocked.ok && sum(blocked.lock)).toEqual([{ approved: 0, blocked: 1 }, 1]);
+  });
+
+  test('[L-75] a decision is a definition that was not approved, or not blocked, before', () => {
+    expect(decided(waiting, waiting)).toEqual([]);
+    expect(decided(undefined, waiting)).toEqual([['approved', 'tool', digestOf(TOOL), 'alex']]);
+    const approval = { by: 'kim', at: APPROVAL.at };
+    const change = approvePin({
+      ...{ lock: waiting, pin: NAME, digest: digestOf(OTHER), approval, observed: undefined },
+    });
+    const approved = change.ok ? change.lock : waiting;
+    expect(decided(waiting, approved)).toEqual([['approved', 'tool', digestOf(OTHER), 'kim']]);
+    // What is taken away is neither.
+    expect(decided(approved, waiting)).toEqual([]);
+    const block = blockPin(approved, NAME, { by: 'pat', at: APPROVAL.at });
+    const blocked = block.ok ? block.lock : approved;
+    expect(decided(approved, blocked)).toEqual([['blocked', 'tool', digestOf(TOOL), 'pat']]);
+    expect(decided(blocked, blocked)).toEqual([]);
+    // Lifting the block brings back what was approved besides.
+    expect(decided(blocked, approved).map(([decision]) => decision)).toEqual([
+      'approved',
+      'approved',
+    ]);
+    const texts = lockOf([], textPin('Be brief.'));
+    expect(decided(lockOf([], textPin('Be brief.', 'pending')), texts)).toEqual([
+      ['approved', 'instructions', digestOf('Be brief.', 'instructions'), 'alex'],
+    ]);
   });
 });

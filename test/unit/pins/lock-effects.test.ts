@@ -137,6 +137,21 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     const { sha256 } = entryOf(one, 'approved');
     expect(reading({ status: 'approved', sha256, definition: one }).messages).toHaveLength(1);
   });
+
+  test('a block says who, when and why, where something is blocked', () => {
+    const block = { block: APPROVAL };
+    const variants = [entryOf(other, 'blocked', block)];
+    const entry = entryOf(one, 'blocked', { ...block, variants });
+    const kept = reading(entry).lock?.pins[kind].get(name);
+    expect([kept?.block, kept?.variants[0]?.block]).toEqual([APPROVAL, APPROVAL]);
+    expect(reading(entryOf(one, 'approved', block)).messages.join()).toContain('not blocked');
+    for (const change of [{ by: '' }, { at: 'yesterday' }, { note: 7 }]) {
+      const wrong = { block: { ...APPROVAL, ...change } };
+      const beside = [entryOf(other, 'blocked', wrong)];
+      expect(reading(entryOf(one, 'blocked', wrong)).messages).toHaveLength(1);
+      expect(reading(entryOf(one, 'blocked', { variants: beside })).messages).toHaveLength(1);
+    }
+  });
 });
 
 describe('[C-24] of instructions in a lock file', () => {
@@ -186,6 +201,26 @@ describe('[C-24] of instructions in a lock file', () => {
         textOf('Be brief.', 'approved', { variants: wrong }),
       ])
         expect(read({ instructions }).messages).toHaveLength(1);
+    }
+  });
+});
+
+describe('[C-24] of blocked instructions in a lock file', () => {
+  test('a block of them says who, when and why', () => {
+    const textOf = (text: string, block: object, more: object = {}) => ({
+      ...{ status: 'blocked', sha256: digestOf(text, 'instructions'), block, text },
+      ...more,
+    });
+    const variants = [textOf('Be long.', APPROVAL)];
+    const { lock } = read({ instructions: textOf('Be brief.', APPROVAL, { variants }) });
+    const kept = lock?.instructions;
+    expect([kept?.block, kept?.variants[0]?.block]).toEqual([APPROVAL, APPROVAL]);
+    for (const change of [{ by: '' }, { at: 'yesterday' }, { note: 7 }]) {
+      const wrong = { ...APPROVAL, ...change };
+      expect(read({ instructions: textOf('Be brief.', wrong) }).messages).toHaveLength(1);
+      const beside = [textOf('Be long.', wrong)];
+      const instructions = textOf('Be brief.', APPROVAL, { variants: beside });
+      expect(read({ instructions }).messages).toHaveLength(1);
     }
   });
 });

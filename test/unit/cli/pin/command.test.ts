@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { Observation, PinPorts } from '../../../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../../../src/cli/program.js';
+import { pendingOf } from '../../../../src/pins/approval.js';
 import { readLock } from '../../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../../src/pins/lock-yaml.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';
@@ -24,8 +25,12 @@ type Case = {
   readonly gateway?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly writes?: boolean | 'elsewhere';
+  /** Who git says is working. */
+  readonly git?: string;
   /** A command without a listing that another process runs while the upstream is listed. */
   readonly meanwhile?: string;
+  /** A lock file that another process writes meanwhile. */
+  readonly meanwhileLock?: string;
 };
 
 async function run(line: string, given: Case = {}) {
@@ -52,9 +57,11 @@ async function run(line: string, given: Case = {}) {
       // Another command runs to its end while this one waits for the upstream.
       const between = given.meanwhile?.split(' ');
       if (between !== undefined) await runArgv(between, terminal({ env: io.env }));
+      if (given.meanwhileLock !== undefined) files.set(FILE, given.meanwhileLock);
       return given.offers ?? OFFERS_TOOL;
     },
     now: () => Date.UTC(2026, 10, 20, 10),
+    gitIdentity: () => given.git,
   };
   const runArgv = ([word = '', ...rest]: readonly string[], printed = io): Promise<number> =>
     buildProgram(printed, [pinCommand(printed, ports)]).run([
@@ -172,14 +179,17 @@ describe('[L-72] pin approve and block', () => {
 
   it('approves the reviewed digest', async () => {
     const { code, out, text } = await run(approve, { lock: WAITING, offers: OFFERS_OTHER });
-    expect([code, out]).toEqual([0, 'approved github tool get_issue\n']);
+    expect([code, out]).toEqual([
+      0,
+      `approved github tool get_issue sha256:${digestOf(OTHER)}\ngithub: 1 approved, none left pending\n`,
+    ]);
     expect(statuses(text)).toEqual(['approved']);
   });
 
   it('refuses a definition that has moved on', async () => {
     const { code, err, text } = await run(approve, { lock: WAITING, offers: OFFERS_TOOL });
     expect(code).toBe(1);
-    expect(err).toContain(`there is: sha256:${digestOf(TOOL)}`);
+    expect(err).toContain(`the upstream now offers sha256:${digestOf(TOOL)}; run: sallyport pin`);
     expect(text).toBe(WAITING);
     expect((await run(approve, { lock: APPROVED, offers: OFFERS_OTHER })).code).toBe(1);
     expect((await run(approve)).code).toBe(1);
@@ -194,12 +204,18 @@ describe('[L-72] pin approve and block', () => {
     }
   });
 
-  it('takes a whole digest and a name only', async () => {
+  it('takes a digest of 16 digits or more, a name, and who approves', async () => {
+    const digest = `--digest sha256:${digestOf(OTHER)}`;
     for (const line of [
       'approve github get_issue --digest sha256:12 --by alex',
-      `approve github get_issue --digest ${digestOf(OTHER)} --by alex`,
-      `approve github get_issue --digest sha256:${digestOf(OTHER)}`,
-      'approve github get_issue --by alex',
+      `approve github get_issue --digest ${digestOf(OTHER).slice(0, 15)} --by alex`,
+      `approve github get_issue --digest ${digestOf(OTHER).toUpperCase()} --by alex`,
+      `approve github get_issue ${digest}`,
+      `approve github ${digest} --by alex`,
+      `approve github get_issue list_issues ${digest} --by alex`,
+      `approve github --all ${digest} --by alex`,
+      'approve github get_issue --all --by alex',
+      'approve github --by alex',
       `approve gitlab get_issue --digest sha256:${digestOf(OTHER)} --by alex`,
     ]) {
       expect(await run(line, { lock: WAITING })).toMatchObject({ code: 2, text: WAITING });
@@ -212,7 +228,7 @@ describe('[L-72] pin approve and block', () => {
       expect(statuses((await run(line, given)).text)).toEqual(['blocked', 'pending']);
     }
     const refused = await run(approve, given);
-    expect([refused.code, refused.out]).toEqual([1, '']);
+    expect([refused.code, refused.out]).toEqual([1, 'github: 0 approved, none left pending\n']);
     expect(refused.err).toContain('was blocked since this command began');
     const blocked = (await run('block github get_issue', given)).text ?? '';
     const lifted = await run(approve, { lock: blocked, offers: OFFERS_OTHER });
@@ -232,6 +248,233 @@ describe('[L-72] pin approve and block', () => {
     expect(code).toBe(0);
     expect(statuses(text)).toEqual(['blocked', 'pending']);
     expect((await run('block github unknown', { lock: WAITING })).code).toBe(1);
+  });
+});
+
+const LIST = toolOf('list_issues');
+const PROMPT = { name: 'get_issue', description: 'Asks for one.' };
+
+/** A lock file as `pin fetch` writes it. */
+async function fetchedLock(offers: Observation, lock?: string): Promise<string> {
+  const given = lock === undefined ? { offers } : { offers, lock };
+  return (await run('fetch', given)).text ?? '';
+}
+
+describe('[L-73] pin approve of what is pending', () => {
+  const offers: Observation = {
+    kind: 'observed',
+    observed: observedOf([TOOL, LIST], { prompts: [PROMPT], instructions: 'Be brief.' }),
+  };
+  const pendingIn = (text: string | undefined): string[] =>
+    pendingOf(readLock(FILE, text ?? '').lock ?? lockOf([])).map(
+      ({ kind, name }) => `${kind} ${name}`,
+    );
+
+  it('takes all of it, or of one kind, and the counts add up', async () => {
+    const lock = await fetchedLock(offers);
+    const all = await run('approve github --all --by alex', { lock, offers });
+    expect([all.code, all.err, pendingIn(all.text)]).toEqual([0, '', []]);
+    expect(all.out).toContain('github: 4 approved, none left pending\n');
+    const prompts = await run('approve github --all --kind prompt --by alex', { lock, offers });
+    expect(prompts.out).toContain(
+      'github: 1 approved, 3 left pending: tool get_issue, tool list_issues, instructions\n',
+    );
+    const again = await run('approve github --all --by alex', { lock: all.text ?? '', offers });
+    expect([again.code, again.out]).toEqual([0, 'github: 0 approved, none left pending\n']);
+    expect(again.text).toBe(all.text);
+  });
+
+  it('takes names, and asks for the kind where one is not enough', async () => {
+    const lock = await fetchedLock(offers);
+    const unclear = await run('approve github get_issue --by alex', { lock, offers });
+    expect([unclear.code, unclear.text]).toEqual([2, lock]);
+    expect(unclear.err).toContain('get_issue is pending as tool and prompt; say which');
+    const one = await run('approve github get_issue --kind prompt --by alex', { lock, offers });
+    expect(pendingIn(one.text)).toEqual([
+      'tool get_issue',
+      'tool list_issues',
+      'instructions instructions',
+    ]);
+    // With the prompt approved, the name says enough.
+    const line = 'approve github get_issue list_issues instructions --by alex --json';
+    const rest = await run(line, { lock: one.text ?? '', offers });
+    expect([rest.code, pendingIn(rest.text)]).toEqual([0, []]);
+    expect(JSON.parse(rest.out)).toMatchObject({ refused: [], pending: [], upstream: 'github' });
+    expect(JSON.parse(rest.out).approved).toHaveLength(3);
+  });
+
+  it('changes nothing where a name is not in the lock file, and says what may be meant', async () => {
+    const lock = await fetchedLock(offers);
+    for (const [line, hint] of [
+      ['approve github list_issues get_isue', 'named "get_isue"; did you mean "get_issue"?'],
+      ['approve github list_issues --kind prompt', 'but a tool; did you mean --kind tool?'],
+      ['approve github toString', 'has no item named "toString"'],
+    ] as const) {
+      const { code, err, text } = await run(`${line} --by alex`, { lock, offers });
+      expect([code, text]).toEqual([1, lock]);
+      expect(err).toContain(hint);
+    }
+    const kind = await run('approve github get_issue --kind promt --by alex', { lock, offers });
+    expect(kind.code).toBe(2);
+    expect(kind.err).toContain('Did you mean "prompt"?');
+    expect((await run('approve github --all --by alex', { offers })).err).toContain(
+      'has no lock file; run: sallyport pin fetch -c config/gateway.yaml github',
+    );
+  });
+
+  it('refuses what has moved on at the upstream, and approves the rest', async () => {
+    const lock = await fetchedLock(offers);
+    const moved: Observation = {
+      kind: 'observed',
+      observed: observedOf([OTHER, LIST], { prompts: [PROMPT], instructions: 'Be brief.' }),
+    };
+    const { code, out, err, text } = await run('approve github --all --by alex', {
+      ...{ lock, offers: moved },
+    });
+    expect(code).toBe(1);
+    expect(out).toContain('github: 3 approved, 1 left pending: tool get_issue\n');
+    expect(err).toContain(
+      `tool get_issue has changed since: the upstream now offers sha256:${digestOf(OTHER)}`,
+    );
+    expect(pendingIn(text)).toEqual(['tool get_issue']);
+  });
+
+  it('refuses what has moved on in the file since the command began', async () => {
+    const given = { lock: WAITING, offers: OFFERS_OTHER };
+    const blocked = await run('approve github --all --by alex', {
+      ...{ ...given, meanwhile: 'block github get_issue' },
+    });
+    expect([blocked.code, statuses(blocked.text)]).toEqual([1, ['blocked', 'pending']]);
+    expect(blocked.err).toContain('was blocked since this command began');
+    // Another fetch replaces the pending definition while this command lists the upstream.
+    const { code, err, text } = await run('approve github --all --by alex', {
+      ...{ ...given, meanwhileLock: APPROVED },
+    });
+    expect([code, text]).toEqual([1, APPROVED]);
+    expect(err).toContain('but the lock file does not hold it yet; run: sallyport pin fetch');
+  });
+
+  it('never lifts a block without a digest', async () => {
+    const lock = (await run('block github get_issue', { lock: WAITING })).text ?? '';
+    const given = { lock, offers: OFFERS_OTHER };
+    const all = await run('approve github --all --by alex', given);
+    expect([all.code, all.text]).toEqual([0, lock]);
+    const named = await run('approve github get_issue --by alex', given);
+    expect([named.code, named.text]).toEqual([1, lock]);
+    expect(named.err).toContain('to lift the block, name the reviewed definition with --digest');
+  });
+
+  it('takes a digest as the file shows it, with its prefix, or its first digits', async () => {
+    for (const digest of [
+      digestOf(OTHER),
+      `sha256:${digestOf(OTHER)}`,
+      digestOf(OTHER).slice(0, 16),
+      `sha256:${digestOf(OTHER).slice(0, 20)}`,
+    ]) {
+      const line = `approve github get_issue --digest ${digest} --by alex`;
+      const { code, text } = await run(line, { lock: WAITING, offers: OFFERS_OTHER });
+      expect([code, statuses(text)]).toEqual([0, ['approved']]);
+    }
+  });
+
+  it('says that a definition was not fetched yet, and not the digest that was given', async () => {
+    const line = `approve github get_issue --digest ${digestOf(OTHER)} --by alex`;
+    const { code, err, text } = await run(line, { lock: APPROVED, offers: OFFERS_OTHER });
+    expect([code, text]).toEqual([1, APPROVED]);
+    expect(err).toBe(
+      'error: tool get_issue is offered with this digest, but the lock file does not hold it yet; ' +
+        'run: sallyport pin fetch -c config/gateway.yaml github\n',
+    );
+    const unknown = `approve github get_issue --digest ${'0'.repeat(16)} --by alex`;
+    const none = await run(unknown, { lock: APPROVED, offers: OFFERS_OTHER });
+    expect(none.err).toContain(`which holds sha256:${digestOf(TOOL)}`);
+  });
+
+  it('is by whom git names, which is said, where nobody is named', async () => {
+    const given = { lock: WAITING, offers: OFFERS_OTHER, git: 'Kim <kim@example.com>' };
+    const { code, err, text } = await run('approve github --all', given);
+    expect([code, err]).toEqual([
+      0,
+      'note: by Kim <kim@example.com>, as git is configured; --by names another\n',
+    ]);
+    const pin = readLock(FILE, text ?? '').lock?.pins.tool.get('get_issue');
+    expect(pin?.approval?.by).toBe('Kim <kim@example.com>');
+    const named = await run('approve github --all --by alex', given);
+    expect([named.err, named.text?.includes('by: alex')]).toEqual(['', true]);
+  });
+
+  it('records who blocks and why, and blocks without a name too', async () => {
+    const named = await run('block github get_issue --by pat --note leak', { lock: WAITING });
+    const block = { by: 'pat', at: '2026-11-20T10:00:00.000Z', note: 'leak' };
+    expect(readLock(FILE, named.text ?? '').lock?.pins.tool.get('get_issue')?.block).toEqual(block);
+    const nobody = await run('block github get_issue', { lock: WAITING });
+    expect([nobody.code, nobody.text?.includes('block:')]).toEqual([0, false]);
+    expect((await run('block github get_isue', { lock: WAITING })).err).toContain(
+      'did you mean "get_issue"?',
+    );
+  });
+});
+
+describe('[L-74] pin diff', () => {
+  const NEXT = /^After this review, run: sallyport pin (.*)$/m;
+  /** The words of the command that was printed, as a shell reads them, without those of `run`. */
+  const nextOf = (err: string): string =>
+    (NEXT.exec(err)?.[1] ?? '')
+      .replace(' -c config/gateway.yaml', '')
+      .replace('"$(id -un)"', 'alex');
+
+  it('leads from a drift to its approval by the commands that it prints', async () => {
+    const drift = await run('diff', { lock: APPROVED, offers: OFFERS_OTHER });
+    expect(nextOf(drift.err)).toBe('fetch github');
+    const fetched = await run(nextOf(drift.err), { lock: APPROVED, offers: OFFERS_OTHER });
+    expect(fetched.err).toBe(
+      'To review what is pending, run: sallyport pin diff -c config/gateway.yaml github\n',
+    );
+    const lock = fetched.text ?? '';
+    const review = await run('diff github', { lock, offers: OFFERS_OTHER });
+    expect(review.out).toContain(`-> sha256:${digestOf(OTHER)}), pending\n`);
+    expect(review.out).toContain('github: 1 pending approval\n');
+    const done = await run(nextOf(review.err), { lock, offers: OFFERS_OTHER });
+    expect([done.code, statuses(done.text)]).toEqual([0, ['approved']]);
+    const last = await run('diff', { lock: done.text ?? '', offers: OFFERS_OTHER });
+    expect([last.out, last.err]).toEqual(['github: as pinned\n', '']);
+  });
+
+  it('shows what is pending, which is no drift', async () => {
+    const offers: Observation = { kind: 'observed', observed: observedOf([TOOL, LIST]) };
+    const lock = await fetchedLock(offers);
+    const { code, out, err } = await run('diff', { lock, offers, git: 'Kim <kim@example.com>' });
+    expect(code).toBe(0);
+    expect(out).toContain(
+      `github tool get_issue: pending (none -> sha256:${digestOf(TOOL)})\n  + description: Reads one issue.\n`,
+    );
+    expect(out).toContain('github: no drift, 2 pending approval\n');
+    expect(nextOf(err)).toBe('approve github --all');
+    const verified = await run('verify', { lock, offers });
+    expect([verified.code, verified.out]).toEqual([0, 'github: no drift, 2 pending approval\n']);
+    const json = JSON.parse((await run('diff --json', { lock, offers })).out);
+    expect(json.upstreams[0].pending).toContainEqual({
+      ...{ kind: 'tool', name: 'get_issue', digest: digestOf(TOOL) },
+    });
+  });
+
+  it('prints no command that a name of the upstream could change', async () => {
+    for (const name of ["a'; touch x; '", '--all', 'a\u202eb', 'a b']) {
+      const offers: Observation = { kind: 'observed', observed: observedOf([toolOf(name)]) };
+      const lock = await fetchedLock(offers);
+      const { err } = await run('diff', { lock, offers });
+      const next = nextOf(err);
+      const quoted = `'${name.replaceAll("'", `'\\''`)}'`;
+      const isNamed = ["a'; touch x; '", 'a b'].includes(name);
+      expect(
+        next.startsWith(isNamed ? `approve github ${quoted} --kind` : 'approve github --all'),
+      ).toBe(true);
+    }
+  });
+
+  it('asks to fetch again where the upstream no longer offers what is pending', async () => {
+    const { err } = await run('diff', { lock: WAITING, offers: OFFERS_TOOL });
+    expect(nextOf(err)).toBe('fetch github');
   });
 });
 

@@ -1,0 +1,39 @@
+// Renders the page of exit codes from the table that the help of the commands prints. Pure: it returns text, and the
+// caller writes the file.
+
+import { EXIT_CODES, GENERAL_EXIT_CODES } from '../../src/cli/exit-codes.js';
+
+function rows(codes: object, before = ''): string {
+  return Object.entries(codes)
+    .map(([code, meaning]) => `| ${before}${code} | ${meaning} |\n`)
+    .join('');
+}
+
+export function renderExitCodesPage(): string {
+  const commands = Object.entries(EXIT_CODES).map(([command, codes]) =>
+    rows(codes, `\`${command}\` | `),
+  );
+  return `# Exit codes
+
+<!-- Rendered from src/cli/exit-codes.ts. Change the source, then run the tests with UPDATE_REFERENCE=1. -->
+
+Every command keeps to these codes, so a script can tell a failed check (1) from one that could not be made (2):
+
+| Code | Meaning |
+|---|---|
+${rows(GENERAL_EXIT_CODES)}
+What they mean for each command, where that is more specific; \`sallyport COMMAND --help\` prints the same:
+
+| Command | Code | Meaning |
+|---|---|---|
+${commands.join('')}
+In CI, \`sallyport validate --strict\` and \`sallyport pin verify\` are checks: treat 1 as a finding, and 2 as a job to
+repeat or repair. The container's health check treats every code but 0 as unhealthy.
+
+## Shell completion
+
+\`source <(sallyport completion bash)\` completes commands, options and their values in bash; put the line into
+\`~/.bashrc\` to keep it. For zsh it is \`source <(sallyport completion zsh)\` after \`compinit\`, for fish
+\`sallyport completion fish | source\`.
+`;
+}

@@ -1,0 +1,111 @@
+// What each exit code of each command means: the one table, which the help of a command prints and the page
+// docs/guides/exit-codes.md is rendered from. docs/contract.md §1.
+
+/** Meanings by exit code: 129, 130, 141 and 143 are those of SIGHUP, SIGINT, SIGPIPE and SIGTERM, as a shell reports them. */
+type ExitCodes = { readonly [code in 0 | 1 | 2 | 129 | 130 | 141 | 143]?: string };
+
+const DONE = 'Done, or checked and in order.';
+const NOT_DONE =
+  'Not done or not checked: a mistake in the command line or in a file that it needs, a file that cannot be read, a server that cannot be reached.';
+
+/** What every command keeps to. */
+export const GENERAL_EXIT_CODES: ExitCodes = {
+  0: DONE,
+  1: 'Checked and not in order, or refused.',
+  2: NOT_DONE,
+  129: 'Ended because the terminal was closed (SIGHUP).',
+  130: 'Ended by SIGINT (Ctrl-C).',
+  141: 'Whoever read the output closed it.',
+  143: 'Ended by SIGTERM.',
+};
+
+const NEEDS_CONFIG = 'The gateway file cannot be read or has errors';
+
+/** By the words of the command. A command that is not here has the general codes 0 and 2. */
+export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
+  serve: {
+    1: 'The start failed: a listener, a file or the audit log was not available.',
+    2: 'The files have errors; nothing was started.',
+    130: 'Ended by SIGINT, after draining.',
+    143: 'Ended by SIGTERM, after draining.',
+  },
+  init: {
+    0: 'The files were written and are valid.',
+    1: 'The files were written, but `validate` found errors.',
+    2: 'Nothing was written: something is missing, exists already, is not valid or cannot be reached.',
+  },
+  dev: {
+    0: 'With --exit: every outcome of the tour was as announced.',
+    1: 'An outcome of the tour differed, or the gateway could not start.',
+    2: 'The upstream could not be listed.',
+    129: 'Ended because the terminal was closed.',
+    130: 'Ended by SIGINT.',
+    143: 'Ended by SIGTERM.',
+  },
+  stdio: {
+    1: 'The address is in use, or cannot be listened on.',
+    129: 'Ended because the terminal was closed.',
+    130: 'Ended by SIGINT.',
+    143: 'Ended by SIGTERM.',
+  },
+  'demo-server': {
+    1: 'The port is in use.',
+    129: 'Ended because the terminal was closed.',
+    130: 'Ended by SIGINT.',
+    143: 'Ended by SIGTERM.',
+  },
+  validate: {
+    0: 'No errors.',
+    1: 'Errors; with --strict, warnings too.',
+    2: 'A file cannot be read.',
+  },
+  'pin fetch': {
+    0: 'The lock files hold what the upstreams offer.',
+    1: 'Something that an upstream offers cannot be pinned; everything else was written.',
+    2: `${NEEDS_CONFIG}, a lock file cannot be read or written, or an upstream could not be listed.`,
+  },
+  'pin diff': {
+    0: 'Everything could be compared, whether it differs or not.',
+    2: `${NEEDS_CONFIG}, or an upstream could not be listed.`,
+  },
+  'pin verify': {
+    0: 'No drift. Definitions may be pending: that is printed.',
+    1: 'Drift.',
+    2: `No drift was found, but not everything could be checked. ${NEEDS_CONFIG}, or an upstream could not be listed.`,
+  },
+  'pin approve': {
+    0: 'Everything that was named is approved, or was not pending.',
+    1: 'A definition was refused: it is not in the lock file, is blocked, or has changed.',
+    2: `${NEEDS_CONFIG}, nobody is named who approves, or it is unclear which definition is meant.`,
+  },
+  'pin block': {
+    0: 'The name is blocked.',
+    1: 'The lock file has no such name.',
+    2: `${NEEDS_CONFIG}, or the lock file cannot be read or written.`,
+  },
+  'audit tail': { 2: 'No audit file is named, or it cannot be read.' },
+  'audit query': { 2: 'No audit file is named, or it cannot be read.' },
+  'audit show': {
+    1: 'No event and no decision has this id.',
+    2: 'No audit file is named, or it cannot be read.',
+  },
+  'audit verify': {
+    0: 'The chain is complete, and all of it was checked.',
+    1: 'The chain was altered or is damaged.',
+    2: 'Not checked: an older file or a key is missing, or a file cannot be read.',
+  },
+  'audit hash': { 2: `${NEEDS_CONFIG}, or names no key.` },
+  'keys public': {
+    1: 'The file is not a gateway key, or the gateway file has errors.',
+    2: 'The file cannot be read.',
+  },
+  healthcheck: {
+    0: 'The gateway answers.',
+    1: 'The gateway does not answer, or not with 200.',
+  },
+};
+
+/** The codes of one command in ascending order: its own, and 0 and 2, which every command has. */
+export function exitCodesOf(command: string): readonly (readonly [string, string])[] {
+  return Object.entries({ 0: DONE, 2: NOT_DONE, ...EXIT_CODES[command] });
+}

@@ -1,0 +1,191 @@
+// The files that `sallyport init` writes for one upstream: gateway file, policy, secrets and the entries of
+// .gitignore, as texts. Pure. Names from the upstream are quoted, and a policy grants only names that it lists.
+// docs/contract.md §1, §3 and §4.
+
+import type { Network } from '../../config/settings.js';
+import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
+import { isExactPattern } from '../../policy/patterns.js';
+import { isObject } from '../../protocol/jsonrpc.js';
+import { quoteYaml } from '../../text/escaping.js';
+import { CONFIG_FILE } from '../config-file.js';
+
+/** What a person says about the gateway to be. */
+export type InitAnswers = {
+  readonly name: string;
+  readonly url: string;
+  readonly network: Network;
+  readonly issuer: string;
+  readonly issuerNetwork: Network;
+  readonly groups: readonly string[];
+  readonly publicUrl: string;
+  /** The audience of tokens, for issuers that cannot mint the resource identifier. */
+  readonly audience: string | undefined;
+  readonly header: { readonly name: string; readonly value: string } | undefined;
+  /** The tools that the policy grants: those that say that they only read, or all. */
+  readonly allow: 'read-only' | 'all';
+};
+
+/** Paths relative to the folder. */
+export type InitPaths = {
+  readonly config: string;
+  readonly policy: string;
+  readonly lock: string;
+  readonly key: string;
+  readonly header: string;
+  readonly ignore: string;
+};
+
+const ISSUER_NAME = 'idp';
+export const SECRETS_FOLDER = 'secrets';
+export const PINS_FOLDER = 'policies/pins';
+const DEFAULT_PORT = 8080;
+
+export function initPaths(name: string): InitPaths {
+  return {
+    config: CONFIG_FILE,
+    policy: `policies/${name}.policy.yaml`,
+    lock: `${PINS_FOLDER}/${name}.lock.yaml`,
+    key: `${SECRETS_FOLDER}/sallyport-key`,
+    header: `${SECRETS_FOLDER}/${name}-header`,
+    ignore: '.gitignore',
+  };
+}
+
+/** What must not be committed: secrets, and the audit file with its lease and what it was rotated to. */
+export const IGNORED: readonly string[] = [`/${SECRETS_FOLDER}/`, '/audit.jsonl*'];
+
+/** The endpoint that clients use, which is also the audience of their tokens. */
+export function resourceOf({ publicUrl, name }: InitAnswers): string {
+  return `${publicUrl.replace(/\/+$/, '')}/${name}`;
+}
+
+/** On loopback the gateway listens where its public URL points; elsewhere a proxy in front of it does. */
+function dataPort({ publicUrl }: InitAnswers): number {
+  const { hostname, port } = new URL(publicUrl);
+  const isLoopback = /^(localhost|127\..*|\[::1\])$/.test(hostname);
+  return isLoopback && port !== '' ? Number(port) : DEFAULT_PORT;
+}
+
+/** Whoever gives a plain http URL in a private network finds the risk in the file, and in the controls. */
+function plaintextOf(url: string, network: Network): string {
+  return network === 'private' && url.startsWith('http:')
+    ? '\n    # Nothing is encrypted on the way there. Delete this line when the URL is https.\n    plaintext: accepted'
+    : '';
+}
+
+export function gatewayText(answers: InitAnswers): string {
+  const { name, url, network, issuer, issuerNetwork, publicUrl, audience, header } = answers;
+  const paths = initPaths(name);
+  const audiences =
+    audience === undefined ? '' : `\n    audiences: {${ISSUER_NAME}: [${quoteYaml(audience)}]}`;
+  const credentials =
+    header === undefined
+      ? ''
+      : `\n    # The server gets this credential; the caller's token is never forwarded.
+    credentials: {type: static, header: ${quoteYaml(header.name)}, value: {file: ./${paths.header}}}`;
+  return `# The gateway in front of ${name}, written by \`sallyport init\`. Every key is explained in
+# docs/reference/configuration.md; a key that is absent has its default. Paths are relative to this file.
+version: 1
+# The URL of the gateway as its clients see it. The audience of their tokens is ${audience === undefined ? resourceOf(answers) : 'mapped below'}.
+publicUrl: ${quoteYaml(publicUrl)}
+
+# To be reached from outside this machine, as in a container, listen on host 0.0.0.0.
+listeners:
+  data: {host: 127.0.0.1, port: ${dataPort(answers)}}
+  ops: {host: 127.0.0.1, port: 9464}
+
+# Keep this file secret and backed up. To rotate, put a new key first and keep the old one for a day.
+keys: [{file: ./${paths.key}}]
+
+issuers:
+  ${ISSUER_NAME}:
+    issuer: ${quoteYaml(issuer)}
+    network: ${issuerNetwork}${plaintextOf(issuer, issuerNetwork)}
+    # What the issuer signs access tokens with.
+    algorithms: [ES256, RS256]
+    # Some issuers mint access tokens of type JWT, such as Keycloak unless told otherwise: see
+    # docs/reference/authorization.md, and then set tokenType: JWT.
+    tokenType: at+jwt
+
+upstreams:
+  ${name}:
+    url: ${quoteYaml(url)}
+    network: ${network}${plaintextOf(url, network)}
+    issuers: [${ISSUER_NAME}]${audiences}${credentials}
+
+policies: {dir: ./policies}
+pins: {dir: ./${PINS_FOLDER}}
+audit: {sinks: [{type: file, path: ./audit.jsonl}]}
+`;
+}
+
+type Tools = {
+  readonly granted: readonly string[];
+  readonly listed: readonly string[];
+  /** Names that a rule would read as a pattern. */
+  readonly patterns: readonly string[];
+};
+
+function sortTools(lock: Lock | undefined, allow: InitAnswers['allow']): Tools {
+  const tools = [...(lock?.pins.tool ?? [])].sort(([one], [other]) => (one < other ? -1 : 1));
+  const exact = tools.filter(([name]) => isExactPattern(name));
+  const isGranted = (pin: Pin): boolean => allow === 'all' || isReadOnly(pin);
+  return {
+    granted: exact.filter(([, pin]) => isGranted(pin)).map(([name]) => name),
+    listed: exact.filter(([, pin]) => !isGranted(pin)).map(([name]) => name),
+    patterns: tools.map(([name]) => name).filter((name) => !isExactPattern(name)),
+  };
+}
+
+/** Whether every version of the tool says that it only reads. Absent, the hint is false (MCP, ToolAnnotations). */
+function isReadOnly(pin: Pin): boolean {
+  return versionsOf(pin).every(({ definition }) => {
+    const { annotations } = definition;
+    return isObject(annotations) && annotations['readOnlyHint'] === true;
+  });
+}
+
+/** The policy. Without a lock file, or where no tool is granted, its rule is written as a comment. */
+export function policyText(answers: InitAnswers, lock: Lock | undefined): string {
+  const { name, groups, allow } = answers;
+  const { granted, listed, patterns } = sortTools(lock, allow);
+  const isEmpty = granted.length === 0;
+  const names = (tools: readonly string[], mark: string): string[] =>
+    tools.map((tool) => `        ${mark}- ${quoteYaml(tool)}`);
+  const heading =
+    allow === 'all'
+      ? []
+      : ['        # These say that they only read (readOnlyHint), which the gateway cannot check.'];
+  const rule = [
+    `  - id: ${name}-${allow === 'all' ? 'tools' : 'read'}`,
+    '    effect: allow',
+    `    who: {issuers: [${ISSUER_NAME}], groups: [${groups.map(quoteYaml).join(', ')}]}`,
+    '    what:',
+    `      upstreams: [${name}]`,
+    '      tools:',
+    ...(isEmpty ? [] : [...heading, ...names(granted, '')]),
+    ...(listed.length === 0
+      ? []
+      : ['        # These do not say so. To grant one, remove the # before its name.']),
+    ...names(listed, isEmpty ? '' : '# '),
+    ...(isEmpty && listed.length === 0 ? ['        - name-of-a-tool'] : []),
+    ...patterns.map(
+      (tool) => `        # No rule can name ${quoteYaml(tool)} exactly: it reads as a pattern.`,
+    ),
+  ];
+  const rules = isEmpty
+    ? [
+        'rules: []',
+        '# No tool is granted yet. To grant some, write in place of the line above:',
+        '# rules:',
+        ...rule.map((line) => `# ${line}`),
+      ]
+    : ['rules:', ...rule];
+  return `# Who may use ${name}, written by \`sallyport init\`. What no rule allows is neither listed nor callable.
+# Tools are granted by name, one a line, so that a review shows each grant. A grant takes effect once the
+# definition of the tool is approved (\`sallyport pin approve\`).
+version: 1
+policy: ${name}
+${rules.join('\n')}
+`;
+}

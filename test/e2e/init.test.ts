@@ -1,0 +1,108 @@
+// From nothing to an allowed and a refused call, by the commands that `init` prints. docs/contract.md §1.
+
+import { execFile } from 'node:child_process';
+import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
+import {
+  buildProgram,
+  findFreePort,
+  runSallyport,
+  type Served,
+  startSallyport,
+} from '../support/processes.js';
+import { postStateless } from '../support/raw-mcp.js';
+import { PATIENT } from '../support/timing.js';
+import { startTestIssuer, type TestIssuer } from '../support/tokens.js';
+
+const shell = promisify(execFile);
+
+let folder: string;
+let desk: DemoUpstream;
+let issuer: TestIssuer;
+let running: Served | undefined;
+beforeAll(async () => {
+  await buildProgram();
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-init-'));
+  desk = await startDemoUpstream({ seed: 'init' });
+  issuer = await startTestIssuer({ alg: 'ES256' });
+});
+afterAll(async () => {
+  running?.signal('SIGKILL');
+  await desk?.close();
+  await issuer?.close();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+/** The command of a numbered step, as printed. */
+function stepOf(output: string, number: number): string {
+  return new RegExp(`^${number}\\. .*\\n +(.*)$`, 'm').exec(output)?.[1] ?? '';
+}
+
+describe('[E-40] init', () => {
+  let publicUrl: string;
+  let printed: string;
+
+  it('leads to approved definitions by the command that it prints', async () => {
+    publicUrl = `http://127.0.0.1:${await findFreePort()}`;
+    const { code, stdout, stderr } = await runSallyport(
+      [
+        ...['init', '--url', desk.url, '--issuer', issuer.issuer, '--name', 'desk'],
+        ...['--group', 'engineering', '--public-url', publicUrl],
+      ],
+      { cwd: folder },
+    );
+    expect([code, stderr]).toEqual([0, '0 errors, 0 warnings\n']);
+    printed = stdout;
+    // Pasted as it is printed.
+    const approved = await shell('bash', ['-c', stepOf(printed, 1)], { cwd: folder });
+    expect(approved.stdout).toMatch(/^desk: \d+ approved, none left pending$/m);
+  });
+
+  it('leads to a gateway that allows what the policy names, and nothing else', async () => {
+    // The port of the ops listener may be in use on a machine that runs other tests.
+    const file = join(folder, 'sallyport.yaml');
+    const config = await readFile(file, 'utf8');
+    await writeFile(file, config.replace('port: 9464', `port: ${await findFreePort()}`));
+    expect(stepOf(printed, 2)).toMatch(/ serve -c sallyport\.yaml$/);
+    running = startSallyport(['serve'], folder);
+    await expect.poll(running.stdout, PATIENT).toContain('ops listening');
+    expect(running.stderr()).toContain('note: the gateway file is sallyport.yaml');
+    const resource = `${publicUrl}/desk`;
+    expect(stepOf(printed, 3)).toBe(`claude mcp add --transport http desk ${resource}`);
+    const token = await issuer.mint(resource, {
+      claims: { sub: 'engineer', groups: ['engineering'], scope: '' },
+    });
+    const call = async (name: string, args: object) => {
+      const options = { name, arguments: args };
+      const { messages } = await postStateless(resource, 'tools/call', options, { token });
+      return messages.at(-1);
+    };
+    await expect
+      .poll(async () => (await call('get_ticket', { project: 'web', id: 'T-101' })).result, PATIENT)
+      .toMatchObject({ structuredContent: { id: 'T-101' } });
+    expect((await call('delete_ticket', { id: 'T-101' })).error.code).toBe(-32602);
+    running.signal('SIGTERM');
+    expect(await running.ended).toBe(143);
+  });
+
+  it('changes nothing when it is run again', async () => {
+    const key = await readFile(join(folder, 'secrets/sallyport-key'), 'utf8');
+    const args = ['init', '--url', desk.url, '--issuer', issuer.issuer, '--group', 'x'];
+    const { code, stderr } = await runSallyport([...args, '--name', 'desk'], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stderr).toContain('this exists: sallyport.yaml, ');
+    expect(await readFile(join(folder, 'secrets/sallyport-key'), 'utf8')).toBe(key);
+  });
+
+  it('asks the issuer for metadata that names it, and says what came back', async () => {
+    const args = ['init', 'other', '--url', desk.url, '--issuer', `${issuer.issuer}/`];
+    const { code, stderr } = await runSallyport([...args, '--group', 'x'], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stderr).toContain(`names the issuer "${issuer.issuer}"`);
+    await expect(access(join(folder, 'other'))).rejects.toThrow();
+  });
+});

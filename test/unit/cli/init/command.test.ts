@@ -1,0 +1,255 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type InitPorts, initCommand } from '../../../../src/cli/init/command.js';
+import type { Observation } from '../../../../src/cli/pin/lock-files.js';
+import { buildProgram } from '../../../../src/cli/program.js';
+import { DISK_FILES } from '../../../../src/config/files.js';
+import { loadPolicies } from '../../../../src/config/policies.js';
+import { compilePolicies } from '../../../../src/policy/compile/compile.js';
+import { readYaml } from '../../../../src/text/yaml.js';
+import { observedOf, toolOf } from '../../pins/samples.js';
+import { terminal } from '../console.js';
+
+const READS = { annotations: { readOnlyHint: true } };
+const OFFERED = [toolOf('get_issue', READS), toolOf('close_issue'), toolOf('list_issues', READS)];
+const FLAGS = [
+  ...['--url', 'https://github-mcp.example.com/mcp', '--issuer', 'https://idp.example.com'],
+  ...['--group', 'eng', '--group', 'a: b'],
+];
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-init-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+type Case = {
+  readonly offers?: Observation;
+  readonly issuerError?: string;
+  /** Answers on a terminal; none at all where absent. */
+  readonly answers?: readonly string[];
+};
+
+async function run(argv: readonly string[], given: Case = {}) {
+  const io = terminal({ cwd: folder });
+  const asked: string[] = [];
+  const answers = [...(given.answers ?? [])];
+  const validated: string[] = [];
+  const ports: InitPorts = {
+    files: DISK_FILES,
+    observe: async () => given.offers ?? { kind: 'observed', observed: observedOf(OFFERED) },
+    networkOf: async (url) => (url.includes('127.0.0.1') ? 'loopback' : 'public'),
+    findIssuerError: async () => given.issuerError,
+    async validate(file) {
+      validated.push(file);
+      return 0;
+    },
+    questions:
+      given.answers &&
+      (() => ({
+        async ask(question) {
+          asked.push(question);
+          return answers.shift();
+        },
+        close: () => undefined,
+      })),
+  };
+  const code = await buildProgram(io, [initCommand(io, ports)]).run(['init', ...argv]);
+  return { code, out: io.out(), err: io.err(), asked, validated };
+}
+
+const read = (path: string): Promise<string> => readFile(join(folder, path), 'utf8');
+const entries = async (): Promise<string[]> => (await readdir(folder, { recursive: true })).sort();
+
+/** The tools that the policy grants, as the compiler reads it. */
+async function grantedTools(path: string): Promise<unknown> {
+  const document = readYaml(await read(path), {
+    ...{ maxDepth: 20, maxValues: 10_000, isGenerated: false },
+  });
+  if (!document.ok) throw new Error(document.mistakes.map(({ message }) => message).join());
+  const { rules } = document.value as { rules: { what: { tools: string[] } }[] };
+  return rules.map((rule) => rule.what.tools);
+}
+
+describe('[C-26] init', () => {
+  it('writes a gateway file, a policy, a key and a lock file, and validates them', async () => {
+    const { code, out, err, validated } = await run(FLAGS);
+    expect([code, err]).toEqual([0, '']);
+    expect(await entries()).toEqual([
+      '.gitignore',
+      'policies',
+      'policies/github-mcp.policy.yaml',
+      'policies/pins',
+      'policies/pins/github-mcp.lock.yaml',
+      'sallyport.yaml',
+      'secrets',
+      'secrets/sallyport-key',
+    ]);
+    expect(validated).toEqual([join(folder, 'sallyport.yaml')]);
+    expect(await read('.gitignore')).toBe('/secrets/\n/audit.jsonl*\n');
+    expect((await stat(join(folder, 'secrets/sallyport-key'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(folder, 'secrets'))).mode & 0o777).toBe(0o700);
+    expect(await read('policies/pins/github-mcp.lock.yaml')).not.toContain('approved');
+    expect(out).toContain(
+      'sallyport pin approve -c sallyport.yaml github-mcp --all --by "$(id -un)"',
+    );
+    expect(out).toContain('http://127.0.0.1:8080/github-mcp');
+  });
+
+  it('grants by name what says that it only reads, and no pattern, whatever it is called', async () => {
+    const names = ['*', 're:.*', 'get_*', 'a"\n  - id: x', '# x', 'ok'];
+    const tools = names.map((name) => toolOf(name, READS));
+    const offers: Observation = { kind: 'observed', observed: observedOf(tools) };
+    await run([...FLAGS, '--name', 'odd'], { offers });
+    expect(await grantedTools('policies/odd.policy.yaml')).toEqual([
+      ['# x', 'a"\n  - id: x', 'ok'],
+    ]);
+    const text = await read('policies/odd.policy.yaml');
+    for (const pattern of ['*', 're:.*', 'get_*'])
+      expect(text).toContain(`# No rule can name ${JSON.stringify(pattern)} exactly`);
+    const { diagnostics } = loadPolicies(join(folder, 'policies'), {
+      files: DISK_FILES,
+      compile: (documents, hash) => ({
+        policies: undefined,
+        diagnostics: compilePolicies(documents, {
+          ...{ hash, upstreams: [{ name: 'odd', issuers: ['idp'], strict: true }] },
+          ...{ issuers: ['idp'], profiles: [] },
+        }).diagnostics,
+      }),
+    });
+    expect(diagnostics).toEqual([]);
+  });
+
+  it('lists the others as comments, and grants all only where that was asked for', async () => {
+    await run(FLAGS);
+    expect(await grantedTools('policies/github-mcp.policy.yaml')).toEqual([
+      ['get_issue', 'list_issues'],
+    ]);
+    expect(await read('policies/github-mcp.policy.yaml')).toContain('        # - "close_issue"\n');
+    await run([...FLAGS, 'all', '--allow', 'all']);
+    expect(await grantedTools('all/policies/github-mcp.policy.yaml')).toEqual([
+      ['close_issue', 'get_issue', 'list_issues'],
+    ]);
+    const offers: Observation = { kind: 'observed', observed: observedOf([toolOf('close')]) };
+    await run([...FLAGS, 'none'], { offers });
+    expect(await grantedTools('none/policies/github-mcp.policy.yaml')).toEqual([]);
+    expect(await read('none/policies/github-mcp.policy.yaml')).toContain('#         - "close"\n');
+  });
+
+  it('keeps a header in a file of its own', async () => {
+    const secret = 'a-value-of-nobody';
+    const { out, err } = await run([...FLAGS, '--header', `X-Api-Key: ${secret}`, '--name', 'gh']);
+    expect(await read('secrets/gh-header')).toBe(`${secret}\n`);
+    expect((await stat(join(folder, 'secrets/gh-header'))).mode & 0o777).toBe(0o600);
+    const config = await read('sallyport.yaml');
+    expect(config).toContain(
+      'credentials: {type: static, header: "X-Api-Key", value: {file: ./secrets/gh-header}}',
+    );
+    expect(config + out + err).not.toContain(secret);
+    const broken = await run(['x', ...FLAGS, '--header', 'X-Api-Key']);
+    expect([broken.code, broken.err]).toEqual([2, "error: --header takes 'Name: value'\n"]);
+  });
+
+  it('adds to a .gitignore what is missing there, once', async () => {
+    await writeFile(join(folder, '.gitignore'), 'node_modules\n/secrets/');
+    await run(FLAGS);
+    expect(await read('.gitignore')).toBe('node_modules\n/secrets/\n/audit.jsonl*\n');
+  });
+});
+
+describe('[C-26] init that cannot be done writes nothing', () => {
+  it.each([
+    [
+      { issuerError: 'no metadata' },
+      'the issuer https://idp.example.com cannot be used: no metadata',
+    ],
+    [
+      { offers: { kind: 'unreachable', why: 'timeout' } },
+      'github-mcp could not be listed: timeout',
+    ],
+  ] as const)('%j', async (given, message) => {
+    const { code, err } = await run(FLAGS, given);
+    expect(code).toBe(2);
+    expect(err).toContain(message);
+    expect(err).toContain('--offline');
+    expect(await entries()).toEqual([]);
+    const offline = await run([...FLAGS, '--offline'], given);
+    expect([offline.code, await grantedTools('policies/github-mcp.policy.yaml')]).toEqual([0, []]);
+    expect(offline.out).toContain('pin fetch -c sallyport.yaml github-mcp');
+  });
+
+  it('where a file exists, a link that leads nowhere too, and names it', async () => {
+    for (const path of ['sallyport.yaml', 'policies/github-mcp.policy.yaml']) {
+      const file = join(folder, path);
+      await mkdir(join(folder, 'policies'), { recursive: true });
+      await writeFile(file, 'mine');
+      const { code, err } = await run(FLAGS);
+      expect(code).toBe(2);
+      expect(err).toContain(`this exists: ${path}\n`);
+      expect(await readFile(file, 'utf8')).toBe('mine');
+      await rm(file);
+    }
+    await symlink(join(folder, 'elsewhere'), join(folder, 'sallyport.yaml'));
+    const { code } = await run(FLAGS);
+    expect(code).toBe(2);
+    expect(await entries()).not.toContain('elsewhere');
+    expect(await entries()).not.toContain('secrets/sallyport-key');
+  });
+
+  it('where the settings are not valid together', async () => {
+    const plain = FLAGS.map((word) => word.replace('https://github', 'http://github'));
+    const { code, err } = await run(plain);
+    expect(code).toBe(2);
+    expect(err).toContain('plain http');
+    expect(err).toContain('nothing was written');
+    expect(await entries()).toEqual([]);
+  });
+
+  it('where something is missing and nobody can be asked, and names the options', async () => {
+    for (const [argv, given] of [
+      [[], {}],
+      [['--yes'], { answers: ['x'] }],
+    ] as const) {
+      const { code, err, asked } = await run(argv, given);
+      expect([code, asked]).toEqual([2, []]);
+      expect(err).toContain('missing: --url, --issuer, --group;');
+    }
+    expect((await run([...FLAGS, '--url', 'ftp://a'])).err).toContain('--url: the URL must be');
+    expect((await run([...FLAGS, '--url', 'https://u:p@a'])).err).toContain('--header');
+    const newline = await run([...FLAGS, '--public-url', 'http://127.0.0.1:1\nkeys: []']);
+    expect(newline.err).toContain('--public-url: this is not a URL');
+    expect(await entries()).toEqual([]);
+  });
+});
+
+describe('[C-26] init on a terminal', () => {
+  it('asks for what is missing until it is answered', async () => {
+    const answers = [
+      'nonsense',
+      'https://gh.example.com/mcp',
+      'https://idp.example.com',
+      '',
+      'eng, ops',
+      '',
+    ];
+    const { code, asked, err } = await run([], { answers });
+    expect(code).toBe(0);
+    expect(asked.map((question) => question.slice(0, 6))).toEqual([
+      ...['URL of', 'URL of', 'Issuer', 'Groups', 'Groups', 'URL of'],
+    ]);
+    expect(err).toContain('this is not a URL');
+    expect(await read('policies/gh.policy.yaml')).toContain('groups: ["eng", "ops"]');
+    expect(await read('sallyport.yaml')).toContain('publicUrl: "http://127.0.0.1:8080"');
+  });
+
+  it('writes nothing where the input ends early, and asks for nothing that was given', async () => {
+    const ended = await run([], { answers: ['https://gh.example.com/mcp'] });
+    expect(ended.code).toBe(2);
+    expect(ended.err).toContain('the input ended before the last question');
+    expect(await entries()).toEqual([]);
+    const { asked } = await run(FLAGS, { answers: [''] });
+    expect(asked).toEqual(['URL of the gateway as clients see it [http://127.0.0.1:8080]: ']);
+  });
+});
