@@ -112,8 +112,9 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
     },
     seal: (facts, upstream, principal) =>
       SESSION_ID.seal(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
-    end(sealed) {
-      for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
+    end(sealed, owner) {
+      const expiresAtMs = now() + SESSION_TTL_MS;
+      for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, expiresAtMs, owner);
       leases.endSession(sealed);
     },
     sealServerRequest(request, scope) {

@@ -223,8 +223,8 @@ export type SessionPort = {
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
   open(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   seal(facts: SessionFacts, upstream: string, principal: Principal): string;
-  /** Marks a session as ended; its id is unknown from then on. */
-  end(sealed: string): void;
+  /** Marks a session of this caller as ended; its id is unknown from then on. `caller` is the key of its owner. */
+  end(sealed: string, caller: string): void;
   /** Seals a server request into the id that the client is given. */
   sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
   /** Opens such an id; `undefined` if it was not given out in this session of this caller. */

@@ -105,7 +105,7 @@ export function refuseStatus(
   if (reason !== undefined) return refuseWith(reason);
   if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
-    if (sealed !== undefined) call.ports.sessions.end(sealed);
+    if (sealed !== undefined) call.ports.sessions.end(sealed, call.callerKey ?? '');
     return refuseWith('unknown-session');
   }
   return isResponseStatus(response.status) ? undefined : refuseWith('upstream-protocol');

@@ -2,6 +2,7 @@
 // any replica can serve it. A backend that did not respond when the session was opened is not in it.
 // Source: MCP 2025-11-25, session management; docs/contract.md §10.
 
+import { callerKeyOf } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
@@ -128,7 +129,7 @@ export async function endAggregateSession(verified: VerifiedRequest): Promise<Re
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.sessions.end(sealed);
+  if (sealed !== undefined) ports.sessions.end(sealed, callerKeyOf(verified.principal));
   const backends = backendSessionsIn(verified, admitted.session);
   await Promise.all(backends.map((session) => endBackendSession(verified, session)));
   outgoing.send(204, {}, '');
