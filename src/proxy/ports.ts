@@ -233,9 +233,13 @@ export type SessionPort = {
   recallServerRequest(id: RequestId, session: SessionFacts): string | undefined;
   /**
    * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
-   * `unavailable` if the store cannot be reached.
+   * `unavailable` if the store cannot be reached. `caller` is the key of who replies.
    */
-  claimReply(sealed: string, session: SessionFacts): ReplayOutcome | Promise<ReplayOutcome>;
+  claimReply(
+    sealed: string,
+    session: SessionFacts,
+    caller: string,
+  ): ReplayOutcome | Promise<ReplayOutcome>;
   /** Seals an event id; `undefined` if the stream cannot be resumed after that event. */
   sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
   openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;
