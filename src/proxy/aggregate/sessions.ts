@@ -66,7 +66,27 @@ export function openAggregateSession(
   const isReported = aggregate.backends
     .filter(({ upstream }) => backendsAtStart.has(upstream) && !open.includes(upstream))
     .map(({ upstream }) => ports.aggregates.reportLostBackend(aggregate.name, upstream, principal));
-  return open.length === 0 || isReported.includes(true) ? undefined : session;
+  if (open.length > 0 && !isReported.includes(true)) return session;
+  verified.context.lostSession = session;
+  return undefined;
+}
+
+/**
+ * Ends the session of a request if a backend has lost its own: the client opens a new one, and nobody would end those of
+ * the other backends.
+ */
+export function endLostSession(verified: VerifiedRequest): void {
+  const { context, principal } = verified;
+  const { incoming, ports } = context;
+  const sealed = incoming.headers['mcp-session-id'];
+  if (sealed === undefined) return;
+  // The one backend of a call may have lost its session, which nobody but the client has seen.
+  if (context.admitted?.session !== undefined && context.lostSession === undefined)
+    openAggregateSession(verified, sealed);
+  if (context.lostSession === undefined) return;
+  ports.sessions.end(sealed, callerKeyOf(principal));
+  for (const one of backendSessionsIn(verified, context.lostSession))
+    endBackendSession(verified, one, true).catch((error) => ports.audit.report(error, incoming.id));
 }
 
 /** The backends with a valid session in it, in the aggregate's order. */
@@ -131,7 +151,7 @@ export async function endAggregateSession(verified: VerifiedRequest): Promise<Re
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.sessions.end(sealed, callerKeyOf(verified.principal));
   const backends = backendSessionsIn(verified, admitted.session);
-  await Promise.all(backends.map((session) => endBackendSession(verified, session)));
+  await Promise.all(backends.map((session) => endBackendSession(verified, session, false)));
   outgoing.send(204, {}, '');
   return undefined;
 }
@@ -152,7 +172,7 @@ export function endUnusedSessions(
     const sealed = response.headers['mcp-session-id'];
     if (sealed === undefined || used.includes(sealed)) return;
     const facts = ports.sessions.open(sealed, backend.upstream, verified.principal);
-    if (facts !== undefined) await endBackendSession(verified, { backend, sealed, facts });
+    if (facts !== undefined) await endBackendSession(verified, { backend, sealed, facts }, true);
   }
   for (const one of pending)
     endUnused(one).catch((error) => ports.audit.report(error, incoming.id));
@@ -161,12 +181,18 @@ export function endUnusedSessions(
 async function endBackendSession(
   verified: VerifiedRequest,
   session: BackendSession,
+  isUnasked: boolean,
 ): Promise<void> {
   const { outgoing } = collectResponse(
     undefined,
     () => false,
     () => undefined,
   );
-  const backendRequest = { ...backendRequestIn(session), isEnd: true, isOneOfMany: true };
+  const backendRequest = {
+    ...backendRequestIn(session),
+    isEnd: true,
+    isUnasked,
+    isOneOfMany: true,
+  };
   await runBackendRequest(verified, backendRequest, outgoing);
 }
