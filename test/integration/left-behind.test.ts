@@ -66,6 +66,28 @@ function begin(url: string, init: RequestInit): void {
 }
 
 describe('[LEG-06] when its clients leave', () => {
+  it('streams that they held open leave no connection to the upstream behind', async () => {
+    // The first test: no stream was opened before whose connection could be used again.
+    gone = new AbortController();
+    const session = await rig.openSession();
+    await session.call('read_record', { id: 'one' });
+    rig.upstream.forget();
+    holdAll();
+    const before = rig.upstream.connections();
+    for (let client = 0; client < CLIENTS; client += 1) {
+      const headers = { ...bearer(rig.access.token), ...sessionHeaders(session.id) };
+      begin(rig.access.url, { headers: { ...headers, accept: 'text/event-stream' } });
+    }
+    await expect.poll(() => heldNow().length, PATIENT).toBe(CLIENTS);
+    gone.abort();
+    await expect.poll(() => heldNow().length, PATIENT).toBe(0);
+    await expect.poll(openStreams, PATIENT).toBe(0);
+    rig.upstream.repent();
+    // On the connection that the first call had: any other was accepted before.
+    await session.call('read_record', { id: 'one' });
+    expect(rig.upstream.connections() - before).toBe(CLIENTS);
+  });
+
   it('a stateless call and a subscription free their upstream requests', async () => {
     holdAll();
     gone = new AbortController();
@@ -106,27 +128,6 @@ describe('[LEG-06] when its clients leave', () => {
     await expect.poll(() => heldNow().length, PATIENT).toBe(0);
     await expect.poll(openStreams, PATIENT).toBe(0);
     expect((await first?.call('read_record', { id: 'one' }))?.status).toBe(404);
-  });
-
-  it('streams that they held open leave no connection to the upstream behind', async () => {
-    gone = new AbortController();
-    const session = await rig.openSession();
-    await session.call('read_record', { id: 'one' });
-    rig.upstream.forget();
-    holdAll();
-    const before = rig.upstream.connections();
-    for (let client = 0; client < CLIENTS; client += 1) {
-      const headers = { ...bearer(rig.access.token), ...sessionHeaders(session.id) };
-      begin(rig.access.url, { headers: { ...headers, accept: 'text/event-stream' } });
-    }
-    await expect.poll(() => heldNow().length, PATIENT).toBe(CLIENTS);
-    gone.abort();
-    await expect.poll(() => heldNow().length, PATIENT).toBe(0);
-    await expect.poll(openStreams, PATIENT).toBe(0);
-    rig.upstream.repent();
-    // On the connection that the first call had: any other was accepted before.
-    await session.call('read_record', { id: 'one' });
-    expect(rig.upstream.connections() - before).toBe(CLIENTS);
   });
 
   it('channels take their calls, streams and upstream sessions along', async () => {
