@@ -60,7 +60,7 @@ type DevEnvironment = {
 };
 
 /** Runs until a signal or, with `--exit`, until the tour is over. */
-export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): Promise<number> {
+async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): Promise<number> {
   if ((options.demo === true) === (options.upstream !== undefined)) {
     io.stderr(
       'error: say which upstream: --upstream URL, or --demo for one that misbehaves on request\n',

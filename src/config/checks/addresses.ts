@@ -105,7 +105,7 @@ export function checkPublicUrl({ publicUrl }: ReadableGateway, report: ReportDia
  * Reports what is invalid in any configured URL. Returns `undefined` if there is none, or none that can be
  * checked further.
  */
-export function checkUrl(
+function checkUrl(
   path: FilePath,
   written: string | undefined,
   report: ReportDiagnostic,
