@@ -81,6 +81,8 @@ function joinChunks(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
 const LEAVE_SLICE_MS = 2;
 /** More than fit into a slice. */
 const MAX_LEAVES_A_TURN = 64;
+/** Between two such turns: what gives back may wait, and takes no more than a third of the loop. */
+const LEAVE_PAUSE_MS = 4;
 
 /**
  * Tells those who listen that clients have left: at once, and where thousands leave together in turns, between which the
@@ -102,8 +104,13 @@ function createLeaveTurns(): (disconnect: DisconnectController) => void {
 
   function scheduleTurn(): void {
     if (due > 0) return;
-    hasBegun = false;
     due = Math.max(1, Math.min(left.length, MAX_LEAVES_A_TURN));
+    if (left.length === 0) beginTurn();
+    else setTimeout(beginTurn, LEAVE_PAUSE_MS);
+  }
+
+  function beginTurn(): void {
+    hasBegun = false;
     for (let count = 0; count < due; count += 1) setImmediate(abortNext);
   }
 

@@ -79,8 +79,7 @@ describe('a client that leaves', () => {
       expect(notified).toEqual(['first']);
       await nextTurn();
       expect(notified).toEqual(['first', 'second']);
-      await nextTurn();
-      expect(notified).toEqual(['first', 'second', 'third']);
+      await vi.waitFor(() => expect(notified).toEqual(['first', 'second', 'third']));
       clock.mockRestore();
     },
   );
