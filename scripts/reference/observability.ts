@@ -5,7 +5,7 @@ import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import { MAX_LINES_BETWEEN_CHECKPOINTS, VERIFIER_MAX_INTERVALS } from '../../src/audit/chain.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from '../../src/audit/sink.js';
 import { LEASE_TIMES } from '../../src/audit/writer-lease.js';
-import { REASON_NAMES, REASONS, type Rendering } from '../../src/policy/reasons.js';
+import { REASONS, type Rendering } from '../../src/policy/reasons.js';
 import {
   METRIC_NAMES,
   METRICS,
@@ -82,8 +82,7 @@ function rendering(value: Rendering): string {
 
 /** docs/reference/reasons.md */
 export function renderReasonsPage(): string {
-  const rows = REASON_NAMES.map((name) => {
-    const { stage, level, text, visible, hidden } = REASONS[name];
+  const rows = Object.entries(REASONS).map(([name, { stage, level, text, visible, hidden }]) => {
     const shown = rendering(visible);
     const unseen = rendering(hidden);
     return [code(name), stage, level, text, shown, unseen === shown ? 'the same' : unseen];

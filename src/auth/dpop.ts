@@ -160,6 +160,8 @@ export type ProofSubject = {
   readonly token: string;
   /** Thumbprint of the key that the token is bound to. */
   readonly proofKey: string;
+  /** The caller, whose uses are counted together: it may have many keys. */
+  readonly owner: string;
 };
 
 /** `unavailable`: whether the proof was used before cannot be checked now. */
@@ -245,11 +247,11 @@ export function createProofVerifier(
    */
   async function registerProof(
     id: string,
-    owner: string,
+    { proofKey, owner }: ProofSubject,
     expiresAtMs: number,
   ): Promise<ProofVerdict> {
     // Ids are unique only within a key; the thumbprint has a fixed length, so the two parts are unambiguous.
-    const use = owner + id;
+    const use = proofKey + id;
     for (const keyHash of ports.hmacAll('dpop-jti', use)) {
       const isFirst = await ports.replays.useOnce(keyHash, expiresAtMs, owner);
       if (isFirst === 'unavailable') return 'unavailable';
@@ -263,7 +265,7 @@ export function createProofVerifier(
     const claims = payload && readClaims(payload, proofSubject);
     if (claims === undefined) return 'invalid_dpop_proof';
     if (!hasNonce(claims.nonce)) return 'use_dpop_nonce';
-    return registerProof(claims.id, proofSubject.proofKey, claims.issuedAtMs + ports.maxAgeMs + 1);
+    return registerProof(claims.id, proofSubject, claims.issuedAtMs + ports.maxAgeMs + 1);
   };
 }
 

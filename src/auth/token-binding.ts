@@ -5,7 +5,7 @@
 // RFC 9449 §7.1 and §7.2; RFC 8705 §3; RFC 7800 §3.1.
 
 import type { UpstreamSettings } from '../config/settings.js';
-import type { Principal, ProofError } from '../policy/principal.js';
+import { callerKeyOf, type Principal, type ProofError } from '../policy/principal.js';
 import type { RefusedToken } from '../policy/record.js';
 import type { Bearer } from './bearer.js';
 import type { AuthnReason } from './claims.js';
@@ -98,7 +98,8 @@ export function proveBinding(
   const { httpMethod, uri, headers } = possession;
   if (httpMethod === undefined || uri === undefined) return NO_PROOF;
   const { token } = bearer;
+  const owner = callerKeyOf(principal);
   return bindingTerms
-    .verifyProof({ proof: headers['dpop'], method: httpMethod, uri, token, proofKey })
+    .verifyProof({ proof: headers['dpop'], method: httpMethod, uri, token, proofKey, owner })
     .then((verdict) => (verdict === 'valid' ? principal : proofErrorOf(verdict)));
 }

@@ -92,7 +92,7 @@ type DevEnvironment = {
 };
 
 /** Runs until a signal or, with `--exit`, until the tour is over. `command` starts a stdio server. */
-export async function runDev(
+async function runDev(
   options: DevOptions,
   command: readonly string[],
   io: CliIo,

@@ -7,8 +7,8 @@ import type { Outline } from '../config/load.js';
 import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, readPort } from './program.js';
 
-export const DEFAULT_OPS_PORT = 9464;
-export const HEALTHCHECK_TIMEOUT_MS = 2000;
+const DEFAULT_OPS_PORT = 9464;
+const HEALTHCHECK_TIMEOUT_MS = 2000;
 const WILDCARD_HOSTS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
 export type HealthcheckPorts = {

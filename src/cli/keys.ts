@@ -23,7 +23,7 @@ export type KeysPorts = {
 };
 
 /** Prints a new key on one line. */
-export function runKeysNew(_: object, io: CliIo, ports: KeysPorts): Promise<number> {
+function runKeysNew(_: object, io: CliIo, ports: KeysPorts): Promise<number> {
   io.stdout(`${writeKeyText(ports.randomBytes(KEY_BYTES))}\n`);
   return Promise.resolve(EXIT_FINE);
 }
@@ -36,7 +36,7 @@ export type KeysPublicOptions = {
 };
 
 /** Prints the public parts of a key file, of stdin, or of every key of a gateway file. */
-export async function runKeysPublic(
+async function runKeysPublic(
   options: KeysPublicOptions,
   io: CliIo,
   ports: KeysPorts,

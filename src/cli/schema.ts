@@ -18,7 +18,7 @@ export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
 ]);
 
 /** Prints one schema as JSON. An unknown name is a usage error. */
-export function runSchema(options: { readonly name: string }, io: CliIo): Promise<number> {
+function runSchema(options: { readonly name: string }, io: CliIo): Promise<number> {
   const schema = SCHEMAS.get(options.name);
   if (schema === undefined) {
     const names = [...SCHEMAS.keys()];

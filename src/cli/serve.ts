@@ -76,7 +76,7 @@ export type ServePorts = {
  * Runs the gateway. The exit code is that of the signal that ended it, 2 if files are invalid, and 1 if
  * anything else prevents a complete start; in both error cases nothing stays open.
  */
-export async function runServe(
+async function runServe(
   options: { readonly config: string } & LogOptions,
   io: CliIo,
   ports: ServePorts,

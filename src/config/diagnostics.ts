@@ -122,7 +122,7 @@ export function renderDiagnostics(
 }
 
 /** `file:line:col error text; did you mean "…"?` */
-export function renderLine(diagnostic: Diagnostic): string {
+function renderLine(diagnostic: Diagnostic): string {
   const { file, line, column, severity, message, suggestion } = diagnostic;
   const suggestionText = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
   return escapeControls(`${file}:${line}:${column} ${severity} ${message}${suggestionText}`);

@@ -80,19 +80,8 @@ export type PublicKeyInfo = {
 /** The public part of a gateway key. */
 export function publicKeyInfoOf(key: GatewayKey): PublicKeyInfo {
   const x = Buffer.from(publicBytesOf(signingKeyOf(key.bytes))).toString('base64url');
-  return createPublicKeyInfo(key.id, x);
-}
-
-/** Reads a line that `keys public` printed; `undefined` if the text is not such a line. */
-export function readPublicText(text: string): PublicKeyInfo | undefined {
-  const x = new RegExp(`^${PUBLIC_PREFIX}([A-Za-z0-9_-]{43})$`).exec(text.trim())?.[1];
-  if (x === undefined) return undefined;
-  return createPublicKeyInfo(keyIdOf(Buffer.from(x, 'base64url')), x);
-}
-
-function createPublicKeyInfo(id: string, x: string): PublicKeyInfo {
-  const jwk = { kty: 'OKP', crv: 'Ed25519', x, kid: id, use: 'sig', alg: 'EdDSA' } as const;
-  return { id, text: `${PUBLIC_PREFIX}${x}`, jwk };
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x, kid: key.id, use: 'sig', alg: 'EdDSA' } as const;
+  return { id: key.id, text: `${PUBLIC_PREFIX}${x}`, jwk };
 }
 
 const MIN_RSA_BITS = 2048;

@@ -25,7 +25,7 @@ export type SecretSources = {
 export type Secrets = ReadonlyMap<string, string>;
 
 export const MAX_SECRET_BYTES = 64 * 1024;
-export const MIN_BREAK_GLASS_LENGTH = 32;
+const MIN_BREAK_GLASS_LENGTH = 32;
 
 /** The secret at a path, if one was read. */
 export function secretAt(secrets: Secrets, path: FilePath): string | undefined {

@@ -71,7 +71,7 @@ function approvedNames(catalog: Catalog | undefined, kind: (typeof NAMED_KINDS)[
  * Catalogs by which policies are checked: what is pinned for an upstream, before anything was observed there;
  * `undefined` where it has no lock file.
  */
-export function pinsOf(
+function pinsOf(
   locks: ReadonlyMap<string, Lock>,
   compile: CompileDefinition,
 ): (upstream: string) => Catalog | undefined {

@@ -5,7 +5,6 @@
 import type { Settings } from '../config/settings.js';
 import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
 import { ownerKey, type Principal } from '../policy/principal.js';
-import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { ClientEnd } from '../protocol/transport.js';
 import { backendSessionIds } from '../proxy/aggregate/sessions.js';
 import type {
@@ -57,16 +56,17 @@ export function createReplyClaims(
   claimedReplies: ReplayStore,
 ): SessionPort['claimReply'] {
   /** Claims under every key, because replicas may be at different steps of a key rotation and share at least one. */
-  async function claim(sealed: string, session: SessionFacts): Promise<ReplayOutcome> {
+  async function claim(sealed: string, caller: string): Promise<ReplayOutcome> {
     const expiresAtMs = now() + SERVER_REQUEST_TTL_MS;
     for (const keyHash of ring.hmacAll('answered-question', sealed)) {
-      const isFirst = await claimedReplies.useOnce(keyHash, expiresAtMs, session.hash ?? '');
+      const isFirst = await claimedReplies.useOnce(keyHash, expiresAtMs, caller);
       if (isFirst !== true) return isFirst;
     }
     return true;
   }
   // The gateway itself waits for the reply in a session of its own, on one replica, and drops a second one.
-  return (sealed, session) => (session.target.kind === 'gateway' ? true : claim(sealed, session));
+  return (sealed, session, caller) =>
+    session.target.kind === 'gateway' ? true : claim(sealed, caller);
 }
 
 type SessionDependencies = {
@@ -112,8 +112,9 @@ export function createSessionPort(dependencies: SessionDependencies): SessionPor
     },
     seal: (facts, upstream, principal) =>
       SESSION_ID.seal(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
-    end(sealed) {
-      for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
+    end(sealed, owner) {
+      const expiresAtMs = now() + SESSION_TTL_MS;
+      for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, expiresAtMs, owner);
       leases.endSession(sealed);
     },
     sealServerRequest(request, scope) {

@@ -41,7 +41,7 @@ const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(LOOPBACK_HOSTS);
 
 /** True if the URL's host is the local machine, by name or address. */
-export function isLoopbackUrl(url: URL): boolean {
+function isLoopbackUrl(url: URL): boolean {
   return LOOPBACK_NAMES.has(url.hostname) || url.hostname.startsWith('127.');
 }
 

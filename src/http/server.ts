@@ -58,6 +58,9 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const DRAIN_SWEEP_MS = 50;
+/** How long, and how many bytes, are read and dropped after the last response of a connection. */
+const LINGER_MS = 5_000;
+const MAX_DROPPED_BYTES = 16 * 1024 * 1024;
 /** The limit for all unfinished request bodies together. */
 const MAX_BODIES_BYTES = 64 * 1024 * 1024;
 const NO_BODY = new Uint8Array(0);
@@ -116,6 +119,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   app.server.maxHeadersCount = 0;
   // An expectation that nobody knows changes nothing (RFC 9110 §10.1.1). Node would answer it before any check.
   app.server.on('checkExpectation', app.routing);
+  // Without a listener Node would close the connection, unanswered and unrecorded.
+  app.server.on('connect', refuseTunnel);
   app.decorateRequest('facts', null);
   // Of the methods that the checks let pass, only POST has a body.
   app.addHttpMethod('DELETE', { hasBody: false, overrideExisting: true });
@@ -138,9 +143,13 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   const outdated = new WeakSet<Socket>();
   /** The last request of a connection that was refused before all of its body had come. */
   const refusedUnread = new WeakMap<Socket, IncomingMessage>();
+  /** Connections on which nothing more is read as a request. */
+  const finished = new WeakSet<Socket>();
   let authorities = secure?.ca;
   app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     sockets.add(socket);
+    // What Node calls behind the last response.
+    socket.destroySoon = () => closeLingering(socket, '');
     socket.once('close', () => sockets.delete(socket));
   });
 
@@ -233,16 +242,60 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
 
   /** Refuses what never became a request: what node:http cannot parse, or had to wait for too long. */
   function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
-    const refusal = refusalOfClientError(code);
-    // What is wrong with the rest of a request that was refused does not make another one of it.
-    const isRest = refusedUnread.get(socket)?.complete === false;
-    if (refusal !== undefined && !isRest) {
-      const id = randomUUID();
-      // On a connection that stayed silent nothing was asked.
-      if (socket.bytesRead > 0) report(refusal, id, socket.remoteAddress ?? '');
-      if (socket.writable && !isAwaited(socket)) socket.write(encodeRefusal(refusal, id));
+    const refusal = isRestOfRefused(socket) ? undefined : refusalOfClientError(code);
+    if (refusal === undefined) {
+      socket.destroy();
+      return;
     }
-    socket.destroy();
+    const id = randomUUID();
+    // On a connection that stayed silent nothing was asked.
+    if (socket.bytesRead > 0) report(refusal, id, socket.remoteAddress ?? '');
+    if (!isAwaited(socket)) closeLingering(socket, encodeRefusal(refusal, id));
+    // The client said that its request is the last, and still gets the response (RFC 9112 §9.6).
+    else if (code === 'HPE_CLOSED_CONNECTION') dropRest(socket);
+    else socket.destroy();
+  }
+
+  /** What is wrong with the rest of a request that was refused does not make another one of it. */
+  function isRestOfRefused(socket: Socket): boolean {
+    return finished.has(socket) || refusedUnread.get(socket)?.complete === false;
+  }
+
+  /** Refuses CONNECT, of which Node makes no response: a gateway is no tunnel. */
+  function refuseTunnel(request: IncomingMessage, socket: Socket): void {
+    const tables = ports.tables();
+    const found = tables && checkRequest(request, tables);
+    const refusal = found?.kind === 'refused' ? found.refusal : UNKNOWN_PATH;
+    const id = randomUUID();
+    report(refusal, id, addressOf(request, tables));
+    if (isAwaited(socket)) socket.destroy();
+    else closeLingering(socket, encodeRefusal(refusal, id));
+  }
+
+  /** Reads and drops what still comes: none of it is a request. */
+  function dropRest(socket: Socket): void {
+    let bytes = 0;
+    finished.add(socket);
+    // Among them the parser's.
+    socket.removeAllListeners('data');
+    socket.on('data', (chunk: Uint8Array) => {
+      bytes += chunk.byteLength;
+      if (bytes > MAX_DROPPED_BYTES) socket.destroy();
+    });
+    socket.resume();
+  }
+
+  /**
+   * Closes a connection behind its last bytes once the client has closed it too, or a while later: closed with something
+   * unread it would be reset, and the client might lose what was written before (RFC 9112 §9.6).
+   */
+  function closeLingering(socket: Socket, lastBytes: string): void {
+    dropRest(socket);
+    socket.removeAllListeners('end');
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+    socket.once('close', () => clearTimeout(timer));
+    if (socket.writable) socket.end(lastBytes);
+    else socket.destroy();
   }
 
   return {

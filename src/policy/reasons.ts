@@ -272,5 +272,3 @@ export const REASONS = {
 
 /** A reason for a refusal: one key of the closed table. */
 export type Reason = keyof typeof REASONS;
-
-export const REASON_NAMES = Object.keys(REASONS) as readonly Reason[];

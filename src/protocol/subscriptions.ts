@@ -6,7 +6,7 @@ import type { Json } from './jsonrpc.js';
 import { isObject, type JsonObject, type RequestId } from './jsonrpc.js';
 
 /** The member of `_meta` that names the request that opened the stream of a message. */
-export const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
+const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
 
 /** The lists whose changes can be listened to, by their member of the filter. */
 export const LIST_FILTERS = [

@@ -228,8 +228,8 @@ export type SessionPort = {
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
   open(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   seal(facts: SessionFacts, upstream: string, principal: Principal): string;
-  /** Marks a session as ended; its id is unknown from then on. */
-  end(sealed: string): void;
+  /** Marks a session of this caller as ended; its id is unknown from then on. `caller` is the key of its owner. */
+  end(sealed: string, caller: string): void;
   /** Seals a server request into the id that the client is given. */
   sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
   /** Opens such an id; `undefined` if it was not given out in this session of this caller. */
@@ -238,9 +238,13 @@ export type SessionPort = {
   recallServerRequest(id: RequestId, session: SessionFacts): string | undefined;
   /**
    * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
-   * `unavailable` if the store cannot be reached.
+   * `unavailable` if the store cannot be reached. `caller` is the key of who replies.
    */
-  claimReply(sealed: string, session: SessionFacts): ReplayOutcome | Promise<ReplayOutcome>;
+  claimReply(
+    sealed: string,
+    session: SessionFacts,
+    caller: string,
+  ): ReplayOutcome | Promise<ReplayOutcome>;
   /** Seals an event id; `undefined` if the stream cannot be resumed after that event. */
   sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
   openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;

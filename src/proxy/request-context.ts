@@ -337,9 +337,10 @@ async function refuseToServer(call: RequestContext<'sessions' | 'upstreams'>): P
 
 /** Claims the reply to a server request: true if this is the first one. The store is asked once per request. */
 export async function claimReply(call: RequestContext<'sessions'>): Promise<ReplayOutcome> {
-  const { serverRequestId, session } = call.admitted ?? {};
+  const { admitted, callerKey = '' } = call;
+  const { serverRequestId, session } = admitted ?? {};
   if (serverRequestId === undefined || session === undefined) return true;
-  call.replyClaim ??= call.ports.sessions.claimReply(serverRequestId, session);
+  call.replyClaim ??= call.ports.sessions.claimReply(serverRequestId, session, callerKey);
   return call.replyClaim;
 }
 

@@ -10,7 +10,7 @@ import { isJsonRpcId } from '../protocol/jsonrpc.js';
 import { isEventStream, pumpEvents } from '../protocol/sse-reader.js';
 import { type Body, errorOfStatus, type UpstreamResponse } from '../protocol/transport.js';
 import { acceptsEventStream } from './accept.js';
-import { noteRefusal, type RequestContext } from './request-context.js';
+import { callerOf, noteRefusal, type RequestContext } from './request-context.js';
 import type { MessageOutcome } from './response-context.js';
 import { createResponseCheck, type ResponseCheck } from './response-pipeline.js';
 import {
@@ -61,15 +61,53 @@ export async function relayResponse(
     id: response.headers['mcp-session-id'],
   };
   const responseCheck = createResponseCheck(call, authorized, openedSession);
+  const relayed = relayChecked(call, authorized, response, responseCheck);
+  return admitted.rule.method === 'initialize'
+    ? relayed.then((refusal) => endUnlessHeld(call, authorized, response, refusal))
+    : relayed;
+}
+
+async function relayChecked(
+  call: RequestContext<RelayPorts>,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
+  responseCheck: ResponseCheck,
+): Promise<Refusal | undefined> {
   if (mediaType(response.headers['content-type']) === 'application/json')
     return relayBody(call, response, responseCheck);
   if (isEventStream(response)) {
-    return mustSendWithoutStream(call, admitted)
+    return mustSendWithoutStream(call, authorized.admitted)
       ? relayWithoutStream(call, response, responseCheck)
       : relayEvents(call, authorized, response, responseCheck);
   }
   response.release();
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+}
+
+/**
+ * Ends the session that the upstream opened for a client that was refused it or has left: nobody else knows it, and its
+ * server would keep it. An aggregate ends those of its backends for which its client has not waited.
+ */
+function endUnlessHeld(
+  call: RequestContext<'audit' | 'upstreams'>,
+  { admitted: { version }, principal }: AuthorizedRequest,
+  { headers, openedSession }: UpstreamResponse,
+  refusal: Refusal | undefined,
+): Refusal | undefined {
+  const { incoming, ports } = call;
+  const isHeld =
+    refusal === undefined && (incoming.aggregate !== undefined || !incoming.signal.aborted);
+  const id = headers['mcp-session-id'];
+  // A session that an adapter opened is its own.
+  if (isHeld || openedSession !== undefined || id === undefined) return refusal;
+  const session = { version, target: { kind: 'upstream', id } } as const;
+  ports.upstreams
+    .endSession(incoming.upstream, session, callerOf(call, principal))
+    .then((ended) => {
+      if (ended.kind === 'response') ended.release();
+    })
+    .catch((error) => ports.audit.report(error, incoming.id));
+  return refusal;
 }
 
 /** A message without a response body (a notification, a reply) is acknowledged with 202, or refused. */
@@ -105,7 +143,7 @@ export function refuseStatus(
   if (reason !== undefined) return refuseWith(reason);
   if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
-    if (sealed !== undefined) call.ports.sessions.end(sealed);
+    if (sealed !== undefined) call.ports.sessions.end(sealed, call.callerKey ?? '');
     return refuseWith('unknown-session');
   }
   return isResponseStatus(response.status) ? undefined : refuseWith('upstream-protocol');

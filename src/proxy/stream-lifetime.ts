@@ -28,6 +28,8 @@ import { longLivedStreamLimits } from './stream-limits.js';
 
 /** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
+/** Given as the reason because by default an exception is made for each. */
+const ENDED = 'ended';
 
 /** On what terms a stream is open, and how it receives list changes. */
 export type StreamTerms = LeaseTerms & { announce(method: string): void };
@@ -53,7 +55,7 @@ export async function keepStreamOpen(
   const ended = new AbortController();
   let cutTimer: NodeJS.Timeout | undefined;
   const end = (): void => {
-    ended.abort();
+    ended.abort(ENDED);
     cutTimer ??= setTimeout(() => outgoing.disconnect(), CUT_AFTER_MS);
   };
   outgoing.open(200, STREAM_HEADERS);

@@ -11,18 +11,18 @@ import type {
   ReplayStore,
 } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
-import { BoundedMap } from './bounded-map.js';
+import { OwnedMap } from './bounded-map.js';
 import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation } from './revocations.js';
 import type { StatePorts } from './store.js';
 
-/** Beyond this number the oldest are forgotten first; each is a keyed hash of 43 characters. */
-const MAX_ENDED = 100_000;
+/** Beyond these numbers the oldest are forgotten first; each is a keyed hash of 43 characters. */
+export const MAX_ENDED = { max: 100_000, maxPerOwner: 10_000 } as const;
 
 export type EndedSessions = {
-  /** `hash` is a keyed hash of the sealed id, never the id. */
-  add(hash: string, expiresAtMs: number): void;
+  /** `hash` is a keyed hash of the sealed id, never the id. Whoever ends many makes only its own be forgotten. */
+  add(hash: string, expiresAtMs: number, owner: string): void;
   has(hash: string): boolean;
   /** Calls `listener` when sessions ended at another replica. */
   onElsewhere(listener: () => void): void;
@@ -32,9 +32,14 @@ export type EndedSessions = {
  * Remembers ended sessions, because a sealed id is valid until it expires (docs/contract.md §10: the store can only take
  * away). All sessions have the same lifetime, so the oldest, which is forgotten first, is the next to expire.
  */
-export function createEndedSessions(): Pick<EndedSessions, 'has'> & { add(hash: string): void } {
-  const ended = new BoundedMap<string, true>(MAX_ENDED);
-  return { add: (hash) => void ended.set(hash, true), has: (hash) => ended.has(hash) };
+export function createEndedSessions(): Pick<EndedSessions, 'has'> & {
+  add(hash: string, owner: string): void;
+} {
+  const ended = new OwnedMap<string, true>(MAX_ENDED);
+  return {
+    add: (hash, owner) => ended.set(hash, true, owner),
+    has: (hash) => ended.get(hash) === true,
+  };
 }
 
 /** Entries examined with each use, so that a table shrinks by itself. */
@@ -280,11 +285,16 @@ const ALONE: StoreStatus = {
 export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   const known = createRevocationSet(ring, now);
   const changes = new EventEmitter<{ change: [] }>();
+  const ended = createEndedSessions();
   return {
     limits: createMemoryLimits(),
     replays: createMemoryReplays(now),
     claimedReplies: createMemoryReplays(now),
-    ended: { ...createEndedSessions(), onElsewhere: () => undefined },
+    ended: {
+      has: ended.has,
+      add: (hash, _expiresAtMs, owner) => ended.add(hash, owner),
+      onElsewhere: () => undefined,
+    },
     revocations: {
       checkPrincipal: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),
       isRevoked: known.hasCaller,

@@ -5,6 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { StateSettings } from '../config/settings.js';
+import { MAX_ENDED } from './memory.js';
 import { MAX_QUEUED_MESSAGES } from './replica-bus.js';
 import { MAX_REVOCATIONS } from './revocations.js';
 import type { StoreLink } from './store.js';
@@ -82,11 +83,18 @@ redis.call('PUBLISH', ARGV[5], '')
 return 1
 `;
 
-/** KEYS ended; ARGV hash, milliseconds left, most sessions. Beyond the bound the oldest are removed. */
+/**
+ * KEYS ended, those of the same owner; ARGV session, milliseconds left, most sessions, most of an owner. Beyond a bound
+ * the oldest are removed, beyond the owner's its own.
+ */
 const END_SESSION = `${NOW}${EXPIRE_WITH_LAST}
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+for _, key in ipairs(KEYS) do redis.call('ZADD', key, now + ARGV[2], ARGV[1]) end
+for _, oldest in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1 - ARGV[4])) do
+  for _, key in ipairs(KEYS) do redis.call('ZREM', key, oldest) end
+end
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
-expire_with_last(KEYS[1])
+for _, key in ipairs(KEYS) do expire_with_last(key) end
 return 1
 `;
 
@@ -154,9 +162,10 @@ return math.ceil(length * steps)
 
 /** A replica that has not polled for this long no longer counts. */
 const REPLICA_COUNTS_MS = 10_000;
-/** Ended sessions that one poll returns, and that the store keeps. */
+/** Ended sessions that one poll returns. */
 const MAX_ENDED_PER_POLL = 5_000;
-const MAX_ENDED = 100_000;
+/** Between the hashes of a session and of its owner; no digit of base64url. */
+const OWNER_SEPARATOR = '.';
 /**
  * A replica whose queue is full and that has not polled for this long is skipped instead of making the message fail.
  */
@@ -267,11 +276,17 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
         ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_PER_POLL, readTo, maxMessages],
       ]);
       const [stored, running, nowMs, pairs, messages] = listOf(reply);
-      const shown = pairsOf(pairs).map(([hash, expiry]) => ({ hash, expiryMs: Number(expiry) }));
+      const shown = pairsOf(pairs).map(([session, expiry]) => ({
+        session: session.split(OWNER_SEPARATOR),
+        expiryMs: Number(expiry),
+      }));
       return {
         version: String(stored),
         replicas: Number(running),
-        ended: shown.map(({ hash, expiryMs }) => ({ hash, leftMs: expiryMs - Number(nowMs) })),
+        ended: shown.map(({ session: [hash = '', owner = ''], expiryMs }) => ({
+          ...{ hash, owner },
+          leftMs: expiryMs - Number(nowMs),
+        })),
         mark: shown.at(-1)?.expiryMs ?? mark,
         hasMore: shown.length === MAX_ENDED_PER_POLL,
         messages: pairsOf(messages).map(([text, at]) => ({ text, at: Number(at) })),
@@ -296,8 +311,10 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
         ...[id, integer(leftMs), randomUUID(), VERSION_LEFT_MS, hintTopic],
       ]);
     },
-    async endSession(hash, leftMs) {
-      await run(SCRIPTS.end, [ended], [hash, integer(leftMs), MAX_ENDED]);
+    async endSession({ hash, owner, leftMs }) {
+      const session = hash + OWNER_SEPARATOR + owner;
+      const bounds = [MAX_ENDED.max, MAX_ENDED.maxPerOwner];
+      await run(SCRIPTS.end, [ended, `${ended}:${owner}`], [session, integer(leftMs), ...bounds]);
     },
     async enqueueMessages(messages, leftMs) {
       const keys = [replicas, ...messages.map(({ replica }) => queueKeyOf(replica))];

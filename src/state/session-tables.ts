@@ -197,18 +197,29 @@ export const CANCEL_GRACE_MS = 1_000;
  * caller reaches its own sessions only. A stream that another replica holds ends at the idle limit.
  */
 export function createRunningStreams() {
-  const running = new Map<string, Entered<() => void>>();
+  /** Sets, which are emptied: a client may resume one response twice, or send two requests under one id. */
+  const running = new Map<string, Set<{ readonly end: () => void }>>();
   return {
     /** Enters a stream; the returned function removes it. */
-    register: (session: string, id: RequestId, end: () => void): (() => void) =>
-      enterInto(running, keyOf(session, id), end),
-    /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
-    cancel(session: string, id: RequestId): void {
+    register(session: string, id: RequestId, end: () => void): () => void {
       const key = keyOf(session, id);
-      const entry = running.get(key);
-      if (entry === undefined) return;
-      // By then this request may have ended, and another, which was not cancelled, may run under its id.
-      setTimeout(() => entry.value?.(), CANCEL_GRACE_MS).unref();
+      const streams = running.get(key) ?? new Set();
+      const stream = { end };
+      running.set(key, streams.add(stream));
+      return () => {
+        streams.delete(stream);
+        if (streams.size === 0 && running.get(key) === streams) running.delete(key);
+      };
+    },
+    /** Ends the streams of this request, if any run, after {@link CANCEL_GRACE_MS}. */
+    cancel(session: string, id: RequestId): void {
+      const streams = running.get(keyOf(session, id));
+      if (streams === undefined) return;
+      // By then another request, which was not cancelled, may run under this id.
+      const cancelled = [...streams];
+      setTimeout(() => {
+        for (const stream of cancelled) if (streams.has(stream)) stream.end();
+      }, CANCEL_GRACE_MS).unref();
     },
   };
 }

@@ -5,7 +5,7 @@
 
 import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
-import { BoundedMap } from './bounded-map.js';
+import { OwnedMap } from './bounded-map.js';
 import {
   type AddResult,
   createEndedSessions,
@@ -26,10 +26,16 @@ import {
   type RevocationSet,
   STORED_REVOCATION,
 } from './revocations.js';
-import type { StatePorts, StoredRevocations, StoreLink, StoreUpdate } from './store.js';
+import type {
+  EndedSession,
+  StatePorts,
+  StoredRevocations,
+  StoreLink,
+  StoreUpdate,
+} from './store.js';
 
 /** Ended sessions that wait to be published; beyond it the oldest are known to this replica alone. */
-const MAX_WAITING = 10_000;
+const MAX_WAITING = { max: 10_000, maxPerOwner: 1_000 } as const;
 /** Polled again each time, because the clocks of stores before and after a failover may differ by this much. */
 const MARK_OVERLAP_MS = 10_000;
 
@@ -43,35 +49,36 @@ type SharedEnded = EndedSessions & {
 
 /**
  * Sessions that ended at any replica: known here at once, and to the others with their next poll. What cannot be
- * published yet waits. `now` is in milliseconds since the epoch.
+ * published yet waits. The store learns a keyed hash of their owner. `now` is in milliseconds since the epoch.
  */
-function createSharedEnded(now: () => number): SharedEnded {
+function createSharedEnded({ ring, now }: StatePorts): SharedEnded {
   const ended = createEndedSessions();
   /**
    * With the time left when the session ended. One published late is stored as if it had ended now, because other
    * replicas poll from where their last poll stopped and would not see an earlier entry.
    */
-  const waiting = new BoundedMap<string, number>(MAX_WAITING);
+  const waiting = new OwnedMap<string, EndedSession>(MAX_WAITING);
   const changes = new EventEmitter<{ elsewhere: [] }>();
   let mark = 0;
   return {
     has: ended.has,
-    add(hash, expiresAtMs) {
-      ended.add(hash);
-      waiting.set(hash, expiresAtMs - now());
+    add(hash, expiresAtMs, caller) {
+      const owner = ring.hmac('session-owner', caller);
+      ended.add(hash, owner);
+      waiting.set(hash, { hash, owner, leftMs: expiresAtMs - now() }, owner);
     },
     onElsewhere: (listener) => void changes.on('elsewhere', listener),
     mark: () => Math.max(0, mark - MARK_OVERLAP_MS),
     note(update) {
       mark = Math.max(mark, update.mark);
       const newlyEnded = update.ended.filter(({ hash }) => !ended.has(hash));
-      for (const { hash } of newlyEnded) ended.add(hash);
+      for (const { hash, owner } of newlyEnded) ended.add(hash, owner);
       if (newlyEnded.length > 0) changes.emit('elsewhere');
     },
     async publish(link) {
-      const published = [...waiting];
-      await Promise.all(published.map(([hash, leftMs]) => link.endSession(hash, leftMs)));
-      for (const [hash] of published) waiting.delete(hash);
+      const published = [...waiting.keys()].flatMap((hash) => waiting.get(hash) ?? []);
+      await Promise.all(published.map(link.endSession));
+      for (const { hash } of published) waiting.delete(hash);
     },
   };
 }
@@ -328,7 +335,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   const emitChange = (): void => void changes.emit('change');
   let replicas = 1;
 
-  const ended = createSharedEnded(now);
+  const ended = createSharedEnded({ ring, now });
   const poller = createStorePoller({
     poll,
     describe: link.describe,

@@ -5,14 +5,21 @@
 import type { LimitOutcome, LimitWindow } from '../policy/limits.js';
 import type { KeyRing } from './keys.js';
 
+/** A session that ended: its keyed hash and that of its owner. */
+export type EndedSession = {
+  readonly hash: string;
+  readonly owner: string;
+  readonly leftMs: number;
+};
+
 /** What changed since the last poll. */
 export type StoreUpdate = {
   /** Differs after each change of the revocations; empty in a store that has none. */
   readonly version: string;
   /** Gateways that polled within the last seconds, including this one. */
   readonly replicas: number;
-  /** Sessions that ended, by their keyed hashes, oldest first. */
-  readonly ended: readonly { readonly hash: string; readonly leftMs: number }[];
+  /** Sessions that ended, oldest first. */
+  readonly ended: readonly EndedSession[];
   /** Where the next poll continues. */
   readonly mark: number;
   /** Whether more sessions ended than one poll returns. */
@@ -53,7 +60,7 @@ export interface StoreLink {
   addRevocation(id: string, sealed: string, leftMs: number): Promise<'added' | 'full'>;
   /** `leftMs`: how long the lift is remembered. */
   liftRevocation(id: string, leftMs: number): Promise<void>;
-  endSession(hash: string, leftMs: number): Promise<void>;
+  endSession(ended: EndedSession): Promise<void>;
   /**
    * Enqueues messages in one step, each for one replica, skipping replicas that no longer run. `gone`: none of them
    * runs; `full`: the queue of a live replica is full, and no message was enqueued.

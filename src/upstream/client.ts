@@ -172,6 +172,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   };
   const calls = new Pool(url.origin, { ...poolOptions, connections: limits.concurrency });
   const streams = new Pool(url.origin, { ...poolOptions, connections: null });
+  forgetAborted(streams);
   const gatewayPool = new Pool(url.origin, { ...poolOptions, connections: GATEWAY_CONNECTIONS });
 
   /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
@@ -260,6 +261,20 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       await Promise.all([calls.destroy(), streams.destroy(), gatewayPool.destroy()]);
     },
   };
+}
+
+/**
+ * Drops the client of each exchange that was aborted: undici would connect it again, only to find that its request is
+ * over, and keep it. Of a pool without a bound on connections no request waits for a client.
+ */
+function forgetAborted(pool: Pool): void {
+  pool.on('disconnect', (origin, [, client], error) => {
+    if (client === undefined || error.code !== 'UND_ERR_INFO' || error.message !== 'aborted')
+      return;
+    // Takes it out of the pool, which would otherwise choose it for the next exchange.
+    pool.emit('connectionError', origin, [client], error);
+    void client.destroy(error);
+  });
 }
 
 /** The message endpoint of a legacy SSE session; undefined, for the configured URL, elsewhere. */

@@ -19,6 +19,8 @@ const MAX_RELEASED_BYTES = 64 * 1024;
 const RELEASE_WITHIN_MS = 1_000;
 /** For scheduling a microtask; queueMicrotask would create an AsyncResource for each. */
 const MICROTASK = Promise.resolve();
+/** One for all: thousands of exchanges may be given up together, and nobody reads its stack. */
+const GIVEN_UP = new Error('exchange given up');
 const NO_HEADERS: UpstreamResponse['headers'] = Object.freeze(Object.create(null));
 
 type ReadChunk = Uint8Array | undefined | ForwardError;
@@ -84,7 +86,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   onRequestStart(started: Dispatcher.DispatchController): void {
     this.#controller = started;
     if (this.#signal !== undefined) this.#addAbortListener(this.#signal);
-    if (this.#end !== 'open') started.abort(new Error('exchange given up'));
+    if (this.#end !== 'open') started.abort(GIVEN_UP);
   }
 
   onResponseStart(
@@ -176,7 +178,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
 
   /** Called when the client has left. The object itself listens: a closure per exchange would outlive it. */
   handleEvent(): void {
-    this.#controller?.abort(new Error('exchange given up'));
+    this.#controller?.abort(GIVEN_UP);
   }
 
   #addAbortListener(signal: DisconnectSignal): void {
@@ -274,7 +276,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   #fail(error: ForwardError): void {
     if (this.#end !== 'open') return;
     this.#end = error;
-    this.#controller?.abort(new Error('exchange given up'));
+    this.#controller?.abort(GIVEN_UP);
     this.#deliver(error);
     this.#finishBody();
   }

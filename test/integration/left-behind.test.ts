@@ -8,10 +8,17 @@ import type { HostileRequest } from '../support/hostile-upstream.js';
 import { openChannelCaller } from '../support/http-sse-clients.js';
 import { sendRaw } from '../support/raw-mcp.js';
 import { PATIENT } from '../support/timing.js';
-import { bearer, sessionHeaders, statelessParts } from '../support/wire-client.js';
+import {
+  bearer,
+  post,
+  SESSION_VERSION,
+  sessionHeaders,
+  statelessParts,
+} from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const CLIENTS = 5;
+const BOTH = 'application/json, text/event-stream';
 
 let rig: AttackRig;
 let gone: AbortController;
@@ -59,6 +66,28 @@ function begin(url: string, init: RequestInit): void {
 }
 
 describe('[LEG-06] when its clients leave', () => {
+  it('streams that they held open leave no connection to the upstream behind', async () => {
+    // The first test: no stream was opened before whose connection could be used again.
+    gone = new AbortController();
+    const session = await rig.openSession();
+    await session.call('read_record', { id: 'one' });
+    rig.upstream.forget();
+    holdAll();
+    const before = rig.upstream.connections();
+    for (let client = 0; client < CLIENTS; client += 1) {
+      const headers = { ...bearer(rig.access.token), ...sessionHeaders(session.id) };
+      begin(rig.access.url, { headers: { ...headers, accept: 'text/event-stream' } });
+    }
+    await expect.poll(() => heldNow().length, PATIENT).toBe(CLIENTS);
+    gone.abort();
+    await expect.poll(() => heldNow().length, PATIENT).toBe(0);
+    await expect.poll(openStreams, PATIENT).toBe(0);
+    rig.upstream.repent();
+    // On the connection that the first call had: any other was accepted before.
+    await session.call('read_record', { id: 'one' });
+    expect(rig.upstream.connections() - before).toBe(CLIENTS);
+  });
+
   it('a stateless call and a subscription free their upstream requests', async () => {
     holdAll();
     gone = new AbortController();
@@ -124,5 +153,53 @@ describe('[LEG-06] when its clients leave', () => {
       ).size;
     await expect.poll(ended, PATIENT).toBe(CLIENTS);
     expect(opened.size).toBeGreaterThanOrEqual(CLIENTS);
+  });
+});
+
+describe('[LEG-06] the session that an upstream opens', () => {
+  const INITIALIZE = JSON.stringify({
+    ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+    params: {
+      protocolVersion: SESSION_VERSION,
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    },
+  });
+  const isInitialize = ({ method }: HostileRequest): boolean => method === 'initialize';
+  const endedNow = (): readonly (string | undefined)[] =>
+    rig.upstream
+      .seen()
+      .filter(({ httpMethod }) => httpMethod === 'DELETE')
+      .map(({ headers }) => headers['mcp-session-id']);
+
+  it('is ended where the client left before the answer came', async () => {
+    let answer: () => void = () => undefined;
+    const after = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    rig.upstream.openNextSessionAs('opened-for-nobody');
+    rig.upstream.obey((request) => (isInitialize(request) ? { kind: 'honest', after } : undefined));
+    gone = new AbortController();
+    const headers = {
+      'content-type': 'application/json',
+      accept: BOTH,
+      ...bearer(rig.access.token),
+    };
+    begin(rig.access.url, { method: 'POST', headers, body: INITIALIZE });
+    await expect.poll(() => rig.upstream.seen().some(isInitialize), PATIENT).toBe(true);
+    gone.abort();
+    // Answered after the client's connection has closed, because both are events of one loop.
+    await openStreams();
+    answer();
+    await expect.poll(endedNow, PATIENT).toEqual(['opened-for-nobody']);
+  });
+
+  it('is ended where the client is refused the answer', async () => {
+    const headers = { 'content-type': 'application/json', 'mcp-session-id': 'refused' };
+    rig.upstream.obeyOnce((request) =>
+      isInitialize(request) ? { kind: 'http', status: 200, headers, body: '{}' } : undefined,
+    );
+    expect((await post(rig.access, INITIALIZE)).message).toHaveProperty('error');
+    await expect.poll(endedNow, PATIENT).toEqual(['refused']);
   });
 });

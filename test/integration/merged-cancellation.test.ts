@@ -83,6 +83,31 @@ describe('a request that is cancelled at an endpoint', () => {
     expect(cancellationsOf(rig.right)).toEqual([{ requestId: ID, reason: REASON }]);
   });
 
+  it('[MRG-25] is cancelled where it runs, also once its stream was resumed', async () => {
+    const session = await openSession(rig.access);
+    const priming = 'id: answer-0\nretry: 250\ndata: \n\n';
+    rig.left.obey(({ method, httpMethod }) => {
+      if (httpMethod === 'GET') return stream([], 'hold');
+      if (method !== 'tools/call') return undefined;
+      return {
+        ...{ kind: 'chunks', contentType: 'text/event-stream', chunks: [priming], ending: 'end' },
+      };
+    });
+    const broken = await session.call('l_read_record', { id: 'one' });
+    const id = /^id: (.+)$/m.exec(broken.text)?.[1] ?? '';
+    rig.forget();
+    const headers = {
+      ...{ accept: 'text/event-stream', authorization: `Bearer ${rig.access.token}` },
+      ...{ ...sessionHeaders(session.id), 'last-event-id': id },
+    };
+    const resumed = fetch(rig.access.url, { headers });
+    await expect.poll(() => rig.left.seen().length).toBe(1);
+    expect((await cancel(session, { requestId: ID, reason: REASON })).status).toBe(202);
+    expect(cancellationsOf(rig.left)).toEqual([{ requestId: ID, reason: REASON }]);
+    expect(cancellationsOf(rig.right)).toEqual([]);
+    await (await resumed).text();
+  });
+
   it('[MRG-25] is cancelled at every member where each works on it', async () => {
     const session = await openSession(rig.access);
     const list = { method: 'tools/list', params: {} };

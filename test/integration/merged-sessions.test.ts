@@ -164,13 +164,28 @@ describe('a session', () => {
     rig.right.obey((request) =>
       request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
     );
+    rig.forget();
     expect((await session.request('tools/list')).status).toBe(404);
     rig.right.repent();
+    await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['tools/list', 'DELETE']);
     expect((await session.call('l_read_record', { id: 'one' })).status).toBe(404);
     const again = await openSession(rig.access);
     expect(firstTextOf(await again.call('right_read_record', { id: 'one' }))).toBe(
       'read_record one',
     );
+  });
+
+  it('[MRG-09] is lost as a whole when a call finds that its member has lost its part', async () => {
+    const access = await accessOf('caller of one');
+    const session = await openSession(access);
+    rig.right.obey((request) =>
+      request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
+    );
+    rig.forget();
+    expect((await session.call('right_read_record', { id: 'one' })).status).toBe(404);
+    rig.right.repent();
+    await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['DELETE']);
+    expect((await session.request('tools/list')).status).toBe(404);
   });
 
   it('[MRG-09] goes on without a member that loses its part again and again', async () => {

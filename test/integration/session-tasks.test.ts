@@ -366,10 +366,10 @@ describe('what is said of a task', () => {
 });
 
 describe('a resumed stream', () => {
-  it('[TSK-01] [TSK-04] brings the result of a task as it would have come', async () => {
-    const taskId = await begin();
+  /** What the client gets on the stream that it resumes, after the first broke off behind an event. */
+  async function resume(method: string, params: JsonObject, result: JsonObject): Promise<string> {
     play((request) => {
-      if (request.method === 'tasks/result')
+      if (request.method === method)
         return {
           kind: 'chunks',
           contentType: 'text/event-stream',
@@ -378,11 +378,10 @@ describe('a resumed stream', () => {
           paceMs: 20,
         };
       if (request.httpMethod !== 'GET') return undefined;
-      const own = { jsonrpc: '2.0', id: 7, result: { ...text(SECRET), ...related('up-1') } };
-      const chunks = [sseEvent(own)];
+      const chunks = [sseEvent({ jsonrpc: '2.0', id: 7, result })];
       return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending: 'end' };
     });
-    const broken = await session.request('tasks/result', { taskId });
+    const broken = await session.request(method, params);
     const event = /^id: (.+)$/m.exec(broken.text)?.[1];
     expect(event).toBeDefined();
     const resumed = await fetch(rig.access.url, {
@@ -394,9 +393,33 @@ describe('a resumed stream', () => {
         'last-event-id': event ?? '',
       },
     });
-    const received = await resumed.text();
+    return resumed.text();
+  }
+  const CALL = { name: 'talk', arguments: {} };
+  const task = sessionTaskOf('up-7', { statusMessage: SECRET });
+
+  it('[TSK-01] [TSK-04] brings the result of a task as it would have come', async () => {
+    const taskId = await begin();
+    const result = { ...text(SECRET), ...related('up-1') };
+    const received = await resume('tasks/result', { taskId }, result);
     expect(received).toContain(taskId);
     expect(received).not.toContain(SECRET);
     expect(received).not.toContain('up-1');
+  });
+
+  it('[TSK-01] [TSK-04] brings the task that a call became, as its first stream would have', async () => {
+    const received = await resume('tools/call', { ...CALL, task: { ttl: 60_000 } }, { task });
+    expect(received).not.toContain('up-7');
+    expect(received).not.toContain(SECRET);
+    const taskId = /"taskId":"([^"]+)"/.exec(received)?.[1];
+    const asked = await session.request('tasks/get', { taskId: taskId ?? '' });
+    expect(resultOf(asked)).toMatchObject({ taskId, status: 'working' });
+    expect(rig.upstream.seen().at(-1)?.message?.['params']).toEqual({ taskId: 'up-7' });
+  });
+
+  it('[TSK-03] brings no task that nobody requested', async () => {
+    const received = await resume('tools/call', CALL, { task });
+    expect(received).not.toContain('up-7');
+    expect(received).toContain('"error"');
   });
 });

@@ -238,7 +238,7 @@ export const BUILT_THREAD: URL = pathToFileURL(
 );
 
 function thread(onJob: string): URL {
-  const code = `import { parentPort } from 'node:worker_threads';
+  const code = `import { parentPort, threadId } from 'node:worker_threads';
     parentPort.on('message', (job) => { ${onJob} });
     parentPort.postMessage('ready');`;
   return new URL(`data:text/javascript,${encodeURIComponent(code)}`);
@@ -254,6 +254,15 @@ export const HUNGRY_THREAD: URL = thread(
 );
 /** Never answers, and lets nobody else. */
 export const HANGING_THREAD: URL = thread('for (;;);');
+/** Does what the text of a job says: `die`, `hang`, `slow`, or answers at once with its id. */
+export const SCRIPTED_THREAD: URL = thread(
+  `const { text } = job.input;
+  if (text === 'die') process.exit(0);
+  while (text === 'hang');
+  const answer = () => parentPort.postMessage({ kind: 'read', thread: threadId });
+  if (text === 'slow') setTimeout(answer, 200);
+  else answer();`,
+);
 /** Never comes to say that it is ready. */
 export const MUTE_THREAD: URL = new URL('data:text/javascript,setInterval(() => {}, 1000)');
 /** Is not there. */

@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Principal } from '../../src/policy/principal.js';
-import type { GatewayState } from '../../src/state/memory.js';
+import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
 import type { Revocation, Revoked } from '../../src/state/revocations.js';
-import type { SealedMessage, StoreLink } from '../../src/state/store.js';
+import type { EndedSession, SealedMessage, StoreLink } from '../../src/state/store.js';
 
 // What every state of a gateway promises, whatever stands behind it. Run against the memory of one replica
 // and the fake store with the unit tests, and against a real store with the system tests.
@@ -126,8 +126,16 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
     });
 
     it('[REV-06] remembers ended sessions', () => {
-      state.ended.add('hash', Date.now() + HOUR_MS);
+      state.ended.add('hash', Date.now() + HOUR_MS, 'owner');
       expect([state.ended.has('hash'), state.ended.has('other')]).toEqual([true, false]);
+    });
+
+    it('[REV-06] forgets for the ended sessions of a caller only older ones of the same caller', () => {
+      state.ended.add('hash', Date.now() + HOUR_MS, 'modest');
+      for (let count = 0; count <= MAX_ENDED.maxPerOwner; count += 1)
+        state.ended.add(`greedy-${count}`, Date.now() + HOUR_MS, 'greedy');
+      const has = ['hash', 'greedy-0', 'greedy-1'].map(state.ended.has);
+      expect(has).toEqual([true, false, true]);
     });
 
     it('[REV-07] lets something be used once', async () => {
@@ -178,7 +186,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const listeners = new Set<() => void>();
   const sealed = new Map<string, { text: string; untilMs: number }>();
   const lifted = new Map<string, number>();
-  const ended = new Map<string, number>();
+  const ended = new Map<string, EndedSession & { readonly untilMs: number }>();
   const uses = new Map<string, number[]>();
   const used = new Map<string, number>();
   const replicas = new Set<string>();
@@ -215,12 +223,12 @@ export function createFakeStore(now: () => number): FakeStore {
     poll: (replica, { mark, readTo, maxMessages }) =>
       ask('look', () => {
         replicas.add(replica);
-        const shown = [...ended].filter(([, untilMs]) => untilMs >= Math.max(mark, now()));
+        const shown = [...ended.values()].filter(({ untilMs }) => untilMs >= Math.max(mark, now()));
         return {
           version: changes === 0 ? '' : String(changes),
           replicas: replicas.size,
-          ended: shown.map(([hash, untilMs]) => ({ hash, leftMs: untilMs - now() })),
-          mark: Math.max(mark, ...shown.map(([, untilMs]) => untilMs)),
+          ended: shown.map((one) => ({ ...one, leftMs: one.untilMs - now() })),
+          mark: shown.reduce((latest, { untilMs }) => Math.max(latest, untilMs), mark),
           hasMore: false,
           messages: messagesFor(replica, readTo, maxMessages),
         };
@@ -244,9 +252,9 @@ export function createFakeStore(now: () => number): FakeStore {
         lifted.set(id, now() + leftMs);
         change();
       }),
-    endSession: (hash, leftMs) =>
+    endSession: (session) =>
       ask('endSession', () => {
-        ended.set(hash, now() + leftMs);
+        ended.set(session.hash, { ...session, untilMs: now() + session.leftMs });
       }),
     enqueueMessages: (given) =>
       ask('enqueueMessages', () => {

@@ -6,10 +6,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Json } from '../../src/protocol/jsonrpc.js';
 
 import { createKeyRing } from '../../src/state/keys.js';
-import type { GatewayState } from '../../src/state/memory.js';
+import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
 import { openRedisLink } from '../../src/state/redis.js';
 import { MAX_MESSAGE_CHARS } from '../../src/state/replica-bus.js';
 import { createSharedState } from '../../src/state/shared-state.js';
+import type { StoreLink } from '../../src/state/store.js';
 import { type RedisServer, startRedisServer } from '../support/processes.js';
 import { callerOf, describeState, ofSubject, ofToken, revocationOf } from '../support/state.js';
 import { PATIENT } from '../support/timing.js';
@@ -30,8 +31,8 @@ afterEach(async () => {
 });
 afterAll(() => redis?.close());
 
-async function replica(prefix: string = randomUUID()): Promise<GatewayState> {
-  const link = openRedisLink({
+function openLink(prefix: string): StoreLink {
+  return openRedisLink({
     type: 'redis',
     url: redis.url,
     // The rights name one prefix; what stands behind it keeps the tests apart.
@@ -39,6 +40,10 @@ async function replica(prefix: string = randomUUID()): Promise<GatewayState> {
     commandTimeoutMs: 300,
     maxAgeMs: MAX_AGE_MS,
   });
+}
+
+async function replica(prefix: string = randomUUID()): Promise<GatewayState> {
+  const link = openLink(prefix);
   const state = createSharedState({ ring, now: Date.now, link, maxAgeMs: MAX_AGE_MS });
   open.push(state);
   await state.start();
@@ -53,13 +58,31 @@ describe('replicas at a real store', () => {
     const [one, other] = [await replica(prefix), await replica(prefix)];
     const revocation = revocationOf(ofSubject('ada'));
     expect(await one.revocations.add(revocation)).toBe('shared');
-    one.ended.add('session', Date.now() + 3_600_000);
+    one.ended.add('session', Date.now() + 3_600_000, 'owner');
     await expect
       .poll(() => other.revocations.checkPrincipal(callerOf()), WITHIN_TWO_SECONDS)
       .toBe('token-revoked');
     await expect.poll(() => other.ended.has('session'), WITHIN_TWO_SECONDS).toBe(true);
     expect(await other.revocations.lift(revocation.id)).toBe('lifted');
     await expect.poll(() => one.revocations.list(), WITHIN_TWO_SECONDS).toEqual([]);
+  });
+
+  it('[REV-10] keep of one caller only so many ended sessions, the newest, and all of others', async () => {
+    const prefix = randomUUID();
+    const link = openLink(prefix);
+    const one = await replica(prefix);
+    const leftMs = 3_600_000;
+    await link.endSession({ hash: 'session', owner: 'modest', leftMs });
+    const { maxPerOwner } = MAX_ENDED;
+    for (let count = 0; count <= maxPerOwner; count += 1)
+      await link.endSession({ hash: `greedy-${count}`, owner: 'greedy', leftMs: leftMs + count });
+    const kept = await redis.command('ZCARD', `{sallyport}:${prefix}}:sessions:ended`);
+    expect(kept).toContain(`:${maxPerOwner + 1}`);
+    await expect.poll(() => one.ended.has('session'), WITHIN_TWO_SECONDS).toBe(true);
+    await link.close();
+    const later = await replica(prefix);
+    expect([0, 1].map((count) => later.ended.has(`greedy-${count}`))).toEqual([false, true]);
+    expect(later.ended.has('session')).toBe(true);
   });
 
   it('[REV-34] read words for them once, in their order, and no more than are kept', async () => {
@@ -145,7 +168,7 @@ describe('replicas at a real store', () => {
     const prefix = randomUUID();
     const one = await replica(prefix);
     await one.revocations.add(revocationOf(ofSubject('lovelace')));
-    one.ended.add('session', Date.now() + 3_600_000);
+    one.ended.add('session', Date.now() + 3_600_000, 'owner');
     await one.limits.take('["rule","subject","lovelace"]', { count: 1, windowMs: 60_000 });
     await one.replays.useOnce('use', Date.now() + 60_000, 'owner');
     await expect.poll(() => redis.command('KEYS', '*:sessions:ended')).toContain('sessions:ended');

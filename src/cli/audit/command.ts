@@ -19,7 +19,7 @@ export type AuditHashOptions = {
 };
 
 /** Prints the keyed digests by which audit events record a value, for each key and purpose. */
-export async function runAuditHash(
+async function runAuditHash(
   options: AuditHashOptions,
   io: CliIo,
   ports: AuditPorts,
@@ -47,7 +47,7 @@ export async function runAuditHash(
 }
 
 /** `audit export` is announced in the contract but not implemented, so it fails with a message. */
-export function runAuditExport(_: object, io: CliIo): Promise<number> {
+function runAuditExport(_: object, io: CliIo): Promise<number> {
   io.stderr('error: audit export is not available in this version\n');
   return Promise.resolve(EXIT_UNCHECKED);
 }

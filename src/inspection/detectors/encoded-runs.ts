@@ -6,7 +6,7 @@
 export type EncodedRun = { readonly start: number; readonly end: number; readonly decoded: string };
 
 /** A shorter run cannot hold even the shortest secret. */
-export const MIN_RUN_CHARS = 20;
+const MIN_RUN_CHARS = 20;
 const MIN_PRINTABLE_RATIO = 0.9;
 
 /** Base64 in lines (RFC 2045 §6.8, RFC 7468), with raw line ends or line ends escaped in JSON. */
@@ -72,7 +72,7 @@ function addRun(text: string, start: number, end: number, runs: EncodedRun[]): v
 }
 
 /** Decodes one run; undefined where it holds no readable text. The first bytes exclude most runs. */
-export function decodeRun(run: string): string | undefined {
+function decodeRun(run: string): string | undefined {
   if (HEX.test(run)) {
     const text = readableAs(readerOf(bytesOfHex(run.slice(0, PROBE_CHARS))), run, bytesOfHex);
     if (text !== undefined) return text;

@@ -11,7 +11,7 @@ import type { Hit } from './secrets.js';
 export const OWN_CREDENTIAL = 'upstream-credential';
 
 /** Shorter values would match ordinary text. `sallyport validate` warns about them. */
-export const MIN_OWN_CHARS = 12;
+const MIN_OWN_CHARS = 12;
 
 /** What to look for in the messages of one upstream, as plain values that threads can share. */
 export type SentCredentials = {

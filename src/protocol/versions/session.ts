@@ -179,7 +179,7 @@ export function checkDeclaredByServer({
  * if a reader that trusted them would read what the body says.
  * Source: MCP 2026-07-28, transports, validation of standard headers by intermediaries.
  */
-export function withoutMatchingMirrorHeaders(headers: HeaderMap, call: Call): HeaderMap {
+function withoutMatchingMirrorHeaders(headers: HeaderMap, call: Call): HeaderMap {
   if (headers['mcp-method'] === undefined && headers['mcp-name'] === undefined) return headers;
   const { 'mcp-method': method, 'mcp-name': name, ...others } = headers;
   const version = headers['mcp-protocol-version']?.trim();
@@ -229,7 +229,7 @@ export function checkSession(
  *
  * @returns the version to request of the upstream: the requested one, otherwise the latest supported one.
  */
-export function checkInitialize(
+function checkInitialize(
   headers: HeaderMap,
   requested: string,
   errorContext: ErrorContext,
@@ -248,7 +248,7 @@ export function checkInitialize(
  * granted; with the server requests that the remaining ones allow. Ascending, not overlapping.
  * Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
  */
-export function cutInitialize(
+function cutInitialize(
   text: string,
   params: JsonObject,
   version: string,

@@ -3,6 +3,7 @@
 // refused, with the refusal of one backend.
 
 import { refuseWith } from '../../policy/refusal.js';
+import type { SessionFacts } from '../../protocol/admitted-request.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type RequestId } from '../../protocol/jsonrpc.js';
 import { createSseFramer, encodeSseMessage, type SseEvent } from '../../protocol/sse.js';
@@ -262,17 +263,18 @@ function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
  * with this backend is lost, which only a new session can repair.
  */
 export function findFatalOutcome(
-  { context: { aggregate, ports }, principal }: VerifiedRequest,
+  { context, principal }: VerifiedRequest,
   outcomes: readonly BackendOutcome[],
-  hasSession: boolean,
+  session: SessionFacts | undefined,
 ): BackendOutcome | undefined {
-  const isReported = (upstream: string): boolean =>
-    ports.aggregates.reportLostBackend(aggregate.name, upstream, principal);
-  return (
-    outcomes.find(({ response: { status } }) => status === UNAUTHORIZED) ??
-    outcomes.find(
-      ({ backendRequest, response: { status } }) =>
-        hasSession && status === NOT_FOUND && isReported(backendRequest.backend.upstream),
-    )
+  const { aggregate, ports } = context;
+  const unauthorized = outcomes.find(({ response: { status } }) => status === UNAUTHORIZED);
+  if (unauthorized !== undefined || session === undefined) return unauthorized;
+  const lost = outcomes.find(
+    ({ backendRequest: { backend }, response: { status } }) =>
+      status === NOT_FOUND &&
+      ports.aggregates.reportLostBackend(aggregate.name, backend.upstream, principal),
   );
+  if (lost !== undefined) context.lostSession = session;
+  return lost;
 }

@@ -46,7 +46,7 @@ export async function joinHandshakes(
     rule.method === 'initialize' ? undefined : context.ports.aggregates.hangingBackends;
   const fan = await requestBackends(verified, backendRequests, hanging);
   const handshakes = handshakesIn(fan.outcomes);
-  const fatal = findFatalOutcome(verified, fan.outcomes, false);
+  const fatal = findFatalOutcome(verified, fan.outcomes, undefined);
   if (handshakes.length === 0 || fatal !== undefined) {
     endUnusedSessions(verified, fan.pending);
     fan.fail(fatal);
@@ -108,7 +108,7 @@ export async function joinLists(
   const fan = await requestBackends(verified, backendRequests, hangingBackends);
   const fresh = fan.outcomes.flatMap((outcome) => pageOf(outcome, rule.method));
   const pages = withLastPages(verified, admitted, { backendRequests, fan, fresh, cursors });
-  const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session !== undefined);
+  const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session);
   if (fatal !== undefined || (pages.length === 0 && backendRequests.length > 0)) {
     fan.fail(fatal);
     return undefined;

@@ -19,7 +19,12 @@ import { isRead, refuseReadError } from '../request-context.js';
 import { noteCaller } from '../stages.js';
 import { type AggregateContext, refuseAggregate, type VerifiedRequest } from './requests.js';
 import { findTask, route } from './router.js';
-import { endAggregateSession, findBackend, openAggregateSession } from './sessions.js';
+import {
+  endAggregateSession,
+  endLostSession,
+  findBackend,
+  openAggregateSession,
+} from './sessions.js';
 import { openStreams } from './streams.js';
 
 /** Handles one request to an aggregate. Never rejects; responds once. `run` is the pipeline for backend requests. */
@@ -36,6 +41,7 @@ export async function handleAggregateRequest(
   const context: AggregateContext = {
     ...{ incoming, outgoing, ports, run, aggregate, record },
     admitted: undefined,
+    lostSession: undefined,
     hasBackendRecords: false,
   };
   try {
@@ -51,7 +57,7 @@ export async function handleAggregateRequest(
 
 /** The stages in order: authentication, admission, routing to the backends. */
 async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
-  const { incoming, outgoing, ports, record, run } = context;
+  const { incoming, outgoing, ports } = context;
   const changesAtStart = ports.leases.countChanges();
   const caller = noteCaller(context, await ports.identity.authenticate(incoming, outgoing));
   if ('kind' in caller) return caller;
@@ -62,6 +68,16 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   if ('kind' in principal) return principal;
   // From here to the backends' own pipeline runs nothing is waited for.
   const verified: VerifiedRequest = { context, principal };
+  const refusal = await serve(verified, reading);
+  endLostSession(verified);
+  return refusal;
+}
+
+async function serve(
+  verified: VerifiedRequest,
+  reading: JsonReading | undefined,
+): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports, record, run } = verified.context;
   if (reading === undefined)
     return incoming.httpMethod === 'GET' ? openStreams(verified) : endAggregateSession(verified);
 

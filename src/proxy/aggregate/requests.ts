@@ -12,9 +12,10 @@ import {
   refuseWith,
   renderRefusal,
 } from '../../policy/refusal.js';
-import type { AdmittedMessage } from '../../protocol/admitted-request.js';
+import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
 import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
 import { encodeHeaderValue } from '../../protocol/headers.js';
+import type { RequestId } from '../../protocol/jsonrpc.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import type { Aggregate, HandleRequest, IdentityPort, Ports } from '../ports.js';
 import { noteAdmitted, presentedScheme } from '../request-context.js';
@@ -31,10 +32,14 @@ export type BackendRequest = {
   readonly name?: string;
   /** The event after which the backend's stream is resumed. */
   readonly lastEventId?: string | undefined;
+  /** The request whose response the resumed stream carries. */
+  readonly resumedId?: RequestId | undefined;
   /** Needs a decision id of its own, because several backends are involved. */
   readonly isOneOfMany?: boolean;
   /** Ends the backend's session, whatever the client asked. */
   readonly isEnd?: boolean;
+  /** The client did not ask for it: it is recorded apart, and the slots of the client's request are not its own. */
+  readonly isUnasked?: boolean;
 };
 
 /** Runs one backend request through the pipeline. Never rejects; the response goes to `outgoing`. */
@@ -45,10 +50,8 @@ export async function runBackendRequest(
 ): Promise<void> {
   const { context } = verified;
   const { aggregate, incoming, ports } = context;
-  const { backend, text, isOneOfMany = false, isEnd = false } = backendRequest;
-  // The end of a session that the client never had belongs to no request of the client, whose slots are given back.
-  const isOurs = isEnd && incoming.httpMethod !== 'DELETE';
-  context.hasBackendRecords ||= !isOurs;
+  const { backend, text, isOneOfMany = false, isEnd = false, isUnasked = false } = backendRequest;
+  context.hasBackendRecords ||= !isUnasked;
   const backendIncoming: Incoming = {
     ...incoming,
     ...(isOneOfMany
@@ -59,9 +62,9 @@ export async function runBackendRequest(
     aggregate: { name: aggregate.name, session: incoming.headers['mcp-session-id'] },
     headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    acquireSlot: (caller) => isOurs || incoming.acquireSlot(caller, backend.upstream),
+    acquireSlot: (caller) => isUnasked || incoming.acquireSlot(caller, backend.upstream),
   };
-  const unregister = registerRequest(context, backend);
+  const unregister = registerRequest(context, backendRequest);
   try {
     await context.run(backendIncoming, outgoing, portsOf(verified));
   } finally {
@@ -72,11 +75,12 @@ export async function runBackendRequest(
 /** Registers which backend is working on a request of the session until its response is complete. */
 function registerRequest(
   { admitted, incoming, ports }: AggregateContext,
-  { upstream }: Backend,
+  { backend: { upstream }, resumedId }: BackendRequest,
 ): () => void {
   const session = incoming.headers['mcp-session-id'];
-  if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.aggregates.registerBackendRequest(session, admitted.message.id, upstream);
+  const id = admitted?.message.kind === 'request' ? admitted.message.id : resumedId;
+  if (session === undefined || id === undefined) return () => undefined;
+  return ports.aggregates.registerBackendRequest(session, id, upstream);
 }
 
 /** Replaces the session headers: the aggregate's session id means nothing to a backend, which has its own. */
@@ -121,6 +125,8 @@ export type AggregateContext = {
   /** Written only if no backend was involved. */
   readonly record: RequestRecord;
   admitted: AdmittedMessage | undefined;
+  /** The session of the request, once it is lost because a backend has lost its own. */
+  lostSession: SessionFacts | undefined;
   /** Backend requests were made, and their records are the ones that count. */
   hasBackendRecords: boolean;
 };

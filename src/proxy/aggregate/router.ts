@@ -256,7 +256,7 @@ async function requestAll(
   admitted: AdmittedMessage,
 ): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
-  const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session !== undefined);
+  const fatal = findFatalOutcome(verified, fan.outcomes, admitted.session);
   const successful = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
   if (fatal !== undefined || successful === undefined) fan.fail(fatal);
   else fan.send(successful.response.body);
@@ -265,7 +265,7 @@ async function requestAll(
 
 /** Sends a notification to every backend of the session; accepted if one accepts it. */
 function notifyAll(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<undefined> {
-  return notifyBackends(verified, backendRequestsOf(verified, admitted));
+  return notifyBackends(verified, admitted, backendRequestsOf(verified, admitted));
 }
 
 /**
@@ -285,10 +285,11 @@ function cancel(verified: VerifiedRequest, admitted: AdmittedMessage): Promise<u
       ? ports.aggregates.findRunningBackends(session, id)
       : NO_BACKENDS;
   const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
-  if (known.length > 0) return notifyBackends(verified, known);
+  if (known.length > 0) return notifyBackends(verified, admitted, known);
   const textWithIdOnly = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
   return notifyBackends(
     verified,
+    admitted,
     backendRequests.map((backendRequest) => ({ ...backendRequest, text: textWithIdOnly })),
   );
 }
@@ -298,11 +299,12 @@ const NO_PARAMS: JsonObject = {};
 
 async function notifyBackends(
   verified: VerifiedRequest,
+  { session }: AdmittedMessage,
   backendRequests: readonly BackendRequest[],
 ): Promise<undefined> {
   const { context } = verified;
   const fan = await requestBackends(verified, backendRequests);
-  const fatal = findFatalOutcome(verified, fan.outcomes, true);
+  const fatal = findFatalOutcome(verified, fan.outcomes, session);
   const isAccepted = fan.outcomes.some(({ response }) => response.status === 202);
   if (isAccepted && fatal === undefined) context.outgoing.send(202, {}, '');
   else fan.fail(fatal);

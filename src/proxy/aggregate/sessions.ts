@@ -2,6 +2,7 @@
 // any replica can serve it. A backend that did not respond when the session was opened is not in it.
 // Source: MCP 2025-11-25, session management; docs/contract.md §10.
 
+import { callerKeyOf } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
 import { admitSessionEnd } from '../../protocol/admission.js';
 import type { AdmittedMessage, SessionFacts } from '../../protocol/admitted-request.js';
@@ -65,7 +66,27 @@ export function openAggregateSession(
   const isReported = aggregate.backends
     .filter(({ upstream }) => backendsAtStart.has(upstream) && !open.includes(upstream))
     .map(({ upstream }) => ports.aggregates.reportLostBackend(aggregate.name, upstream, principal));
-  return open.length === 0 || isReported.includes(true) ? undefined : session;
+  if (open.length > 0 && !isReported.includes(true)) return session;
+  verified.context.lostSession = session;
+  return undefined;
+}
+
+/**
+ * Ends the session of a request if a backend has lost its own: the client opens a new one, and nobody would end those of
+ * the other backends.
+ */
+export function endLostSession(verified: VerifiedRequest): void {
+  const { context, principal } = verified;
+  const { incoming, ports } = context;
+  const sealed = incoming.headers['mcp-session-id'];
+  if (sealed === undefined) return;
+  // The one backend of a call may have lost its session, which nobody but the client has seen.
+  if (context.admitted?.session !== undefined && context.lostSession === undefined)
+    openAggregateSession(verified, sealed);
+  if (context.lostSession === undefined) return;
+  ports.sessions.end(sealed, callerKeyOf(principal));
+  for (const one of backendSessionsIn(verified, context.lostSession))
+    endBackendSession(verified, one, true).catch((error) => ports.audit.report(error, incoming.id));
 }
 
 /** The backends with a valid session in it, in the aggregate's order. */
@@ -128,9 +149,9 @@ export async function endAggregateSession(verified: VerifiedRequest): Promise<Re
   });
   if (admitted.kind === 'error') return refuseProtocolError(admitted);
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.sessions.end(sealed);
+  if (sealed !== undefined) ports.sessions.end(sealed, callerKeyOf(verified.principal));
   const backends = backendSessionsIn(verified, admitted.session);
-  await Promise.all(backends.map((session) => endBackendSession(verified, session)));
+  await Promise.all(backends.map((session) => endBackendSession(verified, session, false)));
   outgoing.send(204, {}, '');
   return undefined;
 }
@@ -151,7 +172,7 @@ export function endUnusedSessions(
     const sealed = response.headers['mcp-session-id'];
     if (sealed === undefined || used.includes(sealed)) return;
     const facts = ports.sessions.open(sealed, backend.upstream, verified.principal);
-    if (facts !== undefined) await endBackendSession(verified, { backend, sealed, facts });
+    if (facts !== undefined) await endBackendSession(verified, { backend, sealed, facts }, true);
   }
   for (const one of pending)
     endUnused(one).catch((error) => ports.audit.report(error, incoming.id));
@@ -160,12 +181,18 @@ export function endUnusedSessions(
 async function endBackendSession(
   verified: VerifiedRequest,
   session: BackendSession,
+  isUnasked: boolean,
 ): Promise<void> {
   const { outgoing } = collectResponse(
     undefined,
     () => false,
     () => undefined,
   );
-  const backendRequest = { ...backendRequestIn(session), isEnd: true, isOneOfMany: true };
+  const backendRequest = {
+    ...backendRequestIn(session),
+    isEnd: true,
+    isUnasked,
+    isOneOfMany: true,
+  };
   await runBackendRequest(verified, backendRequest, outgoing);
 }

@@ -273,8 +273,9 @@ function streamsToOpen(
   const resumed = lastEventId === undefined ? undefined : findEvent(verified, session, lastEventId);
   const backendRequests = backendSessionsIn(verified, session).map(backendRequestIn);
   if (resumed === undefined) return backendRequests;
-  const resumedRequest = { ...backendRequestIn(resumed.session), lastEventId };
-  if (resumed.opened.request !== undefined) return [resumedRequest];
+  const resumedId = resumed.opened.request?.id;
+  const resumedRequest = { ...backendRequestIn(resumed.session), lastEventId, resumedId };
+  if (resumedId !== undefined) return [resumedRequest];
   const { upstream } = resumed.session.backend;
   return backendRequests.map((backendRequest) =>
     backendRequest.backend.upstream === upstream ? resumedRequest : backendRequest,

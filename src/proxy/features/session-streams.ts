@@ -3,7 +3,7 @@
 // message is checked when it arrives.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
-import type { Principal } from '../../policy/principal.js';
+import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
 import type { SessionFacts } from '../../protocol/admitted-request.js';
@@ -274,7 +274,7 @@ export async function endSession(
   const session = await authorize(call, SESSION_END, { call, principal });
   if ('kind' in session) return session;
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.sessions.end(sealed);
+  if (sealed !== undefined) ports.sessions.end(sealed, callerKeyOf(principal));
   const outcome = await ports.upstreams.endSession(
     incoming.upstream,
     session,

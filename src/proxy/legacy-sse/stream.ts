@@ -8,7 +8,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Principal } from '../../policy/principal.js';
+import { callerKeyOf, type Principal } from '../../policy/principal.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { SessionFacts, SessionTarget } from '../../protocol/admitted-request.js';
 import { NO_SESSION_ID } from '../../protocol/admitted-request.js';
@@ -272,7 +272,7 @@ async function serve(
     pendingResponses?.close();
     // No message can be answered on this stream any more.
     streamEnd.abort();
-    ports.sessions.end(sealed);
+    ports.sessions.end(sealed, callerKeyOf(principal));
     if (upstreamSide === BRIDGE) await endAtUpstream(stream);
   }
 }

@@ -72,7 +72,7 @@ const SERVER_REQUEST_CAPABILITIES: JsonObject = {
 };
 
 /** Maximum age of a session; a new one shows changed instructions and capabilities. Milliseconds. */
-export const MAX_SESSION_AGE_MS = 600_000;
+const MAX_SESSION_AGE_MS = 600_000;
 
 /** The specification says 404; servers that have lost a session also respond with 400. */
 const LOST_STATUSES = new Set([400, 404]);

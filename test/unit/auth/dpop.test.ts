@@ -37,8 +37,12 @@ function makeVerifier(more: { now?: () => number; maxUses?: number } = {}) {
   });
   return {
     replays,
-    checkProof: (proof: string | undefined, holder: ProofHolder): Promise<ProofVerdict> =>
-      checkProof({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey: holder.thumbprint }),
+    checkProof: (
+      proof: string | undefined,
+      { thumbprint: proofKey }: ProofHolder,
+      owner = 'caller',
+    ): Promise<ProofVerdict> =>
+      checkProof({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey, owner }),
   };
 }
 
@@ -101,7 +105,10 @@ describe('a proof of possession', () => {
         createProofVerifier({
           ...{ now: Date.now, hmacAll: digests(keys), replays },
           ...{ nonces: undefined, maxAgeMs: MAX_AGE_MS },
-        })({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey: holder.thumbprint });
+        })({
+          ...{ proof, method: 'POST', uri: URI, token: TOKEN },
+          ...{ proofKey: holder.thumbprint, owner: 'caller' },
+        });
       expect(await ask(first)).toBe('valid');
       expect(await ask(second)).toBe('invalid_dpop_proof');
     }
@@ -113,6 +120,17 @@ describe('a proof of possession', () => {
     const next = () => holder.prove('POST', URI, { token: TOKEN });
     expect(await checkProof(await next(), holder)).toBe('valid');
     expect(await checkProof(await next(), holder)).toBe('unavailable');
+  });
+
+  it('[BND-29] of one caller leaves room for those of others, however many keys the caller has', async () => {
+    const { checkProof } = makeVerifier({ maxUses: 8 });
+    const verdicts: ProofVerdict[] = [];
+    for (const owner of ['greedy', 'greedy', 'greedy', 'modest']) {
+      const holder = await makeProofHolder();
+      const proof = await holder.prove('POST', URI, { token: TOKEN });
+      verdicts.push(await checkProof(proof, holder, owner));
+    }
+    expect(verdicts).toEqual(['valid', 'valid', 'unavailable', 'valid']);
   });
 
   it('[BND-05] is refused after any one of its characters was changed', async () => {

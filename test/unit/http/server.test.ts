@@ -169,6 +169,66 @@ describe('a request that cannot be read', () => {
   });
 });
 
+describe('a connection that is closed', () => {
+  /** A client that goes on sending after the server has ended its side, as one does that has not read yet. */
+  function talkOn(port: number) {
+    const socket = connect({ port, host: HOST, allowHalfOpen: true });
+    const errors: Error[] = [];
+    let text = '';
+    socket.on('error', (error) => errors.push(error));
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+    });
+    return { socket, errors, received: () => text };
+  }
+
+  it.each([
+    ['a body that is too long', 'content-length: 1000000', 413],
+    ['a length that is none', 'content-length: 1e3', 400],
+    ['a head of 17 KiB', `x: ${'x'.repeat(17 * 1024)}`, 431],
+  ])('[H-03] is not reset while its client sends more: %s', async (_what, line, status) => {
+    const { port, lines } = await listen(never);
+    const { socket, errors, received } = talkOn(port);
+    const ended = once(socket, 'end');
+    socket.write(rawPost('/one', lines('content-type: application/json', line), 'x'.repeat(100)));
+    await ended;
+    expect(received()).toContain(`HTTP/1.1 ${status} `);
+    for (let part = 0; part < 3; part += 1)
+      await new Promise((resolve) => socket.write('x'.repeat(1_000), resolve));
+    const closed = once(socket, 'close');
+    socket.end();
+    await closed;
+    expect(errors).toEqual([]);
+  });
+
+  it('[H-03] answers the request that was to be the last, whatever comes behind it', async () => {
+    const running: (() => void)[] = [];
+    const { port, call, reported } = await listen(async (_incoming, outgoing) => {
+      await new Promise<void>((resolve) => running.push(resolve));
+      outgoing.send(200, JSON_TYPE, '{}');
+    });
+    const { socket, received } = talk(port);
+    const closed = once(socket, 'close');
+    socket.write(call('{}', 'connection: close') + call('{}'));
+    await expect.poll(() => reported.length, PATIENT).toBe(1);
+    for (const finish of running) finish();
+    await closed;
+    expect(received()).toContain('HTTP/1.1 200 ');
+    expect(received().match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    expect([running.length, reported[0]?.refusal.status]).toEqual([1, 400]);
+  });
+
+  it('[H-03] is refused and reported where it is to be a tunnel', async () => {
+    const { ask, lines, reported } = await listen(never);
+    const reply = await ask(
+      ['CONNECT example.com:443 HTTP/1.1', ...lines(), '', ''].join('\r\n'),
+      () => false,
+    );
+    expect([reply.status, reply.isClosed]).toEqual([404, true]);
+    expect(reported).toMatchObject([{ refusal: { status: 404 }, address: HOST }]);
+  });
+});
+
 describe('a header after thousands of others', () => {
   it.each([
     ['a second Host', 'host: elsewhere', 421],

@@ -44,4 +44,16 @@ describe('streams that run', () => {
     expect(second).toHaveBeenCalledOnce();
     leaveSecond();
   });
+
+  it('[E-04] end together where several run under the id that is cancelled', () => {
+    const running = createRunningStreams();
+    const [first, second, later] = [vi.fn(), vi.fn(), vi.fn()];
+    running.register('session', 1, first);
+    const leaveSecond = running.register('session', 1, second);
+    running.cancel('session', 1);
+    running.register('session', 1, later);
+    leaveSecond();
+    vi.advanceTimersByTime(CANCEL_GRACE_MS);
+    expect([first, second, later].map(({ mock }) => mock.calls.length)).toEqual([1, 0, 0]);
+  });
 });

@@ -101,12 +101,12 @@ describe('[Q-17] questions that were asked', () => {
 });
 
 describe('[Q-07] the answer to a question', () => {
-  const place = (claim: ReturnType<typeof createReplyClaims>, id: string) =>
-    claim('sealed', {
-      version: '2025-11-25',
-      hash: 'hash-1',
-      target: { kind: 'upstream', id },
-    });
+  const place = (claim: ReturnType<typeof createReplyClaims>, id: string, caller = 'caller') =>
+    claim(
+      `sealed in ${id}`,
+      { version: '2025-11-25', hash: `hash of ${id}`, target: { kind: 'upstream', id } },
+      caller,
+    );
 
   test('is the first on one replica alone, where they share a store', async () => {
     const store = createMemoryReplays(() => NOW);
@@ -114,6 +114,17 @@ describe('[Q-07] the answer to a question', () => {
     if (one === undefined || other === undefined) throw new Error('two were made');
     const claims = [place(one, 'up'), place(other, 'up'), place(one, 'up')];
     expect((await Promise.all(claims)).sort()).toEqual([false, false, true]);
+  });
+
+  test('leaves room for those of other callers, however many sessions its caller has', async () => {
+    const claim = createReplyClaims(
+      ring,
+      () => NOW,
+      createMemoryReplays(() => NOW, 8),
+    );
+    const claims = ['one', 'two', 'three'].map((id) => place(claim, id, 'greedy'));
+    expect(await Promise.all(claims)).toEqual([true, true, 'unavailable']);
+    expect(await place(claim, 'four', 'modest')).toBe(true);
   });
 
   test('is none where nobody can tell', async () => {

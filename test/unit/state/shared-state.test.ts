@@ -6,7 +6,7 @@ import type { Json } from '../../../src/protocol/jsonrpc.js';
 
 import type { KeyRing } from '../../../src/state/keys.js';
 import { createKeyRing } from '../../../src/state/keys.js';
-import { createMemoryState, type GatewayState } from '../../../src/state/memory.js';
+import { createMemoryState, type GatewayState, MAX_ENDED } from '../../../src/state/memory.js';
 import {
   MAX_MESSAGE_CHARS,
   MAX_MESSAGES_PER_POLL,
@@ -86,7 +86,7 @@ describe('several replicas', () => {
     });
     const revocation = revocationOf(ofSubject('ada'));
     await one.revocations.add(revocation);
-    one.ended.add('session', Date.now() + HOUR_MS);
+    one.ended.add('session', Date.now() + HOUR_MS, 'owner');
     await pass(1_100);
     expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     expect(other.revocations.list()).toEqual([revocation]);
@@ -112,15 +112,30 @@ describe('several replicas', () => {
     const one = await replica({ now, link: { ...link, ...cut } });
     const [other, third] = [await replica({ now }), await replica({ now })];
     isCut = true;
-    one.ended.add('early', now() + HOUR_MS);
+    one.ended.add('early', now() + HOUR_MS, 'owner');
     await pass(600);
     passedMs = 30_000;
-    other.ended.add('late', now() + HOUR_MS);
+    other.ended.add('late', now() + HOUR_MS, 'owner');
     await pass(1_100);
     expect([third.ended.has('late'), third.ended.has('early')]).toEqual([true, false]);
     isCut = false;
     await pass(1_100);
     expect(third.ended.has('early')).toBe(true);
+  });
+
+  it('[REV-10] forget no ended session of one caller for those that another ended elsewhere', async () => {
+    const [one, other] = [await replica(), await replica()];
+    one.ended.add('session', Date.now() + HOUR_MS, 'modest');
+    await pass(1_100);
+    const link = store.link();
+    const { maxPerOwner } = MAX_ENDED;
+    const greedy = Array.from({ length: maxPerOwner + 1 }, (_, index) => `greedy-${index}`);
+    for (const hash of greedy) await link.endSession({ hash, owner: 'greedy', leftMs: HOUR_MS });
+    await pass(1_100);
+    for (const { ended } of [one, other]) {
+      expect(ended.has('session')).toBe(true);
+      expect(greedy.filter(ended.has)).toHaveLength(maxPerOwner);
+    }
   });
 
   it('[REV-10] hear of a revocation at once, where the store hints at it', async () => {
@@ -188,7 +203,7 @@ describe('a store that is down', () => {
     expect(await one.revocations.add(revocationOf(ofToken('token-1')))).toBe('kept');
     expect(one.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     expect(await one.revocations.lift(before.id)).toBe('unavailable');
-    one.ended.add('session', Date.now() + HOUR_MS);
+    one.ended.add('session', Date.now() + HOUR_MS, 'owner');
     await pass(600);
     store.comeBack();
     await pass(1_100);
@@ -438,7 +453,7 @@ describe('sessions that end', () => {
     other.ended.onElsewhere(() => {
       there += other.ended.has('session') ? 1 : 0;
     });
-    one.ended.add('session', Date.now() + HOUR_MS);
+    one.ended.add('session', Date.now() + HOUR_MS, 'owner');
     await pass(3_000);
     expect([here, there]).toEqual([0, 1]);
   });

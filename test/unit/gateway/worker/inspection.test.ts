@@ -4,7 +4,7 @@
 import { readdirSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   createInspection,
   type Inspection,
@@ -30,6 +30,7 @@ import {
   HUNGRY_THREAD,
   MISSING_THREAD,
   MUTE_THREAD,
+  SCRIPTED_THREAD,
   STILLBORN_THREAD,
   THROWING_THREAD,
 } from '../../../support/processes.js';
@@ -52,8 +53,8 @@ const LONG = 'quiet words <b>and a tag</b> '.repeat(Math.ceil(LONG_TEXT_CHARS / 
 function noting(worker: InspectionWorker, ends: string[]): InspectionWorker {
   return {
     ...worker,
-    async run(job, upstream) {
-      const end = await worker.run(job, upstream);
+    async run(job, upstream, caller) {
+      const end = await worker.run(job, upstream, caller);
       ends.push(end.kind);
       return end;
     },
@@ -490,5 +491,79 @@ describe('a thread that fails', () => {
     await inspection.message(longResult('b'), 'one');
     await inspection.close();
     expect(lines).toEqual([['warn', 'inspection worker thread could not be started']]);
+  });
+});
+
+describe('[PRF-13] two threads, whatever the number of cores', () => {
+  let worker: InspectionWorker;
+  afterEach(async () => {
+    vi.useRealTimers();
+    await worker.close();
+  });
+
+  /** How each job ended, in that order; `who` is an upstream and a caller. */
+  function jobsOf(options: WorkerOptions) {
+    worker = createInspectionWorker({ threads: 2, ...options });
+    const ends: string[] = [];
+    async function run(who: string, text: string): Promise<unknown> {
+      const [upstream = '', caller] = who.split('/');
+      const end = await worker.run(
+        { kind: 'read', input: { text, maxValues: 1 } },
+        upstream,
+        caller,
+      );
+      ends.push(`${who} ${end.kind}`);
+      return 'thread' in end ? end.thread : undefined;
+    }
+    return { ends, run };
+  }
+
+  it('give the outcomes of the event loop to callers who send at the same time', async () => {
+    await buildProgram();
+    worker = createInspectionWorker({ threads: 2, entry: BUILT_THREAD });
+    const ends: string[] = [];
+    const inspection = createInspection(noting(worker, ends), FREE_TURNS);
+    const callers = ['one', 'two', 'three'].flatMap((upstream) =>
+      ['ann', 'bob'].map((caller) => [upstream, caller] as const),
+    );
+    const checks = callers.flatMap(([upstream, caller]) =>
+      ['first', 'second'].map(async (word) => {
+        const input = longResult(`${upstream} ${caller} ${word} ${token}`);
+        expect(await inspection.message(input, upstream, caller)).toEqual(inspectMessage(input));
+      }),
+    );
+    await Promise.all(checks);
+    expect(ends).toEqual(checks.map(() => 'message'));
+  });
+
+  it('are shared fairly: one upstream, or one caller, holds up nobody else', async () => {
+    const { ends, run } = jobsOf({ entry: SCRIPTED_THREAD, maxJobMs: 1_000 });
+    const greedy = [run('x/ann', 'hang'), run('x/bob', 'hang'), run('y/ann', 'hang')];
+    await Promise.all([run('y/eve', ''), run('y/eve', ''), run('z/joe', '')]);
+    expect(ends.toSorted()).toEqual(['y/eve read', 'y/eve read', 'z/joe read']);
+    await Promise.all(greedy);
+    expect(ends.slice(3).toSorted()).toEqual(['x/ann died', 'x/bob died', 'y/ann died']);
+  });
+
+  it('lose the job of the one that dies, and neither those that wait nor that of the other', async () => {
+    const { ends, run } = jobsOf({ entry: SCRIPTED_THREAD });
+    await Promise.all([run('x/ann', 'die'), run('x/ann', ''), run('y/bob', 'slow')]);
+    expect(ends.toSorted()).toEqual(['x/ann died', 'x/ann read', 'y/bob read']);
+  });
+
+  it('end while there is nothing to do, but for one, and come back when they are needed', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const { run } = jobsOf({ entry: SCRIPTED_THREAD });
+    const both = () => Promise.all([run('x/ann', ''), run('y/bob', '')]);
+    const [first, second] = await both();
+    expect(first).not.toBe(second);
+    vi.advanceTimersByTime(20_000);
+    expect(new Set(await both())).toEqual(new Set([first, second]));
+    vi.advanceTimersByTime(20_000);
+    expect(await run('x/ann', '')).toBe(first);
+    vi.advanceTimersByTime(10_000);
+    const [again, other] = await both();
+    expect(again).toBe(first);
+    expect([first, second]).not.toContain(other);
   });
 });
