@@ -62,9 +62,7 @@ type DevEnvironment = {
 /** Runs until a signal or, with `--exit`, until the tour is over. */
 export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): Promise<number> {
   if ((options.demo === true) === (options.upstream !== undefined)) {
-    io.stderr(
-      'error: say which upstream: --upstream URL, or --demo for one that misbehaves on request\n',
-    );
+    io.stderr('error: no upstream: give --upstream URL, or --demo for a demo server\n');
     return EXIT_UNCHECKED;
   }
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-dev-'));
@@ -287,24 +285,23 @@ function freePort(preferred: number): Promise<number> {
 export function devCommand(io: CliIo, ports: DevPorts): Command {
   return {
     name: 'dev',
-    summary: 'Try the gateway on loopback, with a development issuer.',
+    summary: 'Run a gateway on loopback with a development issuer.',
     examples: [
       'sallyport dev --upstream http://127.0.0.1:3001/mcp',
       'sallyport dev --demo',
-      'sallyport dev --demo --exit    # the tour alone; exit 1 if an outcome differs',
+      'sallyport dev --demo --exit    # only the tour; exit 1 if an outcome differs',
     ],
     configure(command, finish) {
       command
         .option('--upstream <url>', 'the MCP server to put the gateway in front of')
         .addOption(
-          new Option('--network <network>', 'where the upstream may resolve').choices([
-            'public',
-            'private',
-            'loopback',
-          ]),
+          new Option(
+            '--network <network>',
+            'which addresses the host of the upstream may have',
+          ).choices(['public', 'private', 'loopback']),
         )
-        .option('--demo', 'bring an upstream that misbehaves on request, and take a tour')
-        .option('--exit', 'end after the tour')
+        .option('--demo', 'start a demo server that misbehaves on request and run the tour')
+        .option('--exit', 'exit after the tour')
         .option('--port <port>', 'port of the data listener', readPort)
         .action(async (options: DevOptions) => finish(await runDev(options, io, ports)));
     },

@@ -40,7 +40,7 @@ export async function runKeysPublic(
 ): Promise<number> {
   const { file, config } = options;
   if ((file === undefined) === (config === undefined)) {
-    io.stderr('error: name a key file, - for stdin, or a gateway file with -c\n');
+    io.stderr('error: name a key file, - for standard input, or a gateway file with -c\n');
     return EXIT_UNCHECKED;
   }
   const publicKeys =
@@ -101,7 +101,7 @@ function readConfiguredKeys(
 export function keysCommand(io: CliIo, ports: KeysPorts): Command {
   return {
     name: 'keys',
-    summary: 'Make the gateway key; print its public parts.',
+    summary: 'Create a gateway key, or print public keys.',
     examples: [
       'sallyport keys new > sallyport-key',
       'sallyport keys public sallyport-key',
@@ -114,8 +114,8 @@ export function keysCommand(io: CliIo, ports: KeysPorts): Command {
         .action(async () => finish(await runKeysNew({}, io, ports)));
       command
         .command('public')
-        .description('print public parts')
-        .argument('[file]', 'a key file, or - for stdin')
+        .description('print public keys')
+        .argument('[file]', 'key file, or - for standard input')
         .option('-c, --config <file>', 'a gateway file, for all of its keys')
         .option('--json', 'print a JSON Web Key Set')
         .action(async (file: string | undefined, options: { config?: string; json?: true }) =>

@@ -226,7 +226,7 @@ describe('serve', () => {
     const { code, stdout, stderr } = await runSallyport(['serve', '-c', bad], { cwd: folder });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('bad-serve.yaml:');
-    expect(stderr).toContain('nothing was started');
+    expect(stderr).toContain('not started: the configuration has errors');
   });
 
   it('[E-34] prints a line a listener, serves, reloads at SIGHUP, drains at SIGTERM, ends with 143', async () => {
@@ -304,7 +304,7 @@ describe('serve', () => {
     taken.close();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain(
-      `error: nothing was started: the ops listener cannot listen on 127.0.0.1:${ports.ops}: the port is taken`,
+      `error: not started: the ops listener cannot listen on 127.0.0.1:${ports.ops}: the port is taken`,
     );
     expect(await readFile(files.auditFile, 'utf8')).toBe(before);
   });

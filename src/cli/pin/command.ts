@@ -78,7 +78,7 @@ function decisionCommand(command: Commander, word: string): Commander {
     .argument('<upstream>', 'name of the upstream')
     .argument('<tool>', 'name of the tool; of a template, its uriTemplate');
   return withSharedOptions(added).addOption(
-    new Option('--kind <kind>', 'what the name is of')
+    new Option('--kind <kind>', 'kind of item that the name refers to')
       .choices(['tool', 'prompt', 'template', 'resource', 'instructions'])
       .default('tool'),
   );
