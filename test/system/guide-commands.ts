@@ -26,6 +26,7 @@ finish() { if [ -n "$served" ]; then kill -TERM -- "-$served" 2>/dev/null || tru
 trap finish EXIT
 serve() {
   finish
+  : >served.log
   set -m
   bash -euo pipefail -c "$1" >served.log 2>&1 &
   served=$!
