@@ -15,20 +15,19 @@ import { type GuideBlock, readGuide, runScript, scriptOf } from './guide-command
 import { must } from './programs.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** The name of the upstream, which `init` chose, and a token for it, which a client would get by its login. */
-const SET_UPSTREAM = `export UPSTREAM=$(sed -n '/^upstreams:/{n;s/^ *\\([^:]*\\):.*/\\1/p}' sallyport.yaml)
-TOKEN=$(curl -sS "$MINT/$UPSTREAM")
+/** A token for the server, which a client would get by its login, and a request with it. */
+const LOG_IN = `TOKEN=$(curl -sS "$MINT/tickets")
 list_tools() {
   curl -sS -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
     -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \
     -d '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"guide","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}' \
-    "http://127.0.0.1:8080/$UPSTREAM"
+    http://127.0.0.1:8080/tickets | tr -d "\\r\\n"
 }
 `;
 /** Adds the rule of the guide to the policy, for a tool that the demo upstream has, and waits until it is in force. */
 const ADD_RULE = `
 echo "before: $(list_tools)"
-printf '%s' "$RULE" >> policies/*.policy.yaml
+printf '%s' "$RULE" >> policies/tickets.policy.yaml
 until ! list_tools | grep -q '"get_ticket"'; do sleep 0.2; done
 echo "after: $(list_tools)"
 `;
@@ -104,7 +103,7 @@ describe('[GU-01] the guides', () => {
     expect(blocks.length).toBeGreaterThan(6);
     const cwd = await emptyFolder('quickstart');
     const between = ({ text }: GuideBlock): string => {
-      if (text.includes('sallyport init')) return SET_UPSTREAM;
+      if (text.includes('sallyport init')) return LOG_IN;
       return text.includes('curl') ? ADD_RULE : '';
     };
     const env = { ...envOfReader(), RULE: await ruleOfQuickstart() };
