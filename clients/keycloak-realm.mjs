@@ -1,5 +1,5 @@
 // Sets up a realm of Keycloak for the gateway, by its administration interface, as
-// docs/reference/authorization.md says it in words. Everything is on loopback and made anew in every run.
+// docs/guides/keycloak.md describes it. Everything is on loopback and made anew in every run.
 
 import { randomUUID } from 'node:crypto';
 

@@ -45,21 +45,21 @@ export function renderMetricsPage(): string {
 
 ${GENERATED}
 
-The ops listener serves them at \`/metrics\`, in the Prometheus text format, together with those of the process (\`process_*\`, \`nodejs_*\`).
+The ops listener serves these metrics at \`/metrics\` in the Prometheus text format, together with those of the process (\`process_*\`, \`nodejs_*\`).
 
-Label values come from the configuration, the method table and the pins, never from the wire: a value that none of them knows counts as \`${OTHER}\`. Past \`metrics.maxSeries\` sets of label values of one metric, all further ones count under \`${OTHER}\` too.
+Label values come from the configuration, the method table and the pins, never from the wire: any other value counts as \`${OTHER}\`. Beyond \`metrics.maxSeries\` combinations of label values of one metric, further ones count as \`${OTHER}\` too.
 
 ${table(['Metric', 'Kind', 'Labels', 'Meaning'], rows)}
 
-With \`metrics.toolLabel: true\`, \`mcp_server_operation_duration_seconds\` has the label \`${TOOL_LABEL}\` as well: the name of a pinned tool, \`${OTHER}\` for every other name, empty for what is no tool.
+With \`metrics.toolLabel: true\`, \`mcp_server_operation_duration_seconds\` has the label \`${TOOL_LABEL}\` as well: the name of a pinned tool, \`${OTHER}\` for any other name, and empty if the target is not a tool.
 
-An empty \`error_type\` means that there was no error. Otherwise it is the reason of a refusal (see [reasons](reasons.md)), a JSON-RPC code that the protocol knows, \`tool_error\` for a result with \`isError\`, or \`${OTHER}\`.
+An empty \`error_type\` means that there was no error. Otherwise it is the reason of a refusal (see [reasons](reasons.md)), a JSON-RPC code that the protocol defines, \`tool_error\` for a result with \`isError\`, or \`${OTHER}\`.
 
-Event streams that clients open with GET are counted as decisions; their duration is not observed.
+Event streams that clients open with GET are counted as decisions; their duration is not measured.
 
 ## Buckets
 
-Upper bounds in seconds.
+Upper bounds, in seconds.
 
 ${buckets.join('\n')}
 `;
@@ -74,7 +74,7 @@ function rendering(value: Rendering): string {
     case 'error':
       return `HTTP ${value.status}, JSON-RPC error ${value.code}`;
     case 'not-found':
-      return "the era's own “not found”";
+      return '“not found” as the protocol revision defines it';
     case 'refusal':
       return `HTTP 200: a tool result with \`isError\`, for other methods JSON-RPC error ${value.code}`;
   }
@@ -91,62 +91,68 @@ export function renderReasonsPage(): string {
 
 ${GENERATED}
 
-Every refusal has one of these reasons. The audit event always names it (\`decision.reasons\`), as do the metric \`sallyport_denials_total\` and the process log; a caller learns it only where the thing is listed for that caller. A protocol fault may carry another status or code where the protocol version asks for it.
+Every refusal has one of these reasons. The audit event always names it (\`decision.reasons\`), as do the metric \`sallyport_denials_total\` and the process log; a caller learns the reason only if the target is listed for that caller. Protocol errors use another status or code if the protocol revision requires it. [Troubleshooting](../guides/troubleshooting.md) has cause and cure for each reason.
 
-${table(['Reason', 'Stage', 'Log level', 'Text', 'Where the caller may see it', 'Where not'], rows)}
+${table(['Reason', 'Stage', 'Log level', 'Text', 'If the target is listed for the caller', 'Otherwise'], rows)}
 `;
 }
 
 const MEMBERS: readonly (readonly [string, string])[] = [
   ['schema', '`sallyport.audit/2`; `sallyport.audit/1` in lines of earlier versions.'],
-  ['id', 'Id of this event, a UUID.'],
+  ['id', 'Id of this event (UUID).'],
   ['time', 'RFC 3339, UTC, milliseconds.'],
   ['type', 'See below.'],
   [
     'gateway',
-    '`instance` (this run), `epoch` (this chain), `version` of the program, hashes of `config`, `policy` and `pins`. Events of an exchange have the epoch, and `mcp.decision` the first 16 digits of the hashes that it was decided under.',
+    '`instance` (this run), `epoch` (this chain), `version` of the program, hashes of `config`, `policy` and `pins`. Events of a request have the epoch; `mcp.decision` also has the first 16 digits of the hashes under which it was decided.',
   ],
   [
     'actor',
-    'What the token proved: `iss sub client_id act[] token{id,aud,scopes,exp,binding} groups_used`. `token.id` is a keyed hash; `exp` is in seconds since the epoch. `groups_used`: groups of the caller that the deciding rule names under `who`, allow or deny, at most 32; empty where it names none, or no rule decided. Left out without a verified caller.',
+    'What the token proved: `iss sub client_id act[] token{id,aud,scopes,exp,binding} groups_used`. `token.id` is a keyed hash; `exp` is in seconds since the epoch. `groups_used`: groups of the caller that the deciding rule names under `who`, at most 32; empty if it names none or no rule decided. Absent without a verified caller.',
   ],
   [
     'client',
-    '`ip`, `era`, `session` (a keyed hash), and apart from them `self_reported`: what the client says of itself.',
+    '`ip`, `era`, `session` (a keyed hash), and separately `self_reported`: what the client states about itself.',
   ],
   [
     'target',
-    '`upstream method name kind definition pin request_id`: what was asked for, the digest of its definition as last seen (left out where it is the pinned one), and of the one pinned. `endpoint` too, where the message came through an endpoint of several upstreams; what is refused there before it is known whose it is has the endpoint as `upstream`.',
+    '`upstream method name kind definition pin request_id`: what was requested, the digest of its definition as last observed (absent if it equals the pin), and the digest of its pin. For a message through an endpoint of several upstreams also `endpoint`; if it is refused before its upstream is known, `upstream` is the endpoint.',
   ],
   [
     'args',
-    '`digest` (keyed), `bytes`, `keys`, and what rules ask to be `captured`: the values of at most 64 arguments by their JSON pointers, of what is allowed and of what is refused. Objects and lists stand there as JSON.',
+    '`digest` (keyed), `bytes`, `keys`, and what rules `capture`: the values of at most 64 arguments by their JSON pointers, for allowed and refused calls. Objects and arrays are recorded as JSON.',
   ],
   [
     'decision',
-    '`id verdict action mode stage policy rule reasons shadow`. Both events of an exchange carry the same id, and so does the refusal on the wire. Without `action`, it was forwarded; without `mode`, it is `enforce`.',
+    '`id verdict action mode stage policy rule reasons shadow`. Both events of a request have the same id, and so does the refusal on the wire. An absent `action` means forwarded; an absent `mode` means `enforce`.',
   ],
-  ['findings', 'What detectors saw: `detector direction path count action`. Never what was found.'],
+  [
+    'findings',
+    'Findings of detectors: `detector direction path count action`. The content itself is never recorded.',
+  ],
   ['result', '`status http rpc_code bytes digest list{advertised,visible}`, in `mcp.outcome`.'],
   ['latency_ms', '`total auth policy inspect upstream`, in `mcp.outcome`.'],
   ['trace', '`trace_id span_id`.'],
-  ['detail', 'Only in events that are not of an exchange: what has no member of its own.'],
+  [
+    'detail',
+    'Only in events that do not belong to a request: everything that has no member of its own.',
+  ],
   ['chain', '`seq prev hash`, always last.'],
 ];
 
 const TYPES: readonly (readonly [string, string])[] = [
   [
     'mcp.decision',
-    'Before anything leaves. An allowed exchange waits until this line is durable, as `audit.durability` says.',
+    'Before anything is forwarded. An allowed request waits until this line is durable, as `audit.durability` defines.',
   ],
-  ['mcp.outcome', 'Once, at the end of every exchange, refusals included.'],
+  ['mcp.outcome', 'Once, at the end of every request, including refused ones.'],
   [
     'auth.failure',
-    'No valid token, or none that could be verified. `detail.suppressed`: failures before it that were counted only. Of a token that was refused, `detail` has `expected_issuer`, `expected_audience` and `expected_type`, as configured, and `presented_issuer`, `presented_audience` and `presented_type`, which the token says of itself, unverified, masked and cut at 128 characters. Several values are separated by spaces. The token itself is never recorded.',
+    'No valid token, or a token that could not be verified. `detail.suppressed`: earlier failures that were only counted. Of a token that was refused, `detail` has `expected_issuer`, `expected_audience` and `expected_type`, as configured, and `presented_issuer`, `presented_audience` and `presented_type`, which the token says of itself, unverified, masked and cut at 128 characters. Several values are separated by spaces. The token itself is never recorded.',
   ],
   [
     'pin.drift',
-    'A definition differs from its pin, or a server calls itself otherwise (kind `server`). `detail.change` says in what way.',
+    'A definition differs from its pin, or a server changed its self-description (kind `server`). `detail.change` is the type of change.',
   ],
   [
     'pin.approval',
@@ -157,10 +163,10 @@ const TYPES: readonly (readonly [string, string])[] = [
     'The same for a definition that is blocked; `actor.sub` is null where the lock file does not say who blocked it.',
   ],
   ['config.reload', 'Files changed: `detail.result` is `applied` or `rejected`.'],
-  ['admin.action', 'An access to the admin listener, refused ones too.'],
+  ['admin.action', 'An access to the admin listener, including refused ones.'],
   [
     'lifecycle',
-    '`detail.event`: `started` (with the public key), `stopped`, `continued` (the file was removed, rotated or emptied), `recovered` (bytes that are no record, by length and digest), `resumed` (after a fault of the sink, with the count of refused events).',
+    '`detail.event`: `started` (with the public key), `stopped`, `continued` (the file was removed, rotated or emptied), `recovered` (bytes that are not a record, with length and digest), `resumed` (after an error of the sink, with the number of refused events).',
   ],
   ['checkpoint', 'Signed: `detail.epoch seq hash at every_ms every_lines key_id signature`.'],
 ];
@@ -173,48 +179,48 @@ export function renderAuditPage(): string {
 
 ${GENERATED}
 
-One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` prints the JSON Schema. No payload, token or secret is ever written; digests of arguments and results are keyed, and \`sallyport audit hash VALUE -c FILE\` finds a known value by them.
+One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` prints the JSON Schema. No payload, token or secret is ever written; digests of arguments and results are keyed, and \`sallyport audit hash VALUE -c FILE\` prints the digests of a known value.
 
-## Members, in their order
+## Members, in order
 
 ${table(['Member', 'Content'], named(MEMBERS))}
 
-Events of an exchange leave out what is null or empty. Of actor, target and decision, \`mcp.outcome\` has what says who called what and how that ended (\`iss sub client_id\`, \`upstream endpoint method name\`, \`id verdict action stage reasons\`), then its findings, result and latency; the rest stands in the line of its decision. \`sallyport audit query\` and \`show\` join the two: what they print, with \`--json\` too, has every member, as lines of \`sallyport.audit/1\` have, except that the hashes of files stay cut, \`stage\` is left out where the request was forwarded, and instance and version stand only in lines of other types: they are those of the last \`lifecycle\` line \`started\` before it. Where the line of the decision is in none of the files that were named, what only that line says is printed as null, or left out if it is never null (\`client.ip\`), and a note on standard error counts these outcomes. An outcome whose decision could not be written has everything itself.
+Events of a request omit members that are null or empty. Of actor, target and decision, \`mcp.outcome\` has only who called what and how it ended (\`iss sub client_id\`, \`upstream endpoint method name\`, \`id verdict action stage reasons\`), followed by findings, result and latency; the rest is in the line of its decision. \`sallyport audit query\` and \`show\` join the two lines: their output, also with \`--json\`, has every member, like lines of \`sallyport.audit/1\`, with three exceptions: hashes of files stay truncated, \`stage\` is left out if the request was forwarded, and instance and version are only in lines of other types (those of the last \`lifecycle\` line \`started\` apply). If the line of the decision is in none of the named files, members that only it has are printed as null, or left out if they are never null (\`client.ip\`), and a note on standard error counts these outcomes. An outcome whose decision could not be written contains everything itself.
 
-What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. Of a captured value behind a name that says "secret" (\`password\`, \`token\`), nothing is kept. What a token proved is kept exactly.
+Text from outside (unknown names, self-reported names, URIs, argument names, captured values) is redacted (\`[redacted:<kind>]\`), escaped (\`\\u{202e}\`) and truncated to ${MAX_FOREIGN_CHARACTERS} characters. Nothing is kept of a captured value whose name suggests a secret (\`password\`, \`token\`). What a token proved is kept exactly.
 
 ## Types
 
 ${table(['Type', 'When'], named(TYPES))}
 
-At most ${AUTH_FAILURES_PER_SECOND} failed logins a second are written. A sink holds at most ${QUEUE_CAPACITY} events that wait; ${CALL_RESERVE} of these places are kept for calls.
+At most ${AUTH_FAILURES_PER_SECOND} failed logins per second are written. A sink queues at most ${QUEUE_CAPACITY} events; ${CALL_RESERVE} of these slots are reserved for calls.
 
 ## The chain
 
-A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in base64url (in lines of \`sallyport.audit/1\` in lower-case hex), of \`prev\` as it stands there, a line feed, and the bytes of the line up to and without \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the line before. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event that carries the instance, the epoch and the public key. Each sink has a chain of its own.
+A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is the SHA-256, in base64url (in lines of \`sallyport.audit/1\` in lower-case hex), of \`prev\` as written in the line, a line feed, and the bytes of the line up to and excluding \`,"hash":"…"}}\`. \`prev\` is the \`hash\` of the previous line. The first line of a chain has \`seq\` 0 and 64 zeros as \`prev\`; it is a \`lifecycle\` event with the instance, the epoch and the public key. Each sink has its own chain.
 
-A restart goes on with the chain that it finds. When a write was interrupted, the next line is a \`lifecycle\` event \`recovered\` with the length and the SHA-256 of the bytes that are no record. When the file was rotated, the new one begins with \`continued\`, and \`audit verify\` takes the files in their order.
+After a restart the existing chain is continued. If a write was interrupted, the next line is a \`lifecycle\` event \`recovered\` with the length and the SHA-256 of the bytes that are not a record. If the file was rotated, the new file begins with \`continued\`, and \`audit verify\` takes the files in their order.
 
-A checkpoint signs, with Ed25519 under the gateway key, the text \`sallyport.checkpoint/2\`, the epoch, the number and hash of the line before it, the time, \`every_ms\` and \`every_lines\`, each ended by a line feed. The next one is due after that time (\`audit.checkpoint.every\`) or that many lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each one also keeps the checkpoints of the others.
+A checkpoint signs the following text with Ed25519 under the gateway key: \`sallyport.checkpoint/2\`, the epoch, the sequence number and hash of the previous line, the time, \`every_ms\` and \`every_lines\`, each followed by a line feed. The next checkpoint is due after that time (\`audit.checkpoint.every\`) or that number of lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each also contains the checkpoints of the others.
 
-\`audit verify\` says first how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or cut off those without a trace. What may stand there is bounded, not how much was cut off: more lines, or more of their own time, than ${VERIFIER_MAX_INTERVALS} intervals allow behind a checkpoint of form 2 is a fault, as is a run that ended (\`stopped\`) without a checkpoint behind its end. A pause without lines counts as one interval, and is a note. After a checkpoint of form 1 all this is a note; one of form 1 behind one of form 2 is a fault.
+\`audit verify\` first states how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or removed those without a trace. What may follow a checkpoint is bounded; what was removed is not. It is an error if more lines, or more time, than ${VERIFIER_MAX_INTERVALS} intervals allow follow a checkpoint of form 2, or if a run that ended (\`stopped\`) has no checkpoint after its end. A pause without lines counts as one interval and is a note. After a checkpoint of form 1 all this is a note; a checkpoint of form 1 after one of form 2 is an error.
 
-| Exit | Meaning |
+| Exit code | Meaning |
 | --- | --- |
-| 0 | A whole chain, and everything was checked. |
-| 1 | Not whole: tampered with, or damaged. |
-| 2 | Not checked. A line \`not checked: give --key or the older file\` names what is missing: a file that begins in the middle of a chain, as after a rotation, or checkpoints under a key that was not given, as after a change of keys. The same code stands for a file that cannot be read. |
+| 0 | The chain is complete and everything was verified. |
+| 1 | Not complete: modified or damaged. |
+| 2 | Not checked. The line \`not checked: give --key or the older file\` names what is missing: the file begins in the middle of a chain, as after a rotation, or checkpoints use a key that was not given, as after a change of keys. A file that cannot be read has the same exit code. |
 
-A start names the key of its run, and a checkpoint of that run under another one is a fault. Whoever can write the file can write such a start too: where every key that the gateway had is given, lines that are \`not checked\` for want of a key are forged. A checkpoint vouches for the lines before it and for what its \`detail\` states; the other members of its own line are vouched for by the next one.
+A start names the key of its run; a checkpoint of that run under another key is an error. Whoever can write the file can also write such a start: if every key that the gateway had is given, lines that are \`not checked\` for lack of a key are forged. A checkpoint vouches for the lines before it and for its own \`detail\`; the next one vouches for the other members of its line.
 
-Lines missing at the end show only against a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that holds it. A chain that was written anew as a whole shows only against a public key kept elsewhere: \`--key\`.
+Lines that are missing at the end are detected only with a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that contains it. A chain that was rewritten completely is detected only with a public key kept elsewhere: \`--key\`.
 
-## One writer for each file
+## One writer per file
 
-Next to an audit file stands its lease, \`audit.jsonl.lease\`: a small file that names the instance, host and process that write. It is renewed every ${LEASE_TIMES.renewEveryMs / MS_PER_SECOND} s and removed at a clean end; the gateway must be allowed to create files in the folder, or it does not start. Where the path is a link, the lease stands next to the file that it names. A start that finds the lease of another gateway waits for it, at most ${LEASE_TIMES.waitMs / MS_PER_SECOND} s, and then ends with exit code 1 and a sentence that says who holds it. A lease that was not renewed for ${LEASE_TIMES.staleMs / MS_PER_SECOND} s may be taken over; one whose process has certainly ended, on this machine and in this namespace of process ids, at once. Clocks are not trusted alone: unless its process has ended, a lease is watched for as long as its holder would rely on it without renewing it (${(2 * LEASE_TIMES.renewEveryMs) / MS_PER_SECOND} s), however old it looks. While it is replaced, \`audit.jsonl.lease.next\` stands there too. A gateway whose lease was taken over writes nothing more until it is started anew. Reading commands never touch a lease.
+A lease file next to each audit file, \`audit.jsonl.lease\`, names the instance, host and process that write. It is renewed every ${LEASE_TIMES.renewEveryMs / MS_PER_SECOND} s and removed on a clean exit. The gateway must be allowed to create files in the folder, otherwise it does not start. If the path is a symbolic link, the lease is next to the target. A start that finds the lease of another gateway waits for at most ${LEASE_TIMES.waitMs / MS_PER_SECOND} s and then exits with code 1 and a message that names the holder. A lease that was not renewed for ${LEASE_TIMES.staleMs / MS_PER_SECOND} s may be taken over; if its process has certainly ended, on this machine and in this PID namespace, at once. Clocks alone are not trusted: unless its process has ended, a lease is watched for as long as its holder would rely on it without renewing it (${(2 * LEASE_TIMES.renewEveryMs) / MS_PER_SECOND} s), however old it looks. During a takeover \`audit.jsonl.lease.next\` exists too. A gateway that has lost its lease writes nothing more until it is restarted. Commands that read never touch a lease.
 
-With \`audit.durability: written\`, the default, a line is durable when a completed write has handed it to the operating system: it survives the death of the process. With \`synced\` it is on the disk, and survives the loss of power too. After a loss of power under \`written\`, lines of the last half minute or so may be missing, and where the disk wrote out of order, \`audit verify\` says what is missing in the middle. Under \`written\`, the gateway does not learn of an error that the system meets later, when it puts the lines on the disk or on the server of a network file system; choose \`synced\` where that matters.
+With \`audit.durability: written\`, the default, a line is durable once a completed write has handed it to the operating system: it survives the end of the process. With \`synced\` it is on disk and survives a power failure too. After a power failure under \`written\`, lines of about the last half minute may be missing, and if the disk wrote out of order, \`audit verify\` reports what is missing in the middle. Under \`written\` the gateway does not learn of errors that occur when the system later writes the lines to disk or to a network file system; choose \`synced\` where that matters.
 
-Before each write the file must end where this gateway left it. A file that was moved away, removed or emptied (\`mv\`, \`copytruncate\`) is gone on with, without a signal. Where another process wrote into it, or cut it, nothing is written: the control \`audit\` is degraded, \`audit.onFailure\` applies, and moving the file away is what ends it. Prefer \`mv\`: what is written between the copy and the cut of \`copytruncate\` is lost, and the chain says so. A process that is held up for longer than ${LEASE_TIMES.staleMs / MS_PER_SECOND} s in the middle of a write can still end that one write; both gateways find it before their next.
+Before each write the file must end where this gateway left it. A file that was moved away, removed or emptied (\`mv\`, \`copytruncate\`) is continued without a signal. If another process wrote to the file or truncated it, nothing more is written: the control \`audit\` is degraded and \`audit.onFailure\` applies until the file is moved away. Prefer \`mv\`: lines that are written between the copy and the truncation of \`copytruncate\` are lost, and the chain shows it. A process that is suspended for more than ${LEASE_TIMES.staleMs / MS_PER_SECOND} s in the middle of a write can still complete that one write; both gateways detect it before their next.
 `;
 }

@@ -193,7 +193,7 @@ export async function respondToRevocation(
   revocations: RevocationService,
 ): Promise<RevocationReply> {
   if (!ALLOWED_ROLES[asked.action].some((role) => roles.includes(role)))
-    return { response: refusal(403, 'This takes another role.') };
+    return { response: refusal(403, 'Your role does not allow this.') };
   switch (asked.action) {
     case 'list-revocations':
       return { response: json(200, { revocations: revocations.list() }) };
@@ -214,7 +214,8 @@ async function revoke(
   if (!/^application\/json(?:; ?charset=utf-8)?$/i.test(body.type ?? ''))
     return { response: refusal(415, 'Send application/json.') };
   const text = await body.read();
-  if (text === undefined) return { response: refusal(413, 'The body is too large.') };
+  if (text === undefined)
+    return { response: refusal(413, 'The request body exceeds the size limit.') };
   const order = readRevocationOrder(text);
   if (typeof order === 'string') return { response: refusal(400, order) };
   const done = await revocations.revoke(order, by);
@@ -222,7 +223,9 @@ async function revoke(
     case 'unknown-issuer':
       return { response: refusal(400, 'This issuer is not configured.') };
     case 'full':
-      return { response: refusal(409, 'As many revocations are in force as can be; lift some.') };
+      return {
+        response: refusal(409, 'The maximum number of revocations is in force. Lift some first.'),
+      };
     case 'revoked': {
       const { shown, isShared } = done;
       const { by: _, at, expires, id, ...about } = shown;
@@ -242,7 +245,10 @@ async function lift(id: string, revocations: RevocationService): Promise<Revocat
     case 'unknown':
       return { response: refusal(404, 'No such revocation is in force.'), detail };
     case 'unavailable':
-      return { response: refusal(503, 'The store cannot be asked; nothing was lifted.'), detail };
+      return {
+        response: refusal(503, 'The shared store is unreachable. Nothing was lifted.'),
+        detail,
+      };
   }
 }
 

@@ -58,7 +58,7 @@ function show(controls) {
 }
 async function load() {
   const answer = await fetch('/api/controls', { headers: { authorization: 'Bearer ' + token.value.trim() }, credentials: 'omit' });
-  const why = { 403: 'This token has no role here.', 503: 'The token cannot be verified now. Try again later.' };
+  const why = { 403: 'This token has no role here.', 503: 'The token cannot be verified at the moment. Try again later.' };
   if (!answer.ok) throw new Error(why[answer.status] ?? 'The token was not accepted.');
   show((await answer.json()).controls);
   note.textContent = '';

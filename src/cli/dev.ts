@@ -405,13 +405,13 @@ function probePort(port: number): Promise<number | NodeJS.ErrnoException> {
 export function devCommand(io: CliIo, ports: DevPorts): Command {
   return {
     name: 'dev',
-    summary: 'Try the gateway on loopback, with a development issuer.',
+    summary: 'Run a gateway on loopback with a development issuer.',
     examples: [
       'sallyport dev --upstream http://127.0.0.1:3001/mcp',
       "sallyport dev --upstream https://mcp.example.com/mcp --header 'Authorization: Bearer TOKEN'",
       'sallyport dev -- npx -y @modelcontextprotocol/server-filesystem DIR',
       'sallyport dev --demo',
-      'sallyport dev --demo --exit    # the tour alone; exit 1 if an outcome differs',
+      'sallyport dev --demo --exit    # only the tour; exit 1 if an outcome differs',
     ],
     configure(command, finish) {
       command
@@ -427,14 +427,13 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
         .option('--env <name>', 'environment variable that the command gets too', collectVariable)
         .option('--save <dir>', 'keep gateway file, policy and lock file in this folder')
         .addOption(
-          new Option('--network <network>', 'where the upstream may resolve').choices([
-            'public',
-            'private',
-            'loopback',
-          ]),
+          new Option(
+            '--network <network>',
+            'which addresses the host of the upstream may have',
+          ).choices(['public', 'private', 'loopback']),
         )
-        .option('--demo', 'bring an upstream that misbehaves on request, and take a tour')
-        .option('--exit', 'end after the tour')
+        .option('--demo', 'start a demo server that misbehaves on request and run the tour')
+        .option('--exit', 'exit after the tour')
         .option('--port <port>', `port of the endpoint (default: ${DEFAULT_PORT})`, readPort)
         .action(async (serverCommand: string[], options: DevOptions) =>
           finish(await runDev(options, serverCommand, io, ports)),

@@ -64,7 +64,7 @@ async function readOutline(
 export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command {
   return {
     name: 'healthcheck',
-    summary: 'Ask the gateway of this machine whether it lives.',
+    summary: 'Check whether the gateway on this machine is alive.',
     examples: ['sallyport healthcheck', 'sallyport healthcheck -c config/gateway.yaml'],
     configure(command, finish) {
       const description = 'the gateway file, for the address of its ops listener';

@@ -43,7 +43,7 @@ async function runKeysPublic(
 ): Promise<number> {
   const { file, config } = options;
   if ((file === undefined) === (config === undefined)) {
-    io.stderr('error: name a key file, - for stdin, or a gateway file with -c\n');
+    io.stderr('error: name a key file, - for standard input, or a gateway file with -c\n');
     return EXIT_UNCHECKED;
   }
   const publicKeys =
@@ -109,7 +109,7 @@ function readConfiguredKeys(
 export function keysCommand(io: CliIo, ports: KeysPorts): Command {
   return {
     name: 'keys',
-    summary: 'Make the gateway key; print its public parts.',
+    summary: 'Create a gateway key, or print public keys.',
     examples: [
       'sallyport keys new > sallyport-key',
       'sallyport keys public sallyport-key',
@@ -123,8 +123,8 @@ export function keysCommand(io: CliIo, ports: KeysPorts): Command {
       const description = 'the gateway file, for all of its keys';
       const isNeeded = (args: readonly string[]): boolean => args.length === 0;
       withConfigOption(command.command('public'), io, { description, isNeeded })
-        .description('print public parts')
-        .argument('[file]', 'a key file, or - for stdin')
+        .description('print public keys')
+        .argument('[file]', 'key file, or - for standard input')
         .option('--json', 'print a JSON Web Key Set')
         .action(async (file: string | undefined, options: { config?: string; json?: true }) =>
           finish(

@@ -162,7 +162,7 @@ async function runOnce(
 function buildRoot(io: CliIo, version: string | undefined): Commander {
   const root = new Commander('sallyport');
   root
-    .description('A security gateway in front of MCP servers.')
+    .description('A security gateway for MCP servers.')
     .exitOverride()
     .showHelpAfterError('Run with --help for usage.')
     .configureOutput({

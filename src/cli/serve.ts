@@ -91,13 +91,13 @@ async function runServe(
   io.stderr(renderDiagnostics(started.diagnostics, 'text', io.cwd));
   if (started.kind === 'refused') {
     io.stderr(
-      `error: the gateway was not started, because its files have errors; correct them, then check them with: sallyport validate -c ${options.config}\n`,
+      `error: not started: the configuration has errors (all of them: sallyport validate -c ${options.config})\n`,
     );
     return EXIT_UNCHECKED;
   }
   if (started.kind === 'failed') {
     if (ending.signal.aborted) return terminated;
-    io.stderr(`error: the gateway was not started: ${makeVisible(started.message)}\n`);
+    io.stderr(`error: not started: ${makeVisible(started.message)}\n`);
     return EXIT_FAILED;
   }
   const { gateway } = started;

@@ -128,18 +128,18 @@ function policyDiagnostics(
 export function validateCommand(io: CliIo, ports: ValidatePorts): Command {
   return {
     name: 'validate',
-    summary: 'Find every mistake in the gateway file, policies and lock files.',
+    summary: 'Check the gateway file, policies and lock files, and report every error.',
     examples: [
       'sallyport validate -c config/gateway.yaml',
       'sallyport validate -c config/gateway.yaml --strict --format sarif > mistakes.sarif',
-      'sallyport validate -c config/gateway.yaml --no-secrets    # where the secrets are not',
+      'sallyport validate -c config/gateway.yaml --no-secrets    # on a machine without the secrets',
     ],
     configure(command, finish) {
       withConfigOption(command, io)
         .option('--strict', 'treat warnings as errors')
-        .option('--no-secrets', 'judge references to secrets by their form only')
+        .option('--no-secrets', 'check only the form of references to secrets, and read none')
         .addOption(
-          new Option('--format <format>', 'how to print')
+          new Option('--format <format>', 'output format')
             .choices([...REPORT_FORMATS])
             .default('text'),
         )

@@ -50,20 +50,20 @@ function adviseErrors(errors: readonly SchemaError[]): string {
 }
 
 const UNDESCRIBED_ADVICE =
-  'The arguments have a member that the definition does not describe. Send only members that it lists.';
+  'The arguments contain a member that the definition does not describe. Send only described members.';
 
-const NOT_ALLOWED_ADVICE = 'A rule of this gateway does not allow these arguments.';
+const NOT_ALLOWED_ADVICE = 'A policy rule does not allow these arguments.';
 
 /** Advice for arguments that no alternative allows: the first argument of the first alternative that fails. */
 function adviseAlternatives(rules: readonly AllowRule[], input: EvaluationInput): string {
   const rule = rules[0];
   for (const { name, schema } of rule?.args ?? []) {
     const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
-    if (value === undefined) return `The argument "${name}" is required by a rule of this gateway.`;
+    if (value === undefined) return `The argument "${name}" is required by a policy rule.`;
     const error = schema.check(value)[0];
     if (error !== undefined) {
       const where = error.pointer === '' ? '' : ` at ${error.pointer}`;
-      return `The argument "${name}"${where} is not allowed by a rule of this gateway: ${error.message}.`;
+      return `The argument "${name}"${where} is not allowed by a policy rule: ${error.message}.`;
     }
   }
   return NOT_ALLOWED_ADVICE;

@@ -97,7 +97,7 @@ function readReply(
 }
 
 function unexpectedReply(): ProtocolError {
-  return invalidMessage({}, 'No request is waiting for this answer.');
+  return invalidMessage({}, 'No request is waiting for this response.');
 }
 
 /** Only of use to a server that may request roots. */
@@ -151,7 +151,10 @@ function admitReading(input: AdmissionInput, reading: ParsedJson): AdmittedMessa
     case 'batch':
       return batchForbidden();
     case 'malformed':
-      return invalidMessage({ id: envelope.id }, 'The body is not one valid JSON-RPC message.');
+      return invalidMessage(
+        { id: envelope.id },
+        'The body is not a single valid JSON-RPC message.',
+      );
   }
 }
 
@@ -160,11 +163,11 @@ function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']
     case 'malformed-json':
       return protocolErrorOf(error, PARSE_ERROR, 'The body is not valid JSON in UTF-8.', {});
     case 'duplicate-key':
-      return protocolErrorOf(error, INVALID_REQUEST, 'An object has two members of one name.', {});
+      return protocolErrorOf(error, INVALID_REQUEST, 'An object has duplicate member names.', {});
     case 'too-deep':
-      return invalidMessage({}, 'The body nests too deeply.');
+      return invalidMessage({}, 'The body is nested too deeply.');
     case 'too-many-values':
-      return invalidMessage({}, 'The body holds more values than are read here.');
+      return invalidMessage({}, 'The body contains too many values.');
   }
 }
 

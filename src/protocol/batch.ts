@@ -68,6 +68,6 @@ function areApart(value: readonly Json[]): boolean {
 
 /** The error for an array that is not accepted. */
 export function batchForbidden(): ProtocolError {
-  const text = 'Arrays of messages are not accepted; send one message a request.';
+  const text = 'Batches are not accepted. Send one message per request.';
   return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, {});
 }

@@ -56,7 +56,7 @@ export function checkSupported(
   if (supported === undefined || supported.length > 0) return undefined;
   const { message, protocol, version, rule } = admitted;
   if (!protocol.namesVersionAnew(rule.method)) return undefined;
-  const text = 'This server speaks no protocol version that is supported here.';
+  const text = 'This server has no supported protocol version in common with this gateway.';
   const code = protocol.unsupportedVersionCode;
   const error = protocolErrorOf('unsupported-version', code, text, contextOf(message));
   return { ...error, data: { supported, requested: version } };

@@ -244,7 +244,7 @@ function checkInputRetry(
   if (responses === undefined && state === undefined) return undefined;
   if (method === 'tasks/update' && state === undefined) return undefined;
   if (!hasInputRequired || !canRequireInput(method))
-    return 'This request cannot carry inputResponses or requestState.';
+    return 'This request may not contain inputResponses or requestState.';
   if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
   const isValid = state === undefined || typeof state === 'string';
   return isValid ? undefined : 'requestState must be a string.';

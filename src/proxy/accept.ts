@@ -24,7 +24,7 @@ export function acceptsEventStream({ headers }: Incoming): boolean {
 
 /** 406: the client accepts no media type of this response. */
 export function notAcceptable(errorContext: ErrorContext): ProtocolError {
-  const text = 'The Accept header excludes the media types of the response.';
+  const text = 'The Accept header excludes every media type of the response.';
   return protocolErrorOf('invalid-message', INVALID_REQUEST, text, errorContext, NOT_ACCEPTABLE);
 }
 

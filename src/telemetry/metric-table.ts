@@ -27,60 +27,60 @@ const OVERHEAD_BUCKETS = [
 export const METRICS = {
   mcp_server_operation_duration_seconds: {
     kind: 'histogram',
-    help: 'Time from the arrival of a request to the end of its answer.',
+    help: 'Time from the arrival of a request to the end of its response.',
     labels: ['upstream', 'mcp_method_name', 'error_type', 'mcp_protocol_version'],
     buckets: OPERATION_BUCKETS,
   },
   mcp_client_operation_duration_seconds: {
     kind: 'histogram',
-    help: 'Time that the upstream took, for requests that reached it.',
+    help: 'Time taken by the upstream, for requests that reached it.',
     labels: ['upstream', 'mcp_method_name', 'error_type'],
     buckets: OPERATION_BUCKETS,
   },
   sallyport_overhead_seconds: {
     kind: 'histogram',
-    help: 'Time that the gateway itself took: total minus upstream.',
+    help: 'Time taken by the gateway itself: total minus upstream.',
     labels: ['mcp_method_name'],
     buckets: OVERHEAD_BUCKETS,
   },
   sallyport_decisions_total: {
     kind: 'counter',
-    help: 'Decisions, by verdict.',
+    help: 'Decisions by verdict.',
     labels: ['upstream', 'mcp_method_name', 'verdict', 'mode'],
   },
   sallyport_denials_total: {
     kind: 'counter',
-    help: 'Refusals and withheld results, by the stage and the reason.',
+    help: 'Refusals and withheld results by stage and reason.',
     labels: ['upstream', 'stage', 'reason', 'mode'],
   },
   sallyport_auth_failures_total: {
     kind: 'counter',
-    help: 'Requests without a valid token, by reason.',
+    help: 'Requests without a valid token by reason.',
     labels: ['reason'],
   },
   sallyport_tools: {
     kind: 'gauge',
-    help: 'Tools of an upstream, by the state of their pin.',
+    help: 'Tools of an upstream by the state of their pin.',
     labels: ['upstream', 'state'],
   },
   sallyport_tool_drift_total: {
     kind: 'counter',
-    help: 'Definitions that came to differ from their pin, by what changed.',
+    help: 'Definitions that no longer match their pin by type of change.',
     labels: ['upstream', 'change'],
   },
   sallyport_tools_list_bytes: {
     kind: 'gauge',
-    help: 'Bytes of the last tool list: as the upstream advertised it, and as a caller saw it.',
+    help: 'Size of the last tool list in bytes: as advertised by the upstream, and as returned to a caller.',
     labels: ['upstream', 'side'],
   },
   sallyport_findings_total: {
     kind: 'counter',
-    help: 'What detectors saw in content, by what was done about it.',
+    help: 'Findings of the content detectors by action taken.',
     labels: ['upstream', 'direction', 'detector', 'action'],
   },
   sallyport_inflight_requests: {
     kind: 'gauge',
-    help: 'Requests being answered.',
+    help: 'Requests in flight.',
     labels: ['upstream'],
   },
   sallyport_open_streams: {
@@ -90,17 +90,17 @@ export const METRICS = {
   },
   sallyport_upstream_up: {
     kind: 'gauge',
-    help: '1 when the upstream answered the last listing, else 0.',
+    help: '1 if the last listing of the upstream succeeded, otherwise 0.',
     labels: ['upstream'],
   },
   sallyport_jwks_last_success_timestamp_seconds: {
     kind: 'gauge',
-    help: 'When the keys of an issuer were last fetched.',
+    help: 'Time of the last successful fetch of the key set of an issuer.',
     labels: ['issuer'],
   },
   sallyport_config_reloads_total: {
     kind: 'counter',
-    help: 'Changes of configuration, policies or pins: applied or rejected.',
+    help: 'Changes of configuration, policies or pins by result: applied or rejected.',
     labels: ['result'],
   },
   sallyport_config_last_reload_successful: {
@@ -110,37 +110,37 @@ export const METRICS = {
   },
   sallyport_config_info: {
     kind: 'gauge',
-    help: '1, with the hashes of the files in force.',
+    help: 'Always 1; the labels are the hashes of the files in force.',
     labels: ['config_hash', 'policy_hash', 'pins_hash'],
   },
   sallyport_audit_events_total: {
     kind: 'counter',
-    help: 'Audit events by sink: written, refused, lost, or suppressed (counted only).',
+    help: 'Audit events by sink and result: written, refused, lost, or suppressed (counted only).',
     labels: ['sink', 'result'],
   },
   sallyport_audit_queue_length: {
     kind: 'gauge',
-    help: 'Audit events that wait to be written.',
+    help: 'Audit events waiting to be written.',
     labels: [],
   },
   sallyport_audit_chain_seq: {
     kind: 'gauge',
-    help: 'Number of the last durable line of the first audit sink.',
+    help: 'Sequence number of the last durable line of the first audit sink.',
     labels: [],
   },
   sallyport_store_degraded: {
     kind: 'gauge',
-    help: '1 while the shared store cannot be reached.',
+    help: '1 while the shared store is unreachable.',
     labels: [],
   },
   sallyport_control_state: {
     kind: 'gauge',
-    help: '1 for the state that a control is in.',
+    help: '1 for the current state of a control, 0 for the other states.',
     labels: ['control', 'state'],
   },
   sallyport_build_info: {
     kind: 'gauge',
-    help: '1, with the version of the program and of Node.',
+    help: 'Always 1; the labels are the versions of the program and of Node.',
     labels: ['version', 'node'],
   },
 } as const satisfies { readonly [name: string]: MetricRow };

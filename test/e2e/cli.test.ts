@@ -230,7 +230,7 @@ describe('serve', () => {
     const { code, stdout, stderr } = await runSallyport(['serve', '-c', bad], { cwd: folder });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('bad-serve.yaml:');
-    expect(stderr).toContain('the gateway was not started');
+    expect(stderr).toContain('not started: the configuration has errors');
   });
 
   it('[E-34] prints a line a listener, serves, reloads at SIGHUP, drains at SIGTERM, ends with 143', async () => {
@@ -331,7 +331,7 @@ describe('serve', () => {
     taken.close();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain(
-      `error: the gateway was not started: the ops listener cannot listen on 127.0.0.1:${ports.ops}: the port is already in use`,
+      `error: not started: the ops listener cannot listen on 127.0.0.1:${ports.ops}: the port is already in use`,
     );
     expect(await readFile(files.auditFile, 'utf8')).toBe(before);
   });

@@ -42,7 +42,7 @@ function stepOf(output: string, number: number): string {
   return new RegExp(`^${number}\\. .*\\n +(.*)$`, 'm').exec(output)?.[1] ?? '';
 }
 
-describe('[E-40] init', () => {
+describe('[E-42] init', () => {
   let publicUrl: string;
   let printed: string;
 

@@ -249,7 +249,7 @@ describe('an upstream that demands bound tokens', () => {
     rig.upstream.forget();
     const refused = await post(rig.access, CALL_TEXT, CALL.headers);
     expect(refused.status).toBe(401);
-    expect(refused.text).toBe('The token is bound to a key that was not proved.');
+    expect(refused.text).toBe('Proof of possession for the token is missing or invalid.');
     await expectLoginLine(rig, refused, 'token-binding');
     expect(rig.upstream.uses()).toEqual([]);
   });

@@ -214,7 +214,7 @@ function namesKeys(schema: Schema): boolean {
 }
 
 /** What a key is described by that is there for people alone, as an owner to ask: no code reads it. */
-const FOR_READERS = 'for readers of the file';
+const FOR_READERS = 'informational';
 
 /** True where the reference page says that nothing but people reads the key. */
 function isForReaders({ description }: Schema): boolean {

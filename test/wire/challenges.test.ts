@@ -80,7 +80,7 @@ describe('challenges', () => {
       403,
       'Bearer resource_metadata="DOCUMENT", scope="notes:read notes:write", error="insufficient_scope"',
       'text/plain; charset=utf-8',
-      'The token lacks a scope that this needs.',
+      'The token lacks a required scope.',
     ]);
     expect(rig.upstream.uses()).toEqual([]);
     expect((await callStateless(rig.as(token), 'read_record', args)).status).toBe(200);

@@ -75,8 +75,8 @@ function configureReadCommands(
 ): void {
   withFileOptions(command.command('tail').description('show the last events'), io, 0)
     .argument('[files...]', 'audit files')
-    .option('-f, --follow', 'go on with those to come')
-    .option('--json', 'print the lines as they are')
+    .option('-f, --follow', 'wait for further events and show them')
+    .option('--json', 'print the lines unchanged')
     .action(async (files: string[], options: Parsed) =>
       finish(
         await runAuditTail(
@@ -93,21 +93,24 @@ function configureReadCommands(
     );
   withFileOptions(command.command('query').description('print the events that match'), io, 0)
     .argument('[files...]', 'audit files')
-    .option('--type <type>', 'type of event, such as mcp.decision')
-    .option('--subject <subject>', 'subject of the caller, exactly')
+    .option('--type <type>', 'event type, for example mcp.decision')
+    .option('--subject <subject>', 'exact subject of the caller')
     .option('--upstream <name>', 'name of the upstream')
     .option('--reason <reason>', 'reason of a refusal')
-    .option('--since <time>', 'RFC 3339, or how long ago, such as 30m')
-    .option('--json', 'print JSON, each event with all its members')
+    .option('--since <time>', 'start time: RFC 3339, or a duration before now, for example 30m')
+    .option('--json', 'print JSON, with all members of each event')
     .action(async (files: string[], options: Parsed) => {
       const named = ['config', 'type', 'subject', 'upstream', 'reason', 'since'];
       const given = Object.assign({}, ...named.map((name) => text(options, name)));
       finish(await runAuditQuery({ files, ...given, json: options['json'] === true }, io, ports));
     });
-  withFileOptions(command.command('show').description('print all of one event or decision'), io, 1)
+  const show = command
+    .command('show')
+    .description('print one event, or all events of one decision');
+  withFileOptions(show, io, 1)
     .argument('<id>', 'id of a decision or an event')
     .argument('[files...]', 'audit files')
-    .option('--json', 'print JSON, each event with all its members')
+    .option('--json', 'print JSON, with all members of each event')
     .action(async (id: string, files: string[], options: Parsed) =>
       finish(
         await runAuditShow(
@@ -127,10 +130,13 @@ function configureVerifyCommands(
 ): void {
   command
     .command('verify')
-    .description('check that files are one whole chain')
-    .argument('<files...>', 'audit files, the oldest first')
-    .option('--head <checkpoint>', 'a checkpoint kept elsewhere: EPOCH:SEQ:HASH, JSON, or a file')
-    .option('--key <public...>', 'public key that checkpoints must be signed by, or a file with it')
+    .description('verify that the files form one complete chain')
+    .argument('<files...>', 'audit files, oldest first')
+    .option('--head <checkpoint>', 'checkpoint kept elsewhere: EPOCH:SEQ:HASH, JSON, or a file')
+    .option(
+      '--key <public...>',
+      'public key that checkpoints must be signed with, or a file that contains it',
+    )
     .option('--json', 'print the verdict as JSON')
     .action(async (files: string[], options: Parsed) => {
       const keys = options['key'];
@@ -148,7 +154,7 @@ function configureVerifyCommands(
     });
   const hash = command.command('hash').description('print the keyed digests of a value');
   withConfigOption(hash, io, { description: 'the gateway file, for its keys' })
-    .argument('<value>', 'the value to find')
+    .argument('<value>', 'value to look for')
     .option('--json', 'print JSON')
     .action(async (value: string, options: Parsed) =>
       finish(
@@ -170,7 +176,7 @@ function configureVerifyCommands(
 export function auditCommand(io: CliIo, ports: AuditPorts): Command {
   return {
     name: 'audit',
-    summary: 'Read audit files; verify their chain.',
+    summary: 'Read audit files and verify their chain.',
     examples: [
       'sallyport audit tail -f -c config/gateway.yaml',
       'sallyport audit query audit.jsonl --reason denied-by-rule --since 1h',

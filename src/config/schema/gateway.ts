@@ -38,19 +38,18 @@ type Pii =
 
 export const PROFILE = record('What detectors do. A key that is absent has its default.', {
   request: record(
-    'Arguments on the way to the upstream.',
+    'Arguments sent to the upstream.',
     { secrets: oneOfStrings('Secrets.', ['off', 'flag', 'block'], { default: 'block' }) },
     { default: {} },
   ),
   result: record(
-    'Everything on the way to the client.',
+    'Everything sent to the client.',
     {
       secrets: oneOfStrings('Secrets.', PII_ACTIONS, { default: 'redact' }),
       pii: typed<Pii, { default: Pii }>({
         type: ['string', 'object'],
         title: 'an action, or {action: …, kinds: […]}',
-        description:
-          'Personal data. Kinds: `card`, `iban`, `ssn`; all of them where none is listed.',
+        description: 'Personal data. Kinds: `card`, `iban`, `ssn`; by default all of them.',
         default: 'redact',
         if: { type: 'string' },
         // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
@@ -70,11 +69,11 @@ export const PROFILE = record('What detectors do. A key that is absent has its d
         },
       }),
       activeContent: oneOfStrings(
-        'Markup, links and escape sequences that act when shown.',
+        'Markup, links and escape sequences that take effect when displayed.',
         ['off', 'flag', 'neutralize', 'block'],
         { default: 'neutralize' },
       ),
-      invisible: oneOfStrings('Characters that nobody sees.', ['off', 'flag', 'strip', 'block'], {
+      invisible: oneOfStrings('Invisible characters.', ['off', 'flag', 'strip', 'block'], {
         default: 'strip',
       }),
       injection: oneOfStrings('Instructions to the model.', ['off', 'flag', 'block'], {
@@ -87,7 +86,7 @@ export const PROFILE = record('What detectors do. A key that is absent has its d
 
 /** `inspection` in the gateway file. The profile `default` always exists. */
 const INSPECTION = record(
-  'Named sets of what detectors do.',
+  'Inspection of content.',
   {
     profiles: named('Profiles by name; `default` always exists.', PROFILE, {
       properties: { default: { ...PROFILE, default: {} } },
@@ -114,19 +113,22 @@ function claimNames(description: string, fallback: ClaimNames) {
 }
 
 export const INTROSPECTION = record(
-  'Present: every token of this issuer, of whatever form, is verified by asking it (RFC 7662).',
+  'If present, every token of this issuer, whatever its form, is verified by introspection (RFC 7662).',
   {
-    clientId: text('The client that the gateway is to the issuer.'),
-    clientSecret: secret('The secret of that client.', 'client-secret'),
+    clientId: text('Client id of the gateway at the issuer.'),
+    clientSecret: secret('Client secret of the gateway at the issuer.', 'client-secret'),
     authentication: oneOfStrings(
-      'How the client proves itself.',
+      'How the gateway authenticates.',
       ['client_secret_basic', 'client_secret_post'],
       { default: 'client_secret_basic' },
     ),
-    endpoint: text('Where to ask; absent: where the metadata of the issuer says.'),
-    cacheTtl: duration('How long an answer counts; never past the end of the token.', '30s'),
+    endpoint: text('Introspection endpoint; by default the one in the metadata of the issuer.'),
+    cacheTtl: duration(
+      'How long a response is cached; never beyond the expiry of the token.',
+      '30s',
+    ),
     maxPerSecond: count(
-      'Questions a second; tokens never seen before get at most half of them.',
+      'Maximum introspection requests per second; tokens that were not seen before may use at most half of them.',
       { min: 2, max: MAX_INTROSPECTIONS_PER_SECOND },
       100,
     ),
@@ -138,11 +140,11 @@ export const INTROSPECTION = record(
 export const ISSUER = record(
   'One authorization server.',
   {
-    issuer: text('Its issuer identifier, exactly as tokens carry it in `iss`.'),
+    issuer: text('Issuer identifier, exactly as in the `iss` claim of its tokens.'),
     network: NETWORK,
     plaintext: PLAINTEXT,
     algorithms: list(
-      'Signature algorithms accepted from it. Required, unless its tokens are introspected.',
+      'Accepted signature algorithms. Required unless its tokens are introspected.',
       typed<string>({
         type: 'string',
         enum: [
@@ -153,14 +155,17 @@ export const ISSUER = record(
       { minItems: 1, uniqueItems: true },
     ),
     tokenType: text(
-      'The `typ` that its access tokens carry; `none` where they carry none. With any but `at+jwt`, tokens that look like other kinds are refused by their claims.',
+      'The `typ` header of its access tokens; `none` if they have none. Unless it is `at+jwt`, tokens whose claims show another kind of token are refused.',
       { default: 'at+jwt' },
     ),
-    maxLifetime: duration('Longest lifetime of a token, from `iat` to `exp`.', '1h'),
-    keysMaxAge: duration('How long its last good keys serve while it cannot be reached.', '1h'),
+    maxLifetime: duration('Maximum lifetime of a token, from `iat` to `exp`.', '1h'),
+    keysMaxAge: duration(
+      'How long the last fetched key set stays valid while the issuer is unreachable.',
+      '1h',
+    ),
     introspection: INTROSPECTION,
     claims: record(
-      'Where tokens say what; of several names the first present counts. A name is that of a claim, exactly; one that begins with `/` is a JSON Pointer, such as `/realm_access/roles`.',
+      'Claims to read; of several names the first that is present is used. A name matches exactly; one that begins with `/` is a JSON Pointer, for example `/realm_access/roles`.',
       {
         client: claimNames('The client.', ['client_id', 'azp']),
         scope: claimNames('The scopes.', ['scope', 'scp']),
@@ -169,7 +174,7 @@ export const ISSUER = record(
       { default: {} },
     ),
     scopeHierarchy: named(
-      'Broad scopes, and the narrower ones that each includes.',
+      'Broad scopes and the narrower scopes that each of them includes.',
       scopeList('The scopes that it includes.', { minItems: 1 }),
       { propertyNames: { title: 'an OAuth scope', pattern: SCOPE_PATTERN }, default: {} },
     ),
@@ -183,9 +188,9 @@ const MAX_PORT = 65_535;
 function listener(port: number, clientCa: string) {
   return {
     host: text('Address to listen on.', { default: '127.0.0.1' }),
-    port: count('Port to listen on; 0 takes a free one.', { min: 0, max: MAX_PORT }, port),
+    port: count('Port to listen on; 0 chooses a free port.', { min: 0, max: MAX_PORT }, port),
     tls: record(
-      'TLS 1.2 and 1.3 on this listener. Without it the listener speaks plain HTTP, for a proxy that ends TLS. Certificates that change on disk are taken up by a reload, which the gateway does by itself.',
+      'TLS 1.2 and 1.3 on this listener. Without it the listener serves plain HTTP, for a proxy that ends TLS. Changed certificate files are loaded automatically.',
       {
         cert: text('Path of the certificate and its chain, PEM.'),
         key: secret('The private key of the certificate, PEM.', 'listener-key'),
@@ -197,34 +202,34 @@ function listener(port: number, clientCa: string) {
 }
 
 export const DPOP = record(
-  'Proofs of possession (RFC 9449) of tokens that are bound to a key. Such a token is taken with its proof alone, whatever is set here.',
+  'DPoP proofs (RFC 9449) for tokens that are bound to a key. Such a token always requires its proof, whatever is set here.',
   {
     nonce: oneOfStrings(
-      'Whether a proof must carry a nonce of the gateway, so that none can be signed for later.',
+      'Whether a proof must contain a nonce of the gateway, so that proofs cannot be signed in advance.',
       ['off', 'required'],
       { default: 'off' },
     ),
-    maxAge: duration('How old a proof may be, by its `iat`.', '60s'),
+    maxAge: duration('Maximum age of a proof, by its `iat`.', '60s'),
   },
   { default: {} },
 );
 
 const LISTENERS = record(
-  'Where the gateway listens.',
+  'Listeners of the gateway.',
   {
     data: record(
-      'For MCP clients.',
+      'The listener for MCP clients.',
       {
         ...listener(
           8080,
-          'Path of the authorities, PEM, whose client certificates are asked for and taken as proof of a binding (RFC 8705). A client may do without one; a token that is bound to one may not.',
+          'Path of the certificate authorities (PEM) whose client certificates are requested and accepted as proof of possession (RFC 8705). A client may connect without a certificate, but a token that is bound to one requires it.',
         ),
         allowedOrigins: textList(
-          'Browser origins that may call, exactly. They get CORS answers; every other origin is refused.',
+          'Browser origins that may call, compared exactly. They receive CORS headers; every other origin is refused.',
           { default: [] },
         ),
         trustedProxies: textList(
-          'Addresses or CIDR ranges whose `X-Forwarded-For` is believed: for `client.ip` of the audit, and for nothing else.',
+          'Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is trusted, for `client.ip` in the audit log and nothing else.',
           { default: [] },
         ),
         dpop: DPOP,
@@ -232,18 +237,18 @@ const LISTENERS = record(
       { default: {} },
     ),
     ops: record(
-      'For probes and metrics.',
+      'The listener for probes and metrics.',
       listener(
         9464,
-        'Path of the authorities, PEM: `/metrics` is then shown to their client certificates alone, probes need none.',
+        'Path of certificate authorities (PEM): `/metrics` then requires a client certificate of one of them; probes do not.',
       ),
       { default: {} },
     ),
     admin: record(
-      'For the console; opens only where `admin` is configured.',
+      'The listener for the console; opens only if `admin` is configured.',
       listener(
         9090,
-        'Path of the authorities, PEM: nobody connects without one of their client certificates.',
+        'Path of certificate authorities (PEM): every connection then requires a client certificate of one of them.',
       ),
       { default: {} },
     ),
@@ -253,25 +258,22 @@ const LISTENERS = record(
 
 export const STATE = union(
   'type',
-  'Where shared state lives.',
+  'Storage of shared state.',
   [
     record('In the process: one replica.', { type: tag('memory') }, { title: 'state memory' }),
     record(
       'In Redis or Valkey, shared by all replicas.',
       {
         type: tag('redis'),
-        url: secret(
-          'A `redis://` or `rediss://` URL, with the user and the password in it.',
-          'store-url',
-        ),
-        prefix: text('What every key in the store begins with.', {
+        url: secret('A `redis://` or `rediss://` URL, including user and password.', 'store-url'),
+        prefix: text('Prefix of every key in the store.', {
           title: 'up to 64 letters, digits, `.`, `_` and `-`',
           pattern: '^[A-Za-z0-9._-]{1,64}$',
           default: 'sallyport',
         }),
-        commandTimeout: duration('How long one command may take.', '500ms'),
+        commandTimeout: duration('Timeout of one command.', '500ms'),
         maxAge: duration(
-          'How old the newest look at the revocations may be; past it calls are refused.',
+          'Maximum age of the last successful read of the revocations; beyond that calls are refused.',
           '30s',
         ),
       },
@@ -282,11 +284,11 @@ export const STATE = union(
 );
 
 export const AUDIT = record(
-  'Where the record of what happened goes.',
+  'The audit log.',
   {
     sinks: list(
-      'Destinations; each gets every event.',
-      union('type', 'One destination.', [
+      'Destinations; each receives every event.',
+      union('type', 'Type of the destination.', [
         record(
           'A file; `audit.durability` says when a line in it counts.',
           { type: tag('file'), path: text('Path, relative to this file.') },
@@ -297,7 +299,7 @@ export const AUDIT = record(
           {
             type: tag('stdout'),
             durability: oneOfStrings(
-              'Says that handing a line to the container runtime counts as durable.',
+              'States that a line counts as durable once standard output has accepted it.',
               ['handed-over'],
             ),
           },
@@ -307,12 +309,12 @@ export const AUDIT = record(
       { minItems: 1, default: [{ type: 'file', path: './audit.jsonl' }] },
     ),
     durability: oneOfStrings(
-      'What a decision in a file survives before anything leaves: `written` (handed to the operating system) the death of the process, `synced` power loss too.',
+      'What a decision in a file survives before anything is forwarded: with `written` (handed to the operating system) the end of the process, with `synced` (on disk) a power failure too.',
       ['written', 'synced'],
       { default: 'written' },
     ),
     onFailure: oneOfStrings(
-      'What happens to calls while nothing durable can be written.',
+      'Whether calls are refused while nothing durable can be written.',
       ['block', 'continue'],
       { default: 'block' },
     ),
@@ -320,7 +322,7 @@ export const AUDIT = record(
       'Signed checkpoints of the chain.',
       {
         every: duration(
-          'Time between two checkpoints; there is one after 10000 lines at the latest.',
+          'Time between two checkpoints; one is written after 10,000 lines at the latest.',
           '30s',
         ),
       },
@@ -333,8 +335,12 @@ export const AUDIT = record(
 export const METRICS = record(
   'Prometheus metrics.',
   {
-    toolLabel: flag('Whether tools of the pins become a label.', false),
-    maxSeries: count('Series of one metric before `_OTHER`.', { min: 100, max: 1_000_000 }, 5000),
+    toolLabel: flag('Whether names of pinned tools are a label.', false),
+    maxSeries: count(
+      'Maximum series of one metric; further ones count as `_OTHER`.',
+      { min: 100, max: 1_000_000 },
+      5000,
+    ),
   },
   { default: {} },
 );
@@ -343,33 +349,36 @@ function role(description: string) {
   return textList(description, { minItems: 1 });
 }
 
-const ADMIN = record('Who may use the console and its API. Without it the listener stays shut.', {
-  issuers: named(
-    'By issuer name.',
-    record(
-      'Administrators that this issuer vouches for.',
-      {
-        audience: text('Audience of their tokens, compared exactly.'),
-        roles: record(
-          'Groups that hold each role.',
-          {
-            viewer: role('May look.'),
-            reviewer: role('May also approve and block.'),
-            admin: role('May do everything.'),
-          },
-          { minProperties: 1 },
-        ),
-      },
-      { required: ['audience', 'roles'] },
+const ADMIN = record(
+  'Who may use the console and its API. Without it the listener does not open.',
+  {
+    issuers: named(
+      'Access by issuer name.',
+      record(
+        'Administrators that this issuer vouches for.',
+        {
+          audience: text('Audience of their tokens, compared exactly.'),
+          roles: record(
+            'Groups that hold each role.',
+            {
+              viewer: role('May read.'),
+              reviewer: role('May also approve and block.'),
+              admin: role('May do everything.'),
+            },
+            { minProperties: 1 },
+          ),
+        },
+        { required: ['audience', 'roles'] },
+      ),
+      { minProperties: 1 },
     ),
-    { minProperties: 1 },
-  ),
-  breakGlass: record(
-    'The way in when no issuer can be reached.',
-    { token: secret('The token, at least 32 characters.', 'break-glass-token') },
-    { required: ['token'] },
-  ),
-});
+    breakGlass: record(
+      'Access when no issuer is reachable.',
+      { token: secret('The token, at least 32 characters.', 'break-glass-token') },
+      { required: ['token'] },
+    ),
+  },
+);
 
 /** JSON Schema of `config/gateway.yaml`. */
 export const GATEWAY_SCHEMA = published(
@@ -378,10 +387,10 @@ export const GATEWAY_SCHEMA = published(
     'Configuration of the gateway.',
     {
       version: literal(1, 'Version of this format.'),
-      publicUrl: text('The URL under which clients reach the data listener.'),
+      publicUrl: text('The URL by which clients reach the data listener.'),
       listeners: LISTENERS,
       keys: list(
-        'Keys of the gateway: the first seals and signs, all open and verify. May be absent only where `publicUrl` is loopback.',
+        'Keys of the gateway: the first encrypts and signs, all decrypt and verify. May be absent only if `publicUrl` is loopback.',
         secret('A key made by `sallyport keys new`.', 'gateway-key'),
         { minItems: 1 },
       ),
@@ -391,7 +400,7 @@ export const GATEWAY_SCHEMA = published(
         default: {},
       }),
       policies: record(
-        'Where policies are.',
+        'Policies.',
         {
           dir: text('Folder of the `*.policy.yaml` files.'),
           mode: oneOfStrings('Whether policies are enforced.', ['enforce', 'observe'], {
@@ -402,8 +411,8 @@ export const GATEWAY_SCHEMA = published(
         },
         { required: ['dir'] },
       ),
-      pins: record('Where lock files are.', {
-        dir: text('Folder of the `*.lock.yaml` files; `pins` in the policy folder where absent.'),
+      pins: record('Lock files.', {
+        dir: text('Folder of the `*.lock.yaml` files; by default `pins` in the policy folder.'),
       }),
       inspection: INSPECTION,
       state: STATE,

@@ -33,7 +33,7 @@ function patterns(description: string) {
 }
 
 const WHO = record(
-  'Callers. Keys are ANDed, members of a list ORed; identities are exact.',
+  'Callers. Keys are ANDed, members of a list are ORed; identities are compared exactly.',
   {
     anyone: literal(true, 'Every verified caller.'),
     issuers: textList('Names of issuers.', { minItems: 1 }),
@@ -54,15 +54,15 @@ const WHO = record(
   { minProperties: 1 },
 );
 
-const WHAT = record('Things. Kinds are a union; a kind that is not named is not matched.', {
-  upstreams: patterns('Upstreams; `*` stands for every one.'),
-  tools: patterns('Tools: exact names, `*` globs, or `re:` with an RE2 expression.'),
+const WHAT = record('Targets. The kinds are a union; a kind that is not named is not matched.', {
+  upstreams: patterns('Upstreams; `*` means all.'),
+  tools: patterns('Tools: exact names, globs with `*`, or `re:` and an RE2 expression.'),
   resources: patterns('Resources: URI patterns, `*` within a segment and `**` across.'),
-  templates: patterns('Resource templates by their uriTemplate, exactly.'),
+  templates: patterns('Resource templates: exact values of `uriTemplate`.'),
   prompts: patterns('Prompts: exact names or globs.'),
-  sampling: literal(true, 'Requests of servers for a completion.', { title: 'true' }),
+  sampling: literal(true, 'Sampling requests of servers.', { title: 'true' }),
   elicitation: list(
-    'Requests of servers for input, by form or by a link.',
+    'Elicitation requests of servers, by form or by URL.',
     typed<'form' | 'url'>({ type: 'string', enum: ['form', 'url'] }),
     { minItems: 1, uniqueItems: true },
   ),
@@ -70,10 +70,10 @@ const WHAT = record('Things. Kinds are a union; a kind that is not named is not 
 });
 
 const LIMITS = record(
-  'How often.',
+  'Rate limit.',
   {
-    rate: rate('Calls in a window.'),
-    per: oneOfStrings('Whose calls are counted together.', ['subject', 'client', 'rule'], {
+    rate: rate('Calls per window.'),
+    per: oneOfStrings('Which calls are counted together.', ['subject', 'client', 'rule'], {
       default: 'subject',
     }),
   },
@@ -90,7 +90,7 @@ const BASE = {
   args: typed<Readonly<Record<string, JsonObject | boolean>>>({
     type: 'object',
     description:
-      'JSON Schemas over top-level arguments; holds when each is present and valid. What the rule reads must be described by the schema of the tool, and stand there in one spelling.',
+      'JSON Schemas of top-level arguments; matches if each is present and valid. The schema of the tool must describe every argument that the rule reads, with one spelling.',
     minProperties: 1,
     additionalProperties: { type: ['object', 'boolean'], title: 'a JSON Schema' },
   }),
@@ -101,13 +101,13 @@ const BASE = {
 
 const REQUIRED = ['id', 'effect', 'who', 'what'] as const;
 
-const RULE = union('effect', 'One rule.', [
+const RULE = union('effect', 'Effect of the rule.', [
   record(
     'Grants, if all of it holds.',
     {
       ...BASE,
       effect: tag('allow'),
-      scopes: scopeList('Scopes that the token must carry.', { minItems: 1 }),
+      scopes: scopeList('Scopes that the token must have.', { minItems: 1 }),
       limits: LIMITS,
     },
     { title: 'an allow rule', required: REQUIRED },
@@ -117,7 +117,7 @@ const RULE = union('effect', 'One rule.', [
     {
       ...BASE,
       effect: tag('deny'),
-      reason: text('What the caller is told.', { maxLength: MAX_REASON_LENGTH }),
+      reason: text('Text for the caller.', { maxLength: MAX_REASON_LENGTH }),
     },
     { title: 'a deny rule', required: REQUIRED },
   ),
@@ -136,14 +136,14 @@ const RULE = union('effect', 'One rule.', [
         pattern: SIZE_PATTERN,
         minimum: 1,
         maximum: MAX_RESULT_BYTES,
-        description: 'Largest result.',
+        description: 'Maximum size of a result.',
         [MEANING]: 'size',
       }),
       audit: record(
-        'What the record keeps.',
+        'What the audit log records.',
         {
           capture: list(
-            'JSON pointers into the arguments of tools and prompts whose values are recorded, whether the call is allowed or refused: without secrets and personal data, cut at 128 characters, at most 64 of all rules.',
+            'JSON pointers to arguments of tools and prompts whose values are recorded, whether the call is allowed or refused: without secrets and personal data, truncated to 128 characters, at most 64 over all rules.',
             typed<string>({
               type: 'string',
               title: 'a JSON pointer such as /id',
@@ -171,12 +171,12 @@ export const POLICY_SCHEMA = published(
         title: 'a policy name of lower-case letters, digits, ., - and _',
         pattern: RULE_ID_PATTERN,
       }),
-      owner: text('Who answers for it; for readers of the file.'),
-      mode: oneOfStrings('Whether the policy counts.', ['enforce', 'shadow'], {
+      owner: text('Who is responsible for the policy; informational.'),
+      mode: oneOfStrings('Whether the policy is enforced.', ['enforce', 'shadow'], {
         default: 'enforce',
         [NOT_AVAILABLE]: ['shadow'],
       }),
-      rules: list('The rules; their order never matters.', RULE),
+      rules: list('The rules; their order does not matter.', RULE),
       labels: unavailable('Labels of tools, for flows.'),
       flows: unavailable('Which labelled results may reach which tools.'),
       sensitive: unavailable('Places in results that hold sensitive values.'),

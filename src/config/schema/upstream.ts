@@ -43,31 +43,33 @@ const STATIC = record(
   {
     type: tag('static'),
     header: typed<string>({ ...HEADER_NAME, description: 'Name of the header.' }),
-    value: secret('The whole value of the header, for example `Bearer …`.', 'header-value'),
+    value: secret('Complete value of the header, for example `Bearer …`.', 'header-value'),
   },
   { title: 'credentials of type static', required: ['type', 'header', 'value'] },
 );
 
 /** The authorization server, the client authentication to it, and the requested token. */
 const TOKEN_REQUEST = {
-  issuer: text('Issuer identifier of the authorization server, whose metadata name the endpoint.'),
-  tokenEndpoint: text('The token endpoint itself, in place of `issuer`.'),
+  issuer: text(
+    'Issuer identifier of the authorization server; its metadata name the token endpoint.',
+  ),
+  tokenEndpoint: text('Token endpoint, instead of `issuer`.'),
   network: NETWORK,
   plaintext: PLAINTEXT,
-  clientId: text('The gateway as a client of that server.'),
-  clientSecret: secret('Its secret.', 'client-secret'),
+  clientId: text('Client id of the gateway at that server.'),
+  clientSecret: secret('Client secret of the gateway.', 'client-secret'),
   clientAuthentication: oneOfStrings(
     'How the secret is sent.',
     ['client_secret_basic', 'client_secret_post'],
     { default: 'client_secret_basic' },
   ),
   privateKey: secret(
-    'In place of a secret, the key that signs `private_key_jwt`: PKCS #8 in PEM, or a JSON Web Key.',
+    'Instead of a secret, the key that signs `private_key_jwt`: PKCS #8 in PEM, or a JSON Web Key.',
     'client-key',
   ),
-  scopes: scopeList('Scopes to ask for; a token with others is refused.', { default: [] }),
+  scopes: scopeList('Scopes to request; a token with any other scope is refused.', { default: [] }),
   resource: text(
-    'Resource indicator of the token (RFC 8707); the `url` of the upstream where neither this nor `audience` is given.',
+    'Resource indicator of the token (RFC 8707); by default, unless `audience` is given, the `url` of the upstream.',
   ),
   audience: text('Audience of the token, for servers that do not know resource indicators.'),
 };
@@ -83,8 +85,10 @@ const TOKEN_EXCHANGE = record(
   {
     type: tag('token-exchange'),
     ...TOKEN_REQUEST,
-    actorToken: secret('Token of the gateway as the acting party.', 'actor-token'),
-    actorTokenType: oneOfStrings('Its type.', ['jwt', 'access_token'], { default: 'jwt' }),
+    actorToken: secret('Token that identifies the gateway as the acting party.', 'actor-token'),
+    actorTokenType: oneOfStrings('Type of the actor token.', ['jwt', 'access_token'], {
+      default: 'jwt',
+    }),
   },
   { title: 'credentials of type token-exchange', required: ['type', 'clientId'] },
 );
@@ -93,19 +97,22 @@ const FILE = { [MEANING]: 'file-content' } as const;
 
 /** TLS of the connection: how the server is verified, and the client certificate. */
 const UPSTREAM_TLS = record(
-  'How the upstream proves itself, and the gateway to it. Only with an https `url`.',
+  'TLS verification of the upstream, and the client certificate of the gateway. Only with an https `url`.',
   {
-    ca: text("File of the authorities (PEM) that are trusted in place of the system's.", FILE),
-    cert: text('File of the certificate (PEM) that the gateway shows, with its chain.', FILE),
+    ca: text(
+      "File of the certificate authorities (PEM) that are trusted instead of the system's.",
+      FILE,
+    ),
+    cert: text('File of the client certificate of the gateway (PEM), with its chain.', FILE),
     key: secret('Private key of that certificate (PEM).', 'tls-key'),
     serverName: typed<string>({
       type: 'string',
       title: 'a host name',
       pattern: '^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$',
-      description: 'Name that the certificate must carry; that of `url` where absent.',
+      description: 'Name that the certificate must contain; by default the host of `url`.',
     }),
     pins: list(
-      "Digests of the public keys (SubjectPublicKeyInfo) of which the server's must be one.",
+      'Digests of the accepted public keys of the server (SubjectPublicKeyInfo).',
       typed<string>({
         type: 'string',
         title: 'sha256: and 64 lower-case hex digits',
@@ -119,14 +126,14 @@ const UPSTREAM_TLS = record(
 
 /** The signed assertion that names the caller to the upstream. */
 export const IDENTITY = record(
-  'A signed assertion of who calls goes along with every request; off where absent.',
+  "Adds a signed assertion of the caller's identity to every request; off if absent.",
   {
     header: typed<string, { default: string }>({
       ...HEADER_NAME,
-      description: 'Header that carries it.',
+      description: 'Header that contains the assertion.',
       default: 'Sallyport-Assertion',
     }),
-    ttl: duration('How long it is valid.', '60s'),
+    ttl: duration('How long the assertion is valid.', '60s'),
   },
 );
 
@@ -136,7 +143,7 @@ const PREFIX_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$';
 
 const BACKEND = record('One upstream of the endpoint.', {
   prefix: text(
-    'What stands before the names of its tools and prompts; the name of the upstream and `_` where absent.',
+    'Prefix of the names of its tools and prompts; by default the name of the upstream and `_`.',
     { title: 'a prefix of letters, digits and _ . -', pattern: PREFIX_PATTERN },
   ),
 });
@@ -144,7 +151,7 @@ const BACKEND = record('One upstream of the endpoint.', {
 export const AGGREGATE_SCHEMA = record(
   'Several upstreams as one MCP server, each under a prefix. Rules, pins, limits and records stay those of the upstreams.',
   {
-    path: text('Path on the data listener; `/<name>` where absent.'),
+    path: text('Path on the data listener; by default `/<name>`.'),
     authentication: oneOfStrings(
       '`none` is possible only if every backend has it.',
       ['required', 'none'],
@@ -159,7 +166,7 @@ export const AGGREGATE_SCHEMA = record(
       textList('Accepted audiences, compared exactly.', { minItems: 1 }),
       { default: {} },
     ),
-    upstreams: named('The backends by name, in the order in which lists show them.', BACKEND, {
+    upstreams: named('The backends by name, in the order of the combined lists.', BACKEND, {
       minProperties: 1,
       maxProperties: MAX_BACKENDS,
     }),
@@ -168,23 +175,26 @@ export const AGGREGATE_SCHEMA = record(
 );
 
 export const PINNING = record(
-  'How definitions are held to their pins in the lock file.',
+  'How definitions are compared with their pins in the lock file.',
   {
     mode: oneOfStrings(
-      '`strict`: only what is pinned and approved is listed or callable. `off`: no pins; arguments and results are held to what was listed last.',
+      '`strict`: only pinned and approved items are listed or callable. `off`: no pins; arguments and results are checked against the last listed definitions.',
       ['strict', 'trust-on-first-use', 'off'],
       { default: 'strict', [NOT_AVAILABLE]: ['trust-on-first-use'] },
     ),
-    maxAge: duration('No call leaves unless definitions were verified within this time.', '60s'),
+    maxAge: duration(
+      'Calls are forwarded only if the definitions were verified within this time.',
+      '60s',
+    ),
     onDrift: oneOfStrings(
-      'What a changed definition stops: itself, or the whole upstream.',
+      'What is refused when a definition changed: the changed item, or the whole upstream.',
       ['hide-tool', 'stop-upstream'],
       { default: 'hide-tool' },
     ),
     // Without a caller there is no token to exchange.
     credentials: union(
       'type',
-      "What the gateway sends when it lists for itself; the upstream's `credentials` where absent.",
+      'How the gateway authenticates when it lists on its own behalf; by default like `credentials` of the upstream.',
       [NONE, STATIC, CLIENT_CREDENTIALS],
     ),
   },
@@ -194,37 +204,37 @@ export const PINNING = record(
 export const LIMITS = record(
   'Limits on requests to this upstream and on their responses.',
   {
-    requestTimeout: duration('Longest wait for the first byte of a response.', '30s'),
-    streamIdle: duration('Longest silence on a stream.', '5m'),
+    requestTimeout: duration('Maximum wait for the first byte of a response.', '30s'),
+    streamIdle: duration('Maximum idle time of a stream.', '5m'),
     exchangeMax: duration(
-      'Longest duration of a request and its response, whatever arrives meanwhile; GET streams and subscriptions are exempt.',
+      'Maximum duration of a request and its response, including events in between; GET streams and subscriptions are exempt.',
       '10m',
     ),
-    keepAlive: duration('How often a keep-alive is sent on a silent stream.', '25s'),
-    maxRequestBytes: size('Largest request body.', '1MiB'),
+    keepAlive: duration('Interval of keep-alives on an idle stream.', '25s'),
+    maxRequestBytes: size('Maximum size of a request body.', '1MiB'),
     maxResponseBytes: size(
-      'Largest response, decoded: a complete body, or all events of a stream that answers one request.',
+      'Maximum decoded size of a response: a complete body, or all events of a stream that answers one request.',
       '8MiB',
     ),
     maxStreamBytesPerMinute: size(
-      'Most bytes per minute on a long-lived stream: a GET stream, a subscription or an HTTP+SSE stream. Beyond that the stream ends with `rate-limited`.',
+      'Maximum bytes per minute on a long-lived stream: a GET stream, a subscription or an HTTP+SSE stream. Beyond that the stream ends with `rate-limited`.',
       '64MiB',
     ),
     maxListingBytesPerMinute: size(
-      'Most bytes per minute that the gateway reads for its own listings. Beyond that the definitions are not verified until the next minute.',
+      'Maximum bytes per minute that the gateway reads for its own listings. Beyond that the definitions are not verified until the next minute.',
       '32MiB',
     ),
     maxValues: count(
-      'Most JSON values in one message, in either direction: objects, arrays, strings, numbers and literals.',
+      'Maximum number of JSON values in one message, in either direction: objects, arrays, strings, numbers and literals.',
       { min: 100, max: 10_000_000 },
       100_000,
     ),
-    concurrency: count('Requests in flight.', { min: 1, max: 100_000 }, 100),
+    concurrency: count('Maximum requests in flight.', { min: 1, max: 100_000 }, 100),
     concurrencyPerCaller: count(
-      'Requests in flight of one caller, up to all of `concurrency`. Where absent half of it, and all where nobody is authenticated.',
+      'Maximum requests in flight of one caller, at most `concurrency`. By default half of `concurrency`, or all of it with `authentication: none`.',
       { min: 1, max: 100_000 },
     ),
-    listTtl: duration('Longest time that a client may keep a list.', '30s'),
+    listTtl: duration('How long a client may cache a list.', '30s'),
   },
   { default: {} },
 );
@@ -236,41 +246,44 @@ export const UPSTREAM_SCHEMA = record(
       'URL of the MCP endpoint: https, or http on loopback or, with `plaintext: accepted`, in a private network.',
     ),
     socket: text(
-      'Path of the Unix socket that the server listens on. Nothing is resolved then: `url`, which is plain http, gives only path and Host.',
+      'Path of the Unix socket that the server listens on. No name is resolved then: `url`, which must be plain http, only provides the path and the Host header.',
     ),
-    path: text('Path on the data listener; `/<name>` where absent.'),
-    transport: oneOfStrings('How the server speaks.', ['streamable-http', 'http-sse'], {
+    path: text('Path on the data listener; by default `/<name>`.'),
+    transport: oneOfStrings('Transport of the server.', ['streamable-http', 'http-sse'], {
       default: 'streamable-http',
     }),
     network: NETWORK,
     plaintext: PLAINTEXT,
     authentication: oneOfStrings(
-      '`none` lets every caller in; possible only on a loopback listener with a loopback `publicUrl`.',
+      '`none` accepts every caller; possible only on a loopback listener with a loopback `publicUrl`.',
       ['required', 'none'],
       { default: 'required' },
     ),
-    issuers: textList('Names of the issuers that may vouch for callers here.', { minItems: 1 }),
+    issuers: textList('Names of the issuers whose tokens are accepted here.', { minItems: 1 }),
     audiences: named(
       'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
       textList('Accepted audiences, compared exactly.', { minItems: 1 }),
       { default: {} },
     ),
     binding: oneOfStrings(
-      'What tokens must be bound to here: a key by proofs of possession (`dpop`), a client certificate (`mtls`), either (`any`). With `none` an unbound token is taken too; a bound one is never taken without its proof.',
+      'What tokens must be bound to: a key (`dpop`), a client certificate (`mtls`), or either (`any`). With `none`, unbound tokens are accepted too; a bound token always requires its proof.',
       ['none', 'any', 'dpop', 'mtls'],
       { default: 'none' },
     ),
-    scopesSupported: scopeList('Scopes that the metadata document offers: the minimal set.', {
-      default: [],
-    }),
+    scopesSupported: scopeList(
+      'Scopes in the metadata document, which clients request by default: the minimal set.',
+      {
+        default: [],
+      },
+    ),
     credentials: union(
       'type',
-      "What the server gets from us. Never the caller's token.",
+      "How the gateway authenticates to the server. The caller's token is never sent.",
       [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE],
       { default: { type: 'none' } },
     ),
     apps: flag(
-      'Hosts may declare the Apps extension, where rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with the declaration and without, because servers may offer something else to each; both are pinned. Pins that were fetched without it lack what hosts are shown, which then counts as changed.',
+      'Whether clients may declare the Apps extension, if rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with and without the declaration, because servers may offer different definitions; both are pinned. Pins that were fetched without this setting lack what such clients are shown, which then counts as changed.',
       false,
     ),
     tls: UPSTREAM_TLS,

@@ -274,7 +274,7 @@ export function checkStrayHeaders(
   if (!mayResume && headers['last-event-id'] !== undefined) {
     return invalidMessage(
       errorContext,
-      'Streams are resumed by GET; omit Last-Event-ID elsewhere.',
+      'Last-Event-ID is allowed only on GET, which resumes a stream.',
     );
   }
   for (const name in headers) {
@@ -282,7 +282,7 @@ export function checkStrayHeaders(
     if (name === 'mcp-method' || name === 'mcp-name' || name.startsWith(PARAM_PREFIX)) {
       return headerMismatch(
         errorContext,
-        'Headers that mirror the body need a version that defines them.',
+        'Headers that mirror the body require a protocol version that defines them.',
       );
     }
   }

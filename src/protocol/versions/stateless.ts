@@ -238,13 +238,13 @@ function checkStateless(
   if (!matchesPlain(headers['mcp-protocol-version'], version)) {
     return headerMismatch(
       errorContext,
-      'MCP-Protocol-Version is missing or differs from the body.',
+      'MCP-Protocol-Version is missing or does not match the body.',
     );
   }
   if (!STATELESS_VERSIONS.includes(version))
     return unsupportedVersion(errorContext, version, supported);
   if (call.kind === 'request' && !matchesPlain(headers['mcp-method'], call.method)) {
-    return headerMismatch(errorContext, 'Mcp-Method is missing or differs from the body.');
+    return headerMismatch(errorContext, 'Mcp-Method is missing or does not match the body.');
   }
   return checkEnvelope(meta, errorContext) ?? { kind: 'stateless', version };
 }
@@ -264,12 +264,12 @@ function checkNameHeader(
   if (source === undefined) {
     return header === undefined
       ? undefined
-      : headerMismatch(errorContext, 'Mcp-Name has no source in the body.');
+      : headerMismatch(errorContext, 'Mcp-Name was sent, but the body has no name to match.');
   }
   const name = params?.[source];
   return typeof name === 'string' && matchesName(header, name)
     ? undefined
-    : headerMismatch(errorContext, 'Mcp-Name is missing or differs from the body.');
+    : headerMismatch(errorContext, 'Mcp-Name is missing or does not match the body.');
 }
 
 /** The edits of a stateless request: cuts the capabilities that are not supported or not granted. */

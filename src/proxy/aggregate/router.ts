@@ -25,7 +25,7 @@ import { backendRequestIn, backendRequestsOf, findBackend } from './sessions.js'
 import { subscribeToAll } from './streams.js';
 
 const AMBIGUOUS =
-  'Several servers of this endpoint may serve this resource. Ask one on its own path.';
+  'Several servers of this endpoint could serve this resource. Read it through the path of one server.';
 const EXPRESSION = /\{[^{}]*\}/;
 
 /**
@@ -315,7 +315,7 @@ function refuseMethod({ protocol, message }: AdmittedMessage): Refusal {
   const errorContext = message.kind === 'request' ? { id: message.id } : {};
   const kind = message.kind === 'request' ? 'request' : 'notification';
   const status = protocol.statusOfRefusedMethod(kind);
-  const text = 'This method is not carried where several servers stand behind one endpoint.';
+  const text = 'This method is not supported on an endpoint that combines several servers.';
   return refuseProtocolError(
     protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, status),
   );

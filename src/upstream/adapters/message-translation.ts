@@ -319,9 +319,9 @@ export function toSessionMessage(
 }
 
 const INPUT_REQUIRED =
-  'This server asks for input first, of a kind that this client has not declared or may not be asked for.';
+  'This server requires input of a kind that this client has not declared or that policy does not allow.';
 const UNKNOWN_RESULT =
-  'This server answered with a kind of result that does not exist in sessions.';
+  'This server returned a kind of result that session-based revisions do not have.';
 
 /** An error of the gateway's own in place of a response that cannot be translated. */
 export function errorResponseText(id: RequestId, message: string, code = INTERNAL_ERROR): string {
@@ -343,7 +343,7 @@ function toSessionError(text: string, error: JsonObject, reader: SessionResponse
 }
 
 const TASK_ONLY =
-  'This server runs this as a task only. Tasks are not translated between revisions, and it speaks another one.';
+  'This server only runs this as a task. Tasks are not translated between protocol revisions, and it uses a different one.';
 
 /**
  * A stateless-era server that runs a call only as a task requires a capability that no session declares; in

@@ -1,39 +1,56 @@
-// The examples of docs/reference/authorization.md are read as a gateway file would be.
+// The examples of the guides for identity providers, and of the other guides that show a gateway file, are read as
+// a gateway file would be.
 
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { diagnosticLines } from './reading.js';
 
-const PAGE = new URL('../../../docs/reference/authorization.md', import.meta.url);
+const FOLDER = new URL('../../../docs/guides/', import.meta.url);
 const HEAD = `version: 1
-publicUrl: https://mcp.example.com
 keys: [{env: KEY}]
 policies: {dir: policies}
 `;
+const PUBLIC_URL = 'publicUrl: https://mcp.example.com\n';
 
-const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)].map(
-  ([, text = '']) => text,
-);
-const complete = blocks.filter((text) => /^issuers:$/m.test(text) && /^upstreams:$/m.test(text));
-
-/** The example of Keycloak that asks, in the place that its text names. */
-function introspecting(): string {
-  const [keycloak = ''] = complete;
-  const members = blocks.find((text) => text.startsWith('    introspection:')) ?? '';
-  return keycloak.replace(/ {4}algorithms:.*\n/, members).replace(/ {4}tokenType:.*\n/, '');
+function blocksOf(page: string): string[] {
+  const text = readFileSync(new URL(page, FOLDER), 'utf8');
+  return [...text.matchAll(/^( *)```yaml\n([\s\S]*?)^\1```/gm)].map(([, indent = '', block = '']) =>
+    block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+  );
 }
 
-describe('[TOK-16] the page on authorization', () => {
-  it('has an example for each server', () => {
-    expect(complete.map((text) => /^ {2}(\w+):$/m.exec(text)?.[1])).toEqual([
-      'keycloak',
-      'entra',
-      'auth0',
-    ]);
+const pages = readdirSync(FOLDER).filter((name) => name.endsWith('.md'));
+const complete = pages.flatMap((page) =>
+  blocksOf(page)
+    .filter((text) => /^issuers:$/m.test(text) && /^upstreams:$/m.test(text))
+    .map((text) => ({ page, text })),
+);
+
+/** The example of Keycloak with introspection, at the position that the page names. */
+function introspecting(): string {
+  const keycloak = complete.find(({ page }) => page === 'keycloak.md')?.text ?? '';
+  const member = blocksOf('keycloak.md').find((text) => text.startsWith('introspection:')) ?? '';
+  return keycloak.replace(/ {4}algorithms:.*\n/, `    ${member}`).replace(/ {4}tokenType:.*\n/, '');
+}
+
+function readAsGatewayFile(text: string): readonly string[] {
+  const files = { '/run/secrets/keycloak-client': 'of the client' };
+  const publicUrl = text.startsWith('publicUrl:') ? '' : PUBLIC_URL;
+  return diagnosticLines(HEAD + publicUrl + text, { files });
+}
+
+describe('[TOK-16] the guides for identity providers', () => {
+  it.each(['auth0', 'entra', 'keycloak', 'okta'])('have an example: %s', (name) => {
+    expect(complete.filter(({ page }) => page === `${name}.md`)).toHaveLength(1);
   });
 
-  it.each([...complete, introspecting()])('has examples without a mistake (case %#)', (text) => {
-    const files = { '/run/secrets/keycloak-client': 'of the client' };
-    expect(diagnosticLines(HEAD + text, { files })).toEqual([]);
+  it.each(complete)('have examples without a mistake: $page', ({ text }) => {
+    expect(readAsGatewayFile(text)).toEqual([]);
+  });
+
+  it('have an example with introspection', () => {
+    const text = introspecting();
+    expect(text).toContain('    introspection: {');
+    expect(readAsGatewayFile(text)).toEqual([]);
   });
 });

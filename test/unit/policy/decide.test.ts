@@ -253,11 +253,11 @@ describe('what is listed', () => {
     expect(ask([rule], { args: { owner: 'evil-value' } })).toMatchObject({
       reason: 'arguments-invalid',
       advice:
-        'The argument "owner" is not allowed by a rule of this gateway: must be the one allowed value.',
+        'The argument "owner" is not allowed by a policy rule: must be the one allowed value.',
     });
     const other: RuleDocument = { ...ALLOW, args: { title: true } };
     expect(ask([other])).toMatchObject({
-      advice: 'The argument "title" is required by a rule of this gateway.',
+      advice: 'The argument "title" is required by a policy rule.',
     });
   });
 });

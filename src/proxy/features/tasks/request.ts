@@ -105,10 +105,10 @@ function relatedEdits(
 }
 
 const NOT_TRANSLATED =
-  'Tasks are not translated between revisions, and this server speaks another one.';
+  'Tasks are not translated between protocol revisions, and this server uses a different one.';
 const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
 const TASK_ONLY_TOOL =
-  'This tool can be called as a task only. Tasks are not translated between revisions, and this server speaks another one.';
+  'This tool can only be called as a task. Tasks are not translated between protocol revisions, and this server uses a different one.';
 /** Where a 2026-07-28 client declares support for tasks. */
 const EXTENSION_PATH =
   '/params/_meta/io.modelcontextprotocol~1clientCapabilities/extensions/io.modelcontextprotocol~1tasks';

@@ -74,7 +74,7 @@ const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
 
 const NO_SINGLE_REQUEST = {
   code: INTERNAL_ERROR,
-  message: 'No client can be asked: the session has no pending request, or more than one.',
+  message: 'The client cannot be determined: the session has no pending request or more than one.',
 };
 
 type Pending = { readonly request: PendingRequest; readonly eventBuffer: EventBuffer };

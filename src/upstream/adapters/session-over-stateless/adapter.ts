@@ -104,7 +104,7 @@ type LocalSession = {
   readonly sessionBus: SessionBus;
 };
 
-const TOO_MANY = 'This session has subscribed to as many resources as it may.';
+const TOO_MANY = 'This session has reached its limit of resource subscriptions.';
 const HANDLED_ELSEWHERE = { kind: 'error', reason: 'asked-elsewhere' } as const;
 const UNDELIVERED = {
   unavailable: { kind: 'error', reason: 'store-unavailable' },

@@ -50,9 +50,8 @@ const REPLY_TIMEOUT_MS = 30 * 60 * 1000;
 const MAX_WAITING = 64;
 
 const UNANSWERED = 'A request of this server was not answered, so there is no result.';
-const TOO_MANY_ROUNDS = 'This server asked for input too many times.';
-const MALFORMED =
-  'This server asked for input in a form that is not supported, or for too much at once.';
+const TOO_MANY_ROUNDS = 'This server requested input too many times.';
+const MALFORMED = 'This server requested input in an unsupported form, or too much at once.';
 
 /** How one response ended: with an input-required result, or complete. */
 type Round = { readonly result: JsonObject } | undefined;

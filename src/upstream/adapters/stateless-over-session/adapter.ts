@@ -179,7 +179,7 @@ const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 /** The specification says 404; servers that have lost a session also respond with 400. */
 const LOST_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 const SESSION_LOST =
-  'The session with this server was lost. The call may have been executed, so it was not sent again.';
+  'The session with this server was lost. The call may have been executed, so it was not retried.';
 
 const NOT_AWAITED = 'The client has disconnected, or the response took too long.';
 

@@ -131,7 +131,7 @@ export type SessionCall = {
 
 const INPUT_REQUEST_KEY = 'question';
 const NO_SUCH_METHOD = { code: METHOD_NOT_FOUND, message: 'Method not found' };
-const DECLINED = { code: INTERNAL_ERROR, message: 'The client did not answer.' };
+const DECLINED = { code: INTERNAL_ERROR, message: 'The client did not reply.' };
 
 /** The response to a call, as it arrives. */
 export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
