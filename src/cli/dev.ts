@@ -209,7 +209,7 @@ async function runTarget(
     }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {
       // Before anything is printed: whoever reads it may end the program at once.
-      const ended = ports.untilSignal(() => void gateway.reload());
+      const ended = ports.untilSignal();
       const token = await issuer.mint({
         resource,
         subject: DEVELOPER.subject,

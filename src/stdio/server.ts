@@ -68,8 +68,6 @@ const STREAM_AFTER_MS = 5_000;
 const COMMENT_EVERY_MS = 15_000;
 
 const INVALID_REQUEST = -32600;
-/** The code that the SDKs use for a session that is not known. */
-const SESSION_NOT_FOUND = -32001;
 
 type Refusal = {
   readonly status: number;
@@ -82,7 +80,7 @@ const SESSION_REFUSALS: { readonly [why in SessionRefusal]: Refusal } = {
   'repeated-id': { status: 400, message: 'A request with this id is under way.' },
   'unknown-request': { status: 400, message: 'No request of the server has this id.' },
   overloaded: { status: 503, message: 'Too much waits for the server.' },
-  ended: { status: 404, message: 'The session has ended.', code: SESSION_NOT_FOUND },
+  ended: { status: 404, message: 'The session has ended.' },
 };
 
 function digest(text: string): Buffer {
@@ -279,7 +277,6 @@ class StdioHttpServer {
       return {
         status: 404,
         message: 'The session is unknown or has ended.',
-        code: SESSION_NOT_FOUND,
       };
     const version = request.headers['mcp-protocol-version'] ?? open.version;
     if (version === open.version) return open;

@@ -272,7 +272,7 @@ describe('TLS of the data listener', () => {
     const kept = await serial();
     await writeFilesBeside(gateway.folder, { tls: { ...renewed, key: alice.key } });
     expect((await gateway.reload()).map(({ message }) => message)).toContain(
-      'this private key is not that of the certificate',
+      'the file "./data.key" holds a private key that is not that of the certificate',
     );
     await sleep(50);
     expect(await serial()).toBe(kept);

@@ -184,7 +184,7 @@ describe('without a store another replica', () => {
     });
     const refused = await post(there, answer, sessionHeaders(session));
     expect([refused.status, errorOf(refused)['code']]).toEqual([409, 1433]);
-    expect(errorOf(refused)['message']).toContain('at another replica');
+    expect(errorOf(refused)['message']).toContain('on another replica');
     const outcome = async () => {
       const lines = await gateways.other.audit();
       return lines.findLast(({ type }) => type === 'mcp.outcome')?.['decision'];
@@ -262,7 +262,7 @@ describe('an official client of sessions whose answer reached a replica that did
           : client.callTool(greeting, timeout);
       await expect(call).rejects.toThrow(/timed out/iu);
       expect(statuses).toEqual([409]);
-      expect(errors.join()).toMatch(/409|at another replica/u);
+      expect(errors.join()).toMatch(/409|on another replica/u);
       await client.ping();
       expect(await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })).toMatchObject({
         structuredContent: { sum: 3 },
@@ -405,7 +405,7 @@ describe('the state of a call that waits at one replica', () => {
     const refused = await again(there, params);
     expect([refused.status, errorOf(refused)['code']]).toEqual([409, 1433]);
     expect(refused.message?.['id']).toBe(2);
-    expect(errorOf(refused)['message']).toContain('at another replica');
+    expect(errorOf(refused)['message']).toContain('on another replica');
     expect((await again(here, params)).message).toMatchObject({
       id: 2,
       result: { resultType: 'complete' },
@@ -413,7 +413,7 @@ describe('the state of a call that waits at one replica', () => {
     const [lost] = [await again(here, params)];
     expect([lost.status, errorOf(lost)['message']]).toEqual([
       409,
-      expect.stringContaining('is over'),
+      expect.stringContaining('has ended'),
     ]);
     old.obey(sessionsOnly);
   });
@@ -439,7 +439,7 @@ describe('the state of a call that waits at one replica', () => {
       isAsked = true;
       return { action: 'accept', content: { person: 'Eve' } };
     });
-    await expect(client.callTool(CALL)).rejects.toThrow('at another replica');
+    await expect(client.callTool(CALL)).rejects.toThrow('on another replica');
     expect(isAsked).toBe(true);
     await close();
     old.obey(sessionsOnly);

@@ -140,7 +140,9 @@ describe('dev', () => {
       expect(written).not.toContain(secret.slice('Bearer '.length));
       expect(written).not.toContain(stdioEntry);
       expect(await readFile(join(setup, '.gitignore'), 'utf8')).toContain('stdio-token\n');
-      const again = await runSallyport(['dev', ...save, ...command], { cwd: folder });
+      const again = await runSallyport(['dev', ...save, ...(await onFreePort()), ...command], {
+        cwd: folder,
+      });
       expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('exists already')]);
     },
     LONG,
@@ -151,7 +153,9 @@ describe('dev', () => {
     async () => {
       const rig = await startStdioRig();
       const upstream = ['--upstream', `http://127.0.0.1:${rig.port}/mcp`];
-      const without = await runSallyport(['dev', ...upstream], { cwd: folder });
+      const without = await runSallyport(['dev', ...upstream, ...(await onFreePort())], {
+        cwd: folder,
+      });
       expect([without.code, without.stderr]).toEqual([
         2,
         `error: http://127.0.0.1:${rig.port}/mcp answered 401: it wants credentials; try --header 'Authorization: Bearer TOKEN'\n`,
@@ -179,8 +183,8 @@ describe('dev', () => {
   it(
     '[E-40] says why a command is no server',
     async () => {
-      const run = (...command: readonly string[]) =>
-        runSallyport(['dev', '--', ...command], { cwd: folder });
+      const run = async (...command: readonly string[]) =>
+        runSallyport(['dev', ...(await onFreePort()), '--', ...command], { cwd: folder });
       const missing = await run('no-such-program');
       expect([missing.code, missing.stderr]).toEqual([
         2,
@@ -204,15 +208,25 @@ describe('dev', () => {
       ['--demo', '--upstream', 'http://127.0.0.1:1/'],
       ['--demo', '--', 'x'],
     ]) {
-      const { code, stderr } = await runSallyport(['dev', ...args]);
+      const { code, stderr } = await runSallyport(['dev', ...(await onFreePort()), ...args]);
       expect(code).toBe(2);
       expect(stderr).toContain('--upstream URL, -- COMMAND');
     }
-    const { code, stderr } = await runSallyport(['dev', '--upstream', '127.0.0.1:3001/mcp']);
+    const { code, stderr } = await runSallyport([
+      'dev',
+      ...(await onFreePort()),
+      '--upstream',
+      '127.0.0.1:3001/mcp',
+    ]);
     expect(code).toBe(2);
     expect(stderr).toContain('expected a URL such as http://127.0.0.1:3001/mcp');
     // What the gateway file does not take is said, and the server is not asked.
-    const secret = await runSallyport(['dev', '--upstream', 'http://me:pw@127.0.0.1:1/mcp']);
+    const secret = await runSallyport([
+      'dev',
+      ...(await onFreePort()),
+      '--upstream',
+      'http://me:pw@127.0.0.1:1/mcp',
+    ]);
     expect([secret.code, secret.stderr]).toEqual([
       2,
       expect.stringContaining('a URL carries no user name or password'),

@@ -102,7 +102,10 @@ describe('a task of a real server', () => {
     const { client, close } = await connectSdkV2(gateway.url('everything'), '2026', access);
     await expect(
       client.callTool({ name: TOOL, arguments: { topic: 'rivers' } }),
-    ).rejects.toMatchObject({ code: -32602, message: expect.stringContaining('as a task only') });
+    ).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringContaining('only be called as a task'),
+    });
     await close();
   });
 

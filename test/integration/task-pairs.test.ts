@@ -125,7 +125,7 @@ const REQUIRED: JsonObject = {
 };
 const PONDER = { name: 'ponder', arguments: {} };
 const AT_ONCE = { content: [{ type: 'text', text: 'at once' }] };
-const BOTH_SAY = /a task only.*not translated between revisions/;
+const BOTH_SAY = /as a task.*not translated between protocol revisions/;
 
 /** Sessions of a server that has tasks, or has not; plain calls are answered at once. */
 function sessionServer(capabilities: JsonObject): Order {

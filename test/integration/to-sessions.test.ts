@@ -236,7 +236,7 @@ describe('a stateless client before an upstream of sessions', () => {
     expect(done.message).toMatchObject({ id: 2, result: { resultType: 'complete' } });
     expect(rig.upstream.uses()).toHaveLength(1);
     const twice = await requestStateless(rig.access, 'tools/call', again, { id: 3 });
-    expect(errorOf(twice)['message']).toContain('is over');
+    expect(errorOf(twice)['message']).toContain('has ended');
   });
 
   it('[Y-05] that declared nothing is not asked, and its call goes on', async () => {

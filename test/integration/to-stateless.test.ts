@@ -173,7 +173,7 @@ describe('a client of sessions before a stateless upstream', () => {
     rig.upstream.obey(inTurn(statelessOnly, asksForm));
     const reply = await session.call('read_record', { id: 'one' });
     expect(reply.status).toBe(200);
-    expect(errorOf(reply)['message']).toContain('asks for input first');
+    expect(errorOf(reply)['message']).toContain('requires input of a kind');
   });
 
   it('[Y-07] is told of codes and results that sessions do not have in its own', async () => {
