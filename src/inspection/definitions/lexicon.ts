@@ -139,7 +139,7 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.disparage,
-    'unsafe insecure compromised malicious broken deprecated unreliable vulnerable obsolete dangerous untrusted outdated buggy defunct harmful infected flawed discontinued inaccurate faulty',
+    'unsafe insecure compromised malicious broken deprecated unreliable vulnerable obsolete dangerous untrusted outdated buggy defunct harmful infected flawed discontinued inaccurate faulty leak falsify steal',
   ],
   [CLASS.call, 'call invoke use run execute select prefer choose trigger usage using invocation'],
   [CLASS.execute, 'execute run eval exec spawn launch invoke perform'],
@@ -172,11 +172,11 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.carry, 'hand over|pass along|pass on|send over|hand out'],
   [
     CLASS.secret,
-    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|bearer token|user data|api token|access token|auth token|config file|configuration file|private message|location history|browsing history|social security|health record|ssh config|env file',
+    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|aws key|cloud key|bearer token|user data|api token|access token|auth token|config file|configuration file|private message|location history|browsing history|social security|health record|ssh config|env file',
   ],
   [
     CLASS.context,
-    'system prompt|chat history|conversation history|message history|previous message|last message|prior message|previous prompt|full prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|earlier message',
+    'system prompt|chat history|conversation history|message history|previous message|last message|prior message|previous prompt|full prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
   ],
   [
     CLASS.remote,

@@ -242,7 +242,7 @@ const ORDERS: readonly Demand[] = [
       [is('every all each any always end your'), answer],
       {
         gap: 4,
-        needs: [address, carry | change],
+        needs: [address],
         when: has('render append include add end insert image link prepend begin start'),
       },
     ],
@@ -259,6 +259,128 @@ const ORDERS: readonly Demand[] = [
     [must | every, call, tool | name],
     { gap: 4, needs: [model | must] },
   ]),
+];
+
+const FURTHER: readonly Demand[] = [
+  ...demands(
+    'secrecy',
+    'review',
+    'It prescribes that the user be told something untrue.',
+    [
+      [human, is('ask wonder inquire'), is('answer claim reply pretend insist'), is('that')],
+      { gap: 8 },
+    ],
+    [[is('pretend lie deceive fabricate mislead')], { when: isImperative }],
+  ),
+  ...demands(
+    'secrecy',
+    'review',
+    'It says that nobody need be asked.',
+    [[negation, consent, is('need require necessary')], { gap: 3, needs: [name | call | execute] }],
+    [
+      [is('confirmation approval consent permission'), is('disable waive lift suspend')],
+      { gap: 3 },
+    ],
+  ),
+  ...demands(
+    'secrecy',
+    'block',
+    'It demands that something be kept from the user.',
+    [[is('leave keep'), negation, is('trace record evidence')], { gap: 2 }],
+    [[is('ask'), is('deny')]],
+  ),
+  ...demands(
+    'order-to-model',
+    'block',
+    'It demands that instructions or safeguards be set aside.',
+    [[override, human, rule], { gap: 3, unless: negation }],
+  ),
+  ...demands('authority', 'review', 'It claims an approval that nobody gave in the conversation.', [
+    [human, is('have has had'), is('grant granted give approve consent authorize permit agree')],
+    { gap: 1, when: has('all any every everything') },
+  ]),
+  ...demands('order-to-model', 'block', 'It says that restrictions hold no longer.', [
+    [rule, is('not no never'), is('apply longer valid effect force hold')],
+    { gap: 4, when: has('longer more anymore now') },
+  ]),
+  ...demands(
+    'order-to-model',
+    'review',
+    'It demands that text from elsewhere be obeyed.',
+    [
+      [read, address, is('carry execute follow perform run do obey')],
+      { gap: 6, when: (one) => one.index > 0 || isOrder(one) },
+    ],
+    [
+      [
+        is('follow do obey execute perform'),
+        is('instruction whatever command order directive'),
+        is('output text result page response content say'),
+      ],
+      { when: has('even whatever without contradict unquestioningly blindly exactly') },
+    ],
+    [
+      [
+        is('apply remember follow use repeat'),
+        is('future subsequent later'),
+        is('conversation session interaction chat request'),
+      ],
+      { gap: 5 },
+    ],
+  ),
+  ...demands('order-to-model', 'review', 'It prescribes what the user is recommended.', [
+    [is('always only'), is('recommend promote advertise favor praise endorse'), human],
+    { gap: 9 },
+  ]),
+  ...demands('order-to-model', 'review', 'It demands that more be destroyed than what it is for.', [
+    [
+      is('delete encrypt wipe erase destroy'),
+      is('all every original everything'),
+      is('file backup database directory original repository'),
+    ],
+    { gap: 3, when: isImperative },
+  ]),
+  ...demands(
+    'exfiltration',
+    'review',
+    'It demands that the conversation or secrets be passed on.',
+    [[SOURCE, carry, DESTINATION], { gap: 8, unless: negation, needs: [model] }],
+    [[read, isBareSecret, carry], { gap: 8, when: (one) => one.index > 0 || isOrder(one) }],
+    [[carry, human, secret, parameter | answer], { gap: 5, when: isImperative }],
+    [[carry, store], { when: isImperative }],
+    [[carry, context], { gap: 8, unless: negation, when: isImperative }],
+    [[carry, is('whatever any all every'), secret], { gap: 3, when: isImperative }],
+    [[carry, address, order], { when: isImperative }],
+    [[every, must, carry, address]],
+    [
+      [
+        carry | read,
+        is('everything all whatever anything'),
+        human,
+        is('type say write enter tell said wrote'),
+      ],
+      { gap: 4 },
+    ],
+    [
+      [
+        is('give pass send include list provide tell'),
+        is('all every list'),
+        tool,
+        is('available'),
+        model,
+      ],
+      { gap: 5 },
+    ],
+  ),
+  ...demands(
+    'other-tool',
+    'review',
+    'It says what must happen with other calls.',
+    [[every, answer | tool | call, must, carry | change, address], { gap: 7 }],
+    [[isTarget, is('rather instead'), human], { gap: 6 }],
+    [[is('when whenever every'), carry, carry | change, address], { gap: 5 }],
+    [[negation, call, is('any'), other], { gap: 2 }],
+  ),
 ];
 
 const READS: readonly Demand[] = [
@@ -441,6 +563,7 @@ const RULES: readonly Demand[] = [
   ...OTHER_TOOLS,
   ...AUTHORITY,
   ...SOLICITATIONS,
+  ...FURTHER,
 ];
 
 /** What the rules find in a sentence, at most one match a rule. */

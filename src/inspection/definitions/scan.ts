@@ -261,7 +261,7 @@ function roleMarkers(text: string): readonly Match[] {
 
 /** Commands of a shell that delete everything, or send what they are given. */
 const SHELL =
-  /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bcurl [^\n]{0,120} (?:-d|--data|--data-binary|-f) ?@|\b(?:system|popen)\(['"]/;
+  /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl [^\n]{0,120} (?:-d|--data|--data-binary|-f) ?@|\b(?:system|popen)\(['"]/;
 
 function evidenceOf(original: string, reading: Reading, { start, end }: Match): string {
   if (reading.origin === undefined) return quote(reading.text, start, end);
