@@ -37,6 +37,7 @@ export type DefinitionFinding = {
 /** A string of a definition with its place. `isProse` is false for names, which are not sentences. */
 type Text = { readonly pointer: string; readonly value: string; readonly isProse: boolean };
 
+/** Of one definition; the size of a lock file bounds all of them. */
 const MAX_CHARACTERS = 1_000_000;
 const MAX_STRINGS = 20_000;
 const MAX_DEPTH = 64;
@@ -50,10 +51,8 @@ export function scanDefinitions(
   definitions: readonly ScannedDefinition[],
 ): readonly DefinitionFinding[] {
   const findings: UnnamedFinding[] = [];
-  let budget = MAX_CHARACTERS;
   for (const scanned of definitions) {
-    const texts = textsOf(scanned.definition, budget);
-    budget = texts === undefined ? 0 : budget - sumOf(texts);
+    const texts = textsOf(scanned.definition);
     if (texts === undefined) findings.push(tooLarge(scanned));
     else findings.push(...scanDefinition(scanned, texts));
   }
@@ -63,10 +62,6 @@ export function scanDefinitions(
   );
   findings.push(...scanTogether(definitions, found));
   return withoutRepetitions(findings);
-}
-
-function sumOf(texts: readonly Text[]): number {
-  return texts.reduce((sum, { value }) => sum + value.length, 0);
 }
 
 function keyOf({ kind, name }: { readonly kind: string; readonly name: string }): string {
@@ -96,14 +91,14 @@ function tooLarge({ kind, name }: ScannedDefinition): UnnamedFinding {
     item: { kind, name },
     pointer: '',
     evidence: '',
-    reason: 'The definitions are too large or too deep to be read whole.',
+    reason: 'The definition is too large or too deep to be read whole.',
   };
 }
 
 /** Every string of a definition, and the names of its members; `undefined` beyond a bound. */
-function textsOf(definition: JsonObject | string, budget: number): readonly Text[] | undefined {
+function textsOf(definition: JsonObject | string): readonly Text[] | undefined {
   const texts: Text[] = [];
-  let left = budget;
+  let left = MAX_CHARACTERS;
   const visit = (value: Json, pointer: string, depth: number): boolean => {
     if (depth > MAX_DEPTH || texts.length > MAX_STRINGS || left < 0) return false;
     if (typeof value === 'string') {

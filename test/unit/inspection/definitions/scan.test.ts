@@ -173,6 +173,8 @@ describe('[L-76] the scan of definitions', () => {
 
   it('does not pass what is too large or too deep to be read whole', () => {
     expect(kindsOf(described('a '.repeat(600_000)))).toEqual(['hidden-text']);
+    const large = described('a '.repeat(300_000));
+    expect(kindsOf(large, described('a '.repeat(300_000), 'sub'))).toEqual([]);
     let deep: JsonObject = {};
     for (let depth = 0; depth < 100; depth++) deep = { a: deep };
     expect(kindsOf(tool({ inputSchema: deep }))).toEqual(['hidden-text']);
