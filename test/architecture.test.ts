@@ -32,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['audit', 'http'],
   admin: ['telemetry'],
   stdio: ['protocol'],
-  cli: ['config', 'pins', 'audit', 'state', 'stdio'],
+  cli: ['config', 'inspection', 'audit', 'state', 'stdio'],
   dev: ['protocol'],
 };
 

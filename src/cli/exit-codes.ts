@@ -61,7 +61,7 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   },
   'pin fetch': {
     0: 'The lock files hold what the upstreams offer.',
-    1: 'Something that an upstream offers cannot be pinned; everything else was written.',
+    1: 'Something that an upstream offers cannot be pinned, or was not approved because of what the scan found in it; everything else was written.',
     2: `${NEEDS_CONFIG}, a lock file cannot be read or written, or an upstream could not be listed.`,
   },
   'pin diff': {
@@ -75,7 +75,7 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   },
   'pin approve': {
     0: 'Everything that was named is approved, or was not pending.',
-    1: 'A definition was refused: it is not in the lock file, is blocked, or has changed.',
+    1: 'A definition was refused: it is not in the lock file, is blocked, has changed, or has a finding of the scan that was not accepted.',
     2: `${NEEDS_CONFIG}, nobody is named who approves, or it is unclear which definition is meant.`,
   },
   'pin block': {

@@ -20,6 +20,8 @@ import {
 type Content = JsonObject | string;
 type OfferedItems<Definition> = { readonly digest: string; readonly definition: Definition };
 
+const INSTRUCTIONS: PinName = { kind: 'instructions', name: 'instructions' };
+
 export type FetchedLock = {
   readonly lock: Lock;
   /** Definitions that cannot be pinned: repeated names, or definitions without a canonical form. */
@@ -36,8 +38,12 @@ export function mergeFetched(input: {
   readonly lock: Lock | undefined;
   readonly observed: Observed;
   readonly approval: Approval | undefined;
+  /** What the approval leaves out, so that it stays pending. */
+  readonly isLeftOut?: (pin: PinName) => boolean;
 }): FetchedLock {
-  const { observed, approval } = input;
+  const { observed, approval, isLeftOut } = input;
+  const approvalFor = (pin: PinName): Approval | undefined =>
+    isLeftOut?.(pin) === true ? undefined : approval;
   const before = input.lock ?? emptyLock(input.upstream);
   const unusable: { kind: PinnedKind; name: string }[] = [];
   const merged = (kind: PinKind): ReadonlyMap<string, Pin> => {
@@ -47,7 +53,8 @@ export function mergeFetched(input: {
       const offered = observedItemsIn(observed, kind, name);
       const known = before.pins[kind].get(name);
       if (offered === undefined) unusable.push({ kind, name });
-      const pin = offered === undefined ? known : mergePin(known, offered, approval);
+      const pin =
+        offered === undefined ? known : mergePin(known, offered, approvalFor({ kind, name }));
       if (pin !== undefined) pins.set(name, pin);
     }
     return pins;
@@ -64,7 +71,7 @@ export function mergeFetched(input: {
   if (isUnusable) unusable.push({ kind: 'instructions', name: 'instructions' });
   const instructions = isUnusable
     ? before.instructions
-    : mergePin(before.instructions, offered, approval);
+    : mergePin(before.instructions, offered, approvalFor(INSTRUCTIONS));
   const server = mergeServer(before.server, observed, approval !== undefined);
   return { lock: { upstream: input.upstream, server, instructions, pins }, unusable };
 }

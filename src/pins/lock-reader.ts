@@ -46,7 +46,8 @@ const LOCK_KEYS = [
 ];
 const VERSION_KEYS = ['status', 'sha256', 'approval', 'block', 'definition'];
 const TEXT_KEYS = ['status', 'sha256', 'approval', 'block', 'text'];
-const APPROVAL_KEYS = ['by', 'at', 'note'];
+const BLOCK_KEYS = ['by', 'at', 'note'];
+const APPROVAL_KEYS = [...BLOCK_KEYS, 'accepted'];
 const STATUSES = ['pending', 'approved', 'blocked'] as const;
 /** The upstream that a file with mistakes is for, whatever its name. */
 const STATED_UPSTREAM = /^upstream: ["']?([a-z0-9_-]+)/m;
@@ -230,7 +231,7 @@ function readReview(
   const value = entry['status'] ?? absent;
   const status = STATUSES.find((candidate) => candidate === value);
   const approval = readApproval(reading, [...path, 'approval'], entry['approval']);
-  const block = readApproval(reading, [...path, 'block'], entry['block']);
+  const block = readApproval(reading, [...path, 'block'], entry['block'], BLOCK_KEYS);
   if (status === undefined) {
     const nearest = typeof value === 'string' ? nearestCandidate(value, STATUSES) : undefined;
     const at = [...path, 'status'];
@@ -248,9 +249,10 @@ function readApproval(
   reading: Reading,
   path: YamlPath,
   value: Json | undefined,
+  keys: readonly string[] = APPROVAL_KEYS,
 ): Approval | undefined {
   if (value === undefined || value === null) return undefined;
-  const entry = readObject(reading, path, value, APPROVAL_KEYS);
+  const entry = readObject(reading, path, value, keys);
   if (entry === undefined) return undefined;
   const by = readText(reading, [...path, 'by'], entry['by']);
   const at = readText(reading, [...path, 'at'], entry['at']);
@@ -261,8 +263,23 @@ function readApproval(
   if (note !== undefined && typeof note !== 'string') {
     reading.report([...path, 'note'], 'must be a text');
   }
+  const accepted = readAccepted(reading, [...path, 'accepted'], entry['accepted']);
   if (by === undefined || at === undefined) return undefined;
-  return typeof note === 'string' ? { by, at, note } : { by, at };
+  return {
+    ...{ by, at },
+    ...(typeof note === 'string' ? { note } : {}),
+    ...(accepted === undefined ? {} : { accepted }),
+  };
+}
+
+function readAccepted(
+  reading: Reading,
+  path: YamlPath,
+  value: Json | undefined,
+): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  const isList = Array.isArray(value) && value.every((one) => typeof one === 'string');
+  return isList ? value : reading.report(path, 'must be a list of findings');
 }
 
 function checkDigest(

@@ -20,7 +20,13 @@ export const PIN_KINDS = [
 export type PinStatus = 'pending' | 'approved' | 'blocked';
 
 /** Who approved or blocked this digest, when (RFC 3339, UTC) and why. */
-export type Approval = { readonly by: string; readonly at: string; readonly note?: string };
+export type Approval = {
+  readonly by: string;
+  readonly at: string;
+  readonly note?: string;
+  /** The findings of the scan that were accepted with an approval. */
+  readonly accepted?: readonly string[];
+};
 
 /** One definition with its review status. */
 export type PinVersion<Definition> = {

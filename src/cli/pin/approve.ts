@@ -2,6 +2,7 @@
 // the digests that the lock file showed when the command began, and each is refused if its definition has changed
 // since, in the file or at the upstream. docs/contract.md §5.
 
+import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   approvePin,
   blockPin,
@@ -14,6 +15,7 @@ import type { PinnedKind } from '../../pins/digest.js';
 import type { Approval, Lock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { blockingFindings, isSamePin, printWithheld, scanPins } from './findings.js';
 import {
   approvalOf,
   changeLockFile,
@@ -42,6 +44,8 @@ export type PinApproveOptions = DecisionOptions & {
   readonly all?: boolean;
   /** The digest that was reviewed, or at least its first 16 digits; for one name. */
   readonly digest?: string;
+  /** Findings of the tier block that are accepted; for one name. */
+  readonly accept?: readonly string[];
 };
 
 export type PinBlockOptions = DecisionOptions & {
@@ -49,8 +53,10 @@ export type PinBlockOptions = DecisionOptions & {
 };
 
 type Refused = PinDigest & {
-  readonly why: Exclude<PinChange, { ok: true }>['why'] | 'blocked-meanwhile';
+  readonly why: Exclude<PinChange, { ok: true }>['why'] | 'blocked-meanwhile' | 'finding';
   readonly digests: readonly string[];
+  /** What the scan found, where that is why. */
+  readonly findings?: readonly DefinitionFinding[];
 };
 
 type Approved = {
@@ -93,16 +99,22 @@ export async function runPinApprove(
   const selection = selectPins(options, before.lock, observed, fetchLine);
   if (!selection.ok) return fail(selection.error, selection.code, io);
   const approve = (lock: Lock | undefined) =>
-    approveSelected(lock, selection.pins, { before: before.lock, observed, approval });
+    approveSelected(lock, selection.pins, {
+      ...{ before: before.lock, observed, approval },
+      accept: options.accept ?? [],
+    });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
   printApproved(options, selection, changed.outcome, fetchLine, io);
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
 
-function findUsageError({ names, all, digest }: PinApproveOptions): string | undefined {
+function findUsageError({ names, all, digest, accept }: PinApproveOptions): string | undefined {
   if ((all === true) === names.length > 0) {
     return 'say what to approve: the names of what is pending, or --all';
+  }
+  if (accept !== undefined && names.length !== 1) {
+    return '--accept is for one definition: give one name with it';
   }
   if (digest === undefined) return undefined;
   if (names.length !== 1) return '--digest names one definition: give one name with it';
@@ -111,30 +123,32 @@ function findUsageError({ names, all, digest }: PinApproveOptions): string | und
     : '--digest takes a digest as the lock file shows it, or its first 16 digits or more';
 }
 
+type Given = {
+  readonly before: Lock | undefined;
+  readonly observed: Parameters<typeof approvePin>[0]['observed'];
+  readonly approval: Approval;
+  readonly accept: readonly string[];
+};
+
 /** Approves each definition in the lock file as it is now, or says why not. */
 function approveSelected(
   now: Lock | undefined,
   pins: readonly PinDigest[],
-  given: {
-    readonly before: Lock | undefined;
-    readonly observed: Parameters<typeof approvePin>[0]['observed'];
-    readonly approval: Approval;
-  },
+  given: Given,
 ): { readonly lock: Lock | undefined; readonly outcome: Approved } {
-  const { before, observed, approval } = given;
   let lock = now;
+  const found = now === undefined ? [] : scanPins(now, pins);
   const approved: PinDigest[] = [];
   const refused: Refused[] = [];
   for (const pin of pins) {
     // The approval was given without knowing of a block that came since, so it does not lift it.
-    const isBlockedSince = isBlocked(now, pin) && !isBlocked(before, pin);
-    const change: PinChange =
-      lock === undefined
-        ? { ok: false, why: 'not-in-lock', digests: [] }
-        : approvePin({ lock, pin, digest: pin.digest, approval, observed });
-    if (isBlockedSince) refused.push({ ...pin, why: 'blocked-meanwhile', digests: [] });
-    else if (!change.ok) refused.push({ ...pin, why: change.why, digests: change.digests });
-    else {
+    const isBlockedSince = isBlocked(now, pin) && !isBlocked(given.before, pin);
+    const change = isBlockedSince ? undefined : approveOne(lock, pin, found, given);
+    if (change === undefined) refused.push({ ...pin, why: 'blocked-meanwhile', digests: [] });
+    else if (!change.ok) {
+      const { ok: _, ...why } = change;
+      refused.push({ ...pin, ...why });
+    } else {
       lock = change.lock;
       approved.push(pin);
     }
@@ -146,11 +160,39 @@ function approveSelected(
   };
 }
 
+type RefusedOne = { readonly ok: false } & Pick<Refused, 'why' | 'digests' | 'findings'>;
+
+/** Approves one definition, unless it has moved on or the scan found what is not accepted. */
+function approveOne(
+  lock: Lock | undefined,
+  pin: PinDigest,
+  found: readonly DefinitionFinding[],
+  { observed, approval, accept }: Given,
+): Extract<PinChange, { ok: true }> | RefusedOne {
+  if (lock === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
+  const recorded = withAccepted(approval, found, pin, accept);
+  const change = approvePin({ lock, pin, digest: pin.digest, approval: recorded, observed });
+  const findings = blockingFindings(found, pin, accept);
+  if (!change.ok || findings.length === 0) return change;
+  return { ok: false, why: 'finding', digests: [], findings };
+}
+
+/** The approval with the findings that were accepted for this definition: who accepted them, and when. */
+function withAccepted(
+  approval: Approval,
+  found: readonly DefinitionFinding[],
+  pin: PinName,
+  accept: readonly string[],
+): Approval {
+  const own = found.filter(({ id, item }) => isSamePin(pin, item) && accept.includes(id));
+  return own.length === 0 ? approval : { ...approval, accepted: own.map(({ id }) => id) };
+}
+
 /** Names that a summary lists; the rest is counted. */
 const MAX_LISTED = 10;
 
 function printApproved(
-  { upstream, json }: PinApproveOptions,
+  { upstream, json, config }: PinApproveOptions,
   { notes }: Extract<Selection, { ok: true }>,
   outcome: Approved,
   fetchLine: string,
@@ -159,7 +201,8 @@ function printApproved(
   const { approved, refused, pending } = outcome;
   for (const note of notes) io.stderr(`note: ${note}\n`);
   for (const one of refused) {
-    io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
+    if (one.findings !== undefined) printWithheld(upstream, config, one, one.findings, io);
+    else io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
   }
   if (json) {
     io.stdout(`${JSON.stringify({ upstream, ...outcome })}\n`);
@@ -187,6 +230,8 @@ function refusalText({ why, digests }: Refused, fetchLine: string): string {
       return `has changed since: the upstream now offers ${listed}; run: ${fetchLine}`;
     case 'unknown-digest':
       return `has no definition with this digest in the lock file, which holds ${listed}`;
+    case 'finding':
+      return 'is not approved because of what the scan found in it';
     case 'blocked-meanwhile':
       return 'was blocked since this command began; approve it again to lift the block';
   }

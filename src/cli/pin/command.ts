@@ -72,6 +72,10 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
     .description('Approve definitions of the lock file that are pending.')
     .option('--all', 'everything that is pending, of one kind if --kind is given')
     .option('--digest <digest>', 'the digest that was reviewed, or its first 16 digits or more')
+    .option(
+      '--accept <finding...>',
+      'approve one definition in spite of these findings of the scan',
+    )
     .action(async (upstream: string, names: string[], options: PinApproveOptions) =>
       finish(await runPinApprove({ ...options, upstream, names }, io, ports)),
     );

@@ -1,13 +1,21 @@
 // `sallyport pin diff` and `pin verify`: show and check the drift of upstreams from their lock files, and say what
 // is pending. Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
 
-import { digestsOffered, namedPins, type PinDigest, pendingOf } from '../../pins/approval.js';
+import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
+import {
+  digestsOffered,
+  mergeFetched,
+  namedPins,
+  type PinDigest,
+  pendingOf,
+} from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
 import { findDifferences, isInformational } from '../../pins/drift.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { blockingFindings, findingsText, isSamePin, scanPins } from './findings.js';
 import type { PinPorts } from './lock-files.js';
 import {
   differenceLine,
@@ -19,6 +27,7 @@ import {
   readTargets,
   type UpstreamDifferences,
 } from './lock-files.js';
+import { pinLabel } from './selection.js';
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
@@ -46,6 +55,7 @@ export async function runPinVerify(
   else {
     for (const one of upstreams) {
       for (const difference of one.differences) io.stdout(differenceLine(one.upstream, difference));
+      printFindings(one, io);
       printStatus(one, io);
     }
   }
@@ -76,9 +86,30 @@ async function findDrift(
     const { lock } = target.locked;
     const differences = findDifferences(lock, observed);
     const pending = lock === undefined ? [] : pendingOf(lock);
-    upstreams.push({ upstream: target.settings.name, differences, pending, lock, observed });
+    const upstream = target.settings.name;
+    const findings = scanOffered(upstream, lock, observed);
+    upstreams.push({ upstream, differences, pending, findings, lock, observed });
   }
   return { upstreams, isComplete: upstreams.length === targets.length };
+}
+
+/** What the scan finds in what the upstream offers and nobody has approved. */
+function scanOffered(
+  upstream: string,
+  lock: Lock | undefined,
+  observed: Observed,
+): readonly DefinitionFinding[] {
+  const offered = mergeFetched({ upstream, lock, observed, approval: undefined }).lock;
+  return scanPins(offered, pendingOf(offered));
+}
+
+function printFindings({ upstream, findings }: Found, io: CliIo): void {
+  const items = findings.map(({ item }) => item);
+  const named = items.filter((item, at) => items.findIndex((one) => isSamePin(one, item)) === at);
+  for (const item of named) {
+    const text = findingsText(findings, item);
+    if (text !== '') io.stdout(`${upstream} ${pinLabel(item)}: found by the scan\n${text}`);
+  }
 }
 
 function printStatus({ upstream, differences, pending }: Found, io: CliIo): void {
@@ -87,6 +118,9 @@ function printStatus({ upstream, differences, pending }: Found, io: CliIo): void
     io.stdout(`${upstream}: ${isSame ? 'no drift, ' : ''}${pending.length} pending approval\n`);
   } else if (isSame) io.stdout(`${upstream}: as pinned\n`);
 }
+
+const HOW_TO_ACCEPT =
+  'note: pin approve leaves out what has a finding of the tier block; --accept FINDING approves one nevertheless\n';
 
 function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts): void {
   const { upstream, differences, pending, lock } = found;
@@ -102,14 +136,16 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
     const [before] = approvedVersions(pin);
     if (after !== undefined) io.stdout(pendingText(upstream, one, before, after));
   }
+  printFindings(found, io);
   printStatus(found, io);
   const next = nextCommand(found, config, io, ports);
   if (next !== undefined) io.stderr(`After this review, run: ${next}\n`);
+  if (found.findings.some(({ tier }) => tier === 'block')) io.stderr(HOW_TO_ACCEPT);
 }
 
 /** The command by which the differences are read into the lock file, or what is pending is approved. */
 function nextCommand(
-  { upstream, differences, pending, lock, observed }: Found,
+  { upstream, differences, pending, findings, lock, observed }: Found,
   config: string,
   io: CliIo,
   ports: PinPorts,
@@ -128,8 +164,10 @@ function nextCommand(
   if (isUnread || isStale) return commandLine(io, ['pin', 'fetch', ...target]);
   // Without an identity in git, the shell fills in who runs the command.
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
+  const clean = pending.filter((one) => blockingFindings(findings, one).length === 0);
+  if (pending.length > 0 && clean.length === 0) return undefined;
   if (pending.length > 0) {
-    return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor(pending)]) + by;
+    return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor(clean)]) + by;
   }
   const isServerChanged = differences.some((one) => one.kind === 'server' && !isInformational(one));
   return isServerChanged

@@ -1,6 +1,7 @@
 // `sallyport pin fetch`: writes what upstreams offer to their lock files. New definitions are pending unless
 // the person who runs the command approves all of them, by name. docs/contract.md §1 and §5.
 
+import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   countReviewed,
   mergeFetched,
@@ -12,6 +13,7 @@ import type { Observed } from '../../pins/last-seen.js';
 import type { Approval, Lock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { blockingFindings, findingsText, isSamePin, printWithheld, scanPins } from './findings.js';
 import {
   approvalOf,
   changeLockFile,
@@ -50,7 +52,10 @@ export async function runPinFetch(
   }
   printFetched(options, fetched, io);
   if (fetched.length < targets.length) return EXIT_UNCHECKED;
-  return fetched.every(({ unusable }) => unusable.length === 0) ? EXIT_FINE : EXIT_FAILED;
+  const isComplete = fetched.every(
+    ({ unusable, withheld }) => unusable.length === 0 && withheld.length === 0,
+  );
+  return isComplete ? EXIT_FINE : EXIT_FAILED;
 }
 
 /** The approval that comes with the listing, if one is asked for; `missing`, with the mistake printed, if it is not whole. */
@@ -75,6 +80,10 @@ type FetchedUpstream = {
   readonly blocked: number;
   readonly pending: readonly PinDigest[];
   readonly unusable: readonly PinName[];
+  /** What the scan found in what is pending. */
+  readonly findings: readonly DefinitionFinding[];
+  /** What was to be approved, and was not because of a finding. */
+  readonly withheld: readonly PinDigest[];
 };
 
 async function fetchOne(
@@ -87,15 +96,24 @@ async function fetchOne(
   const upstream = settings.name;
   const { pinsDir } = gateway;
   const merge = (before: Lock | undefined) => {
-    const outcome = mergeFetched({ upstream, lock: before, observed, approval });
-    return { lock: outcome.lock, outcome };
+    const fetched = mergeFetched({ upstream, lock: before, observed, approval: undefined });
+    const offered = pendingOf(fetched.lock);
+    const findings = scanPins(fetched.lock, offered);
+    const isWithheld = (pin: PinName): boolean => blockingFindings(findings, pin).length > 0;
+    const withheld = approval === undefined ? [] : offered.filter(isWithheld);
+    const isLeftOut = (pin: PinName): boolean => withheld.some((one) => isSamePin(one, pin));
+    const merged = mergeFetched({ upstream, lock: before, observed, approval, isLeftOut });
+    return { lock: merged.lock, outcome: { ...merged, findings, withheld } };
   };
   const changed = await changeLockFile(pinsDir, upstream, merge, io, ports);
   if (changed === undefined) return undefined;
   const { isChanged } = changed;
-  const { lock, unusable } = changed.outcome;
+  const { lock, unusable, findings, withheld } = changed.outcome;
   const file = lockFileOf(pinsDir, upstream);
-  return { upstream, file, isChanged, ...countReviewed(lock), pending: pendingOf(lock), unusable };
+  const pending = pendingOf(lock);
+  const left = findings.filter(({ item }) => pending.some((one) => isSamePin(one, item)));
+  const counts = countReviewed(lock);
+  return { upstream, file, isChanged, ...counts, pending, unusable, findings: left, withheld };
 }
 
 function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], io: CliIo): void {
@@ -103,19 +121,28 @@ function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], 
     io.stdout(`${JSON.stringify({ upstreams: fetched }, null, 2)}\n`);
     return;
   }
-  for (const { upstream, file, isChanged, approved, blocked, pending, unusable } of fetched) {
-    const written = isChanged ? `written to ${escapeForTerminal(file)}` : 'nothing changed';
-    const counts = `${approved} approved, ${pending.length} pending${blocked > 0 ? `, ${blocked} blocked` : ''}`;
-    io.stdout(`${upstream}: ${counts}; ${written}\n`);
-    for (const { kind, name, digest } of pending) {
-      io.stdout(`  pending ${kind} ${escapeForTerminal(name)} ${digestText(digest)}\n`);
-    }
-    for (const { kind, name } of unusable) {
-      io.stdout(`  cannot be pinned: ${kind} ${escapeForTerminal(name)}\n`);
-    }
-    if (pending.length > 0) {
-      const review = commandLine(io, ['pin', 'diff', '-c', options.config, upstream]);
-      io.stderr(`To review what is pending, run: ${review}\n`);
-    }
+  for (const one of fetched) printOne(options, one, io);
+}
+
+function printOne(options: PinOptions, one: FetchedUpstream, io: CliIo): void {
+  const { upstream, file, isChanged, approved, blocked, pending, unusable, findings } = one;
+  const written = isChanged ? `written to ${escapeForTerminal(file)}` : 'nothing changed';
+  const counts = `${approved} approved, ${pending.length} pending${blocked > 0 ? `, ${blocked} blocked` : ''}`;
+  io.stdout(`${upstream}: ${counts}; ${written}\n`);
+  for (const pin of pending) {
+    const isWithheld = one.withheld.some((other) => isSamePin(pin, other));
+    const name = escapeForTerminal(pin.name);
+    io.stdout(`  pending ${pin.kind} ${name} ${digestText(pin.digest)}\n`);
+    if (!isWithheld) io.stdout(findingsText(findings, pin));
+  }
+  for (const { kind, name } of unusable) {
+    io.stdout(`  cannot be pinned: ${kind} ${escapeForTerminal(name)}\n`);
+  }
+  for (const pin of one.withheld) {
+    printWithheld(upstream, options.config, pin, blockingFindings(findings, pin), io);
+  }
+  if (pending.length > 0) {
+    const review = commandLine(io, ['pin', 'diff', '-c', options.config, upstream]);
+    io.stderr(`To review what is pending, run: ${review}\n`);
   }
 }

@@ -7,6 +7,7 @@ import { type Diagnostic, fileDiagnostic, renderDiagnostics } from '../../config
 import type { Files } from '../../config/files.js';
 import { loadGateway } from '../../config/load.js';
 import type { Settings, UpstreamSettings } from '../../config/settings.js';
+import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import type { PinDigest } from '../../pins/approval.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
 import type { ItemDifference } from '../../pins/drift.js';
@@ -181,6 +182,8 @@ export type UpstreamDifferences = {
   readonly differences: readonly ItemDifference[];
   /** Definitions of the lock file that nobody has approved yet. */
   readonly pending: readonly PinDigest[];
+  /** What the scan found in what nobody has approved. */
+  readonly findings: readonly DefinitionFinding[];
 };
 
 /** One line per difference: upstream, kind, name, classes and both digests. */
@@ -234,9 +237,10 @@ function differenceLines({ beforeDefinition, afterDefinition }: Definitions) {
 
 /** All differences as one JSON document. Control characters are escaped by JSON itself. */
 export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
-  const upstreams = found.map(({ upstream, differences, pending }) => ({
+  const upstreams = found.map(({ upstream, differences, pending, findings }) => ({
     upstream,
     pending,
+    findings,
     differences: differences.map((difference) => ({
       kind: difference.kind,
       name: difference.name,

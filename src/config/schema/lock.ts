@@ -23,6 +23,10 @@ const APPROVAL = record('Who approved it, when and why.', {
   by: text('Who.'),
   at: text('When, RFC 3339.'),
   note: typed<string>({ type: 'string', description: 'Why.' }),
+  accepted: list(
+    'The findings of the scan, of the tier block, that were accepted with it.',
+    text('A finding.'),
+  ),
 });
 
 const BLOCK = record('Who blocked it, when and why; only where `status` is `blocked`.', {

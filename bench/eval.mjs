@@ -1,0 +1,121 @@
+#!/usr/bin/env node
+// Measures the scanner of definitions on rows of public data: `npm run eval -- --corpora DIR [--half tune|measure]
+// [--show]`. DIR has benign-tools.jsonl, poisoned-tools.jsonl and poisoned-tools-synthetic.jsonl, a definition a line
+// with `label`, `source`, `server` or `technique` besides its own members. Found means a finding of the tier block or
+// review. Prints each mark and whether it is met; ends with 1 if one is not.
+
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { scanDefinitions } from '../dist/inspection/definitions/scan.js';
+
+const { values } = parseArgs({
+  options: {
+    corpora: { type: 'string' },
+    half: { type: 'string' },
+    show: { type: 'boolean', default: false },
+  },
+});
+if (values.corpora === undefined) {
+  process.stderr.write('error: no folder is named; use --corpora DIR\n');
+  process.exit(2);
+}
+
+/** What a row says of itself; the rest is the definition. */
+const ABOUT = ['label', 'source', 'licence', 'server', 'technique', 'payload', 'base', 'category'];
+
+function readRows(name) {
+  const lines = readFileSync(join(values.corpora, name), 'utf8').split('\n');
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const row = JSON.parse(line);
+      const about = Object.fromEntries(ABOUT.map((key) => [key, row[key]]));
+      const definition = Object.fromEntries(
+        Object.entries(row).filter(([key]) => !ABOUT.includes(key)),
+      );
+      return {
+        about,
+        definition,
+        isTuned: createHash('sha256').update(line).digest()[0] % 2 === 0,
+      };
+    });
+}
+
+const isChosen = ({ isTuned }) => values.half === undefined || isTuned === (values.half === 'tune');
+
+function scan(rows) {
+  const found = scanDefinitions(
+    rows.map(({ definition }) => ({ kind: 'tool', name: definition.name, definition })),
+  );
+  return found.filter(({ tier }) => tier !== 'note');
+}
+
+function show(row, findings) {
+  if (!values.show) return;
+  process.stdout.write(
+    `  ${row.about.technique ?? row.about.server ?? ''} ${row.definition.name}\n`,
+  );
+  for (const { tier, kind, pointer, evidence, reason } of findings) {
+    process.stdout.write(`    ${tier} ${kind} ${pointer}: ${evidence}\n      ${reason}\n`);
+  }
+}
+
+let isMet = true;
+function mark(name, count, total, isGood, wanted) {
+  const share = total === 0 ? '' : ` (${((100 * count) / total).toFixed(1)} %)`;
+  isMet &&= isGood;
+  process.stdout.write(
+    `${isGood ? 'met   ' : 'missed'} ${name}: ${count} of ${total}${share}; ${wanted}\n`,
+  );
+}
+
+function measurePoisoned(name, file, least) {
+  const rows = readRows(file).filter(isChosen);
+  const missed = rows.filter((row) => scan([row]).length === 0);
+  if (values.show && missed.length > 0) process.stdout.write(`not found in ${file}:\n`);
+  for (const row of missed) show(row, []);
+  const found = rows.length - missed.length;
+  mark(name, found, rows.length, found >= least * rows.length, `at least ${100 * least} %`);
+  return { rows, missed };
+}
+
+const { rows, missed } = measurePoisoned(
+  'synthetic techniques',
+  'poisoned-tools-synthetic.jsonl',
+  0.95,
+);
+for (const technique of [...new Set(rows.map(({ about }) => about.technique))].sort()) {
+  const of = (list) => list.filter(({ about }) => about.technique === technique).length;
+  process.stdout.write(`         ${technique}: ${of(rows) - of(missed)} of ${of(rows)}\n`);
+}
+measurePoisoned('real poisoned definitions', 'poisoned-tools.jsonl', 0.8);
+
+const benign = readRows('benign-tools.jsonl').filter(isChosen);
+const servers = new Map();
+for (const row of benign) {
+  const server = row.about.server ?? row.about.source;
+  servers.set(server, [...(servers.get(server) ?? []), row]);
+}
+let alarms = 0;
+let tools = 0;
+for (const rowsOfServer of servers.values()) {
+  const findings = scan(rowsOfServer);
+  alarms += findings.length;
+  for (const row of rowsOfServer) {
+    const own = findings.filter(({ item }) => item.name === row.definition.name);
+    if (own.length === 0) continue;
+    tools += 1;
+    show(row, own);
+  }
+}
+mark(
+  'false alarms, findings in benign definitions',
+  alarms,
+  benign.length,
+  alarms <= (2 * benign.length) / 1000,
+  'at most 2 in 1,000',
+);
+process.stdout.write(`         definitions with one: ${tools}\n`);
+process.exitCode = isMet ? 0 : 1;

@@ -1,0 +1,146 @@
+// Finds demands in sentences of classified words: a demand is a sequence of classes, each in a bounded distance of
+// the one before, so that it is met in whatever words it is made. rules.ts lists what is looked for.
+
+import { CLASS } from './lexicon.js';
+import type { Sentence, Token } from './sentences.js';
+
+/** How grave a finding is: withheld from approval, to be looked at, or for information. */
+export type Tier = 'block' | 'review' | 'note';
+
+export type FindingKind =
+  | 'order-to-model'
+  | 'secrecy'
+  | 'sensitive-read'
+  | 'exfiltration'
+  | 'other-tool'
+  | 'authority'
+  | 'solicitation'
+  | 'context-parameter'
+  | 'hidden-text'
+  | 'look-alike-name'
+  | 'false-annotation';
+
+/** What one rule found: the words from `start` to `end` of the reading. */
+export type Match = {
+  readonly kind: FindingKind;
+  readonly tier: Tier;
+  readonly reason: string;
+  readonly start: number;
+  readonly end: number;
+};
+
+/** A mask of classes, of which the word has one, or a condition on the word. */
+export type Step = number | ((token: Token) => boolean);
+
+export type Demand = {
+  readonly kind: FindingKind;
+  readonly tier: Tier;
+  /** What a reviewer is told. */
+  readonly reason: string;
+  /** Classes in order, each at most `gap` words after the one before. */
+  readonly steps: readonly Step[];
+  readonly gap?: number;
+  /** Masks of which the sentence must have one class each. */
+  readonly needs?: readonly number[];
+  /** Classes with which the sentence demands nothing. */
+  readonly unless?: number;
+  /** A further condition on the sentence; `first` is the position of the word of the first step. */
+  readonly when?: (sentence: Sentence, first: number) => boolean;
+};
+
+const DEFAULT_GAP = 6;
+
+/** A step that one of these words takes, in any inflection. */
+export function is(bases: string): (token: Token) => boolean {
+  const wanted = new Set(bases.split(' '));
+  return ({ base }) => wanted.has(base);
+}
+
+/** A condition that the sentence has one of these words. */
+export function has(bases: string): (sentence: Sentence) => boolean {
+  const isWanted = is(bases);
+  return ({ tokens }) => tokens.some(isWanted);
+}
+
+const FRAME_NEAR = CLASS.call | CLASS.tool | CLASS.name;
+const isStepOfWork = is(
+  'return proceed complete finish respond answer start process continue generate perform provide',
+);
+
+/** Whether the sentence says when it applies: before, after, whenever or for every call of a tool. */
+export function isFramed({ tokens }: Sentence): boolean {
+  return tokens.some(({ mask }, at) => {
+    if ((mask & (CLASS.order | CLASS.every)) === 0) return false;
+    const near = tokens.slice(at + 1, at + 7);
+    return near.some((token) => (token.mask & FRAME_NEAR) !== 0 || isStepOfWork(token));
+  });
+}
+
+const isLead = is('also then and now next finally first please always automatically additionally');
+const ACTION = CLASS.read | CLASS.carry | CLASS.execute | CLASS.call;
+
+/** Whether the sentence orders something: it obliges, says when it applies, or is a later imperative. */
+export function isOrder(sentence: Sentence): boolean {
+  if ((sentence.mask & CLASS.must) !== 0 || isFramed(sentence)) return true;
+  const [first, second] = sentence.tokens;
+  const verb = first !== undefined && isLead(first) ? second : first;
+  return (
+    sentence.index > 0 && verb !== undefined && (verb.mask & ACTION) !== 0 && verb.isBase === true
+  );
+}
+
+/** Whether the word is a verb in the imperative, in a sentence after the one that says what the tool does. */
+export function isImperative({ tokens, index }: Sentence, at: number): boolean {
+  return index > 0 && tokens[at]?.isBase === true && tokens[at - 1]?.base !== 'to';
+}
+
+/** The first match of a demand in a sentence. */
+export function findDemand(demand: Demand, sentence: Sentence): Match | undefined {
+  if (!mayMatch(demand, sentence)) return undefined;
+  const span = findSteps(demand, sentence.tokens);
+  if (span === undefined || demand.when?.(sentence, span.first) === false) return undefined;
+  const { kind, tier, reason } = demand;
+  return { kind, tier, reason, start: span.start, end: span.end };
+}
+
+function mayMatch({ steps, needs = [], unless = 0 }: Demand, { mask }: Sentence): boolean {
+  if ((mask & unless) !== 0) return false;
+  if (needs.some((need) => (mask & need) === 0)) return false;
+  return steps.every((step) => typeof step !== 'number' || (mask & step) !== 0);
+}
+
+type Span = { readonly start: number; readonly end: number; readonly first: number };
+/** How far the steps have come: the word that took a step last, and the one that took the first. */
+type Reached = { readonly at: number; readonly first: number };
+
+/** Reads each word once for each step, and keeps of each step the word nearest to the next. */
+function findSteps(demand: Demand, tokens: readonly Token[]): Span | undefined {
+  const reached: (Reached | undefined)[] = [];
+  for (const [at, token] of tokens.entries()) {
+    advance(demand, token, at, reached);
+    const done = reached[demand.steps.length - 1];
+    if (done !== undefined) {
+      return { start: tokens[done.first]?.start ?? 0, end: token.end, first: done.first };
+    }
+  }
+  return undefined;
+}
+
+function advance(
+  { steps, gap = DEFAULT_GAP }: Demand,
+  token: Token,
+  at: number,
+  reached: (Reached | undefined)[],
+): void {
+  for (let step = steps.length - 1; step >= 0; step--) {
+    if (!matches(steps[step], token)) continue;
+    const before = step === 0 ? { at, first: at } : reached[step - 1];
+    if (before === undefined || at - before.at > gap) continue;
+    reached[step] = { at, first: before.first };
+  }
+}
+
+function matches(step: Step | undefined, token: Token): boolean {
+  if (step === undefined) return false;
+  return typeof step === 'number' ? (token.mask & step) !== 0 : step(token);
+}

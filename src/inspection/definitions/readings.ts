@@ -1,0 +1,121 @@
+// Produces every reading of a string that a model may take from it: folded, with escapes decoded, with hidden
+// characters made readable, reversed, and decoded from base64 or hex; and reports the means of hiding themselves.
+
+import { findEncodedRuns } from '../detectors/encoded-runs.js';
+import { decodeEscapes, foldText, type NormalizedText } from '../detectors/normalized-text.js';
+import {
+  isConfusable,
+  skeletonOf,
+  stripInvisible,
+  stripTerminalSequences,
+} from '../detectors/unicode.js';
+
+/** A text to be judged, and by what it was hidden, if it was. */
+export type Reading = {
+  readonly text: string;
+  /** How positions of the reading map to the string itself; `undefined` for what was decoded. */
+  readonly origin: NormalizedText | undefined;
+  readonly hiddenBy: Concealment | undefined;
+};
+
+/** Means of hiding text from a reviewer. */
+export type Concealment =
+  | 'tag characters'
+  | 'terminal sequences'
+  | 'bidirectional controls'
+  | 'invisible characters'
+  | 'look-alike letters'
+  | 'blank space'
+  | 'a comment'
+  | 'encoding';
+
+const MAX_DEPTH = 2;
+const TAG_BASE = 0xe0000;
+const PUSHED = /(?:\n[ \t]{0,40}){12}[ \t]{0,40}\S|[ \t\u00a0]{80}\S/;
+const BIDI = /[\u202a-\u202e\u2066-\u2069]/;
+const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
+const COMMENT = /<!--/;
+const PROSE = /[a-z]{2,24}[ ,]{1,2}[a-z]{2,24}[ ,]{1,2}[a-z]{1,24}/i;
+
+/** All readings of a string, the plain one first, and the means of hiding that it uses. */
+export function readingsOf(text: string): {
+  readonly readings: readonly Reading[];
+  readonly concealments: ReadonlySet<Concealment>;
+} {
+  const readings: Reading[] = [];
+  const concealments = new Set<Concealment>();
+  addReadings(text, MAX_DEPTH, undefined, readings, concealments);
+  return { readings, concealments };
+}
+
+function addReadings(
+  text: string,
+  depth: number,
+  hiddenBy: Concealment | undefined,
+  readings: Reading[],
+  concealments: Set<Concealment>,
+): void {
+  for (const found of concealmentsOf(text)) concealments.add(found);
+  const isOriginal = hiddenBy === undefined;
+  const push = (read: string, by: Concealment | undefined, origin?: NormalizedText): void => {
+    if (read.trim() !== '') readings.push({ text: read, origin, hiddenBy: by ?? hiddenBy });
+  };
+  const folded = foldText(text);
+  const decoded = decodeEscapes(folded);
+  push(joinSpaced(skeletonOf(folded.text)), undefined, isOriginal ? folded : undefined);
+  if (decoded !== folded)
+    push(skeletonOf(decoded.text), undefined, isOriginal ? decoded : undefined);
+  const tagged = tagText(text);
+  if (tagged !== '') push(skeletonOf(tagged), 'tag characters');
+  for (const match of text.matchAll(REVERSED)) {
+    push([...(match[1] ?? '')].reverse().join(''), 'bidirectional controls');
+  }
+  if (depth === 0) return;
+  for (const run of findEncodedRuns(decoded.text)) {
+    if (PROSE.test(run.decoded)) concealments.add('encoding');
+    addReadings(run.decoded, depth - 1, 'encoding', readings, concealments);
+  }
+}
+
+function concealmentsOf(text: string): readonly Concealment[] {
+  const found: Concealment[] = [];
+  if (tagText(text) !== '') found.push('tag characters');
+  if (stripTerminalSequences(text).count > 0) found.push('terminal sequences');
+  if (BIDI.test(text)) found.push('bidirectional controls');
+  if (stripInvisible(text).count > 0) found.push('invisible characters');
+  if (hasMixedScripts(text)) found.push('look-alike letters');
+  if (PUSHED.test(text)) found.push('blank space');
+  if (COMMENT.test(text)) found.push('a comment');
+  return found;
+}
+
+/** The ASCII that tag characters or supplementary variation selectors carry (U+E0000 to U+E01EF). */
+function tagText(text: string): string {
+  if (!text.includes('\udb40')) return '';
+  let hidden = '';
+  for (const unit of text) {
+    const code = unit.codePointAt(0) ?? 0;
+    if (code >= TAG_BASE + 0x20 && code <= TAG_BASE + 0x7e) {
+      hidden += String.fromCharCode(code - TAG_BASE);
+    } else if (code >= 0xe0100 && code <= 0xe01ef) {
+      hidden += String.fromCharCode(code - 0xe0100 + 16);
+    }
+  }
+  return hidden;
+}
+
+/** Whether a word mixes Latin letters with letters of other scripts that look like them. */
+export function hasMixedScripts(text: string): boolean {
+  if (!/[^\x20-\x7e\s]/.test(text)) return false;
+  return text.split(/[^A-Za-z\u0250-\u1fff\ua640-\ua7ff]+/).some((token) => {
+    const units = [...token].map((unit) => unit.charCodeAt(0));
+    return /[A-Za-z]/.test(token) && units.some((code) => code > 0x7f && isConfusable(code));
+  });
+}
+
+const SPACED = /(?<![a-z0-9])(?:[a-z][ .\-_*]){3,400}[a-z](?![a-z0-9])/gi;
+
+/** Letters that are set apart are joined: `i g n o r e`. A double gap parts the words. The length stays. */
+function joinSpaced(text: string): string {
+  return text.replace(SPACED, (run) => run.replace(/[ .\-_*]/g, '').padEnd(run.length));
+}

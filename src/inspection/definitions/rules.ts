@@ -1,0 +1,572 @@
+// Lists what a definition must not demand of the model that reads it, in classes of meaning: who is addressed, what
+// is demanded, of what, and where it would go. English only.
+
+import {
+  type Demand,
+  findDemand,
+  has,
+  is,
+  isFramed,
+  isImperative,
+  isOrder,
+  type Match,
+  type Step,
+} from './demands.js';
+import { CLASS } from './lexicon.js';
+import type { Sentence } from './sentences.js';
+
+const {
+  address,
+  answer,
+  call,
+  carry,
+  change,
+  command,
+  conceal,
+  consent,
+  context,
+  covert,
+  disclose,
+  disparage,
+  every,
+  execute,
+  human,
+  know,
+  model,
+  must,
+  name,
+  negation,
+  order,
+  other,
+  override,
+  parameter,
+  read,
+  remote,
+  rule,
+  secret,
+  standing,
+  store,
+  tool,
+} = CLASS;
+
+const SOURCE = store | context;
+const OUTSIDE = address | remote;
+const DESTINATION = parameter | OUTSIDE | answer;
+
+type Options = Pick<Demand, 'gap' | 'needs' | 'unless' | 'when'>;
+/** Makes the rules of one kind and tier that tell a reviewer the same. */
+function demands(
+  kind: Demand['kind'],
+  tier: Demand['tier'],
+  reason: string,
+  ...list: readonly (readonly [readonly Step[], Options?])[]
+): readonly Demand[] {
+  return list.map(([steps, options]) => ({ kind, tier, reason, steps, ...options }));
+}
+
+const isLeftOut: Step = (token) =>
+  (token.isBase && /^(?:skip|bypass|suppress|omit|disable)$/.test(token.base)) ||
+  (token.base === 'without' && (token.mask & negation) !== 0);
+const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) === 0;
+const isSecretTool: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) !== 0;
+const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
+const isPlace: Step = ({ base, mask }) => (mask & (address | store)) !== 0 || base.startsWith('/');
+const isInstruction: Step = ({ base, mask }) =>
+  (mask & context) !== 0 || /^(?:instruction|guideline|directive|prompt)$/.test(base);
+const isTarget = is(
+  'recipient destination amount account bcc cc receiver beneficiary payee address iban wallet',
+);
+const isAlteration = is(
+  'change replace redirect modify substitute swap alter reroute rewrite set override',
+);
+const isTransfer = is(
+  'send forward upload share stream sync synchronize transmit post store report copy leak exfiltrate submit log mirror save deliver email record relay push transfer backup',
+);
+
+const SECRECY: readonly Demand[] = [
+  ...demands(
+    'secrecy',
+    'block',
+    'It demands that something be kept from the user.',
+    [[negation, disclose, human], { gap: 5 }],
+    [[negation, disclose, is('it this these them anything')], { gap: 2 }],
+    [[disclose, is('nothing no-one nobody')], { gap: 2 }],
+    [[conceal, human], { gap: 8 }],
+    [
+      [
+        is('keep leave remain stay treat'),
+        is('secret hidden conceal confidential private invisible silent quiet between'),
+      ],
+      { gap: 5, needs: [human | model] },
+    ],
+  ),
+  ...demands(
+    'secrecy',
+    'block',
+    'It says that the user must not learn of something.',
+    [[human, negation, know | disclose], { gap: 4, when: (one) => !has('if when')(one) }],
+    [[negation, human, know | disclose], { gap: 4 }],
+  ),
+  ...demands(
+    'secrecy',
+    'block',
+    'It demands an action that nobody notices.',
+    [[covert, carry | read | call], { gap: 3, unless: negation }],
+    [
+      [carry | call, covert],
+      {
+        gap: 14,
+        needs: [SOURCE | DESTINATION | secret | name],
+        unless: negation,
+        when: ({ tokens }) => tokens.slice(-2).some(({ mask }) => (mask & covert) !== 0),
+      },
+    ],
+  ),
+  ...demands(
+    'secrecy',
+    'block',
+    'It demands that the user not be asked, or that checks be left out.',
+    [
+      [negation, is('ask confirm request require seek wait prompt'), human | consent],
+      { gap: 4, when: (one) => isOrder(one) || one.tokens[0]?.mask === negation },
+    ],
+    [
+      [
+        isLeftOut,
+        is('confirmation approval consent permission validation verification prompt confirm'),
+      ],
+      { gap: 4, when: (one) => isOrder(one) || has('proceed continue ahead')(one) },
+    ],
+  ),
+];
+
+const ORDERS: readonly Demand[] = [
+  ...demands(
+    'order-to-model',
+    'block',
+    'It demands that instructions or safeguards be set aside.',
+    [[override, standing, rule], { gap: 5, unless: negation }],
+    [[override, context], { gap: 4, unless: negation }],
+    [
+      [
+        is('ignore disregard forget discard neglect'),
+        is('everything anything all previous prior above earlier what whatever your'),
+      ],
+      { gap: 2, when: has('above before previous prior said tell earlier know learn instruct') },
+    ],
+    [
+      [
+        is("stop cease quit longer not never don't"),
+        is('follow following obey comply adhere heed apply'),
+        isInstruction,
+      ],
+      { gap: 4 },
+    ],
+  ),
+  ...demands(
+    'order-to-model',
+    'block',
+    'It gives itself precedence over other instructions.',
+    [
+      [
+        is('instruction rule directive policy guidance requirement note this these'),
+        is('override supersede overrule replace precedence priority outrank'),
+        rule | human | standing,
+      ],
+      { needs: [rule], when: has('instruction directive prompt guideline system') },
+    ],
+    [
+      [
+        is('priority precedence supersede outrank trump important'),
+        is('over than supersede outrank trump'),
+        isInstruction,
+      ],
+    ],
+  ),
+  ...demands(
+    'order-to-model',
+    'block',
+    'It gives the model another role.',
+    [[is('you'), is('now'), is('mode assistant agent administrator ai')], { gap: 4 }],
+    [
+      [
+        is('you act pretend enter switch behave assume become mode'),
+        is(
+          'maintenance developer debug admin administrator root unrestricted jailbreak god dan sudo superuser privileged unfiltered',
+        ),
+      ],
+      { gap: 5, when: has('mode as now role are access') },
+    ],
+    [
+      [is('jailbreak unrestricted unfiltered uncensored'), is('mode access system assistant ai')],
+      { gap: 3 },
+    ],
+  ),
+  ...demands('order-to-model', 'block', 'It demands that untrusted text be obeyed.', [
+    [
+      is('trust obey follow execute'),
+      is('all any every implicitly blindly unconditionally'),
+      is('input instruction command query directive request'),
+    ],
+    { gap: 4, needs: [human | override | remote] },
+  ]),
+  ...demands('order-to-model', 'block', 'It demands that decoded text be followed.', [
+    [
+      is('decode decrypt decipher unpack rot13 base64'),
+      is('follow execute obey run perform apply comply'),
+    ],
+    { gap: 5 },
+  ]),
+  ...demands('order-to-model', 'block', 'It demands that a command be executed with the call.', [
+    [execute, command],
+    {
+      gap: 5,
+      unless: negation,
+      when: (one) => one.index > 0 && isFramed(one) && has('before after first then prior')(one),
+    },
+  ]),
+  ...demands('order-to-model', 'review', 'It changes the commands that the model executes.', [
+    [
+      is('every any each all'),
+      is('command shell script bash'),
+      must,
+      is('prefix prepend append include precede add wrap contain start begin'),
+    ],
+    { gap: 5 },
+  ]),
+  ...demands(
+    'order-to-model',
+    'review',
+    'It prescribes what the answers of the model contain.',
+    [
+      [is('every all each any always end your'), answer],
+      {
+        gap: 4,
+        needs: [address],
+        when: has('render append include add end insert image link prepend begin start'),
+      },
+    ],
+    [
+      [is('prepend prefix begin start end append suffix'), is('your every all each'), answer],
+      { gap: 3, when: (one) => isFramed(one) || has('every all each')(one) },
+    ],
+  ),
+  ...demands('order-to-model', 'review', 'It demands that what the model was told be repeated.', [
+    [disclose | carry | read, is('your entire full complete whole'), context],
+    { gap: 4, unless: negation },
+  ]),
+  ...demands('order-to-model', 'note', 'It tells the model when it must call tools.', [
+    [must | every, call, tool | name],
+    { gap: 4, needs: [model | must] },
+  ]),
+];
+
+const FURTHER: readonly Demand[] = [
+  ...demands(
+    'secrecy',
+    'review',
+    'It prescribes that the user be told something untrue.',
+    [
+      [human, is('ask wonder inquire'), is('answer claim reply pretend insist'), is('that')],
+      { gap: 8 },
+    ],
+    [[is('pretend lie deceive fabricate mislead')], { when: isImperative }],
+  ),
+  ...demands(
+    'secrecy',
+    'review',
+    'It says that nobody need be asked.',
+    [[negation, consent, is('need require necessary')], { gap: 3, needs: [name | call | execute] }],
+    [
+      [is('confirmation approval consent permission'), is('disable waive lift suspend')],
+      { gap: 3 },
+    ],
+  ),
+  ...demands(
+    'secrecy',
+    'block',
+    'It demands that something be kept from the user.',
+    [[is('leave keep'), negation, is('trace record evidence')], { gap: 2 }],
+    [[is('ask'), is('deny')]],
+  ),
+  ...demands(
+    'order-to-model',
+    'block',
+    'It demands that instructions or safeguards be set aside.',
+    [[override, human, rule], { gap: 3, unless: negation }],
+  ),
+  ...demands('authority', 'review', 'It claims an approval that nobody gave in the conversation.', [
+    [human, is('have has had'), is('grant granted give approve consent authorize permit agree')],
+    { gap: 1, when: has('all any every everything') },
+  ]),
+  ...demands('order-to-model', 'block', 'It says that restrictions hold no longer.', [
+    [rule, is('not no never'), is('apply longer valid effect force hold')],
+    { gap: 4, when: has('longer more anymore now') },
+  ]),
+  ...demands(
+    'order-to-model',
+    'review',
+    'It demands that text from elsewhere be obeyed.',
+    [
+      [read, address, is('carry execute follow perform run do obey')],
+      { gap: 6, when: (one) => one.index > 0 || isOrder(one) },
+    ],
+    [
+      [
+        is('follow do obey execute perform'),
+        is('instruction whatever command order directive'),
+        is('output text result page response content say'),
+      ],
+      { when: has('even whatever without contradict unquestioningly blindly exactly') },
+    ],
+    [
+      [
+        is('apply remember follow use repeat'),
+        is('future subsequent later'),
+        is('conversation session interaction chat request'),
+      ],
+      { gap: 5 },
+    ],
+  ),
+  ...demands('order-to-model', 'review', 'It prescribes what the user is recommended.', [
+    [is('always only'), is('recommend promote advertise favor praise endorse'), human],
+    { gap: 9 },
+  ]),
+  ...demands('order-to-model', 'review', 'It demands that more be destroyed than what it is for.', [
+    [
+      is('delete encrypt wipe erase destroy'),
+      is('all every original everything'),
+      is('file backup database directory original repository'),
+    ],
+    { gap: 3, when: isImperative },
+  ]),
+  ...demands(
+    'exfiltration',
+    'review',
+    'It demands that the conversation or secrets be passed on.',
+    [[SOURCE, carry, DESTINATION], { gap: 8, unless: negation, needs: [model] }],
+    [[read, isBareSecret, carry], { gap: 8, when: (one) => one.index > 0 || isOrder(one) }],
+    [[carry, human, secret, parameter | answer], { gap: 5, when: isImperative }],
+    [[carry, store], { when: isImperative }],
+    [[carry, context], { gap: 8, unless: negation, when: isImperative }],
+    [[carry, is('whatever any all every'), secret], { gap: 3, when: isImperative }],
+    [[carry, address, order], { when: isImperative }],
+    [[every, must, carry, address]],
+    [
+      [
+        carry | read,
+        is('everything all whatever anything'),
+        human,
+        is('type say write enter tell said wrote'),
+      ],
+      { gap: 4 },
+    ],
+    [
+      [
+        is('give pass send include list provide tell'),
+        is('all every list'),
+        tool,
+        is('available'),
+        model,
+      ],
+      { gap: 5 },
+    ],
+  ),
+  ...demands(
+    'other-tool',
+    'review',
+    'It says what must happen with other calls.',
+    [[every, answer | tool | call, must, carry | change, address], { gap: 7 }],
+    [[isTarget, is('rather instead'), human], { gap: 6 }],
+    [[is('when whenever every'), carry, carry | change, address], { gap: 5 }],
+    [[negation, call, is('any'), other], { gap: 2 }],
+  ),
+];
+
+const READS: readonly Demand[] = [
+  ...demands(
+    'sensitive-read',
+    'block',
+    'It demands that the model read a file in which secrets are kept.',
+    [[read, store], { gap: 8, when: (one, first) => isOrder(one) || isImperative(one, first) }],
+  ),
+  ...demands(
+    'sensitive-read',
+    'review',
+    'It demands that the model collect secrets with a call.',
+    [
+      [read, secret],
+      { when: (one) => isFramed(one) && has('before first prior also beforehand')(one) },
+    ],
+    [[call | read, isSecretTool], { gap: 5, when: isFramed }],
+    [[is('also additionally silently harvest steal'), read | carry, secret | SOURCE], { gap: 7 }],
+  ),
+  ...demands('sensitive-read', 'note', 'It names a place in which secrets are kept.', [[store]]),
+];
+
+const EXFILTRATIONS: readonly Demand[] = [
+  ...demands(
+    'exfiltration',
+    'block',
+    'It demands that the conversation or a file with secrets be passed on.',
+    [[carry, SOURCE, DESTINATION], { gap: 9, unless: negation }],
+    [[carry, DESTINATION, SOURCE], { gap: 7, unless: negation, when: isOrder }],
+    [
+      [call | carry, name | tool | address, SOURCE],
+      { gap: 7, unless: negation, when: (one) => one.index > 0 || isOrder(one) },
+    ],
+    [[isFilledUrl], { when: (one) => one.index > 0 || isOrder(one) }],
+  ),
+  ...demands(
+    'exfiltration',
+    'block',
+    'It demands that secrets be passed on.',
+    [[carry | read, isBareSecret, OUTSIDE], { gap: 9, unless: negation }],
+    [
+      [carry, secret | store, answer | parameter],
+      {
+        gap: 9,
+        unless: negation,
+        when: (one) => (one.mask & (store | model)) !== 0 || (one.index > 0 && isFramed(one)),
+      },
+    ],
+  ),
+  ...demands(
+    'exfiltration',
+    'review',
+    'It demands that the conversation or secrets be passed on.',
+    [[carry, SOURCE], { unless: negation, when: isOrder }],
+    [[read, SOURCE, carry], { unless: negation, needs: [context] }],
+    [[parameter | name, is('contain hold carry be equal'), SOURCE], { gap: 5, needs: [must] }],
+    [[secret | SOURCE, must, carry, DESTINATION], { gap: 4, needs: [model] }],
+    [
+      [
+        carry,
+        is('output result content response value'),
+        name,
+        parameter | address | answer | remote | context,
+      ],
+      { needs: [secret | SOURCE] },
+    ],
+  ),
+  ...demands('exfiltration', 'review', 'It says that content is sent to others.', [
+    [isTransfer, remote],
+    {
+      needs: [secret | SOURCE | human | model],
+      unless: negation,
+      when: has(
+        'all any every also automatically continuously party partner affiliate advertiser attacker credential password location history harvest',
+      ),
+    },
+  ]),
+];
+
+/** A note that becomes a finding where the same text speaks of secrets or of the conversation. */
+export const SENT_ELSEWHERE = 'It says that content is sent elsewhere.';
+const TRANSFERS = demands('exfiltration', 'note', SENT_ELSEWHERE, [
+  [isTransfer, remote],
+  { unless: negation },
+]);
+
+const OTHER_TOOLS: readonly Demand[] = [
+  ...demands(
+    'other-tool',
+    'block',
+    'It changes the arguments of calls to another tool.',
+    [[order | every, name, change], { gap: 7, needs: [address] }],
+    [
+      [
+        order | every,
+        call | tool,
+        change,
+        (token) => isTarget(token) || is('url path email to')(token),
+      ],
+      { gap: 7, needs: [address] },
+    ],
+  ),
+  ...demands(
+    'other-tool',
+    'review',
+    'It says what must happen with other calls.',
+    [[order | every, isAlteration, isTarget], { gap: 7 }],
+    [
+      [
+        is('when whenever every each time once after before'),
+        name,
+        is('use call invoke execute run present available trigger'),
+        carry | change,
+        isPlace,
+      ],
+      { gap: 7 },
+    ],
+  ),
+  ...demands(
+    'other-tool',
+    'review',
+    'It calls other tools unsafe or replaced, so that this one is called.',
+    [
+      [is('supersede replace override obsolete'), is('all any every other existing'), tool],
+      { gap: 4 },
+    ],
+    [[other, tool | name, disparage]],
+    [[name, is('be is are was has become'), disparage], { gap: 4 }],
+  ),
+  ...demands('other-tool', 'note', 'It speaks of another tool.', [[call, name], { gap: 4 }]),
+];
+
+const AUTHORITY: readonly Demand[] = demands(
+  'authority',
+  'block',
+  'It claims an approval that nobody gave in the conversation.',
+  [
+    [
+      human | model,
+      is('already implicitly previously beforehand automatically fully hereby'),
+      is('approve consent agree authorize authorise permit grant accept confirm verify permission'),
+    ],
+    { gap: 4 },
+  ],
+  [
+    [is('pre-approved pre-authorized preapproved preauthorized whitelisted')],
+    { needs: [human | call] },
+  ],
+  [
+    [
+      is(
+        'administrator admin company compliance department management developer policy regulator legal owner',
+      ),
+      is('has have already had'),
+      is(
+        'grant granted approve authorize authorise permit permitted clear cleared mandate mandated',
+      ),
+    ],
+    { gap: 5 },
+  ],
+);
+
+const SOLICITATIONS: readonly Demand[] = demands(
+  'solicitation',
+  'review',
+  'It makes the model ask the user for a secret.',
+  [
+    [is('ask request prompt tell instruct demand convince persuade'), human, secret],
+    { unless: negation },
+  ],
+);
+
+const RULES: readonly Demand[] = [
+  ...SECRECY,
+  ...ORDERS,
+  ...READS,
+  ...EXFILTRATIONS,
+  ...TRANSFERS,
+  ...OTHER_TOOLS,
+  ...AUTHORITY,
+  ...SOLICITATIONS,
+  ...FURTHER,
+];
+
+/** What the rules find in a sentence, at most one match a rule. */
+export function findDemands(sentence: Sentence): readonly Match[] {
+  return RULES.flatMap((demand) => findDemand(demand, sentence) ?? []);
+}

@@ -1,0 +1,402 @@
+// Looks for poison in the definitions of one server before anybody approves them: every string of every definition,
+// in every reading that a model may take from it, and the definitions together, for what is poisonous only in pieces.
+// Finds evidence for a reviewer; what is done about it is decided elsewhere. Deterministic and linear.
+
+import { type PinnedKind, sha256Hex } from '../../pins/digest.js';
+import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
+import { makeVisible } from '../../text/escaping.js';
+import { confusableForm } from '../confusable-names.js';
+import { STRUCTURES } from '../detectors/injection-phrases.js';
+import { originalSpan } from '../detectors/normalized-text.js';
+import type { FindingKind, Match, Tier } from './demands.js';
+import { CLASS } from './lexicon.js';
+import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
+import { findDemands, SENT_ELSEWHERE } from './rules.js';
+import { type OwnNames, sentencesOf } from './sentences.js';
+
+/** A definition as the server listed it. `name` is what the lock file calls it. */
+export type ScannedDefinition = {
+  readonly kind: PinnedKind;
+  readonly name: string;
+  readonly definition: JsonObject | string;
+};
+
+export type DefinitionFinding = {
+  /** Names the finding in a command. Another text at its place makes another finding. */
+  readonly id: string;
+  readonly kind: FindingKind;
+  readonly tier: Tier;
+  readonly item: { readonly kind: PinnedKind; readonly name: string };
+  /** JSON pointer to the string in the definition. */
+  readonly pointer: string;
+  /** The words that were found, with invisible characters visible, at most 200 characters. */
+  readonly evidence: string;
+  readonly reason: string;
+};
+
+/** A string of a definition with its place. `isProse` is false for names, which are not sentences. */
+type Text = { readonly pointer: string; readonly value: string; readonly isProse: boolean };
+
+/** Of one definition; the size of a lock file bounds all of them. */
+const MAX_CHARACTERS = 1_000_000;
+const MAX_STRINGS = 20_000;
+const MAX_DEPTH = 64;
+const MAX_EVIDENCE = 200;
+const CONTEXT = 24;
+
+type UnnamedFinding = Omit<DefinitionFinding, 'id'>;
+
+/** All findings of the definitions of one server, in order of the definitions and without repetitions. */
+export function scanDefinitions(
+  definitions: readonly ScannedDefinition[],
+): readonly DefinitionFinding[] {
+  const findings: UnnamedFinding[] = [];
+  for (const scanned of definitions) {
+    const texts = textsOf(scanned.definition);
+    if (texts === undefined) findings.push(tooLarge(scanned));
+    else findings.push(...scanDefinition(scanned, texts));
+  }
+  findings.push(...lookAlikes(definitions));
+  const found = new Set(
+    findings.filter(({ tier }) => tier !== 'note').map(({ item }) => keyOf(item)),
+  );
+  findings.push(...scanTogether(definitions, found));
+  return withoutRepetitions(findings);
+}
+
+function keyOf({ kind, name }: { readonly kind: string; readonly name: string }): string {
+  return `${kind} ${name}`;
+}
+
+/** Names the findings, and leaves out what several readings of one text have in common. */
+function withoutRepetitions(findings: readonly UnnamedFinding[]): readonly DefinitionFinding[] {
+  const named = new Map<string, DefinitionFinding>();
+  for (const finding of findings) {
+    const { kind, item, pointer, reason, evidence } = finding;
+    const key = JSON.stringify([kind, item.kind, item.name, pointer, reason]);
+    if (named.has(key)) continue;
+    const id = `${kind}-${sha256Hex(key + evidence).slice(0, ID_DIGITS)}`;
+    named.set(key, { id, ...finding });
+  }
+  return [...named.values()];
+}
+
+const ID_DIGITS = 8;
+
+/** A definition that is too large to be read whole is no definition that may be approved unseen. */
+function tooLarge({ kind, name }: ScannedDefinition): UnnamedFinding {
+  return {
+    kind: 'hidden-text',
+    tier: 'block',
+    item: { kind, name },
+    pointer: '',
+    evidence: '',
+    reason: 'The definition is too large or too deep to be read whole.',
+  };
+}
+
+/** Every string of a definition, and the names of its members; `undefined` beyond a bound. */
+function textsOf(definition: JsonObject | string): readonly Text[] | undefined {
+  const texts: Text[] = [];
+  let left = MAX_CHARACTERS;
+  const visit = (value: Json, pointer: string, depth: number): boolean => {
+    if (depth > MAX_DEPTH || texts.length > MAX_STRINGS || left < 0) return false;
+    if (typeof value === 'string') {
+      left -= value.length;
+      texts.push({ pointer, value, isProse: true });
+      return left >= 0;
+    }
+    if (typeof value !== 'object' || value === null) return true;
+    const joined = joinedStrings(value);
+    if (joined !== undefined) texts.push({ pointer, value: joined, isProse: true });
+    return Object.entries(value).every(([name, member]) => {
+      const inner = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      if (!Array.isArray(value)) texts.push({ pointer: inner, value: name, isProse: false });
+      left -= name.length;
+      return member === undefined || visit(member, inner, depth + 1);
+    });
+  };
+  return visit(definition, '', 0) ? texts : undefined;
+}
+
+/** What stands in pieces: the strings of an array in a row, or the names of an object's members. */
+function joinedStrings(value: JsonObject | readonly Json[]): string | undefined {
+  const parts = Array.isArray(value)
+    ? value.filter((one): one is string => typeof one === 'string')
+    : Object.keys(value).map((name) =>
+        name.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' '),
+      );
+  return parts.length > 1 ? parts.join(' ') : undefined;
+}
+
+function scanDefinition(scanned: ScannedDefinition, texts: readonly Text[]): UnnamedFinding[] {
+  const own = ownNamesOf(scanned);
+  const matched = texts.flatMap((text) => scanText(scanned, text, own));
+  return [...matched, ...contextParameters(scanned, own), ...annotationFindings(scanned)];
+}
+
+function ownNamesOf({ name, definition }: ScannedDefinition): OwnNames {
+  const parameters = new Set<string>();
+  if (typeof definition === 'string') return { name, parameters };
+  const properties = memberOf(memberOf(definition, 'inputSchema'), 'properties');
+  for (const property of Object.keys(properties ?? {})) parameters.add(property);
+  const list = definition['arguments'];
+  if (Array.isArray(list)) {
+    for (const one of list)
+      if (isObject(one) && typeof one['name'] === 'string') parameters.add(one['name']);
+  }
+  return { name, parameters };
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function memberOf(value: JsonObject | undefined, name: string): JsonObject | undefined {
+  const member = value?.[name];
+  return isObject(member) ? member : undefined;
+}
+
+const REASON_OF: Readonly<Record<Concealment, string>> = {
+  'tag characters': 'It carries text in characters that nobody sees.',
+  'terminal sequences': 'It has terminal sequences, which can hide text.',
+  'bidirectional controls': 'It has controls that show text in another order.',
+  'invisible characters': 'It has characters that nobody sees.',
+  'look-alike letters': 'It has tokens that mix letters of several scripts.',
+  'blank space': 'It pushes text out of sight with blank space.',
+  'a comment': 'It has a comment, which a rendered view does not show.',
+  encoding: 'It carries encoded text.',
+};
+const BLOCKED: ReadonlySet<Concealment> = new Set([
+  'tag characters',
+  'terminal sequences',
+  'bidirectional controls',
+]);
+
+function scanText(scanned: ScannedDefinition, text: Text, own: OwnNames): UnnamedFinding[] {
+  const item = { kind: scanned.kind, name: scanned.name };
+  const { pointer, value } = text;
+  const { readings, concealments } = readingsOf(value);
+  const hidden = [...concealments].map((concealment) => ({
+    kind: 'hidden-text' as const,
+    tier: BLOCKED.has(concealment) ? ('block' as const) : ('review' as const),
+    item,
+    pointer,
+    evidence: quote(value, firstUnusual(value), value.length),
+    reason: REASON_OF[concealment],
+  }));
+  const demanded = readings.flatMap((reading) =>
+    findMatches(reading, text, own).map((match) => {
+      const { tier, reason } = graverIfHidden(reading, match);
+      return {
+        kind: match.kind,
+        tier,
+        item,
+        pointer,
+        evidence: evidenceOf(value, reading, match),
+        reason,
+      };
+    }),
+  );
+  return [...hidden, ...demanded];
+}
+
+/** Nobody hides what is harmless. */
+function graverIfHidden(
+  { hiddenBy }: Reading,
+  { tier, reason }: Match,
+): Pick<Match, 'tier' | 'reason'> {
+  if (hiddenBy === undefined) return { tier, reason };
+  return {
+    tier: tier === 'review' ? 'block' : tier,
+    reason: `${reason} It is hidden by ${hiddenBy}.`,
+  };
+}
+
+function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Match[] {
+  const prose = text.isProse ? reading.text : reading.text.replaceAll('_', ' ');
+  const sentences = sentencesOf(prose, own);
+  const speaksOfSecrets = sentences.some(({ mask }) => (mask & CONFIDENTIAL) !== 0);
+  const matches = sentences.flatMap(findDemands).map((match) => {
+    const isGrave = speaksOfSecrets && match.reason === SENT_ELSEWHERE;
+    return isGrave ? { ...match, tier: 'review' as const } : match;
+  });
+  return [...matches, ...roleMarkers(reading.text)];
+}
+
+const CONFIDENTIAL = CLASS.secret | CLASS.store | CLASS.context;
+
+/** Imitations of the turns of a conversation, and of tags that only a model heeds. */
+function roleMarkers(text: string): readonly Match[] {
+  const lower = text.toLowerCase();
+  const shell = SHELL.exec(lower);
+  const commands: Match[] =
+    shell === null
+      ? []
+      : [
+          {
+            kind: 'order-to-model',
+            tier: 'review',
+            reason: 'It has a command that destroys or sends data.',
+            start: shell.index,
+            end: shell.index + shell[0].length,
+          },
+        ];
+  const markers = STRUCTURES.flatMap(({ pattern }) => {
+    const match = pattern.exec(lower);
+    if (match === null) return [];
+    const reason = 'It imitates a role or a message of the conversation.';
+    const end = match.index + match[0].length;
+    return [
+      { kind: 'order-to-model' as const, tier: 'block' as const, reason, start: match.index, end },
+    ];
+  });
+  return [...commands, ...markers];
+}
+
+/** Commands of a shell that delete everything, or send what they are given. */
+const SHELL =
+  /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl [^\n]{0,120} (?:-d|--data|--data-binary|-f) ?@|\b(?:system|popen)\(['"]/;
+
+function evidenceOf(original: string, reading: Reading, { start, end }: Match): string {
+  if (reading.origin === undefined) return quote(reading.text, start, end);
+  const span = originalSpan(reading.origin, start, end);
+  return quote(original, span.start, span.end);
+}
+
+/** Quotes a span with its surroundings: every character visible, bounded. */
+function quote(text: string, start: number, end: number): string {
+  const from = Math.max(0, start - CONTEXT);
+  const to = Math.min(text.length, Math.min(end, start + MAX_EVIDENCE) + CONTEXT);
+  const shown = makeVisible(text.slice(from, to));
+  return shown.length > MAX_EVIDENCE ? `${shown.slice(0, MAX_EVIDENCE - 1)}\u2026` : shown;
+}
+
+function firstUnusual(text: string): number {
+  return Math.max(0, text.search(/[^\t\n\r\x20-\x7e]|<!--|\n[ \t]*\n[ \t]*\n/));
+}
+
+/** Parameters by whose name a model fills in what it has been told, whatever the tool is for. */
+const CONTEXT_NAMES =
+  /^(?:conversation|chat|message|dialogue|session)(?:history|log|context|transcript)$|^(?:full|entire|complete)(?:conversation|context|chat|prompt)$|^(?:systemprompt|systeminstructions|chainofthought|toolcallhistory|availabletools|toollist|previousmessages|priormessages|lastusermessage|sidenote|conversation)$/;
+
+function contextParameters(scanned: ScannedDefinition, own: OwnNames): UnnamedFinding[] {
+  return [...own.parameters].flatMap((parameter) => {
+    const folded = confusableForm(parameter).toLowerCase();
+    if (!CONTEXT_NAMES.test(folded)) return [];
+    return [
+      {
+        kind: 'context-parameter' as const,
+        tier: 'note' as const,
+        item: { kind: scanned.kind, name: scanned.name },
+        pointer: `/inputSchema/properties/${parameter.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        evidence: quote(parameter, 0, parameter.length),
+        reason:
+          'By its name, a model fills this parameter with the conversation or its instructions.',
+      },
+    ];
+  });
+}
+
+const CHANGES =
+  /^(?:create|delete|remove|drop|destroy|write|update|insert|send|put|post|set|add|edit|modify|execute|exec|run|deploy|move|rename|upload|purge|revoke|kill|terminate|transfer|pay|merge|push)(?:_|-|[A-Z]|$)/;
+
+/** A claim to change nothing against a name that says otherwise. */
+function annotationFindings({ kind, name, definition }: ScannedDefinition): UnnamedFinding[] {
+  if (typeof definition === 'string') return [];
+  const annotations = memberOf(definition, 'annotations');
+  if (annotations?.['readOnlyHint'] !== true || !CHANGES.test(name)) return [];
+  return [
+    {
+      kind: 'false-annotation',
+      tier: 'note',
+      item: { kind, name },
+      pointer: '/annotations/readOnlyHint',
+      evidence: quote(name, 0, name.length),
+      reason: 'It claims to change nothing, and its name says otherwise.',
+    },
+  ];
+}
+
+/** Names that look like another name of the same server, or that mix scripts. */
+function lookAlikes(definitions: readonly ScannedDefinition[]): UnnamedFinding[] {
+  const seen = new Map<string, string>();
+  return definitions.flatMap(({ kind, name }) => {
+    const form = `${kind} ${confusableForm(name)}`;
+    const other = seen.get(form);
+    if (other === undefined) seen.set(form, name);
+    const isTwin = other !== undefined && other !== name && hasForeignLetter(name + other);
+    if (!isTwin && !hasMixedScripts(name)) return [];
+    const reason = isTwin
+      ? `Its name looks like that of another definition of this server, ${quote(other, 0, other.length)}.`
+      : 'Its name mixes letters of several scripts.';
+    const evidence = escapeBeyondAscii(name);
+    return [
+      {
+        kind: 'look-alike-name',
+        tier: 'block',
+        item: { kind, name },
+        pointer: '/name',
+        evidence,
+        reason,
+      },
+    ];
+  });
+}
+
+function hasForeignLetter(text: string): boolean {
+  return /[^\x20-\x7e]/.test(text);
+}
+
+function escapeBeyondAscii(text: string): string {
+  return text.replace(/[^\x20-\x7e]/gu, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** How much of the end of one description and the beginning of the next is read as one text. */
+const BORDER = 240;
+
+/** What only the definitions together say: a sentence that one breaks off and the next takes up. */
+function scanTogether(
+  definitions: readonly ScannedDefinition[],
+  found: ReadonlySet<string>,
+): UnnamedFinding[] {
+  const findings: UnnamedFinding[] = [];
+  let before: { text: string; item: ScannedDefinition } | undefined;
+  for (const item of definitions) {
+    const text = descriptionOf(item);
+    if (text === undefined) continue;
+    const isKnown =
+      before !== undefined && (found.has(keyOf(before.item)) || found.has(keyOf(item)));
+    if (before !== undefined && !isKnown && !/[.!?:]\s*$/.test(before.text)) {
+      findings.push(...scanBorder(before.text, text, item));
+    }
+    before = { text, item };
+  }
+  return findings;
+}
+
+function descriptionOf({ definition }: ScannedDefinition): string | undefined {
+  const text = typeof definition === 'string' ? definition : definition['description'];
+  return typeof text === 'string' && text.trim() !== '' ? text : undefined;
+}
+
+function scanBorder(before: string, after: string, item: ScannedDefinition): UnnamedFinding[] {
+  const tail = before.slice(-BORDER);
+  const joined = `${tail} ${after.slice(0, BORDER)}`;
+  const own = ownNamesOf(item);
+  return readingsOf(joined).readings.flatMap((reading) =>
+    sentencesOf(reading.text, own)
+      .flatMap(findDemands)
+      .filter(
+        ({ tier, start, end }) => tier !== 'note' && start < tail.length && end > tail.length + 1,
+      )
+      .map(({ kind, tier, reason, start, end }) => ({
+        kind,
+        tier,
+        item: { kind: item.kind, name: item.name },
+        pointer: typeof item.definition === 'string' ? '' : '/description',
+        evidence: quote(reading.text, start, end),
+        reason: `${reason} The sentence begins in the definition before it.`,
+      })),
+  );
+}

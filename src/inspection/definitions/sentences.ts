@@ -1,0 +1,249 @@
+// Splits a reading of a text into sentences of classified words. Marks what the grammar says beyond single words:
+// compounds, double negation, paths, addresses and identifiers. Linear; never judges.
+
+import { baseOf, CLASS, classesOf, classesOfPair } from './lexicon.js';
+
+/** One word: its base form, its classes and its span in the reading. */
+export type Token = {
+  readonly base: string;
+  /** Whether it stands in its base form, as a verb in the imperative does. */
+  readonly isBase: boolean;
+  mask: number;
+  readonly start: number;
+  readonly end: number;
+};
+
+/** A sentence or an independent clause. `mask` has the classes of all its words. */
+export type Sentence = {
+  readonly tokens: readonly Token[];
+  readonly mask: number;
+  /** Position in the text. The first sentence of a description says what a tool does, in the imperative. */
+  readonly index: number;
+};
+
+/** The names that a definition itself declares: its own, and those of its parameters. */
+export type OwnNames = { readonly name: string; readonly parameters: ReadonlySet<string> };
+
+const SEPARATOR = /[\s"'`,()<>[\]{}|*“”‘’«»!?;:#=+]/;
+const BREAK = /[.!?;\n•]/;
+/** Words that begin a clause with a condition of its own. */
+const CLAUSE_STARTS: ReadonlySet<string> = new Set([
+  'unless',
+  'until',
+  'if',
+  'but',
+  'however',
+  'otherwise',
+]);
+const MAX_TOKENS_PER_SENTENCE = 400;
+
+/** Nouns after which the noun before is an attribute: a `user id` is no user, a `token count` no token. */
+const HEADS: ReadonlySet<string> = new Set(
+  'id name type count limit list url group role profile account interface agent table object policy size length format manager library management identifier metadata usage field attribute setting preference title email uri arn status key pool directory admin space story flow guide manual rotation expiration scanning alert detection update template change version'.split(
+    ' ',
+  ),
+);
+
+const STORE_PARTS = [
+  '.ssh',
+  'id_rsa',
+  'id_ed25519',
+  '.aws/',
+  '.env',
+  '/etc/passwd',
+  '/etc/shadow',
+  '.netrc',
+  '.npmrc',
+  '.pypirc',
+  'kubeconfig',
+  '.kube/',
+  'mcp.json',
+  '.pem',
+  '.git-credentials',
+  '_history',
+  '.docker/config',
+  '.gnupg',
+  'wallet.dat',
+  'claude_desktop_config',
+  '.config/gcloud',
+  '/proc/self',
+  '.cursor/',
+  '/root/',
+  '.vault',
+  'credentials.json',
+];
+const STORE_TERMS = /(?:credential|secret|password|private|token|id_rsa|passwd)/;
+
+/** The sentences of a text, in order. */
+export function sentencesOf(text: string, own: OwnNames): readonly Sentence[] {
+  const sentences: Sentence[] = [];
+  let tokens: Token[] = [];
+  const close = (): void => {
+    if (tokens.length > 0) sentences.push(toSentence(tokens, sentences.length));
+    tokens = [];
+  };
+  for (let at = 0; at < text.length; ) {
+    if (SEPARATOR.test(text.charAt(at)) && !isPathStart(text, at)) {
+      if (endsSentence(text, at)) close();
+      at++;
+      continue;
+    }
+    const end = tokenEnd(text, at);
+    const trimmed = trimEnd(text, at, end);
+    addTokens(text, at, trimmed, own, tokens, close);
+    if (trimmed < end && BREAK.test(text.slice(trimmed, end))) close();
+    if (tokens.length >= MAX_TOKENS_PER_SENTENCE) close();
+    at = end;
+  }
+  close();
+  return sentences;
+}
+
+function isPathStart(text: string, at: number): boolean {
+  return text[at] === '*' && text[at + 1] === '.';
+}
+
+/** Whether the separator ends a sentence: a mark, a blank line, or a line that begins a list item or a heading. */
+function endsSentence(text: string, at: number): boolean {
+  const unit = text.charAt(at);
+  if (unit === '!' || unit === '?') return /^.(?:\s|$)/s.test(text.slice(at, at + 2));
+  if (unit !== '\n') return unit === ';';
+  return /^\n[ \t]{0,16}(?:\n|[-*•#>|]|\d{1,3}[.)])/.test(text.slice(at, at + 24));
+}
+
+const URL_START = /^(?:[a-z][a-z0-9+.-]{1,12}:\/\/|www\.)/i;
+
+function tokenEnd(text: string, start: number): number {
+  const isUrl = URL_START.test(text.slice(start, start + 20));
+  let end = start + 1;
+  while (end < text.length) {
+    const unit = text.charAt(end);
+    if (isUrl ? /[\s"'`<>|\\)]/.test(unit) : SEPARATOR.test(unit) && !isApostrophe(text, end))
+      break;
+    end++;
+  }
+  return end;
+}
+
+function isApostrophe(text: string, at: number): boolean {
+  return (
+    /['’]/.test(text.charAt(at)) &&
+    /[a-z]/i.test(text.charAt(at - 1)) &&
+    /[a-z]/i.test(text.charAt(at + 1))
+  );
+}
+
+function trimEnd(text: string, start: number, end: number): number {
+  let last = end;
+  while (last > start + 1 && /[.…\-_/\\]/.test(text.charAt(last - 1))) last--;
+  return last;
+}
+
+function addTokens(
+  text: string,
+  start: number,
+  end: number,
+  own: OwnNames,
+  tokens: Token[],
+  close: () => void,
+): void {
+  const raw = text.slice(start, end);
+  const lower = raw.toLowerCase().replaceAll('’', "'");
+  const special = specialClass(raw, lower, own);
+  if (special !== undefined) {
+    tokens.push({ base: lower, isBase: true, mask: special, start, end });
+    return;
+  }
+  const base = baseOf(lower);
+  if (CLAUSE_STARTS.has(base)) close();
+  const isKnown = classesOf(base) !== 0;
+  if (isKnown || !/[-/\\]/.test(lower)) {
+    tokens.push({ base, isBase: base === lower, mask: classesOf(base), start, end });
+    return;
+  }
+  let at = start;
+  for (const part of lower.split(/[-/\\]/)) {
+    const partBase = baseOf(part);
+    const token = { base: partBase, isBase: partBase === part, mask: classesOf(partBase) };
+    if (part !== '') tokens.push({ ...token, start: at, end: at + part.length });
+    at += part.length + 1;
+  }
+}
+
+/** The classes of addresses, paths and identifiers; `undefined` for an ordinary word. */
+function specialClass(raw: string, lower: string, own: OwnNames): number | undefined {
+  if (URL_START.test(lower)) return CLASS.address | classesOfPlaceholder(lower);
+  if (/^\+\d{7,15}$/.test(lower)) return CLASS.address;
+  if (/^[^@\s]{1,80}@[^@\s]{1,80}\.[a-z]{2,16}$/.test(lower)) return CLASS.address;
+  if (isStore(lower)) return CLASS.store;
+  if (own.parameters.has(raw) && raw !== lower.replace(/[_A-Z]/g, '')) return CLASS.parameter;
+  if (raw === own.name) return CLASS.tool;
+  if (!/[a-z0-9]_[a-z0-9]|[a-z][A-Z][a-z]/.test(raw)) return undefined;
+  return CLASS.name | classesOfParts(raw);
+}
+
+/** What a placeholder in a URL is to be filled with: `?q={conversation}`. */
+function classesOfPlaceholder(url: string): number {
+  const open = url.search(/[{<[$]|%7b/);
+  return open < 0 ? 0 : classesOfParts(url.slice(open).replace(/[^a-z]+/g, '_'));
+}
+
+function isStore(lower: string): boolean {
+  if (!/[./~_]/.test(lower)) return false;
+  if (STORE_PARTS.some((part) => lower.includes(part))) return true;
+  return /^(?:~|\.{0,2}\/|\/|[a-z]:\\|%|\*\.?\*?)/.test(lower) && STORE_TERMS.test(lower);
+}
+
+/** What the parts of an identifier say of secrets and context: `list_env_vars` names environment variables. */
+function classesOfParts(raw: string): number {
+  const parts = raw
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split('_')
+    .map(baseOf);
+  let mask = 0;
+  for (const [at, part] of parts.entries()) {
+    mask |= classesOf(part) | classesOfPair(part, parts[at + 1] ?? '');
+  }
+  return mask & (CLASS.secret | CLASS.context | CLASS.store);
+}
+
+const HEAD_MASK = CLASS.human | CLASS.secret | CLASS.context | CLASS.tool;
+
+function toSentence(tokens: readonly Token[], index: number): Sentence {
+  markPairs(tokens);
+  markNegations(tokens);
+  let mask = 0;
+  for (const token of tokens) mask |= token.mask;
+  return { tokens, mask, index };
+}
+
+function markPairs(tokens: readonly Token[]): void {
+  for (const [at, token] of tokens.entries()) {
+    const next = tokens[at + 1];
+    if (next !== undefined) markPair(token, next, tokens[at + 2]);
+  }
+}
+
+function markPair(token: Token, next: Token, afterNext: Token | undefined): void {
+  if (token.base === 'log' && next.base === 'in') token.mask = 0;
+  const pair = classesOfPair(token.base, next.base);
+  if (pair !== 0) {
+    token.mask = isAttribute(pair, afterNext) ? 0 : pair;
+    next.mask = token.mask;
+  } else if (isAttribute(token.mask, next)) {
+    token.mask &= ~HEAD_MASK;
+  }
+}
+
+function isAttribute(mask: number, next: Token | undefined): boolean {
+  return (mask & HEAD_MASK) !== 0 && next !== undefined && HEADS.has(next.base);
+}
+
+/** `Never proceed without asking` demands to ask: two negations in one clause cancel each other. */
+function markNegations(tokens: readonly Token[]): void {
+  const negations = tokens.filter((token) => (token.mask & CLASS.negation) !== 0);
+  const without = negations.findIndex((token, at) => at > 0 && token.base === 'without');
+  if (without < 0) return;
+  for (const token of negations) token.mask &= ~CLASS.negation;
+}
