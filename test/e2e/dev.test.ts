@@ -80,11 +80,11 @@ describe('dev', () => {
   );
 
   it(
-    '[E-36] takes the tour, and says that every outcome was as announced',
+    '[E-36] takes the tour, and says that every outcome was as expected',
     async () => {
       const tour = ['dev', '--demo', '--exit', ...(await onFreePort())];
       const { code, stdout } = await runSallyport(tour, { cwd: folder });
-      expect(stdout).toMatch(/^✓ (\d+) of \1 outcomes as announced$/m);
+      expect(stdout).toMatch(/^✓ (\d+) of \1 outcomes as expected$/m);
       expect(code).toBe(0);
     },
     LONG,

@@ -90,7 +90,7 @@ export function checkUpstream(name: string, known: readonly string[], io: CliIo)
   if (known.includes(name)) return true;
   const nearest = nearestCandidate(name, known);
   const suggestionText = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`;
-  io.stderr(`error: no upstream has this name${suggestionText}\n`);
+  io.stderr(`error: no upstream is named "${escapeForTerminal(name)}"${suggestionText}\n`);
   return false;
 }
 

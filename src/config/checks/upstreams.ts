@@ -231,7 +231,7 @@ function checkCallerAuthentication(
   const { issuers, authentication, audiences } = resource;
   if (authentication === 'none') checkUnauthenticated(file, path, resource, report);
   else if (issuers === undefined) {
-    const message = 'the key "issuers" is missing: somebody must vouch for callers';
+    const message = 'the key "issuers" is missing: name the issuers whose tokens callers may use';
     report(path, message, 'missing-key', { at: 'key' });
   }
   const accepted = textsOf(issuers);
