@@ -64,7 +64,7 @@ function checkPath(owner: FilePath, { path }: Upstream | Aggregate, report: Repo
   report([...owner, 'path'], error, 'wrong-value', { suggestion: suggestPath(path) });
 }
 
-/** A Unix socket has no address: what is said of one beside it would be ignored. */
+/** A Unix socket has no network address, so keys about addresses would have no effect next to it. */
 function checkSocket(owner: FilePath, { url, network }: Upstream, report: ReportDiagnostic): void {
   const parsed = checkUrl([...owner, 'url'], url, report);
   if (parsed?.protocol === 'https:') {
