@@ -25,7 +25,7 @@ const NEEDS_CONFIG = 'The gateway file cannot be read or has errors';
 export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   serve: {
     1: 'The start failed: a listener, a file or the audit log is not available.',
-    2: 'The files have errors; nothing was started.',
+    2: 'The configuration has errors; nothing was started.',
     130: 'Ended by SIGINT, after draining.',
     143: 'Ended by SIGTERM, after draining.',
   },
@@ -60,8 +60,8 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     2: 'A file cannot be read.',
   },
   'pin fetch': {
-    0: 'The lock files hold what the upstreams offer.',
-    1: 'Something that an upstream offers cannot be pinned; everything else was written.',
+    0: 'The lock files contain the definitions of the upstreams.',
+    1: 'A definition cannot be pinned; all others were written.',
     2: `${NEEDS_CONFIG}, a lock file cannot be read or written, or an upstream could not be listed.`,
   },
   'pin diff': {
