@@ -262,7 +262,7 @@ export function union<Shape extends Typed<unknown>, const More extends Schema = 
 }
 
 export const NETWORK = oneOfStrings(
-  'Which addresses the host name may resolve to: `public` addresses only, `private` ranges as well, or `loopback` only. With `loopback` beside a public `publicUrl` (a sidecar), a control is `degraded`.',
+  'Which addresses the host name may resolve to: `public` addresses only, `private` ranges as well, or `loopback` only. With `loopback` and a public `publicUrl` (a sidecar), a control is `degraded`.',
   ['public', 'private', 'loopback'],
   { default: 'public' },
 );
