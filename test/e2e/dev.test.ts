@@ -1,5 +1,5 @@
 // The first ten minutes of a user: the built program puts itself in front of a server, prints a token to
-// paste, and both a pasted token and a login of an SDK work; the tour ends with what it announced.
+// paste, and both a pasted token and a login of an SDK work; every outcome of the tour is as expected.
 
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
