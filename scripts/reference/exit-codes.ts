@@ -22,7 +22,8 @@ Every command keeps to these codes, so a script can tell a failed check (1) from
 | Code | Meaning |
 |---|---|
 ${rows(GENERAL_EXIT_CODES)}
-What they mean for each command, where that is more specific; \`sallyport COMMAND --help\` prints the same:
+A usage error is 2 for every command. The other codes are more specific for some commands; \`sallyport COMMAND --help\`
+prints them too:
 
 | Command | Code | Meaning |
 |---|---|---|

@@ -151,7 +151,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'denied-by-rule': {
     cause: 'A `deny` rule matches. The audit event names it (`decision.rule`).',
-    cure: 'If the call is legitimate, narrow the rule. Deny overrides allow, whatever the order.',
+    cure: 'If the call is legitimate, narrow the rule. Deny overrides allow, regardless of their order.',
   },
   'policy-error': {
     cause:
@@ -182,7 +182,7 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   },
   'tool-blocked': {
     cause: 'Somebody blocked the definition with `sallyport pin block`.',
-    cure: 'Approve it again to lift the block.',
+    cure: 'Run `sallyport pin approve UPSTREAM NAME --digest DIGEST`. Only an approval with a digest lifts a block.',
   },
   'tool-poisoned': UNAVAILABLE,
   'tool-shadowed': {

@@ -448,7 +448,7 @@ export class ChainVerifier {
     const hasKey = this.#options.publicKeys !== undefined;
     if (!hasKey && count > 0) {
       this.#notes.push(
-        'checkpoints were checked with the key that the file itself names: give --key',
+        'the checkpoints were checked with the key that the file itself contains; give --key to check them with a trusted one',
       );
     }
     const begins = this.#continues === undefined;
@@ -474,7 +474,7 @@ export class ChainVerifier {
     if (expectedHead === undefined) {
       if (this.#errors.length === 0) {
         this.#notes.push(
-          'whole as far as it goes; whether lines are missing at the end cannot be known without --head',
+          'complete up to the last line of these files; only --head can show whether lines after it are missing',
         );
       }
       return;

@@ -55,7 +55,7 @@ export type DevOptions = LogOptions &
   TargetOptions & {
     readonly upstream?: string;
     readonly demo?: boolean;
-    /** Ends after the tour; the exit code tells whether every outcome was as announced. */
+    /** Ends after the tour; the exit code tells whether every outcome was as expected. */
     readonly exit?: boolean;
     readonly port?: number;
   };

@@ -4,18 +4,18 @@
 /** Meanings by exit code: 129, 130, 141 and 143 are those of SIGHUP, SIGINT, SIGPIPE and SIGTERM, as a shell reports them. */
 type ExitCodes = { readonly [code in 0 | 1 | 2 | 129 | 130 | 141 | 143]?: string };
 
-const DONE = 'Done, or checked and in order.';
+const DONE = 'Success.';
 const NOT_DONE =
-  'Not done or not checked: a mistake in the command line or in a file that it needs, a file that cannot be read, a server that cannot be reached.';
+  'Not done or not checked: a usage error, an error in a file that the command needs, an unreadable file, or an unreachable server.';
 
 /** What every command keeps to. */
 export const GENERAL_EXIT_CODES: ExitCodes = {
   0: DONE,
-  1: 'Checked and not in order, or refused.',
+  1: 'The check found errors, or the operation was refused.',
   2: NOT_DONE,
   129: 'Ended because the terminal was closed (SIGHUP).',
   130: 'Ended by SIGINT (Ctrl-C).',
-  141: 'Whoever read the output closed it.',
+  141: 'The reader of the output closed it (SIGPIPE).',
   143: 'Ended by SIGTERM.',
 };
 
@@ -24,19 +24,19 @@ const NEEDS_CONFIG = 'The gateway file cannot be read or has errors';
 /** By the words of the command. A command that is not here has the general codes 0 and 2. */
 export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   serve: {
-    1: 'The start failed: a listener, a file or the audit log was not available.',
-    2: 'The files have errors; nothing was started.',
+    1: 'The start failed: a listener, a file or the audit log is not available.',
+    2: 'The configuration has errors; nothing was started.',
     130: 'Ended by SIGINT, after draining.',
     143: 'Ended by SIGTERM, after draining.',
   },
   init: {
     0: 'The files were written and are valid.',
     1: 'The files were written, but `validate` found errors.',
-    2: 'Nothing was written: something is missing, exists already, is not valid or cannot be reached.',
+    2: 'Nothing was written: an option is missing or invalid, a file exists already, or the issuer or the upstream cannot be reached.',
   },
   dev: {
-    0: 'With --exit: every outcome of the tour was as announced.',
-    1: 'An outcome of the tour differed, or the gateway could not start.',
+    0: 'With --exit: every outcome of the tour was as expected.',
+    1: 'An outcome of the tour was not as expected, or the gateway could not start.',
     2: 'The upstream could not be listed.',
     129: 'Ended because the terminal was closed.',
     130: 'Ended by SIGINT.',
@@ -60,23 +60,23 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     2: 'A file cannot be read.',
   },
   'pin fetch': {
-    0: 'The lock files hold what the upstreams offer.',
-    1: 'Something that an upstream offers cannot be pinned, or was not approved because of what the scan found in it; everything else was written.',
+    0: 'The lock files contain the definitions of the upstreams.',
+    1: 'A definition cannot be pinned, or was not approved because of a finding of the scan; all others were written.',
     2: `${NEEDS_CONFIG}, a lock file cannot be read or written, or an upstream could not be listed.`,
   },
   'pin diff': {
-    0: 'Everything could be compared, whether it differs or not.',
+    0: 'Everything was compared, with or without differences.',
     2: `${NEEDS_CONFIG}, or an upstream could not be listed.`,
   },
   'pin verify': {
-    0: 'No drift. Definitions may be pending: that is printed.',
+    0: 'No drift. Pending definitions are printed but do not count.',
     1: 'Drift.',
     2: `No drift was found, but not everything could be checked. ${NEEDS_CONFIG}, or an upstream could not be listed.`,
   },
   'pin approve': {
-    0: 'Everything that was named is approved, or was not pending.',
+    0: 'Every named definition is approved, or was not pending.',
     1: 'A definition was refused: it is not in the lock file, is blocked, has changed, or has a finding of the scan that was not accepted.',
-    2: `${NEEDS_CONFIG}, nobody is named who approves, or it is unclear which definition is meant.`,
+    2: `${NEEDS_CONFIG}, no approver is named, or a name or digest is ambiguous.`,
   },
   'pin block': {
     0: 'The name is blocked.',

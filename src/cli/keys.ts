@@ -118,12 +118,12 @@ export function keysCommand(io: CliIo, ports: KeysPorts): Command {
     configure(command, finish) {
       command
         .command('new')
-        .description('print a new key')
+        .description('Print a new key.')
         .action(async () => finish(await runKeysNew({}, io, ports)));
       const description = 'the gateway file, for all of its keys';
       const isNeeded = (args: readonly string[]): boolean => args.length === 0;
       withConfigOption(command.command('public'), io, { description, isNeeded })
-        .description('print public keys')
+        .description('Print public keys.')
         .argument('[file]', 'key file, or - for standard input')
         .option('--json', 'print a JSON Web Key Set')
         .action(async (file: string | undefined, options: { config?: string; json?: true }) =>

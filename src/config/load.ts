@@ -33,7 +33,7 @@ import { locateDiagnostic, readYamlFile } from './yaml.js';
 
 type UpstreamOutline = {
   readonly name: string;
-  /** Absent where they are not known, because the list has mistakes. */
+  /** Absent if they are unknown because the list has errors. */
   readonly issuers?: readonly string[];
   /** True if pinning is on: only pinned definitions may be used. */
   readonly strict: boolean;
@@ -74,11 +74,11 @@ const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
   ['inspection profile', ['inspection', 'profiles']],
 ];
 
-/** The kinds of which a name, or all of them, could not be read. */
+/** The kinds of names that are incomplete, because at least one name could not be read. */
 function findUnknownNames(found: readonly PathDiagnostic[]): ReadonlySet<NameKind> {
   const isOf = (path: FilePath, one: PathDiagnostic): boolean => {
     const { path: at, at: part, rule, message } = one;
-    // Only an error leaves nothing that could run.
+    // Warnings and notes do not prevent a start.
     if (one.severity !== 'error') return false;
     const isBelow = path.every((step, index) => at[index] === undefined || at[index] === step);
     if (!isBelow || at.length > path.length + 1) return false;

@@ -62,7 +62,7 @@ function checkUpstreamUntouched({ upstream }: TourEnvironment): Check {
   const names = upstream
     .seen()
     .flatMap((seen) => (POLICY_METHODS.has(seen.method ?? '') ? [seen.name] : []));
-  return check('the server behind saw nothing', names.length === 0, names.join());
+  return check('the upstream received nothing', names.length === 0, names.join());
 }
 
 /** Checks the HTTP status of a response. */
@@ -132,7 +132,7 @@ async function listNames(session: TourSession): Promise<string[]> {
 
 const allowed: Scene = {
   title: 'An engineer reads a ticket',
-  expect: 'the ticket arrives; the token of the caller stays at the gate',
+  expect: 'the ticket arrives; the token of the caller is not forwarded',
   run: (stage) =>
     withSession(stage, 'engineer', async (session, token) => {
       const response = await callTool(session, 'get_ticket', { project: 'web', id: 'T-101' });
@@ -150,15 +150,15 @@ const allowed: Scene = {
           response.status === 200 && id === 'T-101',
           response.body.slice(0, 120),
         ),
-        check('one call reached the server', calls.length === 1, calls.length),
-        check('no token reached the server', carried.length === 0, `${carried.length} with it`),
+        check('the upstream received one call', calls.length === 1, calls.length),
+        check('the upstream received no token', carried.length === 0, `${carried.length} with it`),
       ];
     }),
 };
 
 const filtered: Scene = {
-  title: 'The list shows what this caller may use, and nothing else',
-  expect: 'four of six tools; get_customer and delete_ticket are not there',
+  title: 'The list shows only what this caller may use',
+  expect: 'four of six tools, without get_customer and delete_ticket',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const names = (await listNames(session)).sort().join(' ');
@@ -168,8 +168,8 @@ const filtered: Scene = {
 };
 
 const hidden: Scene = {
-  title: 'A tool that is not for you is no tool',
-  expect: 'calling delete_ticket and a tool that does not exist gives the same answer',
+  title: 'A tool that policy denies looks like one that does not exist',
+  expect: 'calling delete_ticket gives the same error as calling an unknown tool',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const forbidden = await callTool(session, 'delete_ticket', { id: 'T-101' });
@@ -177,15 +177,15 @@ const hidden: Scene = {
       const same = withoutIds(forbidden) === withoutIds(unknown);
       return [
         checkErrorCode(forbidden, INVALID_PARAMS, 'unknown tool'),
-        check('equal but for ids', same, `${withoutIds(forbidden)} / ${withoutIds(unknown)}`),
+        check('equal except for ids', same, `${withoutIds(forbidden)} / ${withoutIds(unknown)}`),
         checkUpstreamUntouched(stage),
       ];
     }),
 };
 
 const argument: Scene = {
-  title: 'The right tool with the wrong argument',
-  expect: 'project finance is refused with a reason that a model can act on',
+  title: 'An allowed tool with an argument that policy does not allow',
+  expect: 'project finance is refused, and the model learns why',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const response = await callTool(session, 'get_ticket', { project: 'finance', id: 'T-104' });
@@ -205,7 +205,7 @@ const argument: Scene = {
 
 const scope: Scene = {
   title: 'A token without the scope, from a stateless client',
-  expect: 'a challenge that names the scope to ask for',
+  expect: 'a challenge that names the missing scope',
   run: async (stage) => {
     const token = await stage.mint('support', { scopes: ['tickets:read'] });
     stage.upstream.forget();
@@ -235,7 +235,7 @@ const redacted: Scene = {
     const leaks = [card, secret].filter((value) => response.body.includes(value)).length;
     return [
       check('customer C-7', member(record, 'id') === 'C-7', response.body.slice(0, 120)),
-      check('neither secret anywhere in the answer', leaks === 0, `${leaks} secrets`),
+      check('neither secret is in the response', leaks === 0, `${leaks} secrets`),
       check('[redacted:…] in the structured copy', note.includes('[redacted:'), 'no placeholder'),
       check('[redacted:…] in the text', content.includes('[redacted:'), 'no placeholder'),
     ];
@@ -249,7 +249,7 @@ const UNSEEN = /(?![\n\r\t])[\p{Cc}\p{Cf}]/u;
 
 const neutralized: Scene = {
   title: 'A page that was tampered with',
-  expect: 'the words arrive; images, markup, terminal escapes and invisible letters do not',
+  expect: 'the text arrives without images, markup, terminal escapes and invisible characters',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const response = await callTool(session, 'search_docs', { query: 'returns' });
@@ -257,20 +257,16 @@ const neutralized: Scene = {
       const [block] = Array.isArray(content) ? content : [];
       const text = String(member(block, 'text'));
       return [
-        check(
-          'the words of the page',
-          text.includes('within 30 days'),
-          response.body.slice(0, 120),
-        ),
+        check('the text of the page', text.includes('within 30 days'), response.body.slice(0, 120)),
         check('no active content', !ACTIVE.test(text), ACTIVE.exec(text)?.[0]),
-        check('no escapes, no invisible letters', !UNSEEN.test(text), 'some remained'),
+        check('no terminal escapes, no invisible characters', !UNSEEN.test(text), 'some remained'),
       ];
     }),
 };
 
 const headerMismatch: Scene = {
-  title: 'A header that says search_docs over a body that says delete_ticket',
-  expect: 'refused before anybody believes either',
+  title: 'A header that names search_docs, and a body that names delete_ticket',
+  expect: 'refused, because the two differ',
   run: async (stage) => {
     const token = await stage.mint('engineer');
     stage.upstream.forget();
@@ -288,8 +284,8 @@ const headerMismatch: Scene = {
 };
 
 const resource: Scene = {
-  title: 'An internal page beside the handbook',
-  expect: 'the handbook can be read; the internal page does not exist',
+  title: 'A page outside the handbook',
+  expect: 'the handbook can be read; the internal page looks as if it did not exist',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const secret = await session.request('resources/read', { uri: 'desk://internal/salaries' });
@@ -304,8 +300,8 @@ const resource: Scene = {
 };
 
 const stolen: Scene = {
-  title: 'A session id in other hands',
-  expect: 'with a valid token of somebody else it is as unknown as an invented one',
+  title: 'A stolen session id',
+  expect: 'with a valid token of another caller, the same 404 as for an invented id',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const endpoint = { url: stage.url, token: await stage.mint('support') };
@@ -318,15 +314,19 @@ const stolen: Scene = {
       const same = withoutIds(theft) === withoutIds(invented);
       return [
         checkStatus(theft, 404),
-        check('equal to an invented id', same, `${withoutIds(theft)} / ${withoutIds(invented)}`),
+        check(
+          'the same response as for an invented id',
+          same,
+          `${withoutIds(theft)} / ${withoutIds(invented)}`,
+        ),
         checkUpstreamUntouched(stage),
       ];
     }),
 };
 
 const audience: Scene = {
-  title: 'A good token for another server',
-  expect: '401, and the way to a token for this one',
+  title: 'A valid token for another server',
+  expect: '401 with the URL of the metadata of this server',
   run: async (stage) => {
     const token = await stage.mint('engineer', { audience: `${stage.url}-other` });
     stage.upstream.forget();
@@ -337,14 +337,14 @@ const audience: Scene = {
     return [
       checkStatus(response, 401),
       check('invalid_token, resource_metadata', shows, challenge),
-      check('the token went nowhere', tokenUses.length === 0, `${tokenUses.length} with it`),
+      check('no server received the token', tokenUses.length === 0, `${tokenUses.length} with it`),
     ];
   },
 };
 
 const drifted: Scene = {
-  title: 'The server changes what a reviewed tool says',
-  expect: 'get_ticket disappears for everyone until it is reviewed again or restored',
+  title: 'The server changes the description of an approved tool',
+  expect: 'get_ticket is hidden from everyone until it is approved again or restored',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       stage.upstream.misbehave({ drift: 'description' });
@@ -357,7 +357,7 @@ const drifted: Scene = {
         check('hidden from the list', !names.includes('get_ticket'), names.join(' ')),
         check('the others are still there', names.includes('list_tickets'), names.join(' ')),
         checkErrorCode(call, INVALID_PARAMS, 'unknown tool'),
-        check('equal to a tool that does not exist', same, withoutIds(call)),
+        check('the same error as for an unknown tool', same, withoutIds(call)),
         checkUpstreamUntouched(stage),
       ];
     }),

@@ -174,7 +174,7 @@ type TourPorts = TourEnvironment & {
   readonly hasColor: boolean;
 };
 
-/** Exit code: 0 if every outcome was as announced, else 1. */
+/** Exit code: 0 if every outcome was as expected, else 1. */
 type TourExit = 0 | 1;
 
 async function play(scene: Scene, ports: TourPorts): Promise<readonly Check[]> {
@@ -188,7 +188,7 @@ async function play(scene: Scene, ports: TourPorts): Promise<readonly Check[]> {
 
 function summary(paint: Paint, failed: readonly Scene[], total: number): string {
   if (failed.length === 0) {
-    return `\n${paint.good('✓')} ${paint.bold(`${total} of ${total} outcomes as announced`)}\n`;
+    return `\n${paint.good('✓')} ${paint.bold(`${total} of ${total} outcomes as expected`)}\n`;
   }
   const titles = failed.map((scene) => `  ${paint.bad('✗')} ${scene.title}\n`).join('');
   return `\n${paint.bad(`${failed.length} of ${total} outcomes differ`)}\n${titles}`;
@@ -197,10 +197,10 @@ function summary(paint: Paint, failed: readonly Scene[], total: number): string 
 /** Where to go after the tour: pages of the repository, and the next command. */
 const NEXT = `
 Where to go next
-  In front of your own server   sallyport dev --upstream http://127.0.0.1:3001/mcp
+  Try it with your own server   sallyport dev --upstream http://127.0.0.1:3001/mcp
   Install it or run containers  docs/guides/install.md
-  Set it up for production      README.md
-  What a refusal means          docs/reference/reasons.md
+  Set it up for production      docs/guides/quickstart.md
+  Understand a refusal          docs/guides/troubleshooting.md
 `;
 
 /**

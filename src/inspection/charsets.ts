@@ -35,7 +35,7 @@ export function readBytes(bytes: Buffer, declared: string | undefined): Reading 
   );
 }
 
-/** The texts of clients that know of no charset or guess another one. */
+/** The texts of clients that ignore the charset or guess another one. */
 export function otherTexts(bytes: Buffer, { charset }: Reading): readonly string[] {
   const isByBytes = charset === LATIN_1 || charset === 'utf-8';
   const others = isByBytes ? [] : [bytes.toString(LATIN_1)];
@@ -219,7 +219,7 @@ const CONTROL =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: controls are what is counted
   /[\0-\x06\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ud800-\udfff]/gu;
 
-/** Whether a text has so many control and replacement characters that it is hardly text. */
+/** Whether a text has so many control and replacement characters that it is probably binary. */
 export function isHardlyText(text: string): boolean {
   const sample = text.slice(0, SAMPLE);
   return countOf(sample, CONTROL) > sample.length * MAX_CONTROL_RATIO;

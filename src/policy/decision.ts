@@ -4,7 +4,7 @@
 import type { ProofError } from './principal.js';
 import type { Reason } from './reasons.js';
 
-/** A private member cannot be written, and a spread leaves it out, so a value is made only where the casts are. */
+/** No literal or spread can have this private member, so values of these types exist only where code casts to them. */
 declare class AllowBrand {
   private readonly brand: never;
 }

@@ -138,7 +138,7 @@ export type PendingResponses = {
   close(): void;
 };
 
-/** An aggregate, and the sealed id of the client's session there, of which those at the backends are parts. */
+/** An aggregate, and the sealed id of the client's session there, which contains the ids of the backend sessions. */
 export type AggregateRef = { readonly name: string; readonly session: string | undefined };
 
 /** One HTTP request on an upstream's path, after the HTTP layer has checked Host, Origin, size and type. */
@@ -164,8 +164,8 @@ export type Incoming = {
   /** Thumbprint of the client certificate that the connection was authenticated with (`x5t#S256`, RFC 8705 §3.1). */
   readonly clientCertificate?: string | undefined;
   /**
-   * The proof of possession was verified a moment ago, or with the request of which this is a part. A proof
-   * is good for one use, so it is not verified again.
+   * The proof of possession was already verified, for this request or for the one that it belongs to. A proof
+   * can be used only once, so it is not verified again.
    */
   readonly isProofUsed?: boolean;
   /**
@@ -220,7 +220,7 @@ export type ForwardError =
   | 'upstream-protocol'
   | 'upstream-credentials';
 
-/** Why a response with this status is none, whatever its body says; `undefined` for any other status. */
+/** The error that this status stands for regardless of the body; `undefined` if the response is usable. */
 export function errorOfStatus(status: number): ForwardError | undefined {
   if (status === 401 || status === 403) return 'upstream-credentials';
   return status === 429 || status === 503 ? 'upstream-unavailable' : undefined;

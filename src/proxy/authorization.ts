@@ -1,6 +1,6 @@
-// The one order in which whatever passes the gateway is decided: a client's message, the streams and the end of a
-// session, a batch, and each server request. What differs is the subject, not the order, so the order is written here
-// and nowhere else. Input requests in a result (2026-07-28, tasks) do not come here: features/input-required.ts decides
+// The one order of stages for every decision: a client's message, the streams and the end of a session, a batch, and
+// each server request. Only the subject differs, so the order is written here and nowhere else. Input requests in a
+// result (2026-07-28, tasks) are not decided here: features/input-required.ts decides
 // and limits them, the result is inspected afterwards, and they have no record of their own.
 // Source: ARCHITECTURE.md, "The stages of a request".
 
@@ -36,7 +36,7 @@ export type Stages<
 type RecordContext = Pick<RequestContext<'audit'>, 'ports' | 'record'>;
 
 /**
- * Takes a subject through all stages. What it returns may be forwarded: everything was met, and the decision is
+ * Takes a subject through all stages. The returned subject may be forwarded: it passed every stage, and the decision is
  * in the audit log. INVARIANT: the order of the stages must not change.
  */
 export async function authorize<
@@ -69,7 +69,7 @@ function isRefusal<T extends object>(outcome: T | Refusal): outcome is Refusal {
   return 'kind' in outcome && outcome.kind === 'refused';
 }
 
-/** Writes the decision to the audit log. What cannot be recorded is refused. */
+/** Writes the decision to the audit log. A subject whose decision cannot be recorded is refused. */
 async function recordDecision({ ports, record }: RecordContext): Promise<Refusal | undefined> {
   const { decision } = record;
   let isRecorded = false;
@@ -119,7 +119,7 @@ const LISTED_KINDS: { readonly [filter in ListFilter]: ListedKind } = {
   resourcesListChanged: 'resource',
 };
 
-/** Whether a change of this list concerns the client: one of which it may see nothing is not mentioned to it. Pure. */
+/** Whether the client may see any item of this list, and so is notified of its changes. Pure. */
 export function mayKnowList(
   snapshot: Snapshot,
   principal: Principal,
@@ -147,7 +147,7 @@ export function reserveStream(
   return call.stream === undefined ? refuseWith('overloaded') : undefined;
 }
 
-/** The limit of every stream that a client opens: how many of them it may hold, and all callers together. */
+/** The limit on the streams that clients open: how many one caller may hold, and all callers together. */
 export function enforceStreamQuota<T>(
   { call, principal }: VerifiedCall<'streams'>,
   opening: T,

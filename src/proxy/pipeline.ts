@@ -88,8 +88,8 @@ async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undef
 }
 
 /**
- * Whoever stops waiting for a response has to say so (MCP 2025-11-25, lifecycle, timeouts). A feature that relays the
- * response itself waits for it elsewhere, or under another id.
+ * A party that stops waiting for a response must send a cancellation (MCP 2025-11-25, lifecycle, timeouts). If a
+ * feature relays the response itself, it waits elsewhere or under another id.
  */
 function cancel(call: RequestContext<'upstreams'>, authorized: AuthorizedRequest): void {
   if (call.features.every(({ relay }) => relay === undefined)) notifyCancelled(call, authorized);

@@ -1,4 +1,4 @@
-// The response pipeline: checks the messages of an upstream one at a time and each of them whole. Does the
+// The response pipeline: checks the messages of an upstream one at a time, each as a whole. Does the
 // message belong to the request, is it supported here, is its content clean? Only what passes reaches a client.
 // An inspector that throws ends the request with a refusal.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
@@ -165,7 +165,7 @@ export function createResponseCheck(
   };
 }
 
-/** Checks a result by its method: few have a check of their own. */
+/** Checks a result by its method: only a few methods have a check of their own. */
 type ResultCheck = (
   checkContext: CheckContext,
   reading: ParsedJson,

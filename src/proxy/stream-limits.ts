@@ -1,5 +1,5 @@
-// The limits under which the streams of an upstream are read: the response to one request is bounded in all its
-// bytes, a long-lived stream in its bytes per minute.
+// The limits under which the streams of an upstream are read: the response to one request is bounded in
+// total bytes, a long-lived stream in bytes per minute.
 
 import type { StreamLimits } from '../protocol/sse-reader.js';
 import type { RequestContext } from './request-context.js';

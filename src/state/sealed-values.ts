@@ -1,4 +1,4 @@
-// The sealed values that clients and upstreams carry for the gateway, a purpose each: session ids, list cursors, event
+// The sealed values that clients and upstreams store for the gateway, each with a purpose of its own: session ids, list cursors, event
 // ids, ids of server requests and of requests over legacy SSE, request states and task ids. Each is bound to the
 // upstream and to issuer, subject and client of the caller (or to more), never to the bytes of a token. Any replica
 // with the gateway key opens it; nothing is stored (docs/contract.md §10).
@@ -74,7 +74,7 @@ export const LIST_CURSOR = sealedToken<
   maxCharacters: 256 * 1024,
 });
 
-/** What of a request is sealed: by what its response is checked. */
+/** The part of a request that is sealed, by which its response is checked. */
 function requestOf(request: RequestFacts): RequestFacts {
   const { id, method, target, maxResultBytes, profiles, progressToken, mayDefer, task } = request;
   return {
@@ -106,8 +106,8 @@ export const SERVER_REQUEST_ID = sealedToken<ServerRequestFacts>('server-request
 
 /**
  * The id under which a legacy SSE server sees a request: the client's own id and the plan by which the response is
- * checked, bound also to the session, so that the replica that holds the stream can check a response to what another
- * one sent. Servers store ids and return them, so a request whose id would be longer is not sent.
+ * checked, bound also to the session, so that the replica that holds the stream can check the response to a request that
+ * another replica sent. Servers store ids and return them, so a request whose id would be longer is not sent.
  */
 export const LEGACY_REQUEST_ID = sealedToken<SentRequestFacts>('request/2', {
   write: (sent) => ({

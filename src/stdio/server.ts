@@ -1,6 +1,6 @@
 // Serves one stdio MCP server over streamable HTTP with sessions, on loopback or a Unix socket: a process for each
-// session. Whoever calls presents the bearer token, comes from no browser (any Origin is refused) and names this
-// machine as the host, so that no web page reaches the server, by DNS rebinding neither.
+// session. A request must carry the bearer token, no Origin and a Host that names this machine, so that no web page
+// can reach the server, not even by DNS rebinding.
 // Source: MCP 2025-11-25, transports (streamable HTTP, session management, security warning); RFC 6750 §3.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -33,13 +33,13 @@ export type StdioServerSettings = {
   /** The token that every request presents. */
   readonly token: string;
   readonly maxSessions: number;
-  /** A session that nobody uses ends after this time. Default: 10 minutes. */
+  /** An idle session ends after this time. Default: 10 minutes. */
   readonly idleMs?: number;
 };
 
 export type StdioServerPorts = ProcessPorts & {
   readonly now?: () => number;
-  /** Called when a process has ended, whoever ended it. */
+  /** Called when a process has ended, for whatever reason. */
   readonly onProcessEnd?: (end: ProcessEnd) => void;
 };
 
@@ -51,7 +51,7 @@ export type StdioServer = {
 };
 
 const IDLE_MS = 10 * 60_000;
-/** The same where sessions are refused: clients that went away without a word must not keep others out for long. */
+/** The same while new sessions are refused: abandoned sessions must not block other clients for long. */
 const CROWDED_IDLE_MS = 60_000;
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -61,9 +61,9 @@ const REQUEST_TIMEOUT_MS = 60_000;
 /** Longer than clients keep an unused connection, so that they do not send on one that is being closed. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const SESSION_ID_BYTES = 24;
-/** With more of a response that its client has not read, no more is read of the server. */
+/** If the client has not read this much of a response, reading from the server pauses. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
-/** A response that takes longer begins as a stream, so that nobody takes the silence for a failure. */
+/** A response that takes longer begins as a stream, so that clients do not time out. */
 const STREAM_AFTER_MS = 5_000;
 const COMMENT_EVERY_MS = 15_000;
 
@@ -87,7 +87,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** The value of a header that stands once; `undefined` if it is absent, repeated or empty. */
+/** The value of a header that occurs once; `undefined` if it is absent, repeated or empty. */
 function singleHeader({ headersDistinct }: IncomingMessage, name: string): string | undefined {
   const values = headersDistinct[name];
   return values?.length === 1 && values[0] !== '' ? values[0] : undefined;
@@ -107,8 +107,8 @@ function writeJson(
 }
 
 /**
- * Reads the complete body; `undefined` if it is too large or was not sent to its end. Not an iteration: to leave one
- * closes the connection, on which the refusal has yet to be sent.
+ * Reads the complete body; `undefined` if it is too large or was not sent to its end. Does not use `for await`: leaving the
+ * loop would close the connection on which the refusal still has to be sent.
  */
 function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   return new Promise((resolve) => {
@@ -167,7 +167,7 @@ class HttpStream implements ClientStream {
     return this.#response.writableLength <= MAX_UNREAD_BYTES;
   }
 
-  /** Nothing is written any more. */
+  /** Stops writing to the response. */
   release(): void {
     this.#isFinished = true;
     clearTimeout(this.#timer);
@@ -187,9 +187,9 @@ class StdioHttpServer {
   readonly #ports: StdioServerPorts;
   readonly #token: Buffer;
   readonly #now: () => number;
-  /** By id; a session is in it from its opening to its end. */
+  /** By id, from the opening of a session to its end. */
   readonly #sessions = new Map<string, OpenSession>();
-  /** Sessions whose processes are not gone yet; these count too. */
+  /** Ended sessions whose processes still run; they count towards the limit. */
   readonly #running = new Set<StdioSession>();
   #opened = 0;
   #port: number | undefined;
@@ -259,7 +259,7 @@ class StdioHttpServer {
     return { status: 405, message: 'Method not allowed.', headers: { allow: 'GET, POST, DELETE' } };
   }
 
-  /** Names of the loopback, with the port that is listened on; on a Unix socket the port says nothing. */
+  /** Names of the loopback, with the port that is listened on; on a Unix socket any port. */
   #isOwnHost(host: string | undefined): boolean {
     const [, name, port = '80'] = /^(\[[^\]]*\]|[^:]*)(?::([0-9]{1,5}))?$/.exec(host ?? '') ?? [];
     const { address } = this.#settings;
@@ -308,7 +308,7 @@ class StdioHttpServer {
     return undefined;
   }
 
-  /** Starts a process and passes on `initialize`; there is a session once the server has answered it. */
+  /** Starts a process and forwards `initialize`; the session exists once the server has answered it. */
   #open(message: Call, text: string, response: ServerResponse): Refusal | undefined {
     const { maxSessions, command } = this.#settings;
     if (this.#running.size >= maxSessions) {
@@ -321,7 +321,7 @@ class StdioHttpServer {
     const id = randomBytes(SESSION_ID_BYTES).toString('base64url');
     const label = `session ${this.#opened}`;
     const log = (line: string): void => this.#ports.log(`${label}: ${line}`);
-    // The id is part of the response, so that this response cannot begin before the server has answered.
+    // The response carries the session id, so it cannot begin before the server has answered.
     const stream = new HttpStream(response);
     const session: StdioSession = new StdioSession(
       (handlers) => startServerProcess(command, handlers, { ...this.#ports, log }),
@@ -377,7 +377,7 @@ function openEvents(
   return undefined;
 }
 
-/** Tells the session that the client has left, or reads again. */
+/** Notifies the session that the client has disconnected, or reads again. */
 function followClient(session: StdioSession, stream: HttpStream, response: ServerResponse): void {
   response.on('drain', () => session.onDrained());
   response.on('close', () => {

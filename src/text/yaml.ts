@@ -35,8 +35,8 @@ export type YamlLimits = {
   /** Counted after aliases are followed, which bounds an alias bomb. */
   readonly maxValues: number;
   /**
-   * The file is written by this program from JSON that others chose: it has no anchors, but keys and numbers
-   * that are mistakes in a file written by people.
+   * The file was written by this program from JSON of others: it has no anchors, but may have keys and numbers
+   * that are errors in a file written by hand.
    */
   readonly isGenerated: boolean;
 };
@@ -50,9 +50,9 @@ const MAX_ALIASES = 100;
 const MAX_QUOTED_KEY = 64;
 
 /**
- * The plain values of a YAML document, or the mistakes in it: of mistakes in the syntax the first, because others
- * follow from it, and otherwise all. Objects have the ordinary prototype: a key
- * `__proto__` is refused, so it cannot be replaced.
+ * The plain values of a YAML document, or its errors: only the first syntax error, because others follow from it, and
+ * otherwise all errors. Objects have the ordinary prototype, which cannot be replaced because the key `__proto__` is
+ * refused.
  */
 export function readYaml(text: string, limits: YamlLimits): YamlReading {
   try {

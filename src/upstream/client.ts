@@ -84,7 +84,7 @@ type ClientSettings = {
 
 export type SessionRef = Pick<SessionFacts, 'version' | 'target'>;
 
-/** The id that the upstream issued for the session; `undefined` where it has none, or none that it would know. */
+/** The id that the upstream issued for the session; `undefined` if it issued none, or if the upstream would not recognize the id. */
 export function upstreamIdOf({ target }: Pick<SessionFacts, 'target'>): string | undefined {
   return target.kind === 'upstream' ? target.id : undefined;
 }
@@ -265,13 +265,13 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 
 /**
  * Drops the client of each exchange that was aborted: undici would connect it again, only to find that its request is
- * over, and keep it. Of a pool without a bound on connections no request waits for a client.
+ * over, and keep it. In a pool without a limit on connections no request waits for a client, so dropping one is safe.
  */
 function forgetAborted(pool: Pool): void {
   pool.on('disconnect', (origin, [, client], error) => {
     if (client === undefined || error.code !== 'UND_ERR_INFO' || error.message !== 'aborted')
       return;
-    // Takes it out of the pool, which would otherwise choose it for the next exchange.
+    // Removes it from the pool, which would otherwise choose it for the next exchange.
     pool.emit('connectionError', origin, [client], error);
     void client.destroy(error);
   });

@@ -1,5 +1,5 @@
 // The first ten minutes of a user: the built program puts itself in front of a server, prints a token to
-// paste, and both a pasted token and a login of an SDK work; the tour ends with what it announced.
+// paste, and both a pasted token and a login of an SDK work; every outcome of the tour is as expected.
 
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -80,11 +80,11 @@ describe('dev', () => {
   );
 
   it(
-    '[E-36] takes the tour, and says that every outcome was as announced',
+    '[E-36] takes the tour, and says that every outcome was as expected',
     async () => {
       const tour = ['dev', '--demo', '--exit', ...(await onFreePort())];
       const { code, stdout } = await runSallyport(tour, { cwd: folder });
-      expect(stdout).toMatch(/^✓ (\d+) of \1 outcomes as announced$/m);
+      expect(stdout).toMatch(/^✓ (\d+) of \1 outcomes as expected$/m);
       expect(code).toBe(0);
     },
     LONG,

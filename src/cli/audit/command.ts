@@ -73,7 +73,7 @@ function configureReadCommands(
   ports: AuditPorts,
   finish: (code: number) => void,
 ): void {
-  withFileOptions(command.command('tail').description('show the last events'), io, 0)
+  withFileOptions(command.command('tail').description('Show the last events.'), io, 0)
     .argument('[files...]', 'audit files')
     .option('-f, --follow', 'wait for further events and show them')
     .option('--json', 'print the lines unchanged')
@@ -91,7 +91,7 @@ function configureReadCommands(
         ),
       ),
     );
-  withFileOptions(command.command('query').description('print the events that match'), io, 0)
+  withFileOptions(command.command('query').description('Print the events that match.'), io, 0)
     .argument('[files...]', 'audit files')
     .option('--type <type>', 'event type, for example mcp.decision')
     .option('--subject <subject>', 'exact subject of the caller')
@@ -106,7 +106,7 @@ function configureReadCommands(
     });
   const show = command
     .command('show')
-    .description('print one event, or all events of one decision');
+    .description('Print one event, or all events of one decision.');
   withFileOptions(show, io, 1)
     .argument('<id>', 'id of a decision or an event')
     .argument('[files...]', 'audit files')
@@ -130,7 +130,7 @@ function configureVerifyCommands(
 ): void {
   command
     .command('verify')
-    .description('verify that the files form one complete chain')
+    .description('Verify that the files form one complete chain.')
     .argument('<files...>', 'audit files, oldest first')
     .option('--head <checkpoint>', 'checkpoint kept elsewhere: EPOCH:SEQ:HASH, JSON, or a file')
     .option(
@@ -152,7 +152,7 @@ function configureVerifyCommands(
         ),
       );
     });
-  const hash = command.command('hash').description('print the keyed digests of a value');
+  const hash = command.command('hash').description('Print the keyed digests of a value.');
   withConfigOption(hash, io, { description: 'the gateway file, for its keys' })
     .argument('<value>', 'value to look for')
     .option('--json', 'print JSON')
@@ -167,7 +167,7 @@ function configureVerifyCommands(
     );
   command
     .command('export')
-    .description('not available in this version')
+    .description('Not available in this version.')
     .option('--format <format>', 'ocsf')
     .action(async () => finish(await runAuditExport({}, io)));
 }

@@ -226,7 +226,7 @@ function findFilterError(
   if (value === undefined || known.includes(value)) return undefined;
   const nearest = nearestCandidate(value, known);
   const suggestion = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
-  return `error: --${option}: no event has the ${option} "${makeVisible(value)}"${suggestion}\n`;
+  return `error: --${option}: "${makeVisible(value)}" is not ${option === 'type' ? 'an event type' : 'a reason'}${suggestion}\n`;
 }
 
 /** Names kept of a log, to find out which was meant. */

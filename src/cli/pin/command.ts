@@ -37,11 +37,11 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
 
 function addFetch(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
   withSharedOptions(
-    command.command('fetch').argument('[upstream]', 'all of them unless one is named'),
+    command.command('fetch').argument('[upstream]', 'name of one upstream (default: all)'),
     io,
   )
-    .description('Write what upstreams offer into their lock files, pending until approved.')
-    .option('--approve', 'approve exactly what is offered now')
+    .description('Write the definitions of upstreams into lock files, as pending.')
+    .option('--approve', 'approve everything that is written')
     .option('--by <name>', 'who approves (default: user.name and user.email of git)')
     .option('--note <text>', 'why')
     .action(async (upstream: string | undefined, options: PinFetchOptions) =>
@@ -51,12 +51,22 @@ function addFetch(command: Commander, finish: Finish, io: CliIo, ports: PinPorts
 
 function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
   const checks = [
-    { name: 'diff', text: 'Show what upstreams offer otherwise than pinned.', run: runPinDiff },
-    { name: 'verify', text: 'Check that upstreams offer what is pinned.', run: runPinVerify },
+    {
+      name: 'diff',
+      text: 'Show how the definitions of upstreams differ from their pins.',
+      run: runPinDiff,
+    },
+    {
+      name: 'verify',
+      text: 'Check that the definitions of upstreams match their pins.',
+      run: runPinVerify,
+    },
   ];
   for (const { name, text, run } of checks) {
     withSharedOptions(
-      command.command(name).argument('[upstream]', 'all strict ones unless one is named'),
+      command
+        .command(name)
+        .argument('[upstream]', 'name of one upstream (default: all with strict pinning)'),
       io,
     )
       .description(text)
@@ -68,9 +78,9 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
 
 function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
   decisionCommand(command, 'approve', io)
-    .argument('[names...]', 'what is pending by name; a template by its uriTemplate')
+    .argument('[names...]', 'names of pending items; of a template, its uriTemplate')
     .description('Approve definitions of the lock file that are pending.')
-    .option('--all', 'everything that is pending, of one kind if --kind is given')
+    .option('--all', 'approve everything pending (with --kind, of that kind)')
     .option('--digest <digest>', 'the digest that was reviewed, or its first 16 digits or more')
     .option(
       '--accept <finding...>',
@@ -81,7 +91,7 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
     );
   decisionCommand(command, 'block', io)
     .argument('<name>', 'name of the item; of a template, its uriTemplate')
-    .description('Block a name, whatever it offers, until a digest of it is approved.')
+    .description('Block an item by name until one of its digests is approved.')
     .action(async (upstream: string, name: string, options: PinBlockOptions) =>
       finish(await runPinBlock({ ...options, upstream, name }, io, ports)),
     );
@@ -90,7 +100,9 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
 function decisionCommand(command: Commander, word: 'approve' | 'block', io: CliIo): Commander {
   const added = command.command(word).argument('<upstream>', 'name of the upstream');
   const meaning =
-    word === 'approve' ? 'kind of item, where a name has several' : 'kind of item (default: tool)';
+    word === 'approve'
+      ? 'kind of item, if items of several kinds have the name'
+      : 'kind of item (default: tool)';
   return withSharedOptions(added, io)
     .addOption(new Option('--kind <kind>', meaning).choices(KINDS))
     .option('--by <name>', 'who decides (default: user.name and user.email of git)')

@@ -1,5 +1,5 @@
 // Shared by the `pin` commands: reads the gateway file and lock files, queries upstreams, and prints
-// differences. Reads no policy. Writes a lock file completely or not at all, and never over one with mistakes.
+// differences. Reads no policy. Replaces lock files atomically, and never overwrites one with errors.
 // Text from upstreams is escaped for terminals. docs/contract.md §1 (`pin`) and §5.
 
 import { join, resolve } from 'node:path';
@@ -91,7 +91,7 @@ export function checkUpstream(name: string, known: readonly string[], io: CliIo)
   if (known.includes(name)) return true;
   const nearest = nearestCandidate(name, known);
   const suggestionText = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`;
-  io.stderr(`error: no upstream has this name${suggestionText}\n`);
+  io.stderr(`error: no upstream is named "${escapeForTerminal(name)}"${suggestionText}\n`);
   return false;
 }
 
@@ -133,7 +133,7 @@ function readContent(
   }
 }
 
-/** What becomes of a lock file (`undefined`: nothing), and what the command reports of it. */
+/** The new content of a lock file (`undefined`: unchanged), and what the command reports about it. */
 type LockChange<Outcome> = { readonly lock: Lock | undefined; readonly outcome: Outcome };
 
 /**

@@ -64,7 +64,7 @@ function checkPath(owner: FilePath, { path }: Upstream | Aggregate, report: Repo
   report([...owner, 'path'], error, 'wrong-value', { suggestion: suggestPath(path) });
 }
 
-/** A Unix socket has no address: what is said of one beside it would be ignored. */
+/** A Unix socket has no network address, so keys about addresses would have no effect next to it. */
 function checkSocket(owner: FilePath, { url, network }: Upstream, report: ReportDiagnostic): void {
   const parsed = checkUrl([...owner, 'url'], url, report);
   if (parsed?.protocol === 'https:') {
@@ -231,7 +231,7 @@ function checkCallerAuthentication(
   const { issuers, authentication, audiences } = resource;
   if (authentication === 'none') checkUnauthenticated(file, path, resource, report);
   else if (issuers === undefined) {
-    const message = 'the key "issuers" is missing: somebody must vouch for callers';
+    const message = 'the key "issuers" is missing: name the issuers whose tokens callers may use';
     report(path, message, 'missing-key', { at: 'key' });
   }
   const accepted = textsOf(issuers);

@@ -6,7 +6,7 @@
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { DURATION_PATTERN, RATE_PATTERN, SIZE_PATTERN } from '../units.js';
 
-/** What the value of a key stands for. Known to the gateway alone: JSON does not show what a symbol names. */
+/** The meaning of a key's value, for the gateway only: a symbol does not appear in the JSON Schema that is published. */
 export const MEANING: unique symbol = Symbol('meaning');
 export type Meaning = 'duration' | 'size' | 'rate' | 'header-name' | 'file-content' | SecretUse;
 export type SecretUse =
@@ -37,7 +37,7 @@ export type Parsed<Declaration> = Declaration extends { readonly [VALUE]: infer 
   ? Value
   : never;
 
-/** A text as written that stands for something else. */
+/** A text that is converted: a duration, a size, a rate or a reference to a secret. */
 type Written<Sense extends Meaning> = string & { readonly [MEANING]: Sense };
 export type Size = Written<'size'>;
 export type SecretReference = { readonly env: string } | { readonly file: string };
@@ -262,7 +262,7 @@ export function union<Shape extends Typed<unknown>, const More extends Schema = 
 }
 
 export const NETWORK = oneOfStrings(
-  'Which addresses the host name may resolve to: `public` addresses only, `private` ranges as well, or `loopback` only. With `loopback` beside a public `publicUrl` (a sidecar), a control is `degraded`.',
+  'Which addresses the host name may resolve to: `public` addresses only, `private` ranges as well, or `loopback` only. With `loopback` and a public `publicUrl` (a sidecar), a control is `degraded`.',
   ['public', 'private', 'loopback'],
   { default: 'public' },
 );

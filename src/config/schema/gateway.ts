@@ -113,7 +113,7 @@ function claimNames(description: string, fallback: ClaimNames) {
 }
 
 export const INTROSPECTION = record(
-  'If present, every token of this issuer, whatever its form, is verified by introspection (RFC 7662).',
+  'If present, every token of this issuer, including JWTs, is verified by introspection (RFC 7662).',
   {
     clientId: text('Client id of the gateway at the issuer.'),
     clientSecret: secret('Client secret of the gateway at the issuer.', 'client-secret'),
@@ -202,7 +202,7 @@ function listener(port: number, clientCa: string) {
 }
 
 export const DPOP = record(
-  'DPoP proofs (RFC 9449) for tokens that are bound to a key. Such a token always requires its proof, whatever is set here.',
+  'DPoP proofs (RFC 9449) for tokens that are bound to a key. Such a token always requires its proof, regardless of these settings.',
   {
     nonce: oneOfStrings(
       'Whether a proof must contain a nonce of the gateway, so that proofs cannot be signed in advance.',
@@ -362,8 +362,8 @@ const ADMIN = record(
             'Groups that hold each role.',
             {
               viewer: role('May read.'),
-              reviewer: role('May also approve and block.'),
-              admin: role('May do everything.'),
+              reviewer: role('May also revoke tokens, subjects and sessions.'),
+              admin: role('May also lift revocations.'),
             },
             { minProperties: 1 },
           ),

@@ -69,7 +69,7 @@ export function createJsonReading(
   };
 }
 
-/** Decodes UTF-8. ASCII, which nearly everything is, takes half the time as the one-byte text that it is. */
+/** Decodes UTF-8. Decoding ASCII, which nearly all texts are, as one-byte text takes half the time. */
 function decode(source: Uint8Array | string): string | undefined {
   if (typeof source === 'string') return source;
   return isAscii(source) ? Buffer.prototype.latin1Slice.call(source) : decodeUtf8(source);
@@ -101,12 +101,12 @@ const SLICE_MS = 10;
 const UNTHROTTLED_FRACTION = 0.5;
 
 /**
- * The bytes that all long-lived streams of one upstream may bring in a second, and its burst. What ordinary servers
- * announce is a small fraction; at this rate the costliest events take about a tenth of the event loop's time.
+ * The bytes that all long-lived streams of one upstream may bring in a second, and its burst. Ordinary servers
+ * send a small fraction of that; at this rate the costliest events take about a tenth of the event loop's time.
  */
 const STREAM_BYTES_PER_SECOND = 4 * 1024 * 1024;
 const STREAM_BURST_BYTES = 1024 * 1024;
-/** Interval at which a stream that waits for its upstream's rate looks whether it was closed. */
+/** Interval at which a stream that waits for its upstream's rate checks whether it was closed. */
 const CLOSED_CHECK_MS = 500;
 
 type Options = {
@@ -160,13 +160,13 @@ export function createLoopScheduler({
     },
     recordTime(sinceMs) {
       const nowMs = performance.now();
-      // Work done a while ago delays nothing any more.
+      // Earlier work no longer counts.
       usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * UNTHROTTLED_FRACTION) + nowMs - sinceMs;
       spentAtMs = nowMs;
       return nowMs;
     },
     waitForTurn(upstream) {
-      // First come, first served: where others wait, the slice is theirs.
+      // If others are waiting, the slice belongs to the first of them.
       if (usedMs < sliceMs && waiting.size === 0) return undefined;
       return new Promise((resolve) => {
         const line = waiting.get(upstream);

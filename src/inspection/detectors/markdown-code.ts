@@ -128,8 +128,8 @@ function openFence(line: string): Fence | undefined {
 
 type Closing = { readonly end: number; readonly next: number; readonly isSure: boolean };
 
-// The end of the line that closes a fence, or of the text where none does. Not sure where renderers differ about
-// a line: the code then ends before it, and nothing after it is certain.
+// The end of the line that closes a fence, or the end of the text if no line does. If renderers differ about a
+// line, the code ends before it and nothing after it is certain.
 function findClosing(text: string, from: number, fence: Fence): Closing {
   for (let at = from; at < text.length; ) {
     const { start, end, next } = readLine(text, at);
@@ -158,7 +158,7 @@ const TICKS = /`+/g;
 /** Some renderers do not accept longer runs. */
 const MAX_RUN = 32;
 
-/** Adds the code spans of a line up to the first cell, tag, target or escape that makes them doubtful. */
+/** Adds the code spans of a line up to the first cell, tag, target or escape about which renderers differ. */
 function readSpans(line: string, offset: number, regions: Region[]): Trust {
   let done = 0;
   let open: { readonly at: number; readonly run: string } | undefined;

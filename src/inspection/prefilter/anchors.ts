@@ -15,7 +15,7 @@ type Check = (text: string, at: number, length: number, isJson: boolean) => bool
 type Anchor = {
   readonly text: string;
   readonly check: Check;
-  /** Inside a word it belongs to nothing. */
+  /** An occurrence inside a word is ignored. */
   readonly beginsWord: boolean;
   /** The secret format or injection cue that requires the anchor. */
   readonly of: SecretFormat | Cue | undefined;
@@ -94,7 +94,7 @@ function mayContinue(units: Uint8Array, length: number, at: number, key: number)
   return (((fourths[key] ?? 0) >>> (next & CLASS_MASK)) & 1) === 1;
 }
 
-/** Like {@link matchesAt}. What follows the text in `units` belongs to another one. */
+/** Like {@link matchesAt}. The bytes after the end of the text in `units` belong to another text. */
 function matchesUnits(units: Uint8Array, length: number, at: number, anchor: string): boolean {
   if (at + anchor.length > length) return false;
   for (let offset = anchor.length - 1; offset >= 0; offset--) {

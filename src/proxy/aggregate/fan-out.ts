@@ -194,7 +194,7 @@ export async function requestBackends(
 
 const NEVER_HANGING: HangingBackends = { has: () => false, note: () => undefined };
 
-/** However late a backend answers, it hangs no longer if a list would have waited for it. */
+/** A backend stops counting as hanging once it answers within the time that a list waits. */
 function noteEnd(
   hanging: HangingBackends,
   { backendRequest: { backend }, response }: BackendOutcome,

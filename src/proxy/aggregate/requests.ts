@@ -36,9 +36,9 @@ export type BackendRequest = {
   readonly resumedId?: RequestId | undefined;
   /** Needs a decision id of its own, because several backends are involved. */
   readonly isOneOfMany?: boolean;
-  /** Ends the backend's session, whatever the client asked. */
+  /** Ends the backend's session, regardless of the client's request. */
   readonly isEnd?: boolean;
-  /** The client did not ask for it: it is recorded apart, and the slots of the client's request are not its own. */
+  /** Made by the gateway and not by the client: it takes no concurrency slot and has a record in addition. */
   readonly isUnasked?: boolean;
 };
 
@@ -104,7 +104,7 @@ function portsOf({ context, principal }: VerifiedRequest): Ports {
   let isFirst = true;
   const identity: IdentityPort = {
     authenticate(incoming, outgoing) {
-      // The caller of the request was just verified; what is asked later verifies it again.
+      // The caller of the request was just verified; later access checks verify it again.
       if (!isFirst) return ports.identity.authenticate(incoming, outgoing);
       isFirst = false;
       return principal;
@@ -120,7 +120,7 @@ export type AggregateContext = {
   readonly outgoing: Outgoing;
   readonly ports: Ports;
   readonly run: HandleRequest;
-  /** As it is in force when the request is passed on. */
+  /** The aggregate of the configuration in force when the request is forwarded. */
   aggregate: Aggregate;
   /** Written only if no backend was involved. */
   readonly record: RequestRecord;
@@ -144,7 +144,7 @@ export function refuseParams({ message }: AdmittedMessage, text: string): Refusa
   );
 }
 
-/** The refusal for what does not exist here and for what the caller may not see. It is the same for both. */
+/** The refusal for items that do not exist and for items that the caller may not see: the same for both. */
 export function refuseNotFound(): Refusal {
   return refuseWith('no-matching-allow', { listed: false });
 }

@@ -71,7 +71,7 @@ export function createLegacySseRequest(
   async function post(input: Input): Promise<ListingResponse> {
     const failed = isInitialize(input.body) ? await reopen(input.timeoutMs) : undefined;
     if (failed !== undefined) return failed;
-    // Not opened or broken off: respond as to a lost session, and the lister opens another.
+    // The stream did not open or was cut off: responds as for a lost session, so that the lister opens another.
     if (stream?.isOpen !== true) return responseOf(NOT_FOUND);
     return sendOnStream(client, stream, input);
   }
@@ -113,7 +113,7 @@ async function openGatewayStream(
   return stream;
 }
 
-/** Values are not bounded here: the lister reads the response once more, and then says that it has too many. */
+/** Values are not counted here: the lister parses the response again and refuses one with too many values. */
 const STREAM_BOUNDS: ReadBounds = {
   maxResponseBytes: LISTING_CAPS.maxBytes,
   requestTimeoutMs: 0,

@@ -61,7 +61,7 @@ describe('the chain', () => {
     const { lines, head } = makeChain([...calls(5), 'checkpoint', ...calls(2)]);
     const verdict = verifyChain(lines);
     expect(verdict).toMatchObject({ isWhole: true, lines: 9, checkpoints: 1, head });
-    expect(verdict.notes.join()).toContain('cannot be known without --head');
+    expect(verdict.notes.join()).toContain('only --head can show');
     const known = verifyChain(lines, { head });
     expect(known.isWhole).toBe(true);
     expect(known.notes.join()).not.toContain('cannot be known');

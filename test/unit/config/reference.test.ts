@@ -25,7 +25,7 @@ describe('[C-18] the reference', () => {
     {
       title: 'Gateway file (`config/gateway.yaml`)',
       intro:
-        'YAML 1.2 core, one document. Relative paths are relative to the file. Secrets stand in it only as `{env: NAME}` or `{file: PATH}`.',
+        'YAML 1.2 core, one document. Relative paths are relative to the file. Secrets are given only as `{env: NAME}` or `{file: PATH}`.',
       schema: schemaOf('gateway'),
     },
     {

@@ -53,14 +53,14 @@ describe('the tour against a server without a gateway', () => {
       expect(text.indexOf(scene.expect)).toBeGreaterThan(title);
     }
     // Each defence is missed where it is missing: only an honest answer is as announced.
-    expect(text).toMatch(/✗ no token reached the server/);
+    expect(text).toMatch(/✗ the upstream received no token/);
     expect(text).toMatch(/✗ export_all get_ticket list_tickets search_docs/);
-    expect(text).toMatch(/✗ neither secret anywhere in the answer — seen: 2 secrets/);
+    expect(text).toMatch(/✗ neither secret is in the response — seen: 2 secrets/);
     expect(text).toMatch(/✗ no active content/);
     expect(text).toMatch(/✗ hidden from the list/);
     expect(text).toMatch(/✗ HTTP 401 — seen: HTTP 200/);
     expect(text).toMatch(/✗ HTTP 404 — seen: HTTP 200/);
-    expect(text).toMatch(/✗ the server behind saw nothing — seen: delete_ticket/);
+    expect(text).toMatch(/✗ the upstream received nothing — seen: delete_ticket/);
     expect(text).toMatch(/12 of 12 outcomes differ/);
   });
 

@@ -100,7 +100,7 @@ describe('audit verify', () => {
     expect(stdout).toMatch(
       /^unsigned: 0 lines; without --key, all 6 could .*\nwhole: 6 lines, 1 signed checkpoints?, head [\w-]+:5:[\w-]{43}\n$/,
     );
-    expect(stderr).toContain('cannot be known without --head');
+    expect(stderr).toContain('only --head can show');
   });
 
   it('[O-15] exits 1, and names file, line and fault', async () => {
@@ -410,13 +410,12 @@ describe('[O-16] audit query', () => {
     expect(await run(['query', path, '--reason', 'tool-unpined'])).toEqual({
       code: 2,
       stdout: '',
-      stderr:
-        'error: --reason: no event has the reason "tool-unpined"; did you mean "tool-unpinned"?\n',
+      stderr: 'error: --reason: "tool-unpined" is not a reason; did you mean "tool-unpinned"?\n',
     });
     const type = await run(['query', path, '--type', 'mcp.decisions']);
     expect([type.code, type.stderr]).toEqual([
       2,
-      'error: --type: no event has the type "mcp.decisions"; did you mean "mcp.decision"?\n',
+      'error: --type: "mcp.decisions" is not an event type; did you mean "mcp.decision"?\n',
     ]);
   });
 

@@ -76,7 +76,11 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'unknown upstream "gihub"; did you mean "github"?',
     ],
     ['it has no member', 'issuers: [corp], upstreams: {}', 'must not be empty'],
-    ['it has no issuer', MEMBERS, 'the key "issuers" is missing: somebody must vouch for callers'],
+    [
+      'it has no issuer',
+      MEMBERS,
+      'the key "issuers" is missing: name the issuers whose tokens callers may use',
+    ],
     [
       'its issuer is unknown',
       `issuers: [crop], ${MEMBERS}`,

@@ -212,7 +212,7 @@ describe('[C-09] serve refuses to start: upstreams', () => {
     [
       'one has no issuer',
       swap('    issuers: [corp]\n', ''),
-      '9:3 error the key "issuers" is missing: somebody must vouch for callers',
+      '9:3 error the key "issuers" is missing: name the issuers whose tokens callers may use',
     ],
     [
       'one has an empty list of issuers',
