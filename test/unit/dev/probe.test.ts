@@ -106,8 +106,11 @@ describe('[E-40] a server that cannot be used', () => {
       'does not speak TLS (',
     );
     const closer = createTcpServer((socket) => {
-      // An alert of TLS.
-      socket.resume().end('\x15\x03\x01\x00\x02\x02\x46');
+      // An alert of TLS. The connection stays open, because a client that is still sending could lose the alert.
+      socket
+        .on('error', () => undefined)
+        .resume()
+        .write('\x15\x03\x01\x00\x02\x02\x46');
     });
     await new Promise<void>((resolve) => closer.listen(0, '127.0.0.1', resolve));
     closing.push(() => new Promise((resolve) => closer.close(resolve)));
