@@ -234,6 +234,7 @@ export function createAggregatePort({
       listed.recall(ownerKey(principal, aggregate), uri, backends),
     registerBackendRequest: running.enter,
     findRunningBackends: running.find,
+    whenIdle: running.whenIdle,
     ...createHangingPorts(now, settings),
   };
 }

@@ -146,11 +146,17 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   /** Connections on which nothing more is read as a request. */
   const finished = new WeakSet<Socket>();
   let authorities = secure?.ca;
-  app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
+  function keep(socket: Socket): void {
     sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  }
+
+  // With TLS also before its handshake, on which a client may take its time.
+  app.server.on('connection', keep);
+  if (secure !== undefined) app.server.on('secureConnection', keep);
+  app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     // What Node calls behind the last response.
     socket.destroySoon = () => closeLingering(socket, '');
-    socket.once('close', () => sockets.delete(socket));
   });
 
   function discardClientCertificates(): void {
@@ -263,6 +269,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
 
   /** Refuses CONNECT, of which Node makes no response: a gateway is no tunnel. */
   function refuseTunnel(request: IncomingMessage, socket: Socket): void {
+    // Node has taken its own listener off, and an error that nobody listens for ends the process.
+    socket.on('error', () => socket.destroy());
     const tables = ports.tables();
     const found = tables && checkRequest(request, tables);
     const refusal = found?.kind === 'refused' ? found.refusal : UNKNOWN_PATH;
@@ -308,7 +316,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     },
     async close(graceMs) {
       isClosing = true;
-      const timer = setTimeout(() => app.server.closeAllConnections(), graceMs);
+      // Node does not know of those that were to be tunnels.
+      const timer = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, graceMs);
       // Node closes idle connections when draining begins, but not those that become idle later, nor those on
       // which no request was ever sent.
       const sweep = setInterval(() => {

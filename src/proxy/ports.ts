@@ -351,6 +351,8 @@ export type AggregatePort = {
   registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
   /** The backends working on it, as far as this replica knows. */
   findRunningBackends(session: string, id: RequestId): readonly string[];
+  /** Calls `run`, once for each session, when this replica knows of no request of the session: maybe at once. */
+  whenIdle(session: string, run: () => void): void;
 };
 
 /** All ports; from `progress` on, those of single features. */

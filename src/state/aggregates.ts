@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { RequestId } from '../protocol/jsonrpc.js';
 import type { ListedPage } from '../protocol/listings.js';
 import { BoundedMap } from './bounded-map.js';
-import { keyOf } from './session-tables.js';
+import { keyOf, keyPrefixOf } from './session-tables.js';
 
 /**
  * URIs remembered per caller; beyond it all of the caller's are forgotten, because a partial memory could point to the
@@ -114,12 +114,25 @@ export function createLostBackends(now: () => number) {
 export function createRunningBackends() {
   // Plain values only, so that no request is kept alive.
   const running = new Map<string, readonly string[]>();
+  /** By session; nearly always empty. */
+  const waiting = new Map<string, () => void>();
+
+  function isIdle(session: string): boolean {
+    const prefix = keyPrefixOf(session);
+    for (const key of running.keys()) if (key.startsWith(prefix)) return false;
+    return true;
+  }
 
   function leave(key: string, upstream: string): void {
     const backends = running.get(key) ?? [];
     const remaining = backends.toSpliced(backends.indexOf(upstream), 1);
     if (remaining.length === 0) running.delete(key);
     else running.set(key, remaining);
+    for (const [session, run] of waiting) {
+      if (!key.startsWith(keyPrefixOf(session)) || !isIdle(session)) continue;
+      waiting.delete(session);
+      run();
+    }
   }
 
   return {
@@ -138,5 +151,10 @@ export function createRunningBackends() {
     find: (session: string, id: RequestId): readonly string[] => [
       ...new Set(running.get(keyOf(session, id))),
     ],
+    /** Calls `run`, once for each session, when no backend works on a request of the session: maybe at once. */
+    whenIdle(session: string, run: () => void): void {
+      if (isIdle(session)) run();
+      else if (!waiting.has(session)) waiting.set(session, run);
+    },
   };
 }

@@ -283,7 +283,8 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       return {
         version: String(stored),
         replicas: Number(running),
-        ended: shown.map(({ session: [hash = '', owner = ''], expiryMs }) => ({
+        // An earlier version stored no owner: each of its sessions has one of its own, so that none displaces another.
+        ended: shown.map(({ session: [hash = '', owner = hash], expiryMs }) => ({
           ...{ hash, owner },
           leftMs: expiryMs - Number(nowMs),
         })),

@@ -30,7 +30,12 @@ export function createForwardedServerRequests() {
 
 /** Identifies what a session has under an id or a token: 1 and "1" are different (JSON-RPC 2.0 §4). */
 export function keyOf(session: string, id: RequestId): string {
-  return `${session} ${JSON.stringify(id)}`;
+  return keyPrefixOf(session) + JSON.stringify(id);
+}
+
+/** What the keys of a session, and of no other, begin with: sealed ids and their hashes have no blanks. */
+export function keyPrefixOf(session: string): string {
+  return `${session} `;
 }
 
 /**

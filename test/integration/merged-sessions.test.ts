@@ -188,6 +188,30 @@ describe('a session', () => {
     expect((await session.request('tools/list')).status).toBe(404);
   });
 
+  it('[MRG-09] is lost only once another member has answered its call', async () => {
+    const session = await openSession(await accessOf('patient caller'));
+    const gate = createGate();
+    const chunks = [': begun\n\n', sseEvent({ jsonrpc: '2.0', id: 7, result: { content: [] } })];
+    rig.left.obey(({ method }) => {
+      if (method !== 'tools/call') return undefined;
+      return {
+        ...{ kind: 'chunks', contentType: 'text/event-stream', chunks, ending: 'end' },
+        gate: gate.passed,
+      };
+    });
+    rig.right.obey((request) =>
+      request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
+    );
+    rig.forget();
+    const slow = session.call('l_read_record', { id: 'one' });
+    await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['tools/call']);
+    expect((await session.call('right_read_record', { id: 'one' })).status).toBe(404);
+    expect((await session.request('tools/list')).status).toBe(404);
+    gate.open();
+    expect(resultOf(await slow)).toEqual({ content: [] });
+    await expect.poll(() => methodsAt(rig.left), PATIENT).toEqual(['tools/call', 'DELETE']);
+  });
+
   it('[MRG-09] goes on without a member that loses its part again and again', async () => {
     const access = await accessOf('patient');
     rig.right.obey((request) =>

@@ -85,6 +85,18 @@ describe('replicas at a real store', () => {
     expect(later.ended.has('session')).toBe(true);
   });
 
+  it('[REV-10] remember all sessions that ended under a version which stored no owner', async () => {
+    const prefix = randomUUID();
+    const hashes = Array.from({ length: MAX_ENDED.maxPerOwner + 1 }, (_, count) => `old-${count}`);
+    const untilMs = Date.now() + 3_600_000;
+    const entries = hashes.flatMap((hash, count) => [String(untilMs + count), hash]);
+    const key = `{sallyport}:${prefix}}:sessions:ended`;
+    await redis.command('ZADD', key, ...entries);
+    await redis.command('PEXPIRE', key, '3600000');
+    const one = await replica(prefix);
+    expect(hashes.filter((hash) => !one.ended.has(hash))).toEqual([]);
+  });
+
   it('[REV-34] read words for them once, in their order, and no more than are kept', async () => {
     const prefix = randomUUID();
     const [one, other] = [await replica(prefix), await replica(prefix)];

@@ -83,10 +83,16 @@ export function endLostSession(verified: VerifiedRequest): void {
   // The one backend of a call may have lost its session, which nobody but the client has seen.
   if (context.admitted?.session !== undefined && context.lostSession === undefined)
     openAggregateSession(verified, sealed);
-  if (context.lostSession === undefined) return;
-  ports.sessions.end(sealed, callerKeyOf(principal));
-  for (const one of backendSessionsIn(verified, context.lostSession))
-    endBackendSession(verified, one, true).catch((error) => ports.audit.report(error, incoming.id));
+  const { lostSession } = context;
+  if (lostSession === undefined) return;
+  // What other backends are working on is still answered: one that loses its session must not undo their calls.
+  ports.aggregates.whenIdle(sealed, () => {
+    ports.sessions.end(sealed, callerKeyOf(principal));
+    for (const one of backendSessionsIn(verified, lostSession))
+      endBackendSession(verified, one, true).catch((error) =>
+        ports.audit.report(error, incoming.id),
+      );
+  });
 }
 
 /** The backends with a valid session in it, in the aggregate's order. */

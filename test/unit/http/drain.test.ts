@@ -107,4 +107,15 @@ describe('a drain of a data listener with TLS', () => {
     await ended;
     expect(silent.bytesWritten).toBe(0);
   });
+
+  it('[BND-21] does not wait for a connection that never shook hands', async () => {
+    const { cert, key } = makeAuthority().issue();
+    const { server, port } = await listen({ cert, key });
+    const silent = connect(port, HOST);
+    await once(silent, 'connect');
+    const ended = once(silent, 'close');
+    await server.close(GRACE_MS);
+    await ended;
+    expect(silent.bytesWritten).toBe(0);
+  });
 });

@@ -229,6 +229,44 @@ describe('a connection that is closed', () => {
   });
 });
 
+describe('a tunnel that was refused', () => {
+  /** The client has read the refusal and leaves its side of the connection open. */
+  async function refuseTunnel() {
+    const { server, port } = await listen(never);
+    const socket = connect({ port, host: HOST, allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    socket.resume();
+    socket.write('CONNECT example.com:443 HTTP/1.1\r\nhost: x\r\n\r\n');
+    await once(socket, 'end');
+    return { server, socket };
+  }
+
+  it('[H-03] may be reset by its client: the error is caught', async () => {
+    const uncaught: Error[] = [];
+    const note = (error: Error): void => void uncaught.push(error);
+    process.on('uncaughtException', note);
+    const { server, socket } = await refuseTunnel();
+    socket.resetAndDestroy();
+    // It ends once the connection is gone.
+    await server.close(60_000);
+    process.off('uncaughtException', note);
+    expect(uncaught).toEqual([]);
+  });
+
+  it('[E-35] is cut off when a drain has lasted long enough', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    try {
+      const { server, socket } = await refuseTunnel();
+      const closed = server.close(100);
+      await vi.advanceTimersByTimeAsync(100);
+      await closed;
+      expect(socket.writable).toBe(true);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
 describe('a header after thousands of others', () => {
   it.each([
     ['a second Host', 'host: elsewhere', 421],

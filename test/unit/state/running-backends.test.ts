@@ -31,3 +31,18 @@ it('[MRG-25] keeps two requests apart that a client sent under one id', () => {
   expect(parts.find('s', 1)).toEqual(['right']);
   leaveThird();
 });
+
+it('[MRG-09] knows when nobody works on a request of a session any more', () => {
+  const parts = createRunningBackends();
+  const idle: string[] = [];
+  parts.whenIdle('s', () => idle.push('unused'));
+  const leaves = [parts.enter('s', 1, 'left'), parts.enter('s', 2, 'right')];
+  parts.enter('s2', 1, 'left');
+  parts.whenIdle('s', () => idle.push('first'));
+  parts.whenIdle('s', () => idle.push('second'));
+  leaves[0]?.();
+  expect(idle).toEqual(['unused']);
+  leaves[1]?.();
+  parts.enter('s', 3, 'left')();
+  expect(idle).toEqual(['unused', 'first']);
+});
