@@ -5,12 +5,12 @@
 import { join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { networkOfHost } from '../config/checks/addresses.js';
-import type { DevServer } from '../dev/dev-files.js';
+import { type DevServer, HEADER_FILES } from '../dev/dev-files.js';
 import { describeProbe, probeServer } from '../dev/probe.js';
 import { STDIO_PATH, startStdioServer } from '../stdio/server.js';
 import { type ProcessEnd, type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
 import { escapeForTerminal } from '../text/escaping.js';
-import type { CliIo } from './program.js';
+import { type CliIo, quoteForShell } from './program.js';
 import { DEFAULT_STDIO_PORT, newStdioToken } from './stdio.js';
 
 type Header = { readonly name: string; readonly value: string };
@@ -69,7 +69,7 @@ export function targetOfUrl(
     url: url?.href ?? upstream,
     network: network ?? networkOf(url),
     transport,
-    header: header && { ...header, file: 'upstream-header' },
+    header: header && { ...header, file: HEADER_FILES.http },
   };
   return {
     server,
@@ -107,12 +107,12 @@ export async function startCommand(
   const serverAt = (port: number, bearer: string): DevServer => ({
     url: `http://127.0.0.1:${port}${STDIO_PATH}`,
     network: 'loopback',
-    header: { name: 'Authorization', value: `Bearer ${bearer}`, file: 'stdio-token' },
+    header: { name: 'Authorization', value: `Bearer ${bearer}`, file: HEADER_FILES.stdio },
     requestTimeout: COMMAND_TIMEOUT,
   });
   const commandLine = [command, ...args].map(quoteForShell).join(' ');
   const options = [
-    `--token-file ${quoteForShell(join(save, 'stdio-token'))}`,
+    `--token-file ${quoteForShell(join(save, HEADER_FILES.stdio))}`,
     ...env.map((name) => `--env ${name}`),
   ].join(' ');
   return {
@@ -134,9 +134,4 @@ function describeEnd(command: string, { how, lastLines }: ProcessEnd): string {
   const last =
     tail === '' ? 'nothing was written to standard error' : `its last lines were:${tail}`;
   return `${escapeForTerminal(command)} did not serve MCP: ${how}; ${last}`;
-}
-
-/** A word of a command line for a POSIX shell. */
-function quoteForShell(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

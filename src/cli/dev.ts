@@ -17,6 +17,7 @@ import {
   DEVELOPER,
   type DevFiles,
   findSavedFile,
+  ignoredFiles,
   type Offered,
   saveDevFiles,
   writeDevFiles,
@@ -27,6 +28,7 @@ import { clientConfigurations, decisionLine, followLines } from '../dev/output.j
 import { runTour } from '../dev/tour.js';
 import { approvedVersions, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
+import { isExactPattern } from '../policy/patterns.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
 import { escapeForTerminal } from '../text/escaping.js';
@@ -38,6 +40,7 @@ import {
   type TargetOptions,
   targetOfUrl,
 } from './dev-target.js';
+import { addIgnored } from './git-ignore.js';
 import {
   type CliIo,
   type Command,
@@ -203,7 +206,10 @@ async function runTarget(
     await writeDevPolicy(files, offered);
     io.stdout(`took       ${countOffered(offered)} from ${target.shown}\n`);
     if (save !== undefined) {
-      const saved = await saveDevFiles(resolve(io.cwd, save), files, { ...target.saved, offered });
+      const dir = resolve(io.cwd, save);
+      // What is secret is ignored before it exists.
+      await addIgnored(dir, ignoredFiles(target.saved.server));
+      const saved = await saveDevFiles(dir, files, { ...target.saved, offered });
       io.stdout(`saved      ${escapeForTerminal(saved.configFile)}, with policy and lock file\n`);
       if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);
     }
@@ -225,14 +231,20 @@ async function runTarget(
   }
 }
 
-/** The names that were approved, by kind. */
+/** The names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */
 async function readOffered({ lockFile }: DevFiles): Promise<Offered> {
   const { lock } = readLock(lockFile, await readFile(lockFile, 'utf8'));
   const namesOf = (kind: keyof Lock['pins']): readonly string[] =>
     [...(lock?.pins[kind] ?? [])]
       .filter(([, pin]) => approvedVersions(pin).length > 0)
       .map(([name]) => name);
-  return { tools: namesOf('tool'), prompts: namesOf('prompt'), templates: namesOf('template') };
+  const [tools, prompts] = [namesOf('tool'), namesOf('prompt')];
+  return {
+    tools: tools.filter(isExactPattern),
+    prompts: prompts.filter(isExactPattern),
+    templates: namesOf('template'),
+    patterns: [...tools, ...prompts].filter((name) => !isExactPattern(name)),
+  };
 }
 
 function countOffered({ tools, prompts, templates }: Offered): string {

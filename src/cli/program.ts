@@ -91,9 +91,13 @@ export function commandLine(io: CliIo, args: readonly string[]): string {
   return [io.program ?? 'sallyport', ...args.map(quoteForShell)].join(' ');
 }
 
-/** An argument as a POSIX shell has to be given it. */
+/**
+ * An argument as a shell has to be given it: a POSIX shell, zsh or fish. Between single quotes a backslash is only text in
+ * the first two but may escape a quote in fish, and zsh replaces a word that begins with `=`.
+ */
 export function quoteForShell(word: string): string {
-  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+  if (/^[\w./:@%+,-][\w./:@%+=,-]*$/.test(word)) return word;
+  return `'${word.replace(/['\\]/g, (mark) => (mark === "'" ? `'\\''` : `'"\\\\"'`))}'`;
 }
 
 /** Exit codes: checked and fine; checked and failed; not checked (usage, missing file, unreachable). */

@@ -2,7 +2,8 @@
 // developer who may use what was offered at the start), and with `--save` the same as the start of a production
 // setup. No file but those of the secrets, which only their owner can read, holds a secret. docs/contract.md §1, §3.
 
-import { copyFile, mkdir, stat, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, lstat, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { quoteYaml } from '../text/escaping.js';
 
@@ -12,8 +13,15 @@ export const DEV_UPSTREAM = { name: 'mcp', path: '/mcp' } as const;
 /** Lifetime of the token to paste, a working day; the configuration's `maxLifetime` has to allow it. */
 export const DEV_TOKEN_HOURS = 8;
 
+/** Files that hold the value of a header. */
+export const HEADER_FILES = { http: 'upstream-header', stdio: 'stdio-token' } as const;
+
 /** The header that the upstream gets, and the file that holds its value. */
-export type DevHeader = { readonly name: string; readonly value: string; readonly file: string };
+export type DevHeader = {
+  readonly name: string;
+  readonly value: string;
+  readonly file: (typeof HEADER_FILES)[keyof typeof HEADER_FILES];
+};
 
 /** The server that the gateway is put in front of. */
 export type DevServer = {
@@ -40,6 +48,8 @@ export type Offered = {
   readonly tools: readonly string[];
   readonly prompts: readonly string[];
   readonly templates: readonly string[];
+  /** Names of tools and prompts that a rule would read as a pattern, so that it would grant more than them. */
+  readonly patterns: readonly string[];
 };
 
 export type DevFiles = {
@@ -50,6 +60,7 @@ export type DevFiles = {
 };
 
 const OWNER_ONLY = 0o600;
+const NEW_FILE = { flag: 'wx' } as const;
 
 function filesIn(dir: string): DevFiles {
   return {
@@ -78,14 +89,16 @@ export function writeDevPolicy(files: DevFiles, offered: Offered): Promise<void>
 /** The first of the files that `saveDevFiles` would overwrite. */
 export async function findSavedFile(dir: string): Promise<string | undefined> {
   const { configFile, policyFile, lockFile } = filesIn(dir);
-  for (const file of [configFile, policyFile, lockFile])
-    if ((await stat(file).catch(() => undefined)) !== undefined) return file;
+  const secrets = Object.values(HEADER_FILES).map((name) => join(dir, name));
+  for (const file of [configFile, policyFile, lockFile, ...secrets])
+    if ((await lstat(file).catch(() => undefined)) !== undefined) return file;
   return undefined;
 }
 
 /**
  * Writes gateway file, policy, lock file and the secret of the server as the start of a production setup. Its issuer
- * is an example, because the one of `dev` ends with it.
+ * is an example, because the one of `dev` ends with it. Rejects rather than write over a file or through a link: the
+ * server may have taken minutes to start since `findSavedFile`.
  */
 export async function saveDevFiles(
   dir: string,
@@ -95,12 +108,15 @@ export async function saveDevFiles(
   const files = filesIn(dir);
   await mkdir(join(dir, 'policies', 'pins'), { recursive: true });
   await writeHeader(dir, server.header);
-  const ignored = ['audit.jsonl*', ...(server.header === undefined ? [] : [server.header.file])];
-  await writeFile(join(dir, '.gitignore'), `${ignored.join('\n')}\n`);
-  await copyFile(running.lockFile, files.lockFile);
-  await writeFile(files.policyFile, policyText(SAVED_ISSUER, offered));
-  await writeFile(files.configFile, savedGatewayText(server, note));
+  await copyFile(running.lockFile, files.lockFile, constants.COPYFILE_EXCL);
+  await writeFile(files.policyFile, policyText(SAVED_ISSUER, offered), NEW_FILE);
+  await writeFile(files.configFile, savedGatewayText(server, note), NEW_FILE);
   return files;
+}
+
+/** What a repository must not hold of a saved setup. */
+export function ignoredFiles({ header }: DevServer): readonly string[] {
+  return ['audit.jsonl*', ...(header === undefined ? [] : [header.file])];
 }
 
 export type SavedSetup = {
@@ -114,7 +130,8 @@ const SAVED_ISSUER = 'corp';
 
 async function writeHeader(dir: string, header: DevHeader | undefined): Promise<void> {
   if (header === undefined) return;
-  await writeFile(join(dir, header.file), `${header.value}\n`, { mode: OWNER_ONLY });
+  const file = join(dir, header.file);
+  await writeFile(file, `${header.value}\n`, { ...NEW_FILE, mode: OWNER_ONLY });
 }
 
 /** The upstream of a gateway file, indented below `upstreams:`. */
@@ -131,7 +148,7 @@ function upstreamText(server: DevServer, issuer: string): string {
     ...(transport === undefined ? [] : [`transport: ${transport}`]),
     ...(header === undefined
       ? []
-      : [`credentials: {type: static, header: ${header.name}, value: ${reference}}`]),
+      : [`credentials: {type: static, header: ${quoteYaml(header.name)}, value: ${reference}}`]),
     ...(requestTimeout === undefined ? [] : [`limits: {requestTimeout: ${requestTimeout}}`]),
   ];
   return `  ${DEV_UPSTREAM.name}:\n${keys.map((key) => `    ${key}\n`).join('')}`;
@@ -174,10 +191,13 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;
 }
 
-function policyText(issuer: string, { tools, prompts, templates }: Offered): string {
-  const named = Object.entries({ tools, prompts, templates })
+function policyText(issuer: string, { patterns, ...kinds }: Offered): string {
+  const named = Object.entries(kinds)
     .filter(([, names]) => names.length > 0)
     .map(([kind, names]) => `      ${kind}: [${names.map(quoteYaml).join(', ')}]\n`);
+  const refused = patterns.map(
+    (name) => `      # No rule can name ${quoteYaml(name)} exactly: it reads as a pattern.\n`,
+  );
   return `version: 1
 policy: ${DEV_UPSTREAM.name}
 rules:
@@ -186,6 +206,6 @@ rules:
     who: {issuers: [${issuer}], groups: [${DEVELOPER.groups.join(', ')}]}
     what:
       upstreams: [${DEV_UPSTREAM.name}]
-${named.join('')}      resources: ["**"]
+${named.join('')}${refused.join('')}      resources: ["**"]
 `;
 }

@@ -12,8 +12,11 @@ import ipaddr from 'ipaddr.js';
  */
 export type AddressClass = 'public' | 'private' | 'loopback' | 'private-only';
 
-/** Cloud metadata addresses outside the link-local range, which contains all others. */
-const METADATA_RANGES = ['fd00:ec2::/32', '168.63.129.16/32'].map((cidr) => ipaddr.parseCIDR(cidr));
+/** Cloud metadata addresses outside the link-local and shared ranges, which no class has: AWS, Google, OCI, Scaleway, Linode, Azure. */
+const METADATA_RANGES = [
+  ...['fd00:ec2::/32', 'fd20:ce::/32', 'fd00:c1::a9fe:a9fe/128', 'fd00:42::42/128'],
+  ...['fd00:a9fe:a9fe::1/128', '168.63.129.16/32'],
+].map((cidr) => ipaddr.parseCIDR(cidr));
 
 /** The only IPv6 block that IANA has allocated for global unicast (RFC 4291 §2.4). */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
@@ -23,11 +26,15 @@ const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
+function isTranslated(address: Address): boolean {
+  return address instanceof ipaddr.IPv6 && address.match(NAT64);
+}
+
 /** The IPv4 address embedded in an IPv4-mapped or NAT64 address, otherwise the address itself. */
 function unwrap(address: Address): Address {
   if (!(address instanceof ipaddr.IPv6)) return address;
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
-  if (address.match(NAT64)) return new ipaddr.IPv4(address.toByteArray().slice(12));
+  if (isTranslated(address)) return new ipaddr.IPv4(address.toByteArray().slice(12));
   return address;
 }
 
@@ -54,7 +61,8 @@ export function isAddressAllowed(address: string, addresses: AddressClass): bool
   const isInside = range === 'private' || range === 'uniqueLocal';
   switch (addresses) {
     case 'loopback':
-      return range === 'loopback';
+      // An address of NAT64 is reached through the network, whatever it embeds.
+      return range === 'loopback' && !isTranslated(ipaddr.parse(address));
     case 'public':
       return isPublic(actual);
     case 'private':

@@ -75,27 +75,44 @@ const POLL_MS = 50;
 const REMAINDER_MS = 500;
 const LF = 10;
 
-/** Splits bytes into lines; false once a line is too long. Each byte is copied once. */
-function createLineSplitter(
+/**
+ * Splits bytes into lines; false once a line is too long. An unfinished line is kept in one buffer that doubles, so that
+ * one that arrives byte by byte takes no more memory than any other.
+ */
+export function createLineSplitter(
   maxBytes: number,
   onLine: (line: Buffer) => void,
 ): (chunk: Buffer) => boolean {
-  let pending: Buffer[] = [];
+  let pending = Buffer.alloc(0);
   let pendingBytes = 0;
+  function keep(bytes: Buffer): void {
+    const neededBytes = pendingBytes + bytes.length;
+    if (neededBytes > pending.length) {
+      const larger = Buffer.alloc(Math.max(neededBytes, 2 * pending.length));
+      pending.copy(larger, 0, 0, pendingBytes);
+      pending = larger;
+    }
+    bytes.copy(pending, pendingBytes);
+    pendingBytes = neededBytes;
+  }
   return (chunk) => {
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
       const tail = chunk.subarray(start, end);
       if (pendingBytes + tail.length > maxBytes) return false;
-      onLine(pendingBytes === 0 ? tail : Buffer.concat([...pending, tail]));
-      pending = [];
-      pendingBytes = 0;
+      if (pendingBytes === 0) onLine(tail);
+      else {
+        keep(tail);
+        const line = pending.subarray(0, pendingBytes);
+        pending = Buffer.alloc(0);
+        pendingBytes = 0;
+        onLine(line);
+      }
       start = end + 1;
     }
-    const rest = chunk.subarray(start);
-    if (rest.length > 0) pending.push(rest);
-    pendingBytes += rest.length;
-    return pendingBytes <= maxBytes;
+    if (pendingBytes + chunk.length - start > maxBytes) return false;
+    keep(chunk.subarray(start));
+    return true;
   };
 }
 
@@ -167,7 +184,8 @@ export function startServerProcess(
   function finish(how: string): void {
     if (isOver) return;
     isOver = true;
-    child.stdout.destroy();
+    // A process that left the group may hold the other ends; nothing of it is awaited or shown any more.
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     handlers.onEnd({ how: ending ?? how, lastLines: [...lastLines] });
   }
 

@@ -56,6 +56,8 @@ type SessionPorts = {
 
 const MAX_PENDING = 128;
 const MAX_SERVER_REQUESTS = 64;
+/** Longer ids of requests of the server are not remembered, and so not passed on. */
+const MAX_ID_CHARACTERS = 1_000;
 /** Messages that wait for a stream of the client's. */
 const MAX_QUEUED = 100;
 const MAX_QUEUED_BYTES = 1024 * 1024;
@@ -271,6 +273,11 @@ export class StdioSession {
   }
 
   #askClient(message: Call, text: string): void {
+    const key = keyOf(message.id);
+    if (key.length > MAX_ID_CHARACTERS) {
+      this.#server.send(errorText(message.id, 'The id is too long.'));
+      return;
+    }
     const stream = this.#streamOf(message);
     if (stream === undefined && this.#isQueueFull(text)) {
       this.#server.send(errorText(message.id, 'The client reads no messages.'));
@@ -280,7 +287,7 @@ export class StdioSession {
     const [oldest] = this.#serverRequests.keys();
     if (oldest !== undefined && this.#serverRequests.size >= MAX_SERVER_REQUESTS)
       this.#serverRequests.delete(oldest);
-    this.#serverRequests.set(keyOf(message.id), stream);
+    this.#serverRequests.set(key, stream);
     this.#sendTo(stream, text);
   }
 

@@ -14,6 +14,7 @@ export function nearestCandidate(text: string, candidates: Iterable<string>): st
   let bestDistance = Math.max(1, Math.floor(text.length / 3)) + 1;
   for (const candidate of candidates) {
     if (candidate === text || candidate.length > MAX_SUGGESTION_LENGTH) continue;
+    if (Math.abs(candidate.length - text.length) >= bestDistance) continue;
     const distance = editDistance(folded, candidate.toLowerCase());
     if (distance < bestDistance) {
       best = candidate;
@@ -21,6 +22,22 @@ export function nearestCandidate(text: string, candidates: Iterable<string>): st
     }
   }
   return best;
+}
+
+/** Comparisons of one run. Of thousands of unknown names, suggestions for the first ones are enough. */
+const MAX_COMPARISONS = 20_000;
+
+/**
+ * `nearestCandidate` for a run that may have thousands of unknown names among thousands of known ones, such as after an
+ * upstream has renamed all its tools: after so many comparisons nothing is suggested any more.
+ */
+export function createSuggester(): typeof nearestCandidate {
+  let left = MAX_COMPARISONS;
+  return (text, candidates) => {
+    const listed = [...candidates];
+    left -= listed.length;
+    return left < 0 ? undefined : nearestCandidate(text, listed);
+  };
 }
 
 /** Edit distance with insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */

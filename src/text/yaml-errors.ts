@@ -126,8 +126,11 @@ function findUnclosed(text: string, before: number): SyntaxError | undefined {
   return last && describe(last);
 }
 
-/** A quote or a bracket where a value may begin, a closing bracket, or a comment. */
-const TOKEN = /(?<=^\s*|[[{,]\s*|[:?-]\s+)["'[{]|[\]}]|(?<=^|\s)#/g;
+/**
+ * A quote or a bracket where a value may begin, a closing bracket, or a comment. What stands before is looked at last, so
+ * that a long run of spaces is not looked at again from each of them.
+ */
+const TOKEN = /["'[{](?<=(?:^\s*|[[{,]\s*|[:?-]\s+).)|[\]}]|#(?<=(?:^|\s)#)/g;
 
 /**
  * Follows quotes and brackets through one line, and returns a bracket in the place of whose end another one is closed. A

@@ -112,6 +112,34 @@ describe('[STD-07] sallyport stdio', () => {
   );
 
   it(
+    'ends though its server started a process in a session of its own that holds every stream',
+    async () => {
+      const port = await findFreePort();
+      const pidFile = join(folder, 'pid');
+      const options = "{ detached: true, stdio: 'inherit' }";
+      const script = `const held = require('node:child_process').spawn('sleep', ['300'], ${options}); require('node:fs').writeFileSync(${JSON.stringify(pidFile)}, String(held.pid)); setInterval(() => {}, 1000)`;
+      const served = startSallyport(
+        ['stdio', '--listen', `127.0.0.1:${port}`, '--', process.execPath, '-e', script],
+        folder,
+      );
+      running.push(served);
+      await expect.poll(served.stdout, START).toContain('token ');
+      const token = /^token +(\S+)$/m.exec(served.stdout())?.[1] ?? '';
+      void connectSdkV1(`http://127.0.0.1:${port}/mcp`, { token }).catch(() => undefined);
+      await expect.poll(() => readFile(pidFile, 'utf8').catch(() => ''), START).not.toBe('');
+      served.signal('SIGTERM');
+      // The adapter does not end what left its process group, and does not wait for it.
+      const held = Number(await readFile(pidFile, 'utf8'));
+      try {
+        expect(await served.ended).toBe(143);
+      } finally {
+        process.kill(held);
+      }
+    },
+    LONG,
+  );
+
+  it(
     'listens on a socket of its owner, in place of a stale one, and not of one in use',
     async () => {
       const path = join(folder, 'server.sock');

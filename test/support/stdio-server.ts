@@ -31,6 +31,7 @@ const acts = {
   change: ({ id }) => { send({ method: 'notifications/tools/list_changed' }); send({ id, result: {} }); },
   ask: ({ id }) => { send({ id: 'q1', method: 'roots/list' }); replied = (reply) => send({ id, result: { reply } }); },
   flood: ({ id }) => { for (let i = 0; i < 5000; i += 1) send({ method: 'notifications/message', params: { level: 'info', data: 'z'.repeat(1000) } }); send({ id, result: {} }); },
+  longId: ({ id }) => { send({ id: 'q'.repeat(5000), method: 'roots/list' }); replied = (reply) => send({ id, result: { reply } }); },
   deaf: ({ id }) => { setInterval(() => {}, 1000); process.stdin.pause(); send({ id, result: {} }); },
 };
 let replied = () => {};

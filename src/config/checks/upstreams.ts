@@ -65,7 +65,11 @@ function checkPath(owner: FilePath, { path }: Upstream | Aggregate, report: Repo
 }
 
 /** A Unix socket has no network address, so keys about addresses would have no effect next to it. */
-function checkSocket(owner: FilePath, { url, network }: Upstream, report: ReportDiagnostic): void {
+function checkSocket(
+  owner: FilePath,
+  { url, network, plaintext, socket }: Upstream,
+  report: ReportDiagnostic,
+): void {
   const parsed = checkUrl([...owner, 'url'], url, report);
   if (parsed?.protocol === 'https:') {
     const message = 'a server on a Unix socket is reached by plain http';
@@ -75,6 +79,13 @@ function checkSocket(owner: FilePath, { url, network }: Upstream, report: Report
   if (network === 'private') {
     const message = 'with "socket" no address is resolved; leave "network" out';
     report([...owner, 'network'], message, 'conflict');
+  }
+  if (plaintext) {
+    const message = 'a Unix socket is no network; leave "plaintext" out';
+    report([...owner, 'plaintext'], message, 'conflict');
+  }
+  if (socket?.includes('\0') === true) {
+    report([...owner, 'socket'], 'a path has no NUL character');
   }
 }
 

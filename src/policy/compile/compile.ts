@@ -5,7 +5,7 @@
 
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
-import { nearestCandidate } from '../../text/edit-distance.js';
+import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
 import { promptArguments } from '../conditions.js';
 import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
@@ -30,15 +30,41 @@ function severityOfGlob({ effect }: RuleDocument): 'warning' | 'note' {
   return effect === 'allow' ? 'warning' : 'note';
 }
 
-/** Reports where one compiled rule and the pins disagree. `unpinned` collects upstreams without pins. */
+/** What the checks of all rules have in common. */
+type Run = {
+  /** Collects upstreams without pins. */
+  readonly unpinned: Unpinned;
+  readonly suggest: typeof nearestCandidate;
+  /** The names of a kind that are pinned. */
+  pinnedNames(catalog: Catalog | undefined, kind: PinKind): ReadonlySet<string>;
+};
+
+function createRun(): Run {
+  const known = new Map<Catalog, Map<PinKind, ReadonlySet<string>>>();
+  return {
+    unpinned: new Map(),
+    suggest: createSuggester(),
+    pinnedNames(catalog, kind) {
+      if (catalog === undefined) return new Set();
+      const byKind = known.get(catalog) ?? new Map<PinKind, ReadonlySet<string>>();
+      known.set(catalog, byKind);
+      const isPinned = (name: string) => catalog.statusOf(kind, name).state !== 'unpinned';
+      const names = byKind.get(kind) ?? new Set(catalog.names(kind).filter(isPinned));
+      byKind.set(kind, names);
+      return names;
+    },
+  };
+}
+
+/** Reports where one compiled rule and the pins disagree. */
 function checkPins(
   rule: Rule,
   written: RuleDocument,
   context: PolicyContext,
-  unpinned: Unpinned,
+  run: Run,
   report: ReportDiagnostic,
 ): void {
-  checkUpstreamGlobs(written, context, report);
+  checkUpstreamGlobs(written, context, run, report);
   const { pins, upstreams, invalidLocks } = context;
   const named = upstreams.filter(({ name }) => matchesUpstream(rule, name));
   const strict = named.filter((upstream) => upstream.strict);
@@ -48,26 +74,27 @@ function checkPins(
   const catalogs = strict.map(({ name }) => pins(name));
   if (catalogs.every((catalog) => catalog === undefined)) {
     const names = strict.map(({ name }) => name);
-    notePinsMissing(written, names, isStrict, unpinned, report);
+    notePinsMissing(written, names, isStrict, run.unpinned, report);
     return;
   }
   const matched: Match[] = [];
   for (const kind of PINNED_KINDS) {
     for (const [index, text] of (written.what[WHAT_KEYS[kind]] ?? []).entries()) {
-      const found = matchPins(catalogs, kind, text);
+      const found = matchPins(catalogs, kind, text, run);
       if (found?.length === 0) {
-        reportUnmatched({ kind, text, index, catalogs, isStrict }, written, report);
+        reportUnmatched({ kind, text, index, catalogs, isStrict }, written, run, report);
       }
       matched.push(...(found ?? []));
     }
   }
-  checkArguments(rule, written, matched, report);
+  checkArguments(rule, written, matched, run, report);
 }
 
 /** Exact names that no upstream has are errors of the rule itself. */
 function checkUpstreamGlobs(
   written: RuleDocument,
   { upstreams, unknownNames }: PolicyContext,
+  { suggest }: Run,
   report: ReportDiagnostic,
 ): void {
   if (unknownNames?.has('upstream')) return;
@@ -79,7 +106,7 @@ function checkUpstreamGlobs(
     if (names.some((name) => matchesPattern(pattern, name))) continue;
     const path = ['what', 'upstreams', index];
     const message = `no upstream matches "${text}"`;
-    report(path, severityOfGlob(written), message, nearestGlob(text, names));
+    report(path, severityOfGlob(written), message, nearestGlob(text, names, suggest));
   }
 }
 
@@ -112,26 +139,24 @@ function notePinsMissing(
 
 type Match = { readonly pinned: PinnedDefinition | undefined; readonly isExact: boolean };
 
-function pinnedNames(catalog: Catalog | undefined, kind: PinKind): readonly string[] {
-  const names = catalog?.names(kind) ?? [];
-  return names.filter((name) => catalog?.statusOf(kind, name).state !== 'unpinned');
-}
-
 /** Templates are matched exactly even if they contain a `*`. `undefined` for a pattern that does not compile. */
 function matchPins(
   catalogs: readonly (Catalog | undefined)[],
   kind: PinKind,
   text: string,
+  { pinnedNames }: Run,
 ): readonly Match[] | undefined {
   const isExact = kind === 'template' || isExactPattern(text);
   const compiled = isExact ? undefined : compilePattern(text, 'name');
   if (compiled?.ok === false) return undefined;
-  const isMatch = (name: string): boolean =>
-    compiled === undefined ? name === text : matchesPattern(compiled.pattern, name);
+  const matching = (names: ReadonlySet<string>): readonly string[] => {
+    if (compiled === undefined) return names.has(text) ? [text] : [];
+    return [...names].filter((name) => matchesPattern(compiled.pattern, name));
+  };
   return catalogs.flatMap((catalog) =>
-    pinnedNames(catalog, kind)
-      .filter(isMatch)
-      .map((name) => ({ pinned: catalog?.statusOf(kind, name).pinned, isExact })),
+    matching(pinnedNames(catalog, kind)).map((name) => {
+      return { pinned: catalog?.statusOf(kind, name).pinned, isExact };
+    }),
   );
 }
 
@@ -147,21 +172,26 @@ type Unmatched = {
 function reportUnmatched(
   { kind, text, index, catalogs, isStrict }: Unmatched,
   written: RuleDocument,
+  { pinnedNames, suggest }: Run,
   report: ReportDiagnostic,
 ): void {
   const path = ['what', WHAT_KEYS[kind], index];
-  const known = catalogs.flatMap((catalog) => pinnedNames(catalog, kind));
+  const known = catalogs.flatMap((catalog) => [...pinnedNames(catalog, kind)]);
   if (kind !== 'template' && !isExactPattern(text)) {
     const message = `"${text}" matches no ${kind} that is pinned for the upstreams of this rule`;
-    report(path, severityOfGlob(written), message, nearestGlob(text, known));
+    report(path, severityOfGlob(written), message, nearestGlob(text, known, suggest));
     return;
   }
   const message = `no ${kind} named "${text}" is pinned for the upstreams of this rule`;
-  report(path, isStrict ? 'error' : 'warning', message, nearestCandidate(text, known));
+  report(path, isStrict ? 'error' : 'warning', message, suggest(text, known));
 }
 
 /** The glob with the nearest beginning or end that a name has: for `gte_*`, `get_*`. */
-function nearestGlob(glob: string, names: readonly string[]): string | undefined {
+function nearestGlob(
+  glob: string,
+  names: readonly string[],
+  suggest: Run['suggest'],
+): string | undefined {
   const [start = '', end, ...more] = glob.split('*');
   if (end === undefined || more.length > 0 || (start !== '' && end !== '')) return undefined;
   const literal = start || end;
@@ -170,7 +200,7 @@ function nearestGlob(glob: string, names: readonly string[]): string | undefined
   const lengths = [literal.length, literal.length - 1, literal.length + 1];
   const nearest = lengths
     .filter((length) => length > 1)
-    .map((length) => nearestCandidate(literal, new Set(names.map((name) => cut(name, length)))))
+    .map((length) => suggest(literal, new Set(names.map((name) => cut(name, length)))))
     .find((found) => found !== undefined);
   return nearest === undefined ? undefined : start === '' ? `*${nearest}` : `${nearest}*`;
 }
@@ -184,6 +214,7 @@ function checkArguments(
   rule: Rule,
   written: RuleDocument,
   matched: readonly Match[],
+  { suggest }: Run,
   report: ReportDiagnostic,
 ): void {
   const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
@@ -193,7 +224,12 @@ function checkArguments(
     if (lacking.length === 0) continue;
     const isError = lacking.length === definitions.length || lacking.some(({ isExact }) => isExact);
     const message = `${lackingNames(lacking)} no argument /${use.names.join('/')} in ${lacking.length === 1 ? 'its pinned schema' : 'their pinned schemas'}`;
-    report(use.path, isError ? 'error' : 'warning', message, suggestArgument(definitions, use));
+    report(
+      use.path,
+      isError ? 'error' : 'warning',
+      message,
+      suggestArgument(definitions, use, suggest),
+    );
   }
   checkGuards(rule, definitions, report);
 }
@@ -268,14 +304,18 @@ function probeOf(names: readonly string[], hasLists: boolean): JsonObject {
   return { [first]: inner };
 }
 
-function suggestArgument(definitions: readonly Match[], use: ArgumentUse): string | undefined {
+function suggestArgument(
+  definitions: readonly Match[],
+  use: ArgumentUse,
+  suggest: Run['suggest'],
+): string | undefined {
   const known = definitions.flatMap(({ pinned }) => {
     const schema = pinned?.definition['inputSchema'];
     const properties = isObject(schema) ? schema['properties'] : undefined;
     if (isObject(properties)) return Object.keys(properties);
     return pinned === undefined ? [] : [...promptArguments(pinned.definition)];
   });
-  return use.names.length === 1 ? nearestCandidate(use.names[0] ?? '', known) : undefined;
+  return use.names.length === 1 ? suggest(use.names[0] ?? '', known) : undefined;
 }
 
 /** Reading an optional argument that is missing is an error: warns if the expression does not test for it first. */
@@ -317,13 +357,13 @@ export function compilePolicies(
   const diagnostics = new DiagnosticCollector();
   const rules: Rule[] = [];
   const policyNames = new Set<string>();
-  const unpinned: Unpinned = new Map();
+  const run = createRun();
   for (const document of documents) {
     const report = diagnostics.forFile(document.file);
     checkPolicyName(document, policyNames, report);
-    rules.push(...compileDocument(document, context, unpinned, report));
+    rules.push(...compileDocument(document, context, run, report));
   }
-  for (const { report } of unpinned.values()) report();
+  for (const { report } of run.unpinned.values()) report();
   return {
     policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules),
     diagnostics: diagnostics.all,
@@ -345,7 +385,7 @@ function checkPolicyName(
 function compileDocument(
   document: PolicyDocument,
   context: PolicyContext,
-  unpinned: Unpinned,
+  run: Run,
   report: ReportDiagnostic,
 ): readonly Rule[] {
   const rules: Rule[] = [];
@@ -363,7 +403,7 @@ function compileDocument(
     const rule = compileRule(document.policy, written, context, reportRule);
     const reportPins: ReportDiagnostic = (path, severity, ...rest) =>
       reportRule(path, isSoftened(severity) ? 'warning' : severity, ...rest);
-    checkPins(rule, written, context, unpinned, reportPins);
+    checkPins(rule, written, context, run, reportPins);
     rules.push(rule);
   }
   return rules;

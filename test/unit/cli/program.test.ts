@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { buildProgram, type Command, mayColor } from '../../../src/cli/program.js';
+import { buildProgram, type Command, mayColor, quoteForShell } from '../../../src/cli/program.js';
 import { terminal } from './console.js';
 
 const SERVE: Command = {
@@ -89,5 +90,34 @@ describe('[C-20] the command line', () => {
     expect(mayColor({ isTty: true, env: { NO_COLOR: '' } })).toBe(true);
     expect(mayColor({ isTty: true, env: { NO_COLOR: '1' } })).toBe(false);
     expect(mayColor({ isTty: false, env: {} })).toBe(false);
+  });
+});
+
+describe('a word of a command line that is printed to be pasted', () => {
+  const texts = [
+    'plain',
+    '',
+    "it's",
+    'a b',
+    '$(id)',
+    '`id`',
+    '\\',
+    "\\';touch x;'",
+    '=ls',
+    '*',
+    '~',
+  ];
+
+  it.each(texts)('%j is one argument of a POSIX shell, as it is', (text) => {
+    const script = `printf %s ${quoteForShell(text)}`;
+    expect(execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' })).toBe(text);
+  });
+
+  it('has no backslash between single quotes, where fish takes it for the beginning of an escape', () => {
+    expect(quoteForShell("a\\';touch x")).toBe(`'a'"\\\\"''\\'';touch x'`);
+  });
+
+  it('does not begin with =, which zsh replaces', () => {
+    expect(quoteForShell('=ls')).toBe("'=ls'");
   });
 });

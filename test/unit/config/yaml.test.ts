@@ -25,6 +25,12 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     });
   });
 
+  it('says what is wrong behind a very long run of spaces', () => {
+    expect(linesOf(`a: ${' '.repeat(MAX_FILE_BYTES - 100)}[\n`)).toEqual([
+      expect.stringContaining('the bracket [ is opened here and never closed'),
+    ]);
+  });
+
   it('follows aliases', () => {
     expect(valuesOf('a: &x {b: 1}\nc: *x\n')).toEqual({ a: { b: 1 }, c: { b: 1 } });
   });

@@ -2,7 +2,7 @@
 // integration/stdio.test.ts.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { serverEnvironment } from '../../../src/stdio/server-process.js';
+import { createLineSplitter, serverEnvironment } from '../../../src/stdio/server-process.js';
 import {
   INITIALIZE,
   isGone,
@@ -321,6 +321,26 @@ describe('[STD-03] a server', () => {
     expect(rig.ends.map((end) => end.how)).toEqual([how]);
     expect((await rig.call(session, 'echo')).status).toBe(404);
     expect(rig.log.length).toBeLessThan(50);
+  });
+
+  it('is told that the id of its request is too long, and its client is not asked', async () => {
+    const rig = await start();
+    expect((await rig.call(await rig.open(), 'longId')).messages).toEqual([
+      { jsonrpc: '2.0', id: 1, result: { reply: expect.objectContaining({ code: -32603 }) } },
+    ]);
+  });
+
+  it('has its lines put together however they arrive', () => {
+    const text = `${'x'.repeat(3_000)}\n\ny\n${'z'.repeat(4_096)}\nrest`;
+    for (const size of [1, 7, 4_096, text.length]) {
+      const lines: string[] = [];
+      const split = createLineSplitter(4_096, (line) => lines.push(line.toString()));
+      for (let at = 0; at < text.length; at += size) {
+        expect(split(Buffer.from(text.slice(at, at + size)))).toBe(true);
+      }
+      expect(lines).toEqual(text.split('\n').slice(0, -1));
+      expect(split(Buffer.from('x'.repeat(4_093)))).toBe(false);
+    }
   });
 
   it('has its standard error shown, labelled, safe and bounded', async () => {

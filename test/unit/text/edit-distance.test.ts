@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nearestCandidate } from '../../../src/text/edit-distance.js';
+import { createSuggester, nearestCandidate } from '../../../src/text/edit-distance.js';
 
 describe('[C-04] what a mistyped word meant', () => {
   it.each([
@@ -19,5 +19,13 @@ describe('[C-04] what a mistyped word meant', () => {
     expect(nearestCandidate('abcd', ['abdc'])).toBe('abdc');
     expect(nearestCandidate('abdc', ['abcd'])).toBe('abcd');
     expect(nearestCandidate('abcd', ['badc'])).toBeUndefined();
+  });
+
+  it('is suggested for the first of thousands of unknown words', () => {
+    const known = Array.from({ length: 5_000 }, (_, index) => `tool_${index}`);
+    const suggest = createSuggester();
+    const found = Array.from({ length: 1_000 }, () => suggest('tool_12x', known));
+    expect(found.slice(0, 4)).toEqual(Array(4).fill('tool_12'));
+    expect(new Set(found.slice(4))).toEqual(new Set([undefined]));
   });
 });

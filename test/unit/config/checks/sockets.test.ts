@@ -41,6 +41,16 @@ describe('[STD-06] an upstream on a Unix socket', () => {
       ['url: http://me:pw@localhost/mcp', 'socket: /run/git.sock'],
       '10:10 error a URL carries no user name or password',
     ],
+    [
+      'an acceptance of plain http, which it does not need',
+      ['url: http://localhost/mcp', 'socket: /run/git.sock', 'plaintext: accepted'],
+      '12:16 error a Unix socket is no network; leave "plaintext" out',
+    ],
+    [
+      'a NUL character, which no path has',
+      ['url: http://localhost/mcp', 'socket: "/run/git\\0.sock"'],
+      '11:13 error a path has no NUL character',
+    ],
     ['no text', ['url: http://localhost/mcp', 'socket: {file: x}'], '11:13 error expected text'],
   ])('is refused with %s', (_, keys, message) => {
     expect(diagnosticLines(withSocket(...keys)).join('\n')).toContain(message);

@@ -239,4 +239,15 @@ describe('pins', () => {
     expect(check({ when: 'has(args.title) && args.title.size() < 5' })).toEqual([]);
     expect(check({ when: 'args.title.size() < 5', args: { title: true } })).toEqual([]);
   });
+
+  it('reports thousands of names that are pinned no more, after an upstream renamed all its tools [P-50]', () => {
+    const name = (index: number) => `a_tool_with_quite_a_long_name_and_number_${index}`;
+    const names = Array.from({ length: 2_000 }, (_, index) => name(index));
+    const tools = Object.fromEntries(names.map((one) => [`${one}_v2`, {}]));
+    const what = { upstreams: ['github'], tools: names };
+    const pinned = catalog({ tools });
+    const found = diagnostics({ what }, { pins: () => pinned });
+    expect(found).toHaveLength(names.length);
+    expect(found[0]).toMatchObject({ severity: 'error', suggestion: `${name(0)}_v2` });
+  });
 });
