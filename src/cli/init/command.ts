@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Option } from 'commander';
 import { hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
@@ -15,13 +15,13 @@ import { mergeFetched, pendingOf } from '../../pins/approval.js';
 import type { Lock } from '../../pins/lock.js';
 import { writeLock } from '../../pins/lock-yaml.js';
 import { escapeForTerminal } from '../../text/escaping.js';
+import { addIgnored } from '../ignore-file.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
 import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   gatewayText,
   IGNORED,
   type InitAnswers,
-  type InitPaths,
   initPaths,
   policyText,
   resourceOf,
@@ -67,7 +67,7 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   const policy = { path: paths.policy, text: policyText(answers, pinned), isSecret: false };
   const locks =
     pinned === undefined ? [] : [{ path: paths.lock, text: writeLock(pinned), isSecret: false }];
-  const error = await writeFiles(folder, [...files, policy, ...locks], paths);
+  const error = await writeFiles(folder, [...files, policy, ...locks]);
   if (error !== undefined) {
     io.stderr(`error: nothing was written: ${error}\n`);
     return EXIT_UNCHECKED;
@@ -138,16 +138,11 @@ const OWNER_ONLY_FILE = 0o600;
 const OWNER_ONLY_FOLDER = 0o700;
 
 /** Creates the files, all or none; adds to .gitignore what is missing there. Resolves with why that failed. */
-async function writeFiles(
-  folder: string,
-  files: readonly NewFile[],
-  { ignore }: InitPaths,
-): Promise<string | undefined> {
+async function writeFiles(folder: string, files: readonly NewFile[]): Promise<string | undefined> {
   const created: string[] = [];
   try {
     // What is secret is ignored before it exists.
-    await mkdir(folder, { recursive: true });
-    await addIgnored(join(folder, ignore));
+    await addIgnored(folder, IGNORED);
     for (const { path, text, isSecret } of files) {
       const file = join(folder, path);
       const mode = isSecret ? { mode: OWNER_ONLY_FOLDER } : {};
@@ -161,15 +156,6 @@ async function writeFiles(
     for (const file of created) await rm(file, { force: true });
     return error instanceof Error ? error.message : 'unknown failure';
   }
-}
-
-async function addIgnored(file: string): Promise<void> {
-  const text = existsSync(file) ? await readFile(file, 'utf8') : '';
-  const lines = text.split('\n').map((line) => line.trim());
-  const missing = IGNORED.filter((entry) => !lines.includes(entry));
-  if (missing.length === 0) return;
-  const separator = text === '' || text.endsWith('\n') ? '' : '\n';
-  await writeFile(file, `${separator}${missing.join('\n')}\n`, { flag: 'a' });
 }
 
 function printNext(
