@@ -278,8 +278,12 @@ function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
   return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);
 }
 
-/** A reader such as `head` that has seen enough ends a command as SIGPIPE would, without a word. */
+/**
+ * A reader such as `head` that has seen enough ends a command as SIGPIPE would, without a word. A terminal that was
+ * closed takes no output either, but its SIGHUP ends the command in order.
+ */
 function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EIO') return;
   if (error.code !== 'EPIPE') throw error;
   process.exit(EXIT_BY_SIGNAL + constants.signals.SIGPIPE);
 }
