@@ -13,6 +13,8 @@ import type { ServePorts } from './cli/serve.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
 
 const EXIT_BY_SIGNAL = 128;
+/** For what a command that was ended has left under way, such as a request. */
+const LEFT_UNDER_WAY_MS = 500;
 
 function readVersion(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
@@ -122,8 +124,10 @@ async function terminalQuestions() {
 
 /** Pins for `dev`: approves what is offered at the moment it is started. */
 async function pinOffered(file: string): Promise<PinnedOnce> {
-  const { settings, diagnostics } = await loadSettings(file);
-  if (settings === undefined) return { code: 2, printed: diagnostics, wasAsked: false };
+  const { settings, errors } = await loadSettings(file);
+  // Without a place: the file is in a folder of dev's own.
+  const refused = errors.map((message) => `error: ${message}\n`).join('');
+  if (settings === undefined) return { code: 2, printed: refused, wasAsked: false };
   const { runPinFetch } = await import('./cli/pin/fetch.js');
   let printed = '';
   const keep = (text: string): void => {
@@ -175,13 +179,16 @@ async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
 
 async function loadSettings(
   file: string,
-): Promise<{ settings: Settings | undefined; diagnostics: string }> {
+): Promise<{ settings: Settings | undefined; diagnostics: string; errors: readonly string[] }> {
   const { DISK_FILES } = await import('./config/files.js');
   const { loadGateway } = await import('./config/load.js');
   const { renderDiagnostics } = await import('./config/diagnostics.js');
   const { readFile } = DISK_FILES;
   const { settings, diagnostics } = loadGateway(file, { readFile, env: process.env });
-  return { settings, diagnostics: renderDiagnostics(diagnostics, 'text', io.cwd) };
+  const errors = diagnostics
+    .filter(({ severity }) => severity === 'error')
+    .map(({ message }) => message);
+  return { settings, diagnostics: renderDiagnostics(diagnostics, 'text', io.cwd), errors };
 }
 
 /** Waits; resolves early with false when the process receives a signal to end. */
@@ -271,8 +278,12 @@ function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
   return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);
 }
 
-/** A reader such as `head` that has seen enough ends a command as SIGPIPE would, without a word. */
+/**
+ * A reader such as `head` that has seen enough ends a command as SIGPIPE would, without a word. A terminal that was
+ * closed takes no output either, but its SIGHUP ends the command in order.
+ */
 function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EIO') return;
   if (error.code !== 'EPIPE') throw error;
   process.exit(EXIT_BY_SIGNAL + constants.signals.SIGPIPE);
 }
@@ -284,3 +295,6 @@ if (argv[0] !== 'serve') {
 }
 const program = buildProgram(io, await loadCommands(argv[0]), version);
 process.exitCode = await program.run(argv);
+// Whoever ends dev while a server is being listed does not wait for that server.
+if (argv[0] === 'dev' && process.exitCode > EXIT_BY_SIGNAL)
+  setTimeout(() => process.exit(), LEFT_UNDER_WAY_MS).unref();

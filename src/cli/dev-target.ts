@@ -55,8 +55,11 @@ export function readHeader(text: string, before: Header | undefined): Header {
 }
 
 /** The network of an address; a name is assumed to be public unless `--network` is given. */
-function networkOf(url: URL | undefined): 'public' | 'private' | 'loopback' {
-  const network = networkOfHost(url?.hostname ?? '');
+export function networkOfUrl(
+  url: string,
+  given: TargetOptions['network'],
+): 'public' | 'private' | 'loopback' {
+  const network = given ?? networkOfHost(new URL(url).hostname);
   return network === undefined || network === 'none' ? 'public' : network;
 }
 
@@ -64,19 +67,18 @@ export function targetOfUrl(
   upstream: string,
   { header, transport, network }: TargetOptions,
 ): DevTarget {
-  const url = URL.canParse(upstream) ? new URL(upstream) : undefined;
+  const url = new URL(upstream);
   const server = {
-    url: url?.href ?? upstream,
-    network: network ?? networkOf(url),
+    url: url.href,
+    network: networkOfUrl(upstream, network),
     transport,
     header: header && { ...header, file: HEADER_FILES.http },
   };
   return {
     server,
     saved: { server },
-    shown: escapeForTerminal(url === undefined ? upstream : `${url.origin}${url.pathname}`),
+    shown: escapeForTerminal(`${url.origin}${url.pathname}`),
     async explain() {
-      if (url === undefined) return undefined;
       const probed = { url, header, isLegacySse: transport === HTTP_SSE };
       return describeProbe(probed, await probeServer(probed));
     },

@@ -35,6 +35,7 @@ import { escapeForTerminal } from '../text/escaping.js';
 import {
   type DevTarget,
   HTTP_SSE,
+  networkOfUrl,
   readHeader,
   startCommand,
   type TargetOptions,
@@ -83,6 +84,8 @@ const HOST = '127.0.0.1';
 /** The same at every start: clients keep the URL of the endpoint. */
 const DEFAULT_PORT = 8080;
 const ANY_PORT = 0;
+/** A signal adds its number. */
+const EXIT_BY_SIGNAL = 128;
 const SECONDS_PER_HOUR = 3600;
 const ADMIN_TOKEN_BYTES = 32;
 
@@ -92,6 +95,8 @@ type DevEnvironment = {
   readonly adminToken: string;
   readonly log: LogOptions;
   readonly io: CliIo;
+  /** Resolves with the exit code when a signal ends the program. */
+  readonly ended: Promise<number>;
 };
 
 /** Runs until a signal or, with `--exit`, until the tour is over. `command` starts a stdio server. */
@@ -113,11 +118,12 @@ async function runDev(
     io.stderr(`error: ${describePortError(wanted, data)}; choose another port with --port\n`);
     return EXIT_FAILED;
   }
+  // From here on there is something to remove: a folder with secrets, and the process of a command.
+  const ended = ports.untilSignal();
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-dev-'));
   try {
     const stage = {
-      folder,
-      io,
+      ...{ folder, io, ended },
       // Port 0: a free port that was looked up beforehand could be taken before the gateway binds it.
       ports: { data, ops: 0, admin: 0 },
       adminToken: randomBytes(ADMIN_TOKEN_BYTES).toString('base64url'),
@@ -133,15 +139,15 @@ async function runDev(
 
 /** What is wrong with the options, in one sentence. */
 async function findMistake(
-  { upstream, demo, header, env = [], save }: DevOptions,
+  { upstream, demo, header, env = [], save, network }: DevOptions,
   command: readonly string[],
   io: CliIo,
 ): Promise<string | undefined> {
   const chosen = [upstream !== undefined, demo === true, command.length > 0];
   if (chosen.filter((isChosen) => isChosen).length !== 1)
     return 'say which server: --upstream URL, -- COMMAND for a stdio server, or --demo for one that misbehaves on request';
-  if (upstream !== undefined && !/^https?:/.test(upstream))
-    return `--upstream ${escapeForTerminal(upstream)}: expected a URL such as http://127.0.0.1:3001/mcp`;
+  const wrongUrl = upstream === undefined ? undefined : findUrlMistake(upstream, network);
+  if (wrongUrl !== undefined) return wrongUrl;
   if (upstream === undefined && header !== undefined)
     return '--header is for a server that is reached by HTTP; a command gets environment variables, with --env NAME';
   const unset = env.find((name) => io.env[name] === undefined);
@@ -150,6 +156,16 @@ async function findMistake(
   if (demo === true) return '--save keeps the setup of a server of your own, not that of the demo';
   const found = await findSavedFile(resolve(io.cwd, save));
   return found && `--save: ${escapeForTerminal(found)} exists already; nothing was started`;
+}
+
+function findUrlMistake(upstream: string, network: DevOptions['network']): string | undefined {
+  const shown = escapeForTerminal(upstream);
+  if (!/^https?:/.test(upstream))
+    return `--upstream ${shown}: expected a URL such as http://127.0.0.1:3001/mcp`;
+  if (!URL.canParse(upstream)) return `--upstream ${shown}: this is not a valid URL`;
+  const { protocol, origin } = new URL(upstream);
+  if (protocol === 'https:' || networkOfUrl(upstream, network) !== 'public') return undefined;
+  return `--upstream ${escapeForTerminal(origin)}: plain http is never sent to public addresses; for a server in a private network add --network private, for one on this machine --network loopback`;
 }
 
 async function runServer(
@@ -194,28 +210,21 @@ async function runTarget(
       ...{ publicUrl, issuer: issuer.issuer, server: target.server },
       ...{ ports: stage.ports, adminToken: stage.adminToken },
     });
-    const { code, printed, wasAsked } = await ports.pin(files.configFile);
-    // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
-    if (code !== EXIT_FINE && code !== EXIT_FAILED) {
-      const why = wasAsked ? await target.explain() : undefined;
-      io.stderr(why === undefined ? printed : `error: ${why}\n`);
-      return code;
-    }
-    if (code === EXIT_FAILED) io.stderr(printed);
+    const code = await pinServer(target, files, stage, ports);
+    if (code !== undefined) return code;
     const offered = await readOffered(files);
     await writeDevPolicy(files, offered);
-    io.stdout(`took       ${countOffered(offered)} from ${target.shown}\n`);
+    io.stdout(`approved   ${countOffered(offered)} from ${target.shown}\n`);
     if (save !== undefined) {
       const dir = resolve(io.cwd, save);
       // What is secret is ignored before it exists.
       await addIgnored(dir, ignoredFiles(target.saved.server));
-      const saved = await saveDevFiles(dir, files, { ...target.saved, offered });
+      const setup = { ...target.saved, offered, port: stage.ports.data };
+      const saved = await saveDevFiles(dir, files, setup);
       io.stdout(`saved      ${escapeForTerminal(saved.configFile)}, with policy and lock file\n`);
       if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);
     }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {
-      // Before anything is printed: whoever reads it may end the program at once.
-      const ended = ports.untilSignal();
       const token = await issuer.mint({
         resource,
         subject: DEVELOPER.subject,
@@ -224,11 +233,32 @@ async function runTarget(
         lifetimeSeconds: DEV_TOKEN_HOURS * SECONDS_PER_HOUR,
       });
       printAccess(stage, gateway, { name: DEV_UPSTREAM.name, resource, token });
-      return await followDecisions(files.auditFile, io, ended);
+      return await followDecisions(files.auditFile, io, stage.ended);
     });
   } finally {
     await issuer.close();
   }
+}
+
+/** Pins what the server offers. Resolves with the exit code, if that ends the program. */
+async function pinServer(
+  target: DevTarget,
+  files: DevFiles,
+  { io, ended }: DevEnvironment,
+  ports: DevPorts,
+): Promise<number | undefined> {
+  if (target.startedBy !== undefined) io.stdout(`starting   ${target.shown}\n`);
+  const pinned = await Promise.race([ports.pin(files.configFile), ended]);
+  if (typeof pinned === 'number') return pinned;
+  const { code, printed, wasAsked } = pinned;
+  // The gateway file calls every server the same; whoever started dev knows it by URL or command.
+  const named = printed.replace(`error: ${DEV_UPSTREAM.name} `, () => `error: ${target.shown} `);
+  // Exit 1: what cannot be pinned stays hidden, and the rest can be tried.
+  const isUsable = code === EXIT_FINE || code === EXIT_FAILED;
+  const why = isUsable || !wasAsked ? undefined : await Promise.race([target.explain(), ended]);
+  if (typeof why === 'number') return why;
+  if (code !== EXIT_FINE) io.stderr(why === undefined ? named : `error: ${why}\n`);
+  return isUsable ? undefined : code;
 }
 
 /** The names that were approved, by kind. A name that reads as a pattern would grant more than itself in a rule. */
@@ -292,14 +322,16 @@ async function runDemo(
       ports: stage.ports,
       adminToken: stage.adminToken,
     });
-    const { code: pinned, printed } = await ports.pin(files.configFile);
-    if (pinned !== EXIT_FINE) {
-      stage.io.stderr(printed);
-      return pinned;
+    const pinned = await Promise.race([ports.pin(files.configFile), stage.ended]);
+    if (typeof pinned === 'number') return pinned;
+    if (pinned.code !== EXIT_FINE) {
+      stage.io.stderr(pinned.printed);
+      return pinned.code;
     }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {
-      const code = await tour(files.resource, files.auditFile, issuer, upstream, stage.io);
-      if (endsAfterTour) return code;
+      const touring = tour(files.resource, files.auditFile, issuer, upstream, stage.io);
+      const code = await Promise.race([touring, stage.ended]);
+      if (endsAfterTour || code > EXIT_BY_SIGNAL) return code;
       const token = await mintFor(issuer, files.resource, 'engineer');
       printAccess(stage, gateway, { name: DESK.name, resource: files.resource, token });
       return undefined;
@@ -330,7 +362,7 @@ async function serveFor(
   }
   try {
     const code = await afterStart(started.gateway);
-    return code ?? (await ports.untilSignal());
+    return code ?? (await stage.ended);
   } finally {
     await started.gateway.close();
   }

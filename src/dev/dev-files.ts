@@ -103,24 +103,26 @@ export async function findSavedFile(dir: string): Promise<string | undefined> {
 export async function saveDevFiles(
   dir: string,
   running: DevFiles,
-  { server, offered, note }: SavedSetup,
+  { server, port, offered, note }: SavedSetup,
 ): Promise<DevFiles> {
   const files = filesIn(dir);
   await mkdir(join(dir, 'policies', 'pins'), { recursive: true });
   await writeHeader(dir, server.header);
   await copyFile(running.lockFile, files.lockFile, constants.COPYFILE_EXCL);
   await writeFile(files.policyFile, policyText(SAVED_ISSUER, offered), NEW_FILE);
-  await writeFile(files.configFile, savedGatewayText(server, note), NEW_FILE);
+  await writeFile(files.configFile, savedGatewayText(server, port, note), NEW_FILE);
   return files;
 }
 
-/** What a repository must not hold of a saved setup. */
+/** What a repository must not hold of a saved setup: the audit file, its lease and rotated files, and the secret. */
 export function ignoredFiles({ header }: DevServer): readonly string[] {
-  return ['audit.jsonl*', ...(header === undefined ? [] : [header.file])];
+  return ['/audit.jsonl*', ...(header === undefined ? [] : [`/${header.file}`])];
 }
 
 export type SavedSetup = {
   readonly server: DevServer;
+  /** The port of the endpoint: clients keep its URL. */
+  readonly port: number;
   readonly offered: Offered;
   /** A line of the gateway file about the upstream. */
   readonly note?: string | undefined;
@@ -172,15 +174,15 @@ admin:
 `;
 }
 
-function savedGatewayText(server: DevServer, note: string | undefined): string {
+function savedGatewayText(server: DevServer, port: number, note: string | undefined): string {
   return `# Written by \`sallyport dev --save\`. Before you use it, put in your own values:
 #   issuers     the authorization server of your organization
 #   publicUrl   the address that clients use; https needs TLS on the listener or a proxy in front of it, and \`keys\`
 #   policies/   the groups that may use the server
 version: 1
-publicUrl: http://127.0.0.1:8080
+publicUrl: http://127.0.0.1:${port}
 listeners:
-  data: {host: 127.0.0.1, port: 8080}
+  data: {host: 127.0.0.1, port: ${port}}
   ops: {host: 127.0.0.1, port: 9464}
 issuers:
   ${SAVED_ISSUER}: {issuer: https://idp.example.com, algorithms: [ES256, RS256]}

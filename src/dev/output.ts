@@ -37,8 +37,9 @@ export function clientConfigurations({ name, url, token }: ClientAccess): string
     ],
     ['Cursor, in ~/.cursor/mcp.json', JSON.stringify({ mcpServers: { [name]: { url, headers } } })],
     [
-      'Inspector',
-      `npx @modelcontextprotocol/inspector --cli ${url} --transport http --header "Authorization: ${authorization}" --method tools/list`,
+      // By tag: on an older Node npx takes an old version, which knows no headers.
+      'MCP Inspector, with Node 22.19 or later',
+      `npx @modelcontextprotocol/inspector@latest --cli ${url} --transport http --header "Authorization: ${authorization}" --method tools/list`,
     ],
   ];
   return clients.map(([client, text]) => `${client}\n  ${text}\n`).join('\n');

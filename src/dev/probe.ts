@@ -73,7 +73,9 @@ export async function probeServer({
 
 function errorCodeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'no code';
+  if (!(cause instanceof Error)) return 'no code';
+  // Some errors have words alone, such as "bad port".
+  return 'code' in cause ? String(cause.code) : cleanForeign(cause.message);
 }
 
 const CERTIFICATE = /CERT|SELF_SIGNED|VERIFY|UNABLE_TO_GET_ISSUER/;

@@ -1,7 +1,7 @@
 // The first ten minutes of a user: the built program puts itself in front of a server, prints a token to
 // paste, and both a pasted token and a login of an SDK work; every outcome of the tour is as expected.
 
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,14 +91,16 @@ describe('dev', () => {
   );
 
   it(
-    '[E-40] starts a stdio server, says what it took, prints decisions and saves a valid setup',
+    '[E-40] starts a stdio server, says what it approved, prints decisions and saves a valid setup',
     async () => {
       const save = ['--save', 'setup with blank'];
       const command = ['--', process.execPath, stdioEntry, 'stdio'];
+      await mkdir(join(folder, 'setup with blank'));
+      await writeFile(join(folder, 'setup with blank', '.gitignore'), 'mine');
       const dev = startSallyport(['dev', ...save, ...(await onFreePort()), ...command], folder);
       running = dev;
       await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
-      expect(dev.stdout()).toMatch(/^took +17 tools, 4 prompts, 2 templates from /m);
+      expect(dev.stdout()).toMatch(/^approved +17 tools, 4 prompts, 2 templates from /m);
       expect(dev.stdout()).toMatch(/^audit +\S+audit\.jsonl /m);
       const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
       const token = /^token +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
@@ -139,7 +141,11 @@ describe('dev', () => {
       expect(written).toContain('value: {file: "./stdio-token"}');
       expect(written).not.toContain(secret.slice('Bearer '.length));
       expect(written).not.toContain(stdioEntry);
-      expect(await readFile(join(setup, '.gitignore'), 'utf8')).toContain('stdio-token\n');
+      expect(await readFile(join(setup, '.gitignore'), 'utf8')).toBe(
+        'mine\n/audit.jsonl*\n/stdio-token\n',
+      );
+      expect(written).toContain(`publicUrl: ${new URL(url).origin}\n`);
+      expect(written).toContain(`port: ${new URL(url).port}}`);
       const again = await runSallyport(['dev', ...save, ...(await onFreePort()), ...command], {
         cwd: folder,
       });
@@ -164,7 +170,7 @@ describe('dev', () => {
       const dev = startSallyport(['dev', ...upstream, ...header, ...(await onFreePort())], folder);
       running = dev;
       await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
-      expect(dev.stdout()).toMatch(/^took +0 tools, 0 prompts from http:/m);
+      expect(dev.stdout()).toMatch(/^approved +0 tools, 0 prompts from http:/m);
       expect(dev.stdout() + dev.stderr()).not.toContain(STDIO_TOKEN);
       dev.signal('SIGTERM');
       await dev.ended;
@@ -229,7 +235,17 @@ describe('dev', () => {
     ]);
     expect([secret.code, secret.stderr]).toEqual([
       2,
-      expect.stringContaining('a URL carries no user name or password'),
+      expect.stringMatching(/^error: a URL carries no user name or password/),
+    ]);
+    const plain = await runSallyport(['dev', '--upstream', 'http://mcp.example/mcp']);
+    expect([plain.code, plain.stderr]).toEqual([
+      2,
+      expect.stringContaining('for a server in a private network add --network private'),
+    ]);
+    const half = await runSallyport(['dev', '--upstream', 'http://']);
+    expect([half.code, half.stderr]).toEqual([
+      2,
+      'error: --upstream http://: this is not a valid URL\n',
     ]);
   });
 });

@@ -3,7 +3,8 @@
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -103,6 +104,50 @@ describe('the port of dev', () => {
       const pages = closing.slice(closing.indexOf('Where to go next')).match(/\S+\.md/g) ?? [];
       expect(pages.length).toBeGreaterThan(1);
       for (const page of pages) await readFile(join(ROOT, page));
+    },
+    LONG,
+  );
+});
+
+describe('dev that is ended before its server is listed', () => {
+  it(
+    '[IN-03] ends the command too and leaves no file behind',
+    async () => {
+      const temporary = await mkdtemp(join(folder, 'tmp-'));
+      const silent = ['-e', 'console.error("pid", process.pid); setInterval(() => {}, 1_000)'];
+      const args = ['dev', '--port', String(await findFreePort()), '--', process.execPath];
+      const dev = startSallyport([...args, ...silent], folder, { TMPDIR: temporary });
+      await expect.poll(dev.stderr, { timeout: LONG / 2 }).toContain('pid ');
+      expect(dev.stdout()).toMatch(/^starting +\S+/);
+      expect(await readdir(temporary)).toHaveLength(1);
+      dev.signal('SIGTERM');
+      expect(await dev.ended).toBe(143);
+      expect(await readdir(temporary)).toEqual([]);
+      const pid = Number(/pid (\d+)/.exec(dev.stderr())?.[1]);
+      expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+    },
+    LONG,
+  );
+
+  it(
+    '[IN-03] does not wait for a server that does not answer',
+    async () => {
+      const temporary = await mkdtemp(join(folder, 'tmp-'));
+      let asked = 0;
+      const silent = createHttpServer(() => {
+        asked += 1;
+      }).listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const { port } = silent.address() as AddressInfo;
+      const args = ['dev', '--upstream', `http://127.0.0.1:${port}/mcp`];
+      const free = ['--port', String(await findFreePort())];
+      const dev = startSallyport([...args, ...free], folder, { TMPDIR: temporary });
+      await expect.poll(() => asked, { timeout: LONG / 2 }).toBeGreaterThan(0);
+      dev.signal('SIGTERM');
+      expect(await dev.ended).toBe(143);
+      expect(await readdir(temporary)).toEqual([]);
+      silent.closeAllConnections();
+      silent.close();
     },
     LONG,
   );

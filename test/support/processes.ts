@@ -121,8 +121,12 @@ export function runSallyport(
 }
 
 /** Starts `sallyport ARGS` and leaves it running. */
-export function startSallyport(args: readonly string[], cwd: string): Served {
-  const running = start([MAIN, ...args], {}, cwd);
+export function startSallyport(
+  args: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+): Served {
+  const running = start([MAIN, ...args], env, cwd);
   const { child, out } = running;
   const ended = end(running).then(({ code }) => code);
   ended.catch(() => undefined);

@@ -28,6 +28,7 @@ function setup(offered: Partial<SavedSetup['offered']> = {}, header = 'X-Api'): 
       header: { name: header, value, file: HEADER_FILES.stdio },
     },
     offered: { ...NOTHING, ...offered },
+    port: 8080,
   };
 }
 

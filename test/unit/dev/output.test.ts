@@ -89,6 +89,7 @@ describe('[E-40] the configuration of clients', () => {
     expect(JSON.parse(desktop ?? '').mcpServers.mcp.env).toEqual({ AUTHORIZATION: 'Bearer t' });
     expect(JSON.parse(editor ?? '').servers.mcp.type).toBe('http');
     expect(JSON.parse(cursor ?? '').mcpServers.mcp.headers).toEqual({ Authorization: 'Bearer t' });
+    expect(inspector).toContain('npx @modelcontextprotocol/inspector@latest --cli http');
     expect(inspector).toContain('--transport http --header "Authorization: Bearer t"');
   });
 });

@@ -85,6 +85,12 @@ describe('[E-40] a server that cannot be used', () => {
     );
   });
 
+  it('is explained by the words of an error without a code', async () => {
+    expect(await explain('http://127.0.0.1:1/mcp')).toBe(
+      'http://127.0.0.1:1/mcp cannot be reached (bad port)',
+    );
+  });
+
   it('is explained by the connection', async () => {
     const port = await findFreePort();
     expect(await explain(`http://127.0.0.1:${port}/mcp`)).toBe(
