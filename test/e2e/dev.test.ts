@@ -208,44 +208,53 @@ describe('dev', () => {
     LONG,
   );
 
-  it('[E-36] wants to know which server, and one', async () => {
-    for (const args of [
-      [],
-      ['--demo', '--upstream', 'http://127.0.0.1:1/'],
-      ['--demo', '--', 'x'],
-    ]) {
-      const { code, stderr } = await runSallyport(['dev', ...(await onFreePort()), ...args]);
+  it(
+    '[E-36] wants to know which server, and one',
+    async () => {
+      for (const args of [
+        [],
+        ['--demo', '--upstream', 'http://127.0.0.1:1/'],
+        ['--demo', '--', 'x'],
+      ]) {
+        const { code, stderr } = await runSallyport(['dev', ...(await onFreePort()), ...args]);
+        expect(code).toBe(2);
+        expect(stderr).toContain('--upstream URL, -- COMMAND');
+      }
+      const { code, stderr } = await runSallyport([
+        'dev',
+        ...(await onFreePort()),
+        '--upstream',
+        '127.0.0.1:3001/mcp',
+      ]);
       expect(code).toBe(2);
-      expect(stderr).toContain('--upstream URL, -- COMMAND');
-    }
-    const { code, stderr } = await runSallyport([
-      'dev',
-      ...(await onFreePort()),
-      '--upstream',
-      '127.0.0.1:3001/mcp',
-    ]);
-    expect(code).toBe(2);
-    expect(stderr).toContain('expected a URL such as http://127.0.0.1:3001/mcp');
-    // What the gateway file does not take is said, and the server is not asked.
-    const secret = await runSallyport([
-      'dev',
-      ...(await onFreePort()),
-      '--upstream',
-      'http://me:pw@127.0.0.1:1/mcp',
-    ]);
-    expect([secret.code, secret.stderr]).toEqual([
-      2,
-      expect.stringMatching(/^error: a URL carries no user name or password/),
-    ]);
-    const plain = await runSallyport(['dev', '--upstream', 'http://mcp.example/mcp']);
-    expect([plain.code, plain.stderr]).toEqual([
-      2,
-      expect.stringContaining('for a server in a private network add --network private'),
-    ]);
-    const half = await runSallyport(['dev', '--upstream', 'http://']);
-    expect([half.code, half.stderr]).toEqual([
-      2,
-      'error: --upstream http://: this is not a valid URL\n',
-    ]);
-  });
+      expect(stderr).toContain('expected a URL such as http://127.0.0.1:3001/mcp');
+      // What the gateway file does not take is said, and the server is not asked.
+      const secret = await runSallyport([
+        'dev',
+        ...(await onFreePort()),
+        '--upstream',
+        'http://me:pw@127.0.0.1:1/mcp',
+      ]);
+      expect([secret.code, secret.stderr]).toEqual([
+        2,
+        expect.stringMatching(/^error: a URL carries no user name or password/),
+      ]);
+      const plain = await runSallyport([
+        'dev',
+        ...(await onFreePort()),
+        '--upstream',
+        'http://mcp.example/mcp',
+      ]);
+      expect([plain.code, plain.stderr]).toEqual([
+        2,
+        expect.stringContaining('for a server in a private network add --network private'),
+      ]);
+      const half = await runSallyport(['dev', ...(await onFreePort()), '--upstream', 'http://']);
+      expect([half.code, half.stderr]).toEqual([
+        2,
+        'error: --upstream http://: this is not a valid URL\n',
+      ]);
+    },
+    LONG,
+  );
 });
