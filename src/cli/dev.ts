@@ -138,7 +138,7 @@ async function findMistake(
   if (chosen.filter((isChosen) => isChosen).length !== 1)
     return 'say which server: --upstream URL, -- COMMAND for a stdio server, or --demo for one that misbehaves on request';
   if (upstream !== undefined && !/^https?:/.test(upstream))
-    return `--upstream ${escapeForTerminal(upstream)}: expected a URL such as http://127.0.0.1:3001/mcp`;
+    return `--upstream "${escapeForTerminal(upstream)}": expected a URL such as http://127.0.0.1:3001/mcp`;
   if (upstream === undefined && header !== undefined)
     return '--header is for a server that is reached by HTTP; a command gets environment variables, with --env NAME';
   const unset = env.find((name) => io.env[name] === undefined);

@@ -208,9 +208,11 @@ describe('dev', () => {
       expect(code).toBe(2);
       expect(stderr).toContain('--upstream URL, -- COMMAND');
     }
-    const { code, stderr } = await runSallyport(['dev', '--upstream', '127.0.0.1:3001/mcp']);
-    expect(code).toBe(2);
-    expect(stderr).toContain('expected a URL such as http://127.0.0.1:3001/mcp');
+    for (const upstream of ['127.0.0.1:3001/mcp', '']) {
+      const { code, stderr } = await runSallyport(['dev', '--upstream', upstream]);
+      expect(code).toBe(2);
+      expect(stderr).toContain(`--upstream "${upstream}": expected a URL such as http://127.0.0.1`);
+    }
     // What the gateway file does not take is said, and the server is not asked.
     const secret = await runSallyport(['dev', '--upstream', 'http://me:pw@127.0.0.1:1/mcp']);
     expect([secret.code, secret.stderr]).toEqual([
