@@ -246,13 +246,13 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async init() {
     const { initCommand } = await import('./cli/init/command.js');
-    const { findIssuerError, networkOf } = await import('./gateway/init-ports.js');
+    const { checkIssuer, networkOf } = await import('./gateway/init-ports.js');
     const validate = async (config: string) =>
       (await import('./cli/validate.js')).runValidate({ config }, io, await validatePorts());
     const questions = process.stdin.isTTY === true ? await terminalQuestions() : undefined;
     return initCommand(io, {
       ...(await pinPorts()),
-      ...{ findIssuerError, networkOf, validate, questions },
+      ...{ checkIssuer, networkOf, validate, questions },
     });
   },
   async completion() {

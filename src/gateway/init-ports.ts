@@ -1,5 +1,5 @@
-// What `sallyport init` asks of the network: where a host name resolves to, and whether an issuer has metadata that
-// names it. Connections opened here are closed here. RFC 8414 §3 and §3.3.
+// What `sallyport init` asks of the network: where a host name resolves to, whether an issuer has metadata that names
+// it, and whether it is a Keycloak. Connections opened here are closed here. RFC 8414 §3 and §3.3.
 
 import { lookup } from 'node:dns/promises';
 import { metadataUrls } from '../auth/discovery.js';
@@ -28,8 +28,15 @@ export async function networkOf(url: string): Promise<Network> {
 
 const METADATA_BOUNDS = { maxBytes: 64 * 1024, timeoutMs: 5_000 };
 
-/** Why the metadata of an issuer cannot be used, for each URL that was tried; `undefined` if one can. */
-export async function findIssuerError(issuer: IssuerSettings): Promise<string | undefined> {
+/** How the token endpoint of every realm of a Keycloak ends. */
+const KEYCLOAK_TOKEN_PATH = '/protocol/openid-connect/token';
+
+export type IssuerCheck =
+  /** `error`: why its metadata cannot be used, for each URL that was tried. */
+  { readonly error: string } | { readonly error?: never; readonly isKeycloak: boolean };
+
+/** Reads the metadata of an issuer. */
+export async function checkIssuer(issuer: IssuerSettings): Promise<IssuerCheck> {
   const { fetchJson, close } = createGuardedFetch();
   const errors: string[] = [];
   try {
@@ -40,13 +47,18 @@ export async function findIssuerError(issuer: IssuerSettings): Promise<string | 
         ...METADATA_BOUNDS,
       });
       const error = outcome.ok ? mismatchOf(outcome.value, issuer) : outcome.detail;
-      if (error === undefined) return undefined;
+      if (outcome.ok && error === undefined) return { isKeycloak: isKeycloak(outcome.value) };
       errors.push(`${url.href} ${error}`);
     }
-    return errors.join('; ');
+    return { error: errors.join('; ') };
   } finally {
     await close();
   }
+}
+
+function isKeycloak(metadata: Json): boolean {
+  const endpoint = isObject(metadata) ? metadata['token_endpoint'] : undefined;
+  return typeof endpoint === 'string' && endpoint.endsWith(KEYCLOAK_TOKEN_PATH);
 }
 
 /** Issuers are compared as strings, without normalization (RFC 8414 §3.3). */

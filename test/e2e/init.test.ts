@@ -2,6 +2,8 @@
 
 import { execFile } from 'node:child_process';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -104,5 +106,28 @@ describe('[E-42] init', () => {
     expect(code).toBe(2);
     expect(stderr).toContain(`names the issuer "${issuer.issuer}"`);
     await expect(access(join(folder, 'other'))).rejects.toThrow();
+  });
+
+  it('recognizes a Keycloak by its metadata, and writes the scopes that were named', async () => {
+    const server = createServer((_request, response) => {
+      const realm = `http://127.0.0.1:${(server.address() as AddressInfo).port}/realms/mcp`;
+      const token_endpoint = `${realm}/protocol/openid-connect/token`;
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ issuer: realm, token_endpoint }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const realm = `http://127.0.0.1:${(server.address() as AddressInfo).port}/realms/mcp`;
+      const args = ['init', 'keycloak', '--url', desk.url, '--issuer', realm, '--group', 'x'];
+      const { code, stdout } = await runSallyport([...args, '--scope', 'a:b'], { cwd: folder });
+      expect(code).toBe(0);
+      expect(stdout).toContain('The issuer is a Keycloak.');
+      expect(printed).not.toContain('Keycloak');
+      expect(await readFile(join(folder, 'keycloak/sallyport.yaml'), 'utf8')).toContain(
+        'scopesSupported: ["a:b"]',
+      );
+    } finally {
+      server.close();
+    }
   });
 });

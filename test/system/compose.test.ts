@@ -202,6 +202,11 @@ describe('the other services of compose.yaml', () => {
     const credentials = realm.users.flatMap((user: { credentials: object[] }) => user.credentials);
     const referred = { type: 'password', value: `$\{DEMO_PASSWORD}`, temporary: false };
     expect(credentials).toEqual([referred, referred]);
+    // Clients request offline_access, because Keycloak offers it; refused, the login fails.
+    for (const user of realm.users) expect(user.realmRoles).toContain('offline_access');
+    const [loginClient] = realm.clients;
+    expect(loginClient.clientId).toBe('mcp-client');
+    expect(loginClient.optionalClientScopes).toContain('offline_access');
     const policy = parse(
       await readFile(join(ROOT, 'config/compose/gateway/policies/desk.policy.yaml'), 'utf8'),
     );

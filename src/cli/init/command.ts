@@ -37,8 +37,12 @@ import { type InitOptions, type QuestionPorts, readAnswers } from './questions.j
 
 export type InitPorts = QuestionPorts &
   Pick<PinPorts, 'files' | 'observe' | 'gitIdentity'> & {
-    /** Why the metadata of an issuer cannot be used; `undefined` if it can. */
-    findIssuerError(issuer: IssuerSettings): Promise<string | undefined>;
+    /** Reads the metadata of an issuer; `error` says why it cannot be used. */
+    checkIssuer(
+      issuer: IssuerSettings,
+    ): Promise<
+      { readonly error: string } | { readonly error?: never; readonly isKeycloak: boolean }
+    >;
     /** Runs `validate` on a gateway file; resolves with its exit code. */
     validate(file: string): Promise<number>;
   };
@@ -68,9 +72,9 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   ];
   const settings = readNewSettings(folder, files, io, ports);
   if (settings === undefined) return EXIT_UNCHECKED;
-  const lock = options.offline === true ? 'offline' : await fetchAll(answers, settings, io, ports);
-  if (lock === undefined) return EXIT_UNCHECKED;
-  const pinned = lock === 'offline' ? undefined : lock;
+  const fetched = options.offline === true ? {} : await fetchAll(answers, settings, io, ports);
+  if (fetched === undefined) return EXIT_UNCHECKED;
+  const pinned = fetched.lock;
   const policy = { path: paths.policy, text: policyText(answers, pinned), isSecret: false };
   const locks =
     pinned === undefined ? [] : [{ path: paths.lock, text: writeLock(pinned), isSecret: false }];
@@ -82,13 +86,16 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   const written = [...files, policy, ...locks].map(({ path }) => path);
   io.stdout(`written to ${shown(folder, io)}: ${[...written, paths.ignore].join(', ')}\n`);
   const code = await ports.validate(join(folder, paths.config));
-  if (code === EXIT_FINE) printNext(folder, answers, pinned, io, ports);
+  if (code === EXIT_FINE) printNext(folder, answers, fetched, io, ports);
   return code;
 }
 
 function shown(path: string, io: CliIo): string {
   return escapeForTerminal(relative(io.cwd, path) || '.');
 }
+
+/** What issuer and upstream said; empty with --offline. */
+type Fetched = { readonly lock?: Lock; readonly isKeycloak?: boolean };
 
 /** The settings of files that are not written yet; `undefined` with the diagnostics printed if they have errors. */
 function readNewSettings(
@@ -118,14 +125,16 @@ async function fetchAll(
   settings: Settings,
   io: CliIo,
   ports: InitPorts,
-): Promise<Lock | undefined> {
+): Promise<Fetched | undefined> {
   const hint = 'nothing was written; to write the files without asking it, add --offline\n';
+  let isKeycloak = false;
   for (const issuer of settings.issuers.values()) {
-    const error = await ports.findIssuerError(issuer);
-    if (error !== undefined) {
-      io.stderr(`error: the issuer ${issuer.issuer} cannot be used: ${error}\n${hint}`);
+    const checked = await ports.checkIssuer(issuer);
+    if (checked.error !== undefined) {
+      io.stderr(`error: the issuer ${issuer.issuer} cannot be used: ${checked.error}\n${hint}`);
       return undefined;
     }
+    isKeycloak = checked.isKeycloak;
   }
   const upstream = settings.upstreams.get(name);
   if (upstream === undefined) return undefined;
@@ -138,7 +147,7 @@ async function fetchAll(
   for (const item of fetched.unusable) {
     io.stderr(`warning: cannot be pinned: ${item.kind} ${escapeForTerminal(item.name)}\n`);
   }
-  return fetched.lock;
+  return { lock: fetched.lock, isKeycloak };
 }
 
 const OWNER_ONLY_FILE = 0o600;
@@ -168,11 +177,11 @@ async function writeFiles(folder: string, files: readonly NewFile[]): Promise<st
 function printNext(
   folder: string,
   answers: InitAnswers,
-  lock: Lock | undefined,
+  { lock, isKeycloak = false }: Fetched,
   io: CliIo,
   ports: InitPorts,
 ): void {
-  const { name, audience } = answers;
+  const { name, audience, scopes } = answers;
   const paths = initPaths(name);
   const at = (path: string): string => relative(io.cwd, join(folder, path));
   const config = ['-c', at(paths.config)];
@@ -204,20 +213,33 @@ function printNext(
           ],
         ];
   const lines = steps.map(([what, line], index) => `${index + 1}. ${what}:\n   ${line}\n`);
-  io.stdout(`\nNext:\n${lines.join('')}`);
+  io.stdout(`\nNext:\n${lines.join('')}${isKeycloak ? keycloakNote(scopes) : ''}`);
+}
+
+/** Keycloak ignores the resource that a client asks for (RFC 8707), and writes the type JWT unless told otherwise. */
+function keycloakNote(scopes: readonly string[]): string {
+  const scope =
+    scopes.length === 0
+      ? 'a client scope, which scopesSupported of the upstream has to name (init: --scope)'
+      : `the client scope ${scopes.join(' or ')}`;
+  return `
+The issuer is a Keycloak. Its tokens have this audience only through ${scope},
+and the type at+jwt only for clients with "Use at+jwt as access token header type".
+The guide docs/guides/keycloak.md sets up both.
+`;
 }
 
 export function initCommand(io: CliIo, ports: InitPorts): Command {
   return {
     name: 'init',
     summary:
-      'Write a configuration, a first policy and a key for one upstream, and fetch its pins.',
+      'Write a configuration, a first policy and a key for one upstream, and fetch its definitions.',
     examples: [
       'sallyport init',
       'sallyport init gateway --url https://mcp.internal/mcp --issuer https://idp.example.com --group eng',
     ],
     configure(command, finish) {
-      const collect = (group: string, before: readonly string[] = []) => [...before, group];
+      const collect = (value: string, before: readonly string[] = []) => [...before, value];
       command
         .argument('[dir]', 'folder to write to (default: the current one)')
         .option('--url <url>', 'URL of the MCP server')
@@ -235,6 +257,11 @@ export function initCommand(io: CliIo, ports: InitPorts): Command {
         .option(
           '--audience <audience>',
           'audience of tokens, if the issuer cannot mint the URL of the gateway',
+        )
+        .option(
+          '--scope <name>',
+          'scope that clients request at the issuer; may be repeated',
+          collect,
         )
         .option('--header <header>', "header that the server requires: 'Name: value'")
         .addOption(

@@ -21,6 +21,8 @@ export type InitAnswers = {
   /** The audience of tokens, for issuers that cannot mint the resource identifier. */
   readonly audience: string | undefined;
   readonly header: { readonly name: string; readonly value: string } | undefined;
+  /** The scopes that clients request at the issuer. */
+  readonly scopes: readonly string[];
   /** The tools that the policy grants: those that say that they only read, or all. */
   readonly allow: 'read-only' | 'all';
 };
@@ -74,10 +76,16 @@ function plaintextOf(url: string, network: Network): string {
 }
 
 export function gatewayText(answers: InitAnswers): string {
-  const { name, url, network, issuer, issuerNetwork, publicUrl, audience, header } = answers;
+  const { name, url, network, issuer, issuerNetwork, publicUrl, audience, header, scopes } =
+    answers;
   const paths = initPaths(name);
   const audiences =
     audience === undefined ? '' : `\n    audiences: {${ISSUER_NAME}: [${quoteYaml(audience)}]}`;
+  const requested =
+    scopes.length === 0
+      ? ''
+      : `\n    # Clients request these scopes at the issuer.
+    scopesSupported: [${scopes.map(quoteYaml).join(', ')}]`;
   const credentials =
     header === undefined
       ? ''
@@ -103,15 +111,15 @@ issuers:
     network: ${issuerNetwork}${plaintextOf(issuer, issuerNetwork)}
     # What the issuer signs access tokens with.
     algorithms: [ES256, RS256]
-    # Some issuers mint access tokens of type JWT, such as Keycloak unless told otherwise: see
-    # docs/reference/authorization.md, and then set tokenType: JWT.
+    # The header type (typ) of its access tokens. Some issuers write JWT there, and Keycloak does for every client
+    # where "Use at+jwt as access token header type" is off: see docs/reference/authorization.md.
     tokenType: at+jwt
 
 upstreams:
   ${name}:
     url: ${quoteYaml(url)}
     network: ${network}${plaintextOf(url, network)}
-    issuers: [${ISSUER_NAME}]${audiences}${credentials}
+    issuers: [${ISSUER_NAME}]${audiences}${requested}${credentials}
 
 policies: {dir: ./policies}
 pins: {dir: ./${PINS_FOLDER}}

@@ -14,6 +14,7 @@ export type InitOptions = {
   readonly publicUrl?: string;
   readonly audience?: string;
   readonly header?: string;
+  readonly scope?: readonly string[];
   readonly allow?: InitAnswers['allow'];
   readonly yes?: boolean;
   readonly offline?: boolean;
@@ -72,6 +73,7 @@ export async function readAnswers(
       network: await ports.networkOf(url),
       issuerNetwork: await ports.networkOf(issuer),
       audience: options.audience,
+      scopes: options.scope ?? [],
       allow: options.allow ?? 'read-only',
     };
   } finally {

@@ -3,6 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { diagnosticLines } from './reading.js';
 
 const FOLDER = new URL('../../../docs/guides/', import.meta.url);
@@ -46,6 +47,21 @@ describe('[TOK-16] the guides for identity providers', () => {
 
   it.each(complete)('have examples without a mistake: $page', ({ text }) => {
     expect(readAsGatewayFile(text)).toEqual([]);
+  });
+
+  it('have a realm of Keycloak for the gateway beside it, in which clients can log in', () => {
+    const page = readFileSync(new URL('keycloak.md', FOLDER), 'utf8');
+    const realm = JSON.parse(/<<'EOF'\n([\s\S]*?)^EOF$/m.exec(page)?.[1] ?? '');
+    const gateway = parse(complete.find((example) => example.page === 'keycloak.md')?.text ?? '');
+    const resource = `${gateway.publicUrl}/tickets`;
+    expect(JSON.stringify(realm)).toContain(`"included.custom.audience":"${resource}"`);
+    expect(gateway.issuers.keycloak.issuer).toMatch(new RegExp(`/realms/${realm.realm}$`));
+    // Keycloak offers offline_access, so clients request it, and the login fails where they may not.
+    const { scopesSupported } = gateway.upstreams.tickets;
+    const [client] = realm.clients;
+    expect(client.optionalClientScopes).toEqual([...scopesSupported, 'offline_access']);
+    expect(client.attributes['access.token.header.type.rfc9068']).toBe('true');
+    for (const user of realm.users) expect(user.realmRoles).toContain('offline_access');
   });
 
   it('have an example with introspection', () => {

@@ -28,6 +28,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 type Case = {
   readonly offers?: Observation;
   readonly issuerError?: string;
+  readonly isKeycloak?: boolean;
   /** Answers on a terminal; none at all where absent. */
   readonly answers?: readonly string[];
 };
@@ -41,7 +42,10 @@ async function run(argv: readonly string[], given: Case = {}) {
     files: DISK_FILES,
     observe: async () => given.offers ?? { kind: 'observed', observed: observedOf(OFFERED) },
     networkOf: async (url) => (url.includes('127.0.0.1') ? 'loopback' : 'public'),
-    findIssuerError: async () => given.issuerError,
+    checkIssuer: async () =>
+      given.issuerError === undefined
+        ? { isKeycloak: given.isKeycloak === true }
+        : { error: given.issuerError },
     async validate(file) {
       validated.push(file);
       return 0;
@@ -150,6 +154,29 @@ describe('[C-26] init', () => {
     expect(config + out + err).not.toContain(secret);
     const broken = await run(['x', ...FLAGS, '--header', 'X-Api-Key']);
     expect([broken.code, broken.err]).toEqual([2, "error: --header takes 'Name: value'\n"]);
+  });
+
+  it('writes the scopes that clients request, and none that is not a scope', async () => {
+    await run([...FLAGS, '--scope', 'tickets:read', '--scope', 'notes:read']);
+    const config = await read('sallyport.yaml');
+    expect(config).toContain('    scopesSupported: ["tickets:read", "notes:read"]\n');
+    const broken = await run(['x', ...FLAGS, '--scope', 'two words']);
+    expect([broken.code, broken.err]).toEqual([
+      2,
+      expect.stringContaining('expected an OAuth scope'),
+    ]);
+    await run(['none', ...FLAGS]);
+    expect(await read('none/sallyport.yaml')).not.toContain('scopesSupported');
+  });
+
+  it('says what a Keycloak needs, and of no other issuer', async () => {
+    const plain = await run(['plain', ...FLAGS]);
+    expect(plain.out).not.toContain('Keycloak');
+    const bare = await run(['bare', ...FLAGS], { isKeycloak: true });
+    expect(bare.out).toContain('The issuer is a Keycloak.');
+    expect(bare.out).toContain('scopesSupported of the upstream has to name (init: --scope)');
+    const scoped = await run(['scoped', ...FLAGS, '--scope', 'a:b'], { isKeycloak: true });
+    expect(scoped.out).toContain('only through the client scope a:b,');
   });
 
   it('adds to a .gitignore what is missing there, once', async () => {
