@@ -14,6 +14,9 @@ import type { Diagnostic } from '../../src/config/diagnostics.js';
 import { DISK_FILES } from '../../src/config/files.js';
 import { type Gateway, startGateway } from '../../src/gateway/gateway.js';
 import { observeOnce, updateFile } from '../../src/gateway/pin-ports.js';
+import { approvePin, type PinChange, pendingOf } from '../../src/pins/approval.js';
+import { readLock } from '../../src/pins/lock-reader.js';
+import { writeLock } from '../../src/pins/lock-yaml.js';
 import type { Reason } from '../../src/policy/reasons.js';
 import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { createLog } from '../../src/telemetry/log.js';
@@ -32,7 +35,10 @@ import {
 
 // Pins what the upstreams of a gateway file offer now, by the program's own command.
 
-/** Runs `pin fetch --approve`; throws with what it printed when it fails. */
+/**
+ * Runs `pin fetch --approve`; throws with what it printed when it fails. What the scan leaves out is approved by hand:
+ * the tests ask what the gateway does with hostile definitions that somebody accepted.
+ */
 export async function fetchPins(
   file: string,
   env: Readonly<Record<string, string>> = {},
@@ -54,7 +60,23 @@ export async function fetchPins(
     io,
     ports,
   );
-  if (code !== 0) throw new Error(`pin fetch ended with ${code}: ${printed}`);
+  const isLeftOut = printed.includes('is not approved, because the scan found in it');
+  if (code !== 0 && !isLeftOut) throw new Error(`pin fetch ended with ${code}: ${printed}`);
+  if (isLeftOut) await approvePending(join(dirname(file), 'policies/pins'));
+}
+
+async function approvePending(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    let { lock } = readLock(name, await readFile(path, 'utf8'));
+    for (const pin of lock === undefined ? [] : pendingOf(lock)) {
+      const approval = { by: 'test', at: new Date().toISOString(), note: 'test' };
+      const change: PinChange | undefined =
+        lock && approvePin({ lock, pin, digest: pin.digest, approval, observed: undefined });
+      if (change?.ok) lock = change.lock;
+    }
+    if (lock !== undefined) await writeFile(path, writeLock(lock));
+  }
 }
 
 // One real gateway in this process, from files in a folder of its own, on free ports of loopback, with a

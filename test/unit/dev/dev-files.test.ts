@@ -52,9 +52,9 @@ describe('dev --save', () => {
     const file = join(saved, '.gitignore');
     writeFileSync(file, '/dist\nstdio-token');
     await addIgnored(saved, ignoredFiles(setup().server));
-    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\naudit.jsonl*\n');
+    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/audit.jsonl*\n/stdio-token\n');
     await saveDevFiles(saved, running, setup());
-    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\naudit.jsonl*\n');
+    expect(readFileSync(file, 'utf8')).toBe('/dist\nstdio-token\n/audit.jsonl*\n/stdio-token\n');
   });
 
   it('finds a secret that it would overwrite, and a link that leads nowhere', async () => {

@@ -138,6 +138,17 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     expect(reading({ status: 'approved', sha256, definition: one }).messages).toHaveLength(1);
   });
 
+  test('an approval says which findings were accepted', () => {
+    const approval = { ...APPROVAL, accepted: ['secrecy-0a1b2c3d'] };
+    const variants = [entryOf(other, 'approved', { approval })];
+    const kept = reading(entryOf(one, 'approved', { approval, variants })).lock?.pins[kind].get(
+      name,
+    );
+    expect([kept?.approval, kept?.variants[0]?.approval]).toEqual([approval, approval]);
+    const wrong = { approval: { ...APPROVAL, accepted: [7] } };
+    expect(reading(entryOf(one, 'approved', wrong)).messages).toHaveLength(1);
+  });
+
   test('a block says who, when and why, where something is blocked', () => {
     const block = { block: APPROVAL };
     const variants = [entryOf(other, 'blocked', block)];
@@ -202,6 +213,19 @@ describe('[C-24] of instructions in a lock file', () => {
       ])
         expect(read({ instructions }).messages).toHaveLength(1);
     }
+  });
+
+  test('an approval of them says which findings were accepted', () => {
+    const approval = { ...APPROVAL, accepted: ['secrecy-0a1b2c3d'] };
+    const variants = [textOf('Be long.', 'approved', { approval })];
+    const { lock } = read({
+      instructions: textOf('Be brief.', 'approved', { approval, variants }),
+    });
+    expect(lock?.instructions?.approval).toEqual(approval);
+    expect(lock?.instructions?.variants[0]?.approval).toEqual(approval);
+    const wrong = { ...APPROVAL, accepted: [7] };
+    const instructions = textOf('Be brief.', 'approved', { approval: wrong });
+    expect(read({ instructions }).messages).toHaveLength(1);
   });
 });
 
