@@ -191,8 +191,7 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
     : ['rules:', ...rule];
   return `# Who may use ${name}, written by \`sallyport init\`. What no rule allows is neither listed nor callable.
 # Tools are granted by name, one a line, so that a review shows each grant. A grant takes effect once the
-# definition of the tool is approved (\`sallyport pin approve\`). Prompts and resources need a grant as well: add
-# prompts: [NAME] or resources: ["URI"] beside tools.
+# definition of the tool is approved (\`sallyport pin approve\`).
 version: 1
 policy: ${name}
 ${rules.join('\n')}

@@ -712,13 +712,6 @@ const ROWS: readonly Row[] = [
     ],
   },
   {
-    name: 'a grant of what is pending',
-    edit: swap(PATHS.lock, 'status: approved', 'status: pending'),
-    lines: [
-      'policies/pins/everything.lock.yaml:1:1 note 1 definition of everything is pending, and neither listed nor callable; to review: sallyport pin diff everything',
-    ],
-  },
-  {
     name: 'a group id that is a number',
     edit: policy('groups: [eng]', 'groups: [1234]'),
     lines: ['p:7:37 error expected text, found a number; put it into quotes'],
