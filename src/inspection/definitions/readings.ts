@@ -3,6 +3,7 @@
 
 import { findEncodedRuns } from '../detectors/encoded-runs.js';
 import { decodeEscapes, foldText, type NormalizedText } from '../detectors/normalized-text.js';
+import { hiddenText } from '../detectors/prompt-injection.js';
 import {
   isConfusable,
   skeletonOf,
@@ -30,7 +31,6 @@ export type Concealment =
   | 'encoding';
 
 const MAX_DEPTH = 2;
-const TAG_BASE = 0xe0000;
 const PUSHED = /(?:\n[ \t]{0,40}){12}[ \t]{0,40}\S|[ \t\u00a0]{80}\S/;
 const BIDI = /[\u202a-\u202e\u2066-\u2069]/;
 const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
@@ -65,7 +65,7 @@ function addReadings(
   push(joinSpaced(skeletonOf(folded.text)), undefined, isOriginal ? folded : undefined);
   if (decoded !== folded)
     push(skeletonOf(decoded.text), undefined, isOriginal ? decoded : undefined);
-  const tagged = tagText(text);
+  const tagged = hiddenText(text);
   if (tagged !== '') push(skeletonOf(tagged), 'tag characters');
   for (const match of text.matchAll(REVERSED)) {
     push([...(match[1] ?? '')].reverse().join(''), 'bidirectional controls');
@@ -79,7 +79,7 @@ function addReadings(
 
 function concealmentsOf(text: string): readonly Concealment[] {
   const found: Concealment[] = [];
-  if (tagText(text) !== '') found.push('tag characters');
+  if (hiddenText(text) !== '') found.push('tag characters');
   if (stripTerminalSequences(text).count > 0) found.push('terminal sequences');
   if (BIDI.test(text)) found.push('bidirectional controls');
   if (stripInvisible(text).count > 0) found.push('invisible characters');
@@ -87,21 +87,6 @@ function concealmentsOf(text: string): readonly Concealment[] {
   if (PUSHED.test(text)) found.push('blank space');
   if (COMMENT.test(text)) found.push('a comment');
   return found;
-}
-
-/** The ASCII that tag characters or supplementary variation selectors carry (U+E0000 to U+E01EF). */
-function tagText(text: string): string {
-  if (!text.includes('\udb40')) return '';
-  let hidden = '';
-  for (const unit of text) {
-    const code = unit.codePointAt(0) ?? 0;
-    if (code >= TAG_BASE + 0x20 && code <= TAG_BASE + 0x7e) {
-      hidden += String.fromCharCode(code - TAG_BASE);
-    } else if (code >= 0xe0100 && code <= 0xe01ef) {
-      hidden += String.fromCharCode(code - 0xe0100 + 16);
-    }
-  }
-  return hidden;
 }
 
 /** Whether a word mixes Latin letters with letters of other scripts that look like them. */

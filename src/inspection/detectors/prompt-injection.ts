@@ -49,7 +49,7 @@ function addPlainCues(text: string, kinds: Set<string>): void {
 }
 
 /** ASCII hidden in invisible tag characters or variation selectors (U+E0000 block). */
-function hiddenText(text: string): string {
+export function hiddenText(text: string): string {
   if (!text.includes('\udb40')) return '';
   let hidden = '';
   for (const unit of text) {
