@@ -12,6 +12,7 @@ import {
   type Node,
   type Pair,
   parseDocument,
+  type YAMLMap,
 } from 'yaml';
 import { describeYamlErrors, TAGS_REFUSED } from './yaml-errors.js';
 
@@ -200,11 +201,18 @@ function offsetOf(node: unknown): number {
 
 /** A position lookup over one parsed document. Follows aliases. */
 function locateIn(document: Document, lines: LineCounter, limits: YamlLimits): Locate {
+  // A file may have thousands of mistakes in one map.
+  const pairsByKey = new WeakMap<object, ReadonlyMap<unknown, Pair>>();
+  const pairOf: PairOf = (map, key) => {
+    const known = pairsByKey.get(map) ?? indexPairs(map.items);
+    pairsByKey.set(map, known);
+    return known.get(key);
+  };
   return (path, at) => {
     let node: unknown = document.contents;
     let key: unknown = document.contents;
     for (const step of path) {
-      const next = descend(document, node, step);
+      const next = descend(document, node, step, pairOf);
       if (next === undefined) return positionOf(lines, limits.isGenerated ? node : key);
       key = next.key;
       node = next.value;
@@ -213,14 +221,25 @@ function locateIn(document: Document, lines: LineCounter, limits: YamlLimits): L
   };
 }
 
+type PairOf = (map: YAMLMap, key: string) => Pair | undefined;
+
+/** The pairs of a map by their keys; of equal keys, the first. */
+function indexPairs(items: readonly Pair[]): ReadonlyMap<unknown, Pair> {
+  const pairs = new Map<unknown, Pair>();
+  for (const pair of items)
+    if (isScalar(pair.key) && !pairs.has(pair.key.value)) pairs.set(pair.key.value, pair);
+  return pairs;
+}
+
 function descend(
   document: Document,
   parent: unknown,
   step: string | number,
+  pairOf: PairOf,
 ): { key: unknown; value: unknown } | undefined {
   const node = isAlias(parent) ? parent.resolve(document) : parent;
   if (isMap(node)) {
-    const pair = node.items.find((item) => isScalar(item.key) && item.key.value === String(step));
+    const pair = pairOf(node, String(step));
     return pair === undefined ? undefined : { key: pair.key, value: pair.value };
   }
   if (isSeq(node) && typeof step === 'number') {
