@@ -54,10 +54,12 @@ describe('dev', () => {
       expect((await fetch(/^metrics +(\S+)/m.exec(dev.stdout())?.[1] ?? '')).status).toBe(200);
       const printed = (word: string): string =>
         new RegExp(`^${word} +(\\S+)`, 'm').exec(dev.stdout())?.[1] ?? '';
-      const [url, token] = [printed('endpoint'), printed('token')];
-      const configuration = /^ {2}(\{"servers".*)$/m.exec(dev.stdout())?.[1] ?? '';
-      expect(JSON.parse(configuration)).toEqual({
-        servers: { mcp: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } } },
+      const url = printed('endpoint');
+      const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
+      expect(dev.stdout().split(token)).toHaveLength(2);
+      const configuration = /^ {2}(\{"mcpServers":\{"mcp":\{"url".*)$/m.exec(dev.stdout())?.[1];
+      expect(JSON.parse(configuration ?? '')).toEqual({
+        mcpServers: { mcp: { url, headers: { Authorization: `Bearer \${env:TOKEN}` } } },
       });
 
       const pasted = await connectSdkV1(url, { token });
@@ -103,7 +105,7 @@ describe('dev', () => {
       expect(dev.stdout()).toMatch(/^approved +17 tools, 4 prompts, 2 templates from /m);
       expect(dev.stdout()).toMatch(/^audit +\S+audit\.jsonl /m);
       const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
-      const token = /^token +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
+      const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
       for (const connect of [
         () => connectSdkV1(url, { token }),
         () => connectSdkV2(url, '2026', { token }),
