@@ -50,12 +50,32 @@ const START: Position = { line: 1, column: 1 };
 const MAX_ALIASES = 100;
 const MAX_QUOTED_KEY = 64;
 
+/** Far beyond what is nested by hand, also with brackets in texts and comments, which are counted too. */
+const MAX_OPEN_BRACKETS = 1_000;
+
+/** Where too many brackets are open: the parser would take seconds for a file of nothing else. */
+function findOpenBrackets(text: string): Position | undefined {
+  let open = 0;
+  for (const { 0: bracket, index } of text.matchAll(/[[\]{}]/g)) {
+    open = bracket === '[' || bracket === '{' ? open + 1 : Math.max(0, open - 1);
+    if (open <= MAX_OPEN_BRACKETS) continue;
+    const lines = text.slice(0, index).split('\n');
+    return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
+  }
+  return undefined;
+}
+
 /**
  * The plain values of a YAML document, or its errors: only the first syntax error, because others follow from it, and
  * otherwise all errors. Objects have the ordinary prototype, which cannot be replaced because the key `__proto__` is
  * refused.
  */
 export function readYaml(text: string, limits: YamlLimits): YamlReading {
+  const open = limits.isGenerated ? undefined : findOpenBrackets(text);
+  if (open !== undefined) {
+    const message = `more than ${MAX_OPEN_BRACKETS} brackets are open here, one inside the other`;
+    return { ok: false, mistakes: [{ ...open, message }] };
+  }
   try {
     return readDocument(text, limits);
   } catch {

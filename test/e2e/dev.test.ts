@@ -157,6 +157,41 @@ describe('dev', () => {
   );
 
   it(
+    '[E-40] grants no name that a rule would read as a pattern',
+    async () => {
+      const script = `
+        const names = ['plain', 'get_*', 're:.*', '*'];
+        const listed = names.map((name) => ({ name, inputSchema: { type: 'object' } }));
+        const results = {
+          initialize: (p) => ({ protocolVersion: p.protocolVersion, capabilities: { tools: {}, prompts: {} }, serverInfo: { name: 's', version: '1' } }),
+          'tools/list': () => ({ tools: listed }),
+          'prompts/list': () => ({ prompts: [{ name: 'ask' }, { name: 'ask*' }] }),
+        };
+        require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+          const { id, method, params } = JSON.parse(line);
+          if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: results[method]?.(params) ?? {} }));
+        });`;
+      const save = ['--save', 'patterns', ...(await onFreePort())];
+      const dev = startSallyport(['dev', ...save, '--', process.execPath, '-e', script], folder);
+      running = dev;
+      await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
+      expect(dev.stdout()).toMatch(/^approved +1 tool, 1 prompt from /m);
+      const policy = await readFile(join(folder, 'patterns/policies/mcp.policy.yaml'), 'utf8');
+      expect(policy).toContain('      tools: ["plain"]\n      prompts: ["ask"]\n');
+      for (const name of ['get_*', 're:.*', '*', 'ask*'])
+        expect(policy).toContain(`# No rule can name ${JSON.stringify(name)} exactly`);
+      const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
+      const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
+      const { client, close } = await connectSdkV1(url, { token });
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['plain']);
+      await close();
+      dev.signal('SIGTERM');
+      expect(await dev.ended).toBe(143);
+    },
+    LONG,
+  );
+
+  it(
     '[E-40] sends a header, and keeps its value in a file of its owner',
     async () => {
       const rig = await startStdioRig();
