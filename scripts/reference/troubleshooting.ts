@@ -321,10 +321,11 @@ export function renderTroubleshootingPage(): string {
 
 <!-- Rendered from the source. Change the source, then run the tests with UPDATE_REFERENCE=1. -->
 
-Every refusal has a reason and a decision id. The client shows the id, in \`data["dev.sallyport/decision"]\` or in the header \`Sallyport-Decision\`. The reason is there too if the caller may know that the target exists; otherwise the caller only sees “not found”. The audit log always has both:
+Every refusal has a reason and a decision id. The client shows the id, in \`data["dev.sallyport/decision"]\` or in the header \`Sallyport-Decision\`. The reason is there too if the caller may know that the target exists; otherwise the caller only sees “not found”. The audit log always has both. With the id in \`DECISION_ID\`:
 
+<!-- try -->
 \`\`\`sh
-sallyport audit show DECISION_ID audit.jsonl                       # everything about one decision
+sallyport audit show "$DECISION_ID" audit.jsonl                    # everything about one decision
 sallyport audit query --reason token-audience --since 30m audit.jsonl
 \`\`\`
 

@@ -251,8 +251,13 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
   const captured = Object.entries(args.captured)
     .slice(0, MAX_LISTED)
     .map(([pointer, value]) => `${quoteVerified(pointer)}:${quoteForeign(value, mask)}`);
+  const violations = (args.violations ?? []).map(
+    ({ pointer, keyword }) =>
+      `{"pointer":${quoteForeign(pointer, mask)},"keyword":${quoteVerified(keyword)}}`,
+  );
+  const refused = violations.length === 0 ? '' : `,"violations":[${violations.join()}]`;
   const capturedText = captured.length === 0 ? '' : `,"captured":{${captured.join()}}`;
-  return `,"args":{"digest":${quoteUnescaped(args.digest)},"bytes":${quoteNumber(args.bytes)}${keys}${capturedText}}`;
+  return `,"args":{"digest":${quoteUnescaped(args.digest)},"bytes":${quoteNumber(args.bytes)}${keys}${refused}${capturedText}}`;
 }
 
 /** The decision; its policy and rule stand in one line alone. What was forwarded says neither action nor stage. */

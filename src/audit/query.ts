@@ -158,7 +158,40 @@ function detailOf(record: AuditRecord): string {
     .join(' ');
 }
 
-/** Renders one line: time, type, subject, target and result. No control characters. */
+/**
+ * Prints one row for each event that is chosen, and one for a request: its outcome, or its decision where the outcome is
+ * not chosen or not in the log (yet). `end` prints what is left.
+ */
+export function createRowPrinter(print: (row: string) => void): {
+  readonly add: (record: AuditRecord, isChosen: boolean) => void;
+  readonly end: () => void;
+} {
+  const undecided = new Map<unknown, string>();
+
+  function release(id: unknown, isReplaced: boolean): void {
+    const row = undecided.get(id);
+    undecided.delete(id);
+    if (row !== undefined && !isReplaced) print(row);
+  }
+
+  return {
+    add(record, isChosen) {
+      const id = valueAt(record, 'decision', 'id');
+      if (record['type'] === 'mcp.outcome') release(id, isChosen);
+      if (!isChosen) return;
+      const row = renderAuditRow(record);
+      if (record['type'] !== 'mcp.decision') return print(row);
+      undecided.set(id, row);
+      if (undecided.size > MAX_UNDER_WAY) release(undecided.keys().next().value, false);
+    },
+    end() {
+      for (const row of undecided.values()) print(row);
+      undecided.clear();
+    },
+  };
+}
+
+/** Renders one line: time, type, subject, target and decision, and of an outcome its result. No control characters. */
 export function renderAuditRow(record: AuditRecord): string {
   const parts = [quoteIfNeeded(record['time']), quoteIfNeeded(record['type'])];
   if (isRecord(record['actor'])) parts.push(quoteIfNeeded(valueAt(record, 'actor', 'sub')));
@@ -178,6 +211,11 @@ export function renderAuditRow(record: AuditRecord): string {
       `${quoteIfNeeded(decision['action'])} ${reasonsOf(record) || quoteIfNeeded(decision['rule'])}`,
     );
     parts.push(quoteIfNeeded(decision['id']));
+  }
+  if (record['type'] === 'mcp.outcome') {
+    const total = valueAt(record, 'latency_ms', 'total');
+    const took = typeof total === 'number' ? ` in ${total} ms` : '';
+    parts.push(`${quoteIfNeeded(valueAt(record, 'result', 'status'))}${took}`);
   }
   const detail = detailOf(record);
   if (detail !== '') parts.push(detail);

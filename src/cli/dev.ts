@@ -423,13 +423,16 @@ function printAccess(
   const portOf = (wanted: string) => listening.find(({ listener }) => listener === wanted)?.port;
   io.stdout(`
 endpoint   ${resource}
-token      ${token}
 console    http://127.0.0.1:${portOf('admin')}/   (paste this token: ${adminToken})
 metrics    http://127.0.0.1:${portOf('ops')}/metrics
 audit      ${escapeForTerminal(join(folder, 'audit.jsonl'))}   (removed at the end)
 
-${clientConfigurations({ name, url: resource, token })}
-Clients that can log in need no token: the development issuer answers the challenge.
+A client that can log in needs the endpoint alone: the development issuer answers its challenge.
+The configurations below present a token instead, which they take from the variable TOKEN:
+
+export TOKEN=${token}
+
+${clientConfigurations({ name, url: resource })}
 Press Ctrl-C to end.
 `);
 }

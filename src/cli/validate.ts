@@ -51,6 +51,9 @@ export type ValidateOptions = {
   readonly secrets?: boolean;
 };
 
+/** Lines for a person; formats for programs have them all. */
+const MAX_PRINTED = 500;
+
 /** Prints the diagnostics. Exit 0: no errors; 1: errors; 2: a file could not be read. */
 export async function runValidate(
   options: ValidateOptions,
@@ -64,7 +67,13 @@ export async function runValidate(
           diagnostic.severity === 'warning' ? { ...diagnostic, severity: 'error' } : diagnostic,
       )
     : found;
-  io.stdout(renderDiagnostics(sortDiagnostics(diagnostics), options.format ?? 'text', io.cwd));
+  const { format = 'text' } = options;
+  const sorted = sortDiagnostics(diagnostics);
+  const shown = format === 'text' ? sorted.slice(0, MAX_PRINTED) : sorted;
+  io.stdout(renderDiagnostics(shown, format, io.cwd));
+  if (shown.length < sorted.length) {
+    io.stderr(`and ${sorted.length - shown.length} more, all of them with --format json\n`);
+  }
   const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
   io.stderr(`${countDiagnostics(diagnostics)}\n`);
   if (errors.some((diagnostic) => diagnostic.rule === 'unreadable')) return EXIT_UNCHECKED;
@@ -78,7 +87,7 @@ async function findDiagnostics(
 ): Promise<readonly Diagnostic[]> {
   const file = resolve(io.cwd, options.config);
   const { diagnostics, outline } = loadGateway(file, {
-    readFile: ports.files.readFile,
+    ...ports.files,
     env: io.env,
     secrets: options.secrets === false ? 'skip' : 'read',
   });

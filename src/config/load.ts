@@ -138,6 +138,8 @@ function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): bo
 
 export type GatewaySources = {
   readonly readFile: Files['readFile'];
+  /** With it, a note says which secrets every user of the machine can read. */
+  readonly modeOf?: Files['modeOf'];
   readonly env: Readonly<Record<string, string | undefined>>;
   /**
    * `skip` checks the form of secret references without reading the secrets, for checks away from the
@@ -212,6 +214,23 @@ function noteMissingFolders(
   }
 }
 
+/** `sun_path` of Linux has 108 bytes with the NUL at its end (unix(7)); other systems have fewer. */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+/** A longer path is cut off or refused by the system, which would show with the first request. */
+function checkSocketPaths(
+  { upstreams }: ReadableGateway,
+  folder: string,
+  report: ReportDiagnostic,
+): void {
+  for (const [name, { socket }] of entriesOf(upstreams)) {
+    const size = socket ? Buffer.byteLength(resolve(folder, socket)) : 0;
+    if (size <= MAX_SOCKET_PATH_BYTES) continue;
+    const message = `the absolute path of this socket has ${size} bytes, and the system takes ${MAX_SOCKET_PATH_BYTES} at most; use a shorter one, such as one below /run`;
+    report(['upstreams', name, 'socket'], message);
+  }
+}
+
 const CHECKS = [
   checkPublicUrl,
   checkListeners,
@@ -238,6 +257,7 @@ function check(
     found.push({ path, at, severity, rule, message, ...hint, ...reference });
   };
   for (const checkPart of CHECKS) checkPart(gateway, report);
+  checkSocketPaths(gateway, folder, report);
   if (sources.secrets === 'skip') return undefined;
   noteMissingFolders(gateway, folder, sources, report);
   const secretSources = { files: sources, env: sources.env, folder };

@@ -15,7 +15,7 @@ import { findMeanings } from './schema/meanings.js';
 import type { Readable } from './schema/readable.js';
 
 export type SecretSources = {
-  readonly files: Pick<Files, 'readFile'>;
+  readonly files: Pick<Files, 'readFile' | 'modeOf'>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder of the gateway file. */
   readonly folder: string;
@@ -147,6 +147,8 @@ function quoteName(name: string): string {
   return `"${cleanForeign(name, maskSecrets, MAX_QUOTED_NAME)}"`;
 }
 
+const READABLE_BY_ALL = 0o004;
+
 function readSecretFile(
   file: string,
   path: FilePath,
@@ -157,9 +159,12 @@ function readSecretFile(
     report(path, message, 'secret');
     return undefined;
   };
+  const absolute = resolve(sources.folder, file);
   let bytes: Uint8Array;
+  let mode: number | undefined;
   try {
-    bytes = sources.files.readFile(resolve(sources.folder, file));
+    bytes = sources.files.readFile(absolute);
+    mode = sources.files.modeOf?.(absolute);
   } catch (error) {
     return refuse(describeUnreadable(file, error));
   }
@@ -169,6 +174,11 @@ function readSecretFile(
   }
   const secret = decodeUtf8(bytes)?.replace(/\r?\n$/, '');
   if (secret === undefined) return refuse(`${subject} is not UTF-8 text`);
+  // Its group may be there for the gateway, as where Kubernetes mounts a secret.
+  if (mode !== undefined && (mode & READABLE_BY_ALL) !== 0) {
+    const message = `${subject} holds a secret that every user of this machine can read; run: chmod 600`;
+    report(path, message, 'secret', { severity: 'note' });
+  }
   return secret.trim() === '' ? refuse(`${subject} is empty`) : secret;
 }
 

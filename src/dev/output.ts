@@ -5,41 +5,51 @@ import { open } from 'node:fs/promises';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { cleanForeign } from '../text/escaping.js';
 
-/** What a client is given. */
+/** What a client is given besides the token. */
 export type ClientAccess = {
   readonly name: string;
   readonly url: string;
-  readonly token: string;
 };
 
-/** The configuration of each client, under its name. */
-export function clientConfigurations({ name, url, token }: ClientAccess): string {
-  const authorization = `Bearer ${token}`;
-  const headers = { Authorization: authorization };
+/**
+ * The configuration of each client, under its name. None repeats the token: it is read from the variable TOKEN or asked
+ * for where the client can do that, and pasted where it cannot.
+ */
+export function clientConfigurations({ name, url }: ClientAccess): string {
   // The space stands in the variable: some versions of Claude Desktop split arguments at spaces.
   const remote = {
     command: 'npx',
     args: ['-y', 'mcp-remote', url, '--header', `Authorization:\${AUTHORIZATION}`],
-    env: { AUTHORIZATION: authorization },
+    env: { AUTHORIZATION: 'Bearer PASTE_TOKEN' },
   };
+  const [asked, read] = [`\${input:token}`, `\${env:TOKEN}`].map((token) => ({
+    Authorization: `Bearer ${token}`,
+  }));
+  const input = { type: 'promptString', id: 'token', description: 'token', password: true };
   const clients = [
     [
       'Claude Code',
-      `claude mcp add --transport http ${name} ${url} --header "Authorization: ${authorization}"`,
+      `claude mcp add --transport http ${name} ${url} --header "Authorization: Bearer $TOKEN"`,
     ],
     [
-      'Claude Desktop, in claude_desktop_config.json (through mcp-remote)',
+      'Claude Desktop, in claude_desktop_config.json (through mcp-remote; put the token in place of PASTE_TOKEN)',
       JSON.stringify({ mcpServers: { [name]: remote } }),
     ],
     [
-      'VS Code, in .vscode/mcp.json',
-      JSON.stringify({ servers: { [name]: { type: 'http', url, headers } } }),
+      'VS Code, in .vscode/mcp.json (asks for the token)',
+      JSON.stringify({
+        inputs: [input],
+        servers: { [name]: { type: 'http', url, headers: asked } },
+      }),
     ],
-    ['Cursor, in ~/.cursor/mcp.json', JSON.stringify({ mcpServers: { [name]: { url, headers } } })],
+    [
+      'Cursor, in ~/.cursor/mcp.json (reads TOKEN from its environment)',
+      JSON.stringify({ mcpServers: { [name]: { url, headers: read } } }),
+    ],
     [
       // By tag: on an older Node npx takes an old version, which knows no headers.
       'MCP Inspector, with Node 22.19 or later',
-      `npx @modelcontextprotocol/inspector@latest --cli ${url} --transport http --header "Authorization: ${authorization}" --method tools/list`,
+      `npx @modelcontextprotocol/inspector@latest --cli ${url} --transport http --header "Authorization: Bearer $TOKEN" --method tools/list`,
     ],
   ];
   return clients.map(([client, text]) => `${client}\n  ${text}\n`).join('\n');

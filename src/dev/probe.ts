@@ -4,7 +4,7 @@
 
 import { mediaType } from '../protocol/headers.js';
 import { LATEST_SESSION_VERSION } from '../protocol/versions/revisions.js';
-import { cleanForeign } from '../text/escaping.js';
+import { cleanForeign, maskSecrets } from '../text/escaping.js';
 
 export type ProbedServer = {
   readonly url: URL;
@@ -13,6 +13,14 @@ export type ProbedServer = {
   readonly header?: { readonly name: string; readonly value: string } | undefined;
 };
 
+/** A response by its form alone: nothing of its values is shown, which may be secrets. */
+export type ProbedBody =
+  | { readonly kind: 'mcp' }
+  /** A JSON-RPC error, by its code. */
+  | { readonly kind: 'refusal'; readonly code: number }
+  /** Other JSON: the first names of an object, or what it is instead. */
+  | { readonly kind: 'other'; readonly names: readonly string[]; readonly type: string };
+
 /** What came back: a response, or the code of the error. */
 export type ProbeOutcome =
   | {
@@ -20,10 +28,15 @@ export type ProbeOutcome =
       readonly status: number;
       readonly contentType: string;
       readonly location: string | undefined;
+      /** What a JSON response of status 200 is; absent if it was not read. */
+      readonly body?: ProbedBody;
     }
   | { readonly kind: 'error'; readonly code: string };
 
 const TIMEOUT_MS = 10_000;
+const MAX_BODY_BYTES = 64 * 1024;
+const MAX_NAMES = 5;
+const MAX_NAME_CHARACTERS = 40;
 const INITIALIZE = {
   jsonrpc: '2.0',
   id: 1,
@@ -61,19 +74,55 @@ export async function probeServer({
     const { status, headers: received } = response;
     const location = received.get('location') ?? undefined;
     const contentType = mediaType(received.get('content-type') ?? '');
-    return { kind: 'response', status, contentType, location };
+    const outcome = { kind: 'response', status, contentType, location } as const;
+    if (isLegacySse || status !== 200 || contentType !== 'application/json') return outcome;
+    return { ...outcome, body: describeBody(await readStart(response)) };
   } catch (error) {
     return { kind: 'error', code: ending.signal.aborted ? 'timeout' : errorCodeOf(error) };
   } finally {
     clearTimeout(timer);
-    // The body, an endless stream perhaps, is not read.
+    // The rest of the body, an endless stream perhaps, is not read.
     ending.abort();
   }
+}
+
+/** The body, if it is short; of a longer one, its start. */
+async function readStart({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk);
+    size += chunk.byteLength;
+    if (size > MAX_BODY_BYTES) break;
+  }
+  return Buffer.concat(chunks).toString('utf8', 0, MAX_BODY_BYTES);
+}
+
+function describeBody(text: string): ProbedBody {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { kind: 'other', names: [], type: 'text that is not JSON' };
+  }
+  if (Array.isArray(value)) return { kind: 'other', names: [], type: 'a JSON list' };
+  if (typeof value !== 'object' || value === null)
+    return { kind: 'other', names: [], type: 'a JSON value' };
+  const { jsonrpc, result, error } = value as Readonly<Record<string, unknown>>;
+  if (jsonrpc === '2.0' && isObjectWith(result, 'protocolVersion')) return { kind: 'mcp' };
+  if (jsonrpc === '2.0' && isObjectWith(error, 'code'))
+    return { kind: 'refusal', code: Number((error as { readonly code: unknown }).code) };
+  return { kind: 'other', names: Object.keys(value).slice(0, MAX_NAMES), type: 'a JSON object' };
+}
+
+function isObjectWith(value: unknown, name: string): boolean {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name);
 }
 
 function errorCodeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   if (!(cause instanceof Error)) return 'no code';
+  if (cause.name === 'HTTPParserError') return String(('code' in cause && cause.code) || 'HPE');
   // Some errors have words alone, such as "bad port".
   return 'code' in cause ? String(cause.code) : cleanForeign(cause.message);
 }
@@ -99,12 +148,23 @@ export function describeProbe(
   }
   if (status >= 300 && status < 400) return `${answered}: ${describeRedirect(location, url)}`;
   if (status >= 400) return `${answered}${describeStatus(status, url, isLegacySse)}`;
-  return describeType(
-    `${answered} with ${contentType || 'no content type'}`,
-    contentType,
-    outcome,
-    isLegacySse,
+  const typed = `${answered} with ${contentType || 'no content type'}`;
+  return outcome.body === undefined
+    ? describeType(typed, contentType, outcome, isLegacySse)
+    : describeJson(typed, outcome.body, url);
+}
+
+/** Says what a JSON response to `initialize` is, if it does not open a session. */
+function describeJson(answered: string, body: ProbedBody, { pathname }: URL): string | undefined {
+  if (body.kind === 'mcp') return undefined;
+  if (body.kind === 'refusal')
+    return `${answered} to the request initialize: the JSON-RPC error ${body.code}`;
+  const names = body.names.map(
+    (name) => `"${cleanForeign(name, maskSecrets, MAX_NAME_CHARACTERS)}"`,
   );
+  const what = names.length === 0 ? body.type : `${body.type} with ${names.join(', ')}`;
+  const hint = pathname === '/mcp' ? 'what is the path of its MCP endpoint?' : 'is the path /mcp?';
+  return `${answered} to the request initialize: ${what}, which is not an answer of MCP; ${hint}`;
 }
 
 function describeStatus(status: number, { pathname }: URL, isLegacySse: boolean): string {
@@ -140,7 +200,7 @@ function describeError(url: URL, code: string): string {
   if (CERTIFICATE.test(code))
     return `has a certificate that is not trusted (${code}); for an authority of your own set NODE_EXTRA_CA_CERTS, or in the gateway file tls.ca`;
   if (NOT_TLS.test(code)) return `does not speak TLS (${code}); is the URL http://?`;
-  if (url.protocol === 'http:' && /^(?:HPE_|UND_ERR_SOCKET|ECONNRESET)/.test(code))
+  if (url.protocol === 'http:' && /^(?:HPE|UND_ERR_SOCKET|ECONNRESET)/.test(code))
     return `does not speak HTTP (${code}); is the URL https://?`;
   return `cannot be reached (${code})`;
 }

@@ -1,24 +1,27 @@
 // One configuration version: settings, policies and lock files, read together and used together. With one error in any
 // file there is no new version, and the running one stays in force.
 
+import { join } from 'node:path';
 import { type Diagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
 import { DISK_FILES } from '../config/files.js';
 import { type AggregateOutline, loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
 import type { Settings } from '../config/settings.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
+import { pendingOf } from '../pins/approval.js';
 import {
   type CompileDefinition,
   createCatalog,
   createDefinitionCompiler,
 } from '../pins/catalog.js';
-import type { Lock } from '../pins/lock.js';
+import { LOCK_SUFFIX, type Lock } from '../pins/lock.js';
 import { loadLocks } from '../pins/lock-reader.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { Catalog } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
+import { countOf } from '../text/counting.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -106,7 +109,18 @@ export async function readLocksForPolicies(
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
-  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], invalid, pins };
+  const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock));
+  const found = [...diagnostics, ...alike, ...pending];
+  return { upstreams: locks.keys(), diagnostics: found, invalid, pins };
+}
+
+/** A rule that grants what is pending has no effect yet, which nothing else in a valid configuration says. */
+function notePending(folder: string, lock: Lock): readonly Diagnostic[] {
+  const count = pendingOf(lock).length;
+  if (count === 0) return [];
+  const file = join(folder, `${lock.upstream}${LOCK_SUFFIX}`);
+  const message = `${countOf(count, 'definition')} of ${lock.upstream} ${count === 1 ? 'is' : 'are'} pending, and neither listed nor callable; to review: sallyport pin diff ${lock.upstream}`;
+  return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
 }
 
 /** A version that may be used: nothing in it is invalid. */

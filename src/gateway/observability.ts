@@ -9,7 +9,7 @@ import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
 import { findDecisions, type PinDecision } from '../pins/approval.js';
 import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
-import { PIN_KINDS } from '../pins/lock.js';
+import { approvedVersions, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { REASONS } from '../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../policy/record.js';
@@ -91,7 +91,10 @@ export function createDriftReport(ports: DriftPorts): {
         ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
         return;
       }
-      const states = PIN_KINDS.flatMap((kind) => statesOf(kind, runtime, version, ports));
+      const states = [
+        ...PIN_KINDS.flatMap((kind) => statesOf(kind, runtime, version, ports)),
+        ...instructionStates(runtime, version),
+      ];
       const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
       ports.log.write('info', 'upstream is reachable', {
         ...fields,
@@ -196,6 +199,20 @@ function statesOf(
   return [...new Set([...catalog.names(kind), ...offered])].map(
     (name) => catalog.statusOf(kind, name).state,
   );
+}
+
+/** The state of the instructions, which count as one item like in `pin`, if they are pinned or offered. */
+function instructionStates(runtime: UpstreamRuntime, version: Version): readonly PinState[] {
+  const pin = version.locks.get(runtime.settings.name)?.instructions;
+  const offered = (runtime.observed()?.listings ?? []).flatMap((one) => one.instructions ?? []);
+  const approved = approvedVersions(pin).map(({ sha256 }) => sha256);
+  if (pin?.status === 'blocked') return ['blocked'];
+  if (approved.length > 0) {
+    if (offered.length === 0) return ['absent'];
+    return [offered.every(({ digest }) => approved.includes(digest)) ? 'approved' : 'changed'];
+  }
+  if (pin !== undefined) return ['pending'];
+  return offered.length > 0 ? ['unpinned'] : [];
 }
 
 /** Counts the tools in each pin state. */

@@ -10,7 +10,11 @@ import { createKeyRing } from '../state/keys.js';
 import { listProfilesOnce } from '../upstream/discovery/discovery.js';
 import { createGuardedFetch } from '../upstream/safe-fetch.js';
 import { assertionSigner, keysOf } from './keys.js';
-import { connectUpstream, createSingleUpstreamResources } from './upstream-connection.js';
+import {
+  connectUpstream,
+  createSingleUpstreamResources,
+  LISTING_ERRORS,
+} from './upstream-connection.js';
 
 export type ObserveOnceOutcome =
   | { readonly kind: 'observed'; readonly observed: Observed }
@@ -47,9 +51,10 @@ export async function observeOnce(
         observed: mergeObserved(outcome.listings.map(observeListing)),
       };
     const [connectionError] = connectionErrors;
+    const why = `${LISTING_ERRORS[outcome.why]}${outcome.why === 'protocol' ? WHERE_TO_LOOK : ''}`;
     return {
       ...outcome,
-      why: connectionError === undefined ? outcome.why : `${outcome.why}: ${connectionError}`,
+      why: connectionError === undefined ? why : `${why} (${connectionError})`,
     };
   } finally {
     await sessions.close();
@@ -57,6 +62,10 @@ export async function observeOnce(
     await guardedFetch.close();
   }
 }
+
+/** A listing knows only that the answer was none of MCP; `dev` asks again and says what came back. */
+const WHERE_TO_LOOK =
+  '; is the path of its URL right, such as /mcp? To see what it answered, run: sallyport dev --upstream URL';
 
 const GIT_TIMEOUT_MS = 2_000;
 

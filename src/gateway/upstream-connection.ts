@@ -20,7 +20,7 @@ import {
   type RegisterCredential,
 } from '../upstream/credentials/presenter.js';
 import { createCredentialSource } from '../upstream/credentials/sources.js';
-import type { ListingRequest } from '../upstream/discovery/request.js';
+import type { ListingError, ListingRequest } from '../upstream/discovery/request.js';
 import { createLegacySseRequest, createListingRequest } from '../upstream/discovery/transports.js';
 import type { MessageReader } from '../upstream/message-reader.js';
 import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-quota.js';
@@ -33,6 +33,15 @@ import {
 } from '../upstream/safe-fetch.js';
 import { type Inspection, type OwnCredentialsOf, startInspection } from './worker/inspection.js';
 import { createLoopScheduler } from './worker/json-reader.js';
+
+/** Why a listing failed, in words for people. */
+export const LISTING_ERRORS: { readonly [error in ListingError]: string } = {
+  unavailable: 'it cannot be reached, or answered that it is not available',
+  timeout: 'it did not answer in time',
+  credentials: 'it asks for other credentials, or none could be obtained for it',
+  protocol: 'what it answered is not valid MCP',
+  'too-large': 'its lists are longer than the limits allow',
+};
 
 // What the upstreams of one process share, so that none can use all of it: the event loop, the worker thread that reads
 // and inspects beside it, and the memory for buffered responses.

@@ -45,7 +45,12 @@ import type { Presenter } from '../upstream/credentials/presenter.js';
 import { createDiscoveryLister } from '../upstream/discovery/discovery.js';
 import { createListingAllowance, type ListingError } from '../upstream/discovery/request.js';
 import { type MessageReader, runInTurns } from '../upstream/message-reader.js';
-import { type ConnectionPorts, connectUpstream, messageReaderOf } from './upstream-connection.js';
+import {
+  type ConnectionPorts,
+  connectUpstream,
+  LISTING_ERRORS,
+  messageReaderOf,
+} from './upstream-connection.js';
 
 type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 
@@ -244,14 +249,6 @@ type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnec
   readonly onObserved: (runtime: UpstreamRuntime) => void;
   /** Called after the first listing that succeeds, and after the first that does so again. */
   readonly onReachable: (runtime: UpstreamRuntime) => void;
-};
-
-const LISTING_ERRORS: { readonly [error in ListingError]: string } = {
-  unavailable: 'it cannot be reached, or answered that it is not available',
-  timeout: 'it did not answer in time',
-  credentials: 'it asks for other credentials, or none could be obtained for it',
-  protocol: 'what it answered is not valid MCP',
-  'too-large': 'its lists are longer than the limits allow',
 };
 
 export function createRuntimes(ports: RuntimesPorts): Runtimes {

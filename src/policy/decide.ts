@@ -10,7 +10,7 @@ import {
   prepareEvaluation,
   readsUndescribed,
 } from './conditions.js';
-import type { Allow, Decision, Deny, Obligation } from './decision.js';
+import type { Allow, Decision, Deny, Obligation, Violation } from './decision.js';
 import {
   type Catalog,
   definitionOf,
@@ -49,24 +49,51 @@ function adviseErrors(errors: readonly SchemaError[]): string {
   return sentences.join(' ');
 }
 
+/** The errors of a schema as the record keeps them; `owner` is the pointer of what was checked. */
+function violationsOf(errors: readonly SchemaError[], owner = ''): readonly Violation[] {
+  return errors.map(({ pointer, keyword, missing }) => ({
+    pointer: `${owner}${pointer}${missing === undefined ? '' : pointerStep(missing)}`,
+    keyword,
+  }));
+}
+
+/** A name as a step of a JSON pointer (RFC 6901 §3). */
+function pointerStep(name: string): string {
+  return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
 const UNDESCRIBED_ADVICE =
   'The arguments contain a member that the definition does not describe. Send only described members.';
 
+/** The members are named in the record by the keys of the arguments, which are escaped; a pointer would repeat them. */
+const UNDESCRIBED = {
+  advice: UNDESCRIBED_ADVICE,
+  violations: [{ pointer: '', keyword: 'undescribed' }],
+} as const;
+
 const NOT_ALLOWED_ADVICE = 'A policy rule does not allow these arguments.';
 
-/** Advice for arguments that no alternative allows: the first argument of the first alternative that fails. */
-function adviseAlternatives(rules: readonly AllowRule[], input: EvaluationInput): string {
+/** Of arguments that no alternative allows: the first argument of the first alternative that fails. */
+function refuseAlternatives(
+  rules: readonly AllowRule[],
+  input: EvaluationInput,
+): Pick<Deny, 'advice' | 'violations'> {
   const rule = rules[0];
   for (const { name, schema } of rule?.args ?? []) {
     const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
-    if (value === undefined) return `The argument "${name}" is required by a policy rule.`;
-    const error = schema.check(value)[0];
+    if (value === undefined) {
+      const violations = [{ pointer: pointerStep(name), keyword: 'required' }];
+      return { advice: `The argument "${name}" is required by a policy rule.`, violations };
+    }
+    const errors = schema.check(value);
+    const [error] = errors;
     if (error !== undefined) {
       const where = error.pointer === '' ? '' : ` at ${error.pointer}`;
-      return `The argument "${name}"${where} is not allowed by a policy rule: ${error.message}.`;
+      const advice = `The argument "${name}"${where} is not allowed by a policy rule: ${error.message}.`;
+      return { advice, violations: violationsOf(errors, pointerStep(name)) };
     }
   }
-  return NOT_ALLOWED_ADVICE;
+  return { advice: NOT_ALLOWED_ADVICE };
 }
 
 const NO_OBLIGATIONS: readonly Obligation[] = Object.freeze([]);
@@ -403,12 +430,13 @@ function checkArguments(
 ): Deny | undefined {
   const errors = input.described?.input?.check(input.args) ?? [];
   if (errors.length > 0) {
-    return deny('arguments-invalid', true, undefined, { advice: adviseErrors(errors) });
+    const more = { advice: adviseErrors(errors), violations: violationsOf(errors) };
+    return deny('arguments-invalid', true, undefined, more);
   }
   // An allow rule that reads such a member fails by itself; a restricting rule must not be bypassed.
   const isUnread = (rule: Rule): boolean => readsUndescribed(rule, input);
   if (!denies.some(isUnread) && !requires.some(isUnread)) return undefined;
-  return deny('arguments-invalid', true, undefined, { advice: UNDESCRIBED_ADVICE });
+  return deny('arguments-invalid', true, undefined, UNDESCRIBED);
 }
 
 function evaluateDenies({ denies }: Candidates, input: EvaluationInput): Deny | undefined {
@@ -444,8 +472,8 @@ function evaluateAlternatives(
   );
   if (lacking.length > 0) return denyForScope(lacking, input);
   const isUnread = entitled.some((rule) => readsUndescribed(rule, input));
-  const advice = isUnread ? UNDESCRIBED_ADVICE : adviseAlternatives(entitled, input);
-  return deny('arguments-invalid', true, undefined, { advice });
+  const more = isUnread ? UNDESCRIBED : refuseAlternatives(entitled, input);
+  return deny('arguments-invalid', true, undefined, more);
 }
 
 function applyRequires(

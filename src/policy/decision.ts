@@ -34,6 +34,9 @@ export type Allow = AllowBrand & {
   readonly obligations: readonly Obligation[];
 };
 
+/** An argument that was refused, for the record: where it is and which keyword of a schema it fails, never its value. */
+export type Violation = { readonly pointer: string; readonly keyword: string };
+
 /** A deny, with what its rendering needs. `listed` determines whether the caller learns the reason. */
 export type Deny = {
   readonly verdict: 'deny';
@@ -48,6 +51,8 @@ export type Deny = {
   /** A sentence that a model can act on. Built from schema positions and texts of rules, never from traffic. */
   readonly advice?: string;
   readonly retryAfterSeconds?: number;
+  /** For `arguments-invalid`: the first arguments that were refused. */
+  readonly violations?: readonly Violation[];
   /** JSON pointers to the arguments whose values the record keeps for a refused call too. */
   readonly captures?: readonly string[];
   /** For a failed authentication whose challenge must name an error of the proof of possession. */

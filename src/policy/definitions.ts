@@ -27,7 +27,14 @@ export type PinState =
   | 'shadowed';
 
 /** One error in arguments or a result: position and expectation, never the value. */
-export type SchemaError = { readonly pointer: string; readonly message: string };
+export type SchemaError = {
+  readonly pointer: string;
+  /** The keyword of the schema that failed. */
+  readonly keyword: string;
+  readonly message: string;
+  /** For a member that is required: its name, which the schema has. */
+  readonly missing?: string;
+};
 
 /** Which members of a value a rule reads. Made by policy/conditions.ts. */
 export type ArgumentReads = {

@@ -160,6 +160,8 @@ export type RequestRecord = {
         bytes: number;
         keys: readonly string[];
         captured: Readonly<Record<string, string>>;
+        /** The first arguments that were refused: their JSON pointers and the keywords that they fail. */
+        violations?: readonly { readonly pointer: string; readonly keyword: string }[] | undefined;
       }
     | undefined;
   decision: {

@@ -190,6 +190,7 @@ export function noteAdmitted(
     bytes: Buffer.byteLength(text),
     keys: Object.keys(args).slice(0, MAX_RECORDED_KEYS),
     captured: NOTHING_CAPTURED,
+    violations: undefined,
   };
 }
 
@@ -240,6 +241,8 @@ export function noteDecision(
   noteRule(record, decision);
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   noteCaptured(call, decision, args);
+  if (record.args !== undefined)
+    record.args.violations = decision.verdict === 'deny' ? decision.violations : undefined;
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
   const kind = target.kind === 'task' ? 'tool' : target.kind;

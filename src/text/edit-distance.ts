@@ -34,9 +34,14 @@ const MAX_COMPARISONS = 20_000;
 export function createSuggester(): typeof nearestCandidate {
   let left = MAX_COMPARISONS;
   return (text, candidates) => {
-    const listed = [...candidates];
-    left -= listed.length;
-    return left < 0 ? undefined : nearestCandidate(text, listed);
+    const listed: string[] = [];
+    if (left <= 0) return undefined;
+    for (const candidate of candidates) {
+      left -= 1;
+      if (left < 0) return undefined;
+      listed.push(candidate);
+    }
+    return nearestCandidate(text, listed);
   };
 }
 

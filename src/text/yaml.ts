@@ -12,6 +12,7 @@ import {
   type Node,
   type Pair,
   parseDocument,
+  type YAMLMap,
 } from 'yaml';
 import { describeYamlErrors, TAGS_REFUSED } from './yaml-errors.js';
 
@@ -49,12 +50,32 @@ const START: Position = { line: 1, column: 1 };
 const MAX_ALIASES = 100;
 const MAX_QUOTED_KEY = 64;
 
+/** Far beyond what is nested by hand, also with brackets in texts and comments, which are counted too. */
+const MAX_OPEN_BRACKETS = 1_000;
+
+/** Where too many brackets are open: the parser would take seconds for a file of nothing else. */
+function findOpenBrackets(text: string): Position | undefined {
+  let open = 0;
+  for (const { 0: bracket, index } of text.matchAll(/[[\]{}]/g)) {
+    open = bracket === '[' || bracket === '{' ? open + 1 : Math.max(0, open - 1);
+    if (open <= MAX_OPEN_BRACKETS) continue;
+    const lines = text.slice(0, index).split('\n');
+    return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
+  }
+  return undefined;
+}
+
 /**
  * The plain values of a YAML document, or its errors: only the first syntax error, because others follow from it, and
  * otherwise all errors. Objects have the ordinary prototype, which cannot be replaced because the key `__proto__` is
  * refused.
  */
 export function readYaml(text: string, limits: YamlLimits): YamlReading {
+  const open = limits.isGenerated ? undefined : findOpenBrackets(text);
+  if (open !== undefined) {
+    const message = `more than ${MAX_OPEN_BRACKETS} brackets are open here, one inside the other`;
+    return { ok: false, mistakes: [{ ...open, message }] };
+  }
   try {
     return readDocument(text, limits);
   } catch {
@@ -200,11 +221,18 @@ function offsetOf(node: unknown): number {
 
 /** A position lookup over one parsed document. Follows aliases. */
 function locateIn(document: Document, lines: LineCounter, limits: YamlLimits): Locate {
+  // A file may have thousands of mistakes in one map.
+  const pairsByKey = new WeakMap<object, ReadonlyMap<unknown, Pair>>();
+  const pairOf: PairOf = (map, key) => {
+    const known = pairsByKey.get(map) ?? indexPairs(map.items);
+    pairsByKey.set(map, known);
+    return known.get(key);
+  };
   return (path, at) => {
     let node: unknown = document.contents;
     let key: unknown = document.contents;
     for (const step of path) {
-      const next = descend(document, node, step);
+      const next = descend(document, node, step, pairOf);
       if (next === undefined) return positionOf(lines, limits.isGenerated ? node : key);
       key = next.key;
       node = next.value;
@@ -213,14 +241,25 @@ function locateIn(document: Document, lines: LineCounter, limits: YamlLimits): L
   };
 }
 
+type PairOf = (map: YAMLMap, key: string) => Pair | undefined;
+
+/** The pairs of a map by their keys; of equal keys, the first. */
+function indexPairs(items: readonly Pair[]): ReadonlyMap<unknown, Pair> {
+  const pairs = new Map<unknown, Pair>();
+  for (const pair of items)
+    if (isScalar(pair.key) && !pairs.has(pair.key.value)) pairs.set(pair.key.value, pair);
+  return pairs;
+}
+
 function descend(
   document: Document,
   parent: unknown,
   step: string | number,
+  pairOf: PairOf,
 ): { key: unknown; value: unknown } | undefined {
   const node = isAlias(parent) ? parent.resolve(document) : parent;
   if (isMap(node)) {
-    const pair = node.items.find((item) => isScalar(item.key) && item.key.value === String(step));
+    const pair = pairOf(node, String(step));
     return pair === undefined ? undefined : { key: pair.key, value: pair.value };
   }
   if (isSeq(node) && typeof step === 'number') {

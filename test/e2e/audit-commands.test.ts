@@ -135,7 +135,7 @@ describe('the audit file of a running gateway', () => {
     expect([verified.code, verified.stdout]).toEqual([
       0,
       expect.stringMatching(
-        /^unsigned: \d+ lines?.*\nwhole: \d+ lines, [1-9]\d* signed checkpoints?, /,
+        /^unsigned: \d+ lines?.*\ncomplete: the chain of \d+ lines with [1-9]\d* signed checkpoints? was verified/,
       ),
     ]);
     const stranger = await audit('verify', file(), '--key', randomBytes(32).toString('base64url'));

@@ -139,6 +139,6 @@ describe.each(['written', 'synced'])('a gateway with audit.durability: %s', (dur
     again.signal('SIGTERM');
     expect(await again.ended).toBe(143);
     const verified = await runSallyport(['audit', 'verify', files.auditFile]);
-    expect([verified.code, verified.stdout]).toEqual([0, expect.stringContaining('whole: ')]);
+    expect([verified.code, verified.stdout]).toEqual([0, expect.stringContaining('complete: ')]);
   });
 });

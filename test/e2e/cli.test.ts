@@ -341,7 +341,7 @@ describe('serve', () => {
       runSallyport(['audit', 'verify', files.auditFile, ...more], { cwd: folder });
     const verdict = await verify();
     expect(verdict.stdout).toMatch(
-      /^unsigned: 0 lines.*\nwhole: \d+ lines, \d+ signed checkpoints?, head /,
+      /^unsigned: 0 lines.*\ncomplete: the chain of \d+ lines with \d+ signed checkpoints? was verified, head /,
     );
     expect(verdict.stderr).toContain('note:');
     expect(verdict.code).toBe(0);

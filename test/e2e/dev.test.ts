@@ -54,10 +54,12 @@ describe('dev', () => {
       expect((await fetch(/^metrics +(\S+)/m.exec(dev.stdout())?.[1] ?? '')).status).toBe(200);
       const printed = (word: string): string =>
         new RegExp(`^${word} +(\\S+)`, 'm').exec(dev.stdout())?.[1] ?? '';
-      const [url, token] = [printed('endpoint'), printed('token')];
-      const configuration = /^ {2}(\{"servers".*)$/m.exec(dev.stdout())?.[1] ?? '';
-      expect(JSON.parse(configuration)).toEqual({
-        servers: { mcp: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } } },
+      const url = printed('endpoint');
+      const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
+      expect(dev.stdout().split(token)).toHaveLength(2);
+      const configuration = /^ {2}(\{"mcpServers":\{"mcp":\{"url".*)$/m.exec(dev.stdout())?.[1];
+      expect(JSON.parse(configuration ?? '')).toEqual({
+        mcpServers: { mcp: { url, headers: { Authorization: `Bearer \${env:TOKEN}` } } },
       });
 
       const pasted = await connectSdkV1(url, { token });
@@ -103,7 +105,7 @@ describe('dev', () => {
       expect(dev.stdout()).toMatch(/^approved +17 tools, 4 prompts, 2 templates from /m);
       expect(dev.stdout()).toMatch(/^audit +\S+audit\.jsonl /m);
       const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
-      const token = /^token +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
+      const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
       for (const connect of [
         () => connectSdkV1(url, { token }),
         () => connectSdkV2(url, '2026', { token }),
@@ -150,6 +152,41 @@ describe('dev', () => {
         cwd: folder,
       });
       expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('exists already')]);
+    },
+    LONG,
+  );
+
+  it(
+    '[E-40] grants no name that a rule would read as a pattern',
+    async () => {
+      const script = `
+        const names = ['plain', 'get_*', 're:.*', '*'];
+        const listed = names.map((name) => ({ name, inputSchema: { type: 'object' } }));
+        const results = {
+          initialize: (p) => ({ protocolVersion: p.protocolVersion, capabilities: { tools: {}, prompts: {} }, serverInfo: { name: 's', version: '1' } }),
+          'tools/list': () => ({ tools: listed }),
+          'prompts/list': () => ({ prompts: [{ name: 'ask' }, { name: 'ask*' }] }),
+        };
+        require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+          const { id, method, params } = JSON.parse(line);
+          if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: results[method]?.(params) ?? {} }));
+        });`;
+      const save = ['--save', 'patterns', ...(await onFreePort())];
+      const dev = startSallyport(['dev', ...save, '--', process.execPath, '-e', script], folder);
+      running = dev;
+      await expect.poll(dev.stdout, { timeout: LONG / 2 }).toContain('Press Ctrl-C');
+      expect(dev.stdout()).toMatch(/^approved +1 tool, 1 prompt from /m);
+      const policy = await readFile(join(folder, 'patterns/policies/mcp.policy.yaml'), 'utf8');
+      expect(policy).toContain('      tools: ["plain"]\n      prompts: ["ask"]\n');
+      for (const name of ['get_*', 're:.*', '*', 'ask*'])
+        expect(policy).toContain(`# No rule can name ${JSON.stringify(name)} exactly`);
+      const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
+      const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';
+      const { client, close } = await connectSdkV1(url, { token });
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['plain']);
+      await close();
+      dev.signal('SIGTERM');
+      expect(await dev.ended).toBe(143);
     },
     LONG,
   );

@@ -57,11 +57,14 @@ describe('[E-42] init', () => {
       ],
       { cwd: folder },
     );
-    expect([code, stderr]).toEqual([0, '0 errors, 0 warnings\n']);
+    expect([code, stderr]).toEqual([0, '0 errors, 0 warnings, 1 note\n']);
+    expect(stdout).toMatch(/desk\.lock\.yaml:1:1 note \d+ definitions of desk are pending, /);
     printed = stdout;
     // Pasted as it is printed.
     const approved = await shell('bash', ['-c', stepOf(printed, 1)], { cwd: folder });
     expect(approved.stdout).toMatch(/^desk: \d+ approved, none left pending$/m);
+    const strict = await runSallyport(['validate', '--strict'], { cwd: folder });
+    expect([strict.code, strict.stdout]).toEqual([0, '']);
   });
 
   it('leads to a gateway that allows what the policy names, and nothing else', async () => {

@@ -1,72 +1,133 @@
-// Runs the command blocks of a guide that are marked with an HTML comment, in one shell and in their order, as a
-// reader would: `<!-- try -->` runs to its end and must succeed; `<!-- try: serve -->` is left running until the next
-// one or the end, and the commands behind it wait for the line that it prints when it listens.
+// Runs the shell blocks of the guides, in one shell and in their order, as a reader would. An HTML comment before a
+// block says how: `<!-- try -->` runs to its end and must succeed, `fails` must not succeed, `clone` is run in the
+// clone of the repository, `stand-in` needs a program that something stands in for; `serve` is left running until the
+// next one or the end, `background` until the end, and the commands behind either wait until it listens. A block that is
+// not run here, or with a stand-in alone, says so to the reader in the paragraph after it.
 
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from './programs.js';
 
 const GUIDES = join(import.meta.dirname, '../../docs/guides');
-const MARKED = /^<!-- try(: serve)? -->\n```sh\n([\s\S]*?)^```$/gm;
+const FENCE =
+  /(?:^<!-- try(?:: ([a-z -]+))? -->\n)?^( *)(`{3,})(\w*)\n([\s\S]*?)^\2\3\n(?:\n(\*Not run in our tests[^*]*\*)\n)?/gm;
+const SHELLS: ReadonlySet<string> = new Set(['sh', 'bash', 'shell', 'console', 'zsh']);
+/** What begins a command, in a block that names no language. */
+const COMMAND = /^\s*(?:\$ |(?:npm|npx|node|git|curl|docker|helm|kubectl|sallyport|export) )/m;
+const WAYS: ReadonlySet<string> = new Set([
+  ...['serve', 'background', 'fails', 'clone', 'stand-in'],
+]);
 
-export type GuideBlock = { readonly isServing: boolean; readonly text: string };
+export type GuideBlock = {
+  /** The page and the number of the block among its shell blocks, from 1. */
+  readonly id: string;
+  readonly text: string;
+  /** How it is run; `undefined` if it is not. */
+  readonly ways: ReadonlySet<string> | undefined;
+  /** What the reader is told of a block that is not run as it stands. */
+  readonly marker: string | undefined;
+};
 
-/** The marked blocks of a page. */
-export async function readGuide(page: string): Promise<readonly GuideBlock[]> {
-  const text = await readFile(join(GUIDES, page), 'utf8');
-  return [...text.matchAll(MARKED)].map(([, serve, block = '']) => ({
-    isServing: serve !== undefined,
-    text: block,
+/** Every page, with its text. */
+export async function readPages(): Promise<ReadonlyMap<string, string>> {
+  const names = (await readdir(GUIDES)).filter((name) => name.endsWith('.md')).sort();
+  const texts = names.map(
+    async (name) => [name, await readFile(join(GUIDES, name), 'utf8')] as const,
+  );
+  return new Map(await Promise.all(texts));
+}
+
+/** The shell blocks of a page; of a block without a language, one that looks like commands. */
+export function shellBlocks(page: string, text: string): readonly GuideBlock[] {
+  const blocks = [...text.matchAll(FENCE)].flatMap((found) => {
+    const [matched, named = '', , , language = '', content = '', marker] = found;
+    const isShell = SHELLS.has(language) || (language === '' && COMMAND.test(content));
+    const isTried = matched.startsWith('<!-- try');
+    return isShell ? [{ content, marker, isTried, ways: named.split(' ').filter(Boolean) }] : [];
+  });
+  return blocks.map(({ content, marker, isTried, ways }, index) => ({
+    id: `${page} ${index + 1}`,
+    text: content,
+    ways: isTried ? new Set(ways) : undefined,
+    marker,
   }));
+}
+
+/** What is wrong with how a block is marked. */
+export function markingError({ id, ways, marker }: GuideBlock): string | undefined {
+  const unknown = [...(ways ?? [])].find((way) => !WAYS.has(way));
+  if (unknown !== undefined) return `${id}: "${unknown}" is no way to try a block`;
+  const isMarked = marker !== undefined;
+  if (ways === undefined)
+    return isMarked ? undefined : `${id}: neither tried nor marked as not run`;
+  if (ways.has('stand-in') === isMarked) return undefined;
+  return isMarked ? `${id}: tried, and marked as not run` : `${id}: run with a stand-in, unmarked`;
 }
 
 const PREAMBLE = `set -euo pipefail
 served=
-finish() { if [ -n "$served" ]; then kill -TERM -- "-$served" 2>/dev/null || true; wait "$served" || true; served=; fi; }
-trap finish EXIT
-serve() {
-  finish
-  : >served.log
+kept=
+end() { for pid in "$@"; do kill -TERM -- "-$pid" 2>/dev/null || true; wait "$pid" || true; done; }
+finish() { end $served; served=; }
+trap 'finish; end $kept' EXIT
+start() {
+  log=$(mktemp ./log.XXXXXX)
   set -m
-  bash -euo pipefail -c "$1" >served.log 2>&1 &
-  served=$!
+  bash -euo pipefail -c "$1" >"$log" 2>&1 &
+  started=$!
   set +m
-  until grep -Eq 'https?://127\\.0\\.0\\.1:[0-9]+' served.log; do
-    kill -0 "$served" || { cat served.log >&2; exit 1; }
+  until grep -Eq 'https?://127\\.0\\.0\\.1:[0-9]+|[Ll]istening on' "$log"; do
+    kill -0 "$started" || { cat "$log" >&2; exit 1; }
     sleep 0.2
   done
 }
+serve() { finish; start "$1"; served=$started; }
+background() { start "$1"; kept="$kept $started"; }
 `;
 
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The script of some blocks. `between` gives commands of the test that follow a block. */
-export function scriptOf(
-  blocks: readonly GuideBlock[],
-  between: (block: GuideBlock) => string = () => '',
-): string {
-  const commands = blocks.map((block) => {
-    const line = block.isServing ? `serve ${quote(block.text)}` : block.text.trimEnd();
-    return `${line}\n${between(block)}\n`;
-  });
-  return PREAMBLE + commands.join('');
+const triedIds = new Set<string>();
+
+/** The blocks that some script contained. */
+export function tried(): ReadonlySet<string> {
+  return triedIds;
+}
+
+function commandsOf({ id, text, ways = new Set() }: GuideBlock): string {
+  triedIds.add(id);
+  const body = ways.has('clone') ? `cd "$CLONE"\n${text}` : text;
+  if (ways.has('serve')) return `serve ${quote(body)}`;
+  if (ways.has('background')) return `background ${quote(body)}`;
+  if (ways.has('fails')) return `if ( ${text} ); then echo 'this should fail' >&2; exit 1; fi`;
+  // The variables and functions of a block are those of the next ones, as in the shell of a reader.
+  return ways.has('clone') ? `( ${body} )` : text.trimEnd();
+}
+
+/** The script of blocks, and of commands of the test between them. */
+export function scriptOf(parts: readonly (GuideBlock | string)[]): string {
+  const commands = parts.map((part) =>
+    typeof part === 'string' ? part : `echo '## ${part.id}' >&2\n${commandsOf(part)}`,
+  );
+  return `${PREAMBLE}${commands.join('\n\n')}\n`;
 }
 
 export type GuideRun = {
   readonly cwd: string;
-  /** Folder that holds the program as `bin/sallyport`. */
-  readonly prefix: string;
+  /** Folders of programs: the installed one, and stand-ins. */
+  readonly programs: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 };
 
-/** Runs a script in a folder, with the installed program first on the path. Resolves with what it printed. */
-export async function runScript(script: string, { cwd, prefix, env }: GuideRun): Promise<string> {
-  const settings = { ...env, PATH: `${join(prefix, 'bin')}:${process.env['PATH'] ?? ''}` };
+/** Runs a script in a folder. Resolves with what it printed. */
+export async function runScript(script: string, { cwd, programs, env }: GuideRun): Promise<string> {
+  const path = [...programs, process.env['PATH'] ?? ''].join(':');
+  const settings = { ...env, PATH: path };
   const assignments = Object.entries(settings).map(([name, value]) => `${name}=${value}`);
   const args = ['-i', `HOME=${cwd}`, ...assignments, 'bash', '-c', script];
-  const finished = await run('env', args, { cwd, timeoutMs: 240_000 });
+  const finished = await run('env', args, { cwd, timeoutMs: 280_000 });
   if (finished.code !== 0) {
     throw new Error(
       `the guide ended with ${finished.code}:\n${finished.stdout}\n${finished.stderr}`,

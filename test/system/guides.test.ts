@@ -1,69 +1,58 @@
-// The commands of the guides, from an empty folder, with the program as `npm pack` packs it, installed below a
-// prefix of its own. The server is the demo upstream and the issuer the development issuer, both of this process.
+// The commands of the guides, from an empty folder, with the program as `npm pack` packs it, installed below a prefix of
+// its own. The ports are those of the guides. Something stands in for what cannot be had here: Keycloak, Claude Code,
+// packages that npx would fetch, and a cluster.
 
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { type DevIssuer, startIssuer } from '../../src/dev/issuer.js';
 import { buildProgram } from '../support/processes.js';
-import { type GuideBlock, readGuide, runScript, scriptOf } from './guide-commands.js';
-import { must } from './programs.js';
+import {
+  type GuideBlock,
+  markingError,
+  readPages,
+  runScript,
+  scriptOf,
+  shellBlocks,
+  tried,
+} from './guide-commands.js';
+import { startKeycloakStandIn } from './keycloak-stand-in.js';
+import { helmProgram, must } from './programs.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** A token for the server, which a client would get by its login, and a request with it. */
-const LOG_IN = `TOKEN=$(curl -sS "$MINT/tickets")
-list_tools() {
-  curl -sS -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
-    -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \
-    -d '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"guide","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}' \
-    http://127.0.0.1:8080/tickets | tr -d "\\r\\n"
-}
-`;
-/** Adds the rule of the guide to the policy, for a tool that the demo upstream has, and waits until it is in force. */
-const ADD_RULE = `
-echo "before: $(list_tools)"
-printf '%s' "$RULE" >> policies/tickets.policy.yaml
-until ! list_tools | grep -q '"get_ticket"'; do sleep 0.2; done
-echo "after: $(list_tools)"
-`;
+const ISSUER = 'http://127.0.0.1:8180/realms/mcp';
 
 let folder: string;
-let prefix: string;
-let upstream: DemoUpstream;
-let issuer: DevIssuer;
-let mint: Server;
+let reader: string;
+let pages: ReadonlyMap<string, string>;
+let keycloak: Server;
 
 beforeAll(async () => {
+  pages = await readPages();
   await buildProgram();
   folder = await mkdtemp(join(tmpdir(), 'sallyport-guides-'));
-  prefix = join(folder, 'prefix');
   await must('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: ROOT });
   const packed = (await readdir(folder)).find((name) => name.endsWith('.tgz')) ?? '';
+  const prefix = join(folder, 'prefix');
   await must('npm', ['install', '--global', '--prefix', prefix, join(folder, packed)], {
     cwd: folder,
   });
-  upstream = await startDemoUpstream();
-  issuer = await startIssuer({
-    users: [{ name: 'alice', groups: ['eng'], scopes: [] }],
-  });
-  mint = createServer((request, response) => {
-    const resource = `http://127.0.0.1:8080${request.url}`;
-    void issuer
-      .mint({ resource, subject: 'alice', groups: ['eng'], scopes: [] })
-      .then((token) => response.end(token));
-  });
-  await new Promise<void>((resolve) => mint.listen(0, '127.0.0.1', resolve));
+  await mkdir(join(folder, 'stand-ins'));
+  const standIn = join(ROOT, 'test/system/guide-stand-ins.mjs');
+  for (const name of ['npx', 'uvx', 'claude', 'kubectl', 'helm', 'answers'])
+    await writeFile(
+      join(folder, 'stand-ins', name),
+      `#!/bin/sh\nexec node '${standIn}' ${name} "$@"\n`,
+      { mode: 0o755 },
+    );
+  reader = await emptyFolder('reader');
+  keycloak = await startKeycloakStandIn(reader);
 });
 
 afterAll(async () => {
-  mint?.close();
-  await issuer?.close();
-  await upstream?.close();
+  keycloak?.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -73,48 +62,174 @@ async function emptyFolder(name: string): Promise<string> {
   return cwd;
 }
 
-function envOfReader(): Readonly<Record<string, string>> {
-  const { port } = mint.address() as AddressInfo;
-  return {
-    ...{ MCP_URL: upstream.url, ISSUER: issuer.issuer, GROUP: 'eng', SCOPE: 'tickets:read' },
-    MINT: `http://127.0.0.1:${port}`,
-  };
+/** The blocks of a page that are tried. */
+function blocksOf(page: string): readonly GuideBlock[] {
+  return shellBlocks(page, pages.get(page) ?? '').filter(({ ways }) => ways !== undefined);
 }
 
-/** The rule of the quickstart, about a tool of the demo upstream. */
-async function ruleOfQuickstart(): Promise<string> {
-  const page = await readFile(join(ROOT, 'docs/guides/quickstart.md'), 'utf8');
-  const [, rule = ''] = /```yaml\n( {2}- id: no-passwords[\s\S]*?)```/.exec(page) ?? [];
-  const [tool, args] = ['tools: [echo]', '    args: {message: {enum: [password]}}\n'];
-  expect(rule).toContain(tool);
-  expect(rule).toContain(args);
-  return rule.replace(tool, 'tools: [get_ticket]').replace(args, '');
+/** The block of a page that contains a text. */
+function blockWith(page: string, text: string): GuideBlock {
+  const found = blocksOf(page).filter((block) => block.text.includes(text));
+  expect(found, `${page}: ${text}`).toHaveLength(1);
+  return found[0] as GuideBlock;
+}
+
+function runGuide(
+  cwd: string,
+  parts: readonly (GuideBlock | string)[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const programs = [join(folder, 'stand-ins'), join(folder, 'prefix/bin')];
+  const settings = {
+    ...{ CLONE: ROOT, HELM: helmProgram(), CHART: join(ROOT, 'helm') },
+    npm_config_prefix: join(folder, 'linked'),
+    ...env,
+  };
+  return runScript(scriptOf(parts), { cwd, programs, env: settings });
+}
+
+/** The examples of a page in a language. */
+function examplesOf(page: string, language: string): readonly string[] {
+  const fence = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm');
+  return [...(pages.get(page) ?? '').matchAll(fence)].map(([, text = '']) => text);
+}
+
+/** The decision id of the last event that an audit query with these options finds. */
+function decisionOf(options: string): string {
+  return `DECISION_ID=$(sallyport audit query --json ${options} | tail -1 | sed 's/.*"decision":{"id":"\\([^"]*\\)".*/\\1/')`;
 }
 
 describe('[GU-01] the guides', () => {
-  it('rotation: a new key is created, and its public part printed', async () => {
-    const blocks = await readGuide('rotation.md');
-    expect(blocks).toHaveLength(2);
-    const cwd = await emptyFolder('rotation');
-    const printed = await runScript(scriptOf(blocks), { cwd, prefix, env: envOfReader() });
-    expect(printed.trim().split('\n')).toHaveLength(1);
+  it('have no shell block that is neither run nor says that it is not', () => {
+    const blocks = [...pages].flatMap(([page, text]) => shellBlocks(page, text));
+    expect(blocks.length).toBeGreaterThan(40);
+    expect(blocks.flatMap((block) => markingError(block) ?? [])).toEqual([]);
+    const unmarked = '```sh\nnpm install\n```\n';
+    expect(shellBlocks('x', unmarked).map(markingError)).toEqual([expect.stringContaining('x 1')]);
+    const bare = '   ```\n   docker run x\n   ```\n\n```\nHTTP/1.1 401\n```\n';
+    expect(shellBlocks('x', bare).map(markingError)).toHaveLength(1);
   });
 
-  it('[GU-02] quickstart: installed, looked at, configured, approved, served and refused', async () => {
-    const blocks = await readGuide('quickstart.md');
-    expect(blocks.length).toBeGreaterThan(6);
-    const cwd = await emptyFolder('quickstart');
-    const between = ({ text }: GuideBlock): string => {
-      if (text.includes('sallyport init')) return LOG_IN;
-      return text.includes('curl') ? ADD_RULE : '';
-    };
-    const env = { ...envOfReader(), RULE: await ruleOfQuickstart() };
-    const printed = await runScript(scriptOf(blocks, between), { cwd, prefix, env });
+  it('have examples for clients that are JSON', () => {
+    const examples = examplesOf('connect-clients.md', 'json');
+    expect(examples.length).toBeGreaterThan(4);
+    for (const example of examples) expect(() => JSON.parse(example)).not.toThrow();
+  });
+
+  it('have alerts that Prometheus reads', async () => {
+    const [, table = ''] = (pages.get('observability.md') ?? '').split('## Alerts worth having');
+    const conditions = [...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, condition]) => condition);
+    expect(conditions.length).toBeGreaterThan(7);
+    const rules = conditions.map((expr, index) => ({ alert: `Alert${index}`, expr }));
+    const file = join(folder, 'rules.yaml');
+    await writeFile(file, JSON.stringify({ groups: [{ name: 'guide', rules }] }));
+    expect(await must('promtool', ['check', 'rules', file])).toContain('SUCCESS');
+  });
+
+  it('[GU-02] lead from an empty folder to a server under policy, and to what one does with it', async () => {
+    const quickstart = (text: string) => blockWith('quickstart.md', text);
+    const keycloakStep = (text: string) => blockWith('keycloak.md', text);
+    const rotation = blocksOf('rotation.md');
+    const urls = ['json', 'sh'].flatMap((language) =>
+      examplesOf('connect-clients.md', language).flatMap(
+        (text) => text.match(/https?:\/\/(?:mcp\.example\.com|127\.0\.0\.1:8080)[^\s"]*/g) ?? [],
+      ),
+    );
+    const rule = examplesOf('quickstart.md', 'yaml').find((text) => text.includes('no-passwords'));
+    const call = 'inspector --method tools/call --tool-name echo --tool-arg message=password';
+    const printed = await runGuide(
+      reader,
+      [
+        keycloakStep('mcp-realm.json'),
+        quickstart('PORT=3001'),
+        quickstart('npm install -g .'),
+        'mkdir other && cd other',
+        keycloakStep('sallyport init'),
+        'cd ..',
+        quickstart('export MCP_URL'),
+        quickstart('sallyport dev'),
+        quickstart('sallyport init'),
+        quickstart('sallyport pin diff'),
+        quickstart('sallyport pin approve'),
+        quickstart('sallyport validate'),
+        quickstart('sallyport serve'),
+        quickstart('curl'),
+        'cd ..',
+        keycloakStep('TOKEN='),
+        'cd my-gateway',
+        quickstart('inspector() {'),
+        'printf %s "$RULE" >> policies/tickets.policy.yaml',
+        `until ! ${call} >/dev/null; do sleep 0.3; done`,
+        quickstart(call),
+        quickstart('sallyport audit query'),
+        keycloakStep('claude mcp add'),
+        ...blocksOf('connect-clients.md'),
+        `answers ${[...new Set(urls)].join(' ')}`,
+        decisionOf('audit.jsonl --reason denied-by-rule'),
+        ...blocksOf('observability.md'),
+        ...blocksOf('troubleshooting.md'),
+        // Step 2 of the same page: in a container the listeners are on every address.
+        "sed 's/host: 127.0.0.1/host: 0.0.0.0/' sallyport.yaml > gateway.yaml",
+        ...blocksOf('container-and-cluster.md'),
+        ...rotation.slice(0, 3),
+        'answers http://127.0.0.1:8080/tickets',
+        'until [ -s audit.jsonl ]; do sleep 0.1; done',
+        ...rotation.slice(3),
+      ],
+      { RULE: rule ?? '' },
+    );
+    expect(rotation).toHaveLength(4);
     expect(printed).toContain('401 Unauthorized');
-    expect(printed).toMatch(/^before: .*"get_ticket"/m);
-    expect(printed).toMatch(/^after: .*"tools":/m);
-    expect(printed).not.toMatch(/^after: .*"get_ticket"/m);
-    // The request without a token has its line in the audit log.
+    expect(printed).toContain('Echo: hello');
+    expect(printed).toContain('Passwords are not sent to this server.');
+    // The request without a token, and the call, have their lines in the audit log.
     expect(printed).toContain('token-missing');
+    expect(printed).toMatch(/mcp\.outcome .* echo {2}refused denied-by-rule/);
+    expect(printed).toContain('kind: Deployment');
+    expect(printed).toContain('complete: the chain of ');
+  });
+
+  it('lead from a stdio server to a gateway in front of it, over a port or a socket', async () => {
+    const cwd = await emptyFolder('stdio');
+    const blocks = blocksOf('stdio-servers.md');
+    const audit = blocks.findIndex(({ text }) => text.includes('audit show'));
+    expect(audit).toBeGreaterThan(0);
+    const printed = await runGuide(
+      cwd,
+      [
+        ...blocks.slice(0, audit),
+        'answers http://127.0.0.1:8080/mcp',
+        `until sallyport audit query setup/audit.jsonl | grep -q token-missing; do sleep 0.1; done`,
+        decisionOf('setup/audit.jsonl --reason token-missing'),
+        ...blocks.slice(audit),
+        'test -S run/git.sock',
+      ],
+      { ISSUER, GROUP: 'eng' },
+    );
+    expect(printed).toContain('token-missing');
+    expect(printed).toContain('written to gateway: sallyport.yaml');
+  });
+
+  it('install, start and look at a clone', async () => {
+    const cwd = await emptyFolder('clone');
+    const opt = join(cwd, 'opt');
+    const install = blocksOf('install.md').map((block) => ({
+      ...block,
+      text: block.text.replaceAll('/opt/sallyport', opt),
+    }));
+    try {
+      const printed = await runGuide(cwd, [...install, ...blocksOf('working-on-it.md')]);
+      expect(printed).toMatch(/^✓ (\d+) of \1 outcomes as expected$/m);
+      const { version } = JSON.parse(await must('npm', ['pkg', 'get', '--json'], { cwd: ROOT }));
+      expect(printed.split('\n').filter((line) => line === version)).toHaveLength(3);
+    } finally {
+      for (const name of await readdir(ROOT))
+        if (/^sallyport-.*\.tgz$/.test(name)) await rm(join(ROOT, name));
+    }
+  });
+
+  it('have no block that is said to be tried and is not', () => {
+    const all = [...pages.keys()].flatMap((page) => blocksOf(page).map(({ id }) => id));
+    expect([...tried()].sort()).toEqual(all.sort());
   });
 });

@@ -8,6 +8,7 @@ import { resolve } from 'node:path';
 import { type AuditRecord, readRecord, valueAt } from '../../audit/chain.js';
 import {
   createEventJoiner,
+  createRowPrinter,
   hasId,
   isMatch,
   type JoinedEvent,
@@ -260,7 +261,7 @@ function createNameCheck({ upstream, subject }: Pick<AuditQueryOptions, 'upstrea
   };
 }
 
-/** Prints the events that match all filters. Exit 0, also if there are none. */
+/** Prints the events that match all filters, as text one line for each request. Exit 0, also if there are none. */
 export function runAuditQuery(
   options: AuditQueryOptions,
   io: CliIo,
@@ -282,12 +283,16 @@ export function runAuditQuery(
   const names = createNameCheck(options);
   return withFiles(options, io, ports, async (files) => {
     let alone = 0;
+    const rows = createRowPrinter((row) => io.stdout(`${row}\n`));
     for await (const { record, isAlone } of readRecords(linesOf(files))) {
       names.see(record);
-      if (!isMatch(record, filter)) continue;
+      const isChosen = isMatch(record, filter);
+      if (options.json !== true) rows.add(record, isChosen);
+      if (!isChosen) continue;
       alone += Number(isAlone);
-      io.stdout(`${options.json ? toAsciiJson(record) : renderAuditRow(record)}\n`);
+      if (options.json === true) io.stdout(`${toAsciiJson(record)}\n`);
     }
+    rows.end();
     printAlone(alone, io);
     names.note(io);
     return EXIT_FINE;

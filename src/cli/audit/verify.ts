@@ -134,7 +134,7 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
     const at =
       head === undefined ? '' : `, head ${makeVisible(`${head.epoch}:${head.seq}:${head.hash}`)}`;
     io.stdout(
-      `whole: ${countOf(verdict.lines, 'line')}, ${countOf(verdict.checkpoints, 'signed checkpoint')}${at}\n`,
+      `complete: the chain of ${countOf(verdict.lines, 'line')} with ${countOf(verdict.checkpoints, 'signed checkpoint')} was verified${at}\n`,
     );
   }
   for (const note of verdict.notes) io.stderr(`note: ${makeVisible(note)}\n`);

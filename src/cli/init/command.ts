@@ -188,6 +188,14 @@ function printNext(
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   const resource = resourceOf(answers);
   const pending = lock === undefined ? 0 : pendingOf(lock).length;
+  const approve = `${commandLine(io, ['pin', 'approve', ...config, name, '--all'])}${by}`;
+  const lastSteps = [
+    ['start the gateway', commandLine(io, ['serve', ...config])],
+    [
+      `connect a client, such as Claude Code; the audience of its tokens is ${audience ?? resource}`,
+      `claude mcp add --transport http ${name} ${quoteForShell(resource)}`,
+    ],
+  ];
   const steps =
     lock === undefined
       ? [
@@ -200,17 +208,15 @@ function printNext(
             commandLine(io, ['validate', ...config]),
           ],
           ['review what is pending', commandLine(io, ['pin', 'diff', ...config, name])],
+          ['approve what you have reviewed', approve],
+          ...lastSteps,
         ]
       : [
           [
             `read ${shown(join(folder, paths.policy), io)} and ${shown(join(folder, paths.lock), io)}, and approve the ${pending} pending definitions`,
-            `${commandLine(io, ['pin', 'approve', ...config, name, '--all'])}${by}`,
+            approve,
           ],
-          ['start the gateway', commandLine(io, ['serve', ...config])],
-          [
-            `connect a client, such as Claude Code; the audience of its tokens is ${audience ?? resource}`,
-            `claude mcp add --transport http ${name} ${quoteForShell(resource)}`,
-          ],
+          ...lastSteps,
         ];
   const lines = steps.map(([what, line], index) => `${index + 1}. ${what}:\n   ${line}\n`);
   io.stdout(`\nNext:\n${lines.join('')}${isKeycloak ? keycloakNote(scopes) : ''}`);

@@ -3,11 +3,13 @@
 // docs/contract.md §1, §3 and §4.
 
 import type { Network } from '../../config/settings.js';
+import { pendingOf } from '../../pins/approval.js';
 import { type Lock, type Pin, versionsOf } from '../../pins/lock.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
 import { CONFIG_FILE } from '../config-file.js';
+import { scanPins } from '../pin/findings.js';
 
 /** What a person says about the gateway to be. */
 export type InitAnswers = {
@@ -129,6 +131,8 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 
 type Tools = {
   readonly granted: readonly string[];
+  /** Tools that say that they only read, but whose names or definitions speak against granting them unseen. */
+  readonly doubtful: readonly string[];
   readonly listed: readonly string[];
   /** Names that a rule would read as a pattern. */
   readonly patterns: readonly string[];
@@ -137,12 +141,34 @@ type Tools = {
 function sortTools(lock: Lock | undefined, allow: InitAnswers['allow']): Tools {
   const tools = [...(lock?.pins.tool ?? [])].sort(([one], [other]) => (one < other ? -1 : 1));
   const exact = tools.filter(([name]) => isExactPattern(name));
-  const isGranted = (pin: Pin): boolean => allow === 'all' || isReadOnly(pin);
+  const findings = lock === undefined ? [] : scanPins(lock, pendingOf(lock));
+  const isFound = (tool: string): boolean =>
+    findings.some(
+      ({ tier, item }) => tier !== 'note' && item.kind === 'tool' && item.name === tool,
+    );
+  const placeOf = ([name, pin]: readonly [string, Pin]): 'granted' | 'doubtful' | 'listed' => {
+    if (allow === 'all') return 'granted';
+    if (!isReadOnly(pin)) return 'listed';
+    return speaksOfSecrets(name) || isFound(name) ? 'doubtful' : 'granted';
+  };
+  const namesAt = (place: ReturnType<typeof placeOf>): readonly string[] =>
+    exact.filter((tool) => placeOf(tool) === place).map(([name]) => name);
   return {
-    granted: exact.filter(([, pin]) => isGranted(pin)).map(([name]) => name),
-    listed: exact.filter(([, pin]) => !isGranted(pin)).map(([name]) => name),
+    granted: namesAt('granted'),
+    doubtful: namesAt('doubtful'),
+    listed: namesAt('listed'),
     patterns: tools.map(([name]) => name).filter((name) => !isExactPattern(name)),
   };
+}
+
+/** Words of a tool's name after which a reader should look at what it returns before granting it. */
+const SENSITIVE_WORD =
+  /^(?:env|environ|environment|secrets?|credentials?|creds?|passwords?|passwd|tokens?|keys?|apikeys?|keychain|vault)$/;
+
+/** Whether a name speaks of secrets or of the environment of the server, in snake, kebab or camel case. */
+function speaksOfSecrets(name: string): boolean {
+  const parts = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2').split(/[^A-Za-z0-9]+/);
+  return parts.some((part) => SENSITIVE_WORD.test(part.toLowerCase()));
 }
 
 /** Whether every version of the tool says that it only reads. Absent, the hint is false (MCP, ToolAnnotations). */
@@ -156,14 +182,16 @@ function isReadOnly(pin: Pin): boolean {
 /** The policy. Without a lock file, or where no tool is granted, its rule is written as a comment. */
 export function policyText(answers: InitAnswers, lock: Lock | undefined): string {
   const { name, groups, allow } = answers;
-  const { granted, listed, patterns } = sortTools(lock, allow);
+  const { granted, doubtful, listed, patterns } = sortTools(lock, allow);
   const isEmpty = granted.length === 0;
   const names = (tools: readonly string[], mark: string): string[] =>
     tools.map((tool) => `        ${mark}- ${quoteYaml(tool)}`);
   const heading =
     allow === 'all'
       ? []
-      : ['        # These say that they only read (readOnlyHint), which the gateway cannot check.'];
+      : [
+          '        # The server says that these only read (readOnlyHint); the gateway cannot check it.',
+        ];
   const rule = [
     `  - id: ${name}-${allow === 'all' ? 'tools' : 'read'}`,
     '    effect: allow',
@@ -172,11 +200,18 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
     `      upstreams: [${name}]`,
     '      tools:',
     ...(isEmpty ? [] : [...heading, ...names(granted, '')]),
+    ...(doubtful.length === 0
+      ? []
+      : [
+          '        # It says so of these too, but their names speak of secrets or of the environment, or the scan of',
+          '        # definitions found something in them. To grant one, remove the # before its name.',
+        ]),
+    ...names(doubtful, isEmpty ? '' : '# '),
     ...(listed.length === 0
       ? []
-      : ['        # These do not say so. To grant one, remove the # before its name.']),
+      : ['        # It does not say so of these. To grant one, remove the # before its name.']),
     ...names(listed, isEmpty ? '' : '# '),
-    ...(isEmpty && listed.length === 0 ? ['        - name-of-a-tool'] : []),
+    ...(isEmpty && listed.length + doubtful.length === 0 ? ['        - name-of-a-tool'] : []),
     ...patterns.map(
       (tool) => `        # No rule can name ${quoteYaml(tool)} exactly: it reads as a pattern.`,
     ),
@@ -191,7 +226,8 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
     : ['rules:', ...rule];
   return `# Who may use ${name}, written by \`sallyport init\`. What no rule allows is neither listed nor callable.
 # Tools are granted by name, one a line, so that a review shows each grant. A grant takes effect once the
-# definition of the tool is approved (\`sallyport pin approve\`).
+# definition of the tool is approved (\`sallyport pin approve\`). Prompts and resources need a grant as well: add
+# prompts: [NAME] or resources: ["URI"] beside tools.
 version: 1
 policy: ${name}
 ${rules.join('\n')}

@@ -25,11 +25,12 @@ import {
   observeTarget,
   type PinOptions,
   type PinPorts,
+  pinLabel,
   readLockFile,
   readOutline,
   readSettingsQuietly,
 } from './lock-files.js';
-import { isBlocked, isDigest, pinLabel, type Selection, selectPins } from './selection.js';
+import { isBlocked, isDigest, type Selection, selectPins } from './selection.js';
 
 type DecisionOptions = PinOptions & {
   readonly upstream: string;

@@ -24,10 +24,10 @@ import {
   observeTarget,
   type PinOptions,
   pendingText,
+  pinLabel,
   readTargets,
   type UpstreamDifferences,
 } from './lock-files.js';
-import { pinLabel } from './selection.js';
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {

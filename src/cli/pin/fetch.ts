@@ -24,6 +24,7 @@ import {
   type PinOptions,
   type PinPorts,
   type PinTarget,
+  pinLabel,
   readTargets,
 } from './lock-files.js';
 
@@ -131,13 +132,10 @@ function printOne(options: PinOptions, one: FetchedUpstream, io: CliIo): void {
   io.stdout(`${upstream}: ${counts}; ${written}\n`);
   for (const pin of pending) {
     const isWithheld = one.withheld.some((other) => isSamePin(pin, other));
-    const name = escapeForTerminal(pin.name);
-    io.stdout(`  pending ${pin.kind} ${name} ${digestText(pin.digest)}\n`);
+    io.stdout(`  pending ${pinLabel(pin)} ${digestText(pin.digest)}\n`);
     if (!isWithheld) io.stdout(findingsText(findings, pin));
   }
-  for (const { kind, name } of unusable) {
-    io.stdout(`  cannot be pinned: ${kind} ${escapeForTerminal(name)}\n`);
-  }
+  for (const pin of unusable) io.stdout(`  cannot be pinned: ${pinLabel(pin)}\n`);
   for (const pin of one.withheld) {
     printWithheld(upstream, options.config, pin, blockingFindings(findings, pin), io);
   }

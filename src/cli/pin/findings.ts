@@ -6,8 +6,7 @@ import { namedPins, type PinDigest, type PinName } from '../../pins/approval.js'
 import { type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine } from '../program.js';
-import { digestText } from './lock-files.js';
-import { pinLabel } from './selection.js';
+import { digestText, pinLabel } from './lock-files.js';
 
 /** What is found in the given definitions of a lock file, read together with the others of their server. */
 export function scanPins(lock: Lock, pins: readonly PinDigest[]): readonly DefinitionFinding[] {

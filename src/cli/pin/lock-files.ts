@@ -186,11 +186,15 @@ export type UpstreamDifferences = {
   readonly findings: readonly DefinitionFinding[];
 };
 
+/** An item as it is printed, safe on a terminal. A kind of which there is one has no name of its own. */
+export function pinLabel({ kind, name }: { readonly kind: string; readonly name: string }): string {
+  return kind === 'instructions' || kind === 'server' ? kind : `${kind} ${escapeForTerminal(name)}`;
+}
+
 /** One line per difference: upstream, kind, name, classes and both digests. */
 export function differenceLine(upstream: string, difference: ItemDifference): string {
   const { kind, name, changes, before, after } = difference;
-  const what = `${upstream} ${kind} ${escapeForTerminal(name)}`;
-  return `${what}: ${changes.join(', ')} (${digestText(before)} -> ${digestText(after)})\n`;
+  return `${upstream} ${pinLabel({ kind, name })}: ${changes.join(', ')} (${digestText(before)} -> ${digestText(after)})\n`;
 }
 
 /** A digest in the form that commands accept. */
@@ -211,12 +215,12 @@ export function differenceText(
 /** A pending definition of the lock file, compared with the approved one. */
 export function pendingText(
   upstream: string,
-  { kind, name }: PinDigest,
+  pin: PinDigest,
   before: PinVersion<Definition> | undefined,
   after: PinVersion<Definition>,
 ): string {
   const digests = `(${digestText(before?.sha256)} -> ${digestText(after.sha256)})`;
-  const line = `${upstream} ${kind} ${escapeForTerminal(name)}: pending ${digests}\n`;
+  const line = `${upstream} ${pinLabel(pin)}: pending ${digests}\n`;
   return (
     line + linesText({ beforeDefinition: before?.definition, afterDefinition: after.definition })
   );

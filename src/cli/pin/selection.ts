@@ -15,7 +15,7 @@ import { type Lock, PIN_KINDS, versionsOf } from '../../pins/lock.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { EXIT_FAILED, EXIT_UNCHECKED } from '../program.js';
-import { digestText } from './lock-files.js';
+import { digestText, pinLabel } from './lock-files.js';
 
 /** Kinds by which a command may name an item. */
 export const KINDS: readonly PinnedKind[] = [...PIN_KINDS, 'instructions'];
@@ -36,11 +36,6 @@ const DIGEST = /^(?:sha256:)?([0-9a-f]{16,64})$/;
 
 export function isDigest(text: string): boolean {
   return DIGEST.test(text);
-}
-
-/** An item as it is printed, safe on a terminal. */
-export function pinLabel({ kind, name }: PinName): string {
-  return kind === 'instructions' ? kind : `${kind} ${escapeForTerminal(name)}`;
 }
 
 export function isBlocked(lock: Lock | undefined, { kind, name }: PinName): boolean {

@@ -136,6 +136,11 @@ const PROPERTIES: Readonly<Record<string, Schema>> = {
     digest: TEXT,
     bytes: NUMBER,
     keys: TEXTS,
+    violations: {
+      type: 'array',
+      description: 'Of arguments-invalid: the first arguments that were refused, never a value.',
+      items: { type: 'object', properties: { pointer: TEXT, keyword: TEXT } },
+    },
     captured: { type: 'object', additionalProperties: TEXT },
   }),
   decision: DECISION,

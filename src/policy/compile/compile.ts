@@ -176,7 +176,12 @@ function reportUnmatched(
   report: ReportDiagnostic,
 ): void {
   const path = ['what', WHAT_KEYS[kind], index];
-  const known = catalogs.flatMap((catalog) => [...pinnedNames(catalog, kind)]);
+  // Read only as far as suggestions are made: there may be thousands of globs and of names.
+  const known: Iterable<string> = {
+    *[Symbol.iterator]() {
+      for (const catalog of catalogs) yield* pinnedNames(catalog, kind);
+    },
+  };
   if (kind !== 'template' && !isExactPattern(text)) {
     const message = `"${text}" matches no ${kind} that is pinned for the upstreams of this rule`;
     report(path, severityOfGlob(written), message, nearestGlob(text, known, suggest));
@@ -189,20 +194,29 @@ function reportUnmatched(
 /** The glob with the nearest beginning or end that a name has: for `gte_*`, `get_*`. */
 function nearestGlob(
   glob: string,
-  names: readonly string[],
+  names: Iterable<string>,
   suggest: Run['suggest'],
 ): string | undefined {
-  const [start = '', end, ...more] = glob.split('*');
-  if (end === undefined || more.length > 0 || (start !== '' && end !== '')) return undefined;
-  const literal = start || end;
-  const cut = (name: string, length: number): string =>
-    start === '' ? name.slice(-length) : name.slice(0, length);
-  const lengths = [literal.length, literal.length - 1, literal.length + 1];
-  const nearest = lengths
-    .filter((length) => length > 1)
-    .map((length) => suggest(literal, new Set(names.map((name) => cut(name, length)))))
-    .find((found) => found !== undefined);
-  return nearest === undefined ? undefined : start === '' ? `*${nearest}` : `${nearest}*`;
+  const [, start = '', end = ''] = /^([^*]*)\*([^*]*)$/.exec(glob) ?? [];
+  if (start !== '' && end !== '') return undefined;
+  const literal = start + end;
+  const sign = start === '' ? -1 : 1;
+  for (const length of [literal.length, literal.length - 1, literal.length + 1]) {
+    if (length <= 1) continue;
+    const nearest = suggest(literal, cutNames(names, sign * length));
+    if (nearest !== undefined) return start === '' ? `*${nearest}` : `${nearest}*`;
+  }
+  return undefined;
+}
+
+/** The beginnings of names or, with a negative length, their ends, each once. */
+function* cutNames(names: Iterable<string>, length: number): Iterable<string> {
+  const seen = new Set<string>();
+  for (const name of names) {
+    const part = length < 0 ? name.slice(length) : name.slice(0, length);
+    if (!seen.has(part)) yield part;
+    seen.add(part);
+  }
 }
 
 type ArgumentUse = {

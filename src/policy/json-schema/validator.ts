@@ -51,9 +51,12 @@ function describeErrors(
   const schemaErrors = new Map<string, SchemaError>();
   for (const error of errors) {
     if (schemaErrors.size === MAX_SCHEMA_ERRORS) break;
+    const missing = missingMember(error);
     const schemaError = {
       pointer: maskPointer(error.instancePath, names),
+      keyword: error.keyword,
       message: describe(error),
+      ...(missing === undefined ? {} : { missing }),
     };
     schemaErrors.set(`${schemaError.pointer} ${schemaError.message}`, schemaError);
   }
@@ -91,14 +94,18 @@ const FIXED: ReadonlyMap<string, string> = new Map([
   ['false schema', 'is not allowed'],
 ]);
 
+function missingMember({ keyword, params }: ErrorObject): string | undefined {
+  const isMissing = keyword === 'required' || keyword === 'dependentRequired';
+  return isMissing ? printable(String(params['missingProperty'])) : undefined;
+}
+
 function describe(error: ErrorObject): string {
   const params = error.params as { readonly [name: string]: unknown };
   const limited = WITH_LIMIT.get(error.keyword);
   if (limited !== undefined) return `${limited} ${Number(params['limit'])}`;
   if (error.keyword === 'type') return `must be ${typeNames(params['type'])}`;
-  if (error.keyword === 'required' || error.keyword === 'dependentRequired') {
-    return `lacks the member "${printable(String(params['missingProperty']))}"`;
-  }
+  const missing = missingMember(error);
+  if (missing !== undefined) return `lacks the member "${missing}"`;
   if (error.keyword === 'format') return `must be a valid ${printable(String(params['format']))}`;
   if (error.keyword === 'multipleOf')
     return `must be a multiple of ${Number(params['multipleOf'])}`;
@@ -355,7 +362,7 @@ type SchemaResult =
 
 const NO_ERRORS: readonly SchemaError[] = Object.freeze([]);
 const UNCHECKABLE: readonly SchemaError[] = Object.freeze([
-  Object.freeze({ pointer: '', message: 'takes too much work to check' }),
+  Object.freeze({ pointer: '', keyword: 'unchecked', message: 'takes too much work to check' }),
 ]);
 
 /**

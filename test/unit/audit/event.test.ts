@@ -246,6 +246,19 @@ describe('decisionEvent and outcomeEvent', () => {
     );
   });
 
+  it('[O-05] names what was refused of arguments by pointer and keyword', () => {
+    const violations = [{ pointer: '/a\u202e', keyword: 'enum' }];
+    const args = { digest: 'd', bytes: 1, keys: ['a'], captured: {}, violations };
+    const event = parsed(decisionEvent(sampleRecord({ args }), context));
+    expect(event['args']).toMatchObject({
+      violations: [{ pointer: '/a\\u{202e}', keyword: 'enum' }],
+    });
+    const allowed = parsed(
+      decisionEvent(sampleRecord({ args: { ...args, violations: [] } }), context),
+    );
+    expect(allowed['args']).not.toHaveProperty('violations');
+  });
+
   it('[O-05] cuts, escapes and masks what others wrote', () => {
     const base = sampleRecord();
     const jwt = ['eyJhbGciOiJFUzI1NiJ9', 'eyJzdWIiOiJhIn0', 'c2ln'].join('.');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEventJoiner } from '../../../src/audit/query.js';
+import { createEventJoiner, createRowPrinter } from '../../../src/audit/query.js';
 
 const LINE = 1000;
 
@@ -30,5 +30,38 @@ describe('[O-16] the joiner of events', () => {
       isAlone: false,
     });
     expect(join(event('mcp.outcome', 'x'), LINE).isAlone).toBe(true);
+  });
+});
+
+describe('[O-16] the rows of audit query', () => {
+  const rowsOf = (events: readonly (readonly [ReturnType<typeof event>, boolean])[]) => {
+    const rows: string[] = [];
+    const printer = createRowPrinter((row) => rows.push(row));
+    for (const [one, isChosen] of events) printer.add(one, isChosen);
+    const before = rows.length;
+    printer.end();
+    return { rows: rows.map((row) => row.replace(/^- {2}mcp\./, '')), before };
+  };
+
+  it('are one for each request: its outcome, or the decision that has none', () => {
+    const { rows, before } = rowsOf([
+      [event('mcp.decision', 'a'), true],
+      [event('mcp.decision', 'b'), true],
+      [event('mcp.decision', 'c'), true],
+      [event('mcp.outcome', 'b'), true],
+      [event('mcp.outcome', 'a'), false],
+    ]);
+    expect(rows.map((row) => row.split('  ').filter((part) => /^[a-z]/.test(part)))).toEqual([
+      ['outcome', 'b'],
+      ['decision', 'a'],
+      ['decision', 'c'],
+    ]);
+    expect(before).toBe(2);
+  });
+
+  it('keep a bounded number of decisions back', () => {
+    const many = Array.from({ length: 10_005 }, (_, index) => event('mcp.decision', `${index}`));
+    const { rows, before } = rowsOf(many.map((one) => [one, true] as const));
+    expect([before, rows.length]).toEqual([5, 10_005]);
   });
 });

@@ -39,6 +39,17 @@ async function validate({ files = {}, options = {}, ports = {}, env = { KEY: KEY
 }
 
 describe('[C-21] validate', () => {
+  it('prints the first of thousands of mistakes, and in every other format all', async () => {
+    const keys = Array.from({ length: 5_000 }, (_, index) => `key_${index}: 1\n`).join('');
+    const files = { '/srv/config/gateway.yaml': `${GOOD}${keys}` };
+    const { code, out, err } = await validate({ files });
+    expect([code, out.split('\n').length]).toEqual([1, 501]);
+    expect(err).toBe('and 4500 more, all of them with --format json\n5000 errors, 0 warnings\n');
+    const json = await validate({ files, options: { format: 'json' } });
+    expect(JSON.parse(json.out).faults).toHaveLength(5_000);
+    expect(json.err).toBe('5000 errors, 0 warnings\n');
+  });
+
   it('says nothing where nothing is wrong', async () => {
     expect(await validate({})).toEqual({ code: 0, out: '', err: '0 errors, 0 warnings\n' });
   });

@@ -141,6 +141,8 @@ type Row = {
   readonly env?: Readonly<Record<string, string>>;
   /** A file whose reading fails, with the code of the system. */
   readonly unreadable?: readonly [path: string, code: string];
+  /** The permissions of the file that holds the key. */
+  readonly keyMode?: number;
 };
 
 const ROWS: readonly Row[] = [
@@ -712,6 +714,45 @@ const ROWS: readonly Row[] = [
     ],
   },
   {
+    name: 'a grant of what is pending',
+    edit: swap(PATHS.lock, 'status: approved', 'status: pending'),
+    lines: [
+      'policies/pins/everything.lock.yaml:1:1 note 1 definition of everything is pending, and neither listed nor callable; to review: sallyport pin diff everything',
+    ],
+  },
+  {
+    name: 'a key that every user of the machine can read',
+    edit: () => undefined,
+    keyMode: 0o644,
+    lines: [
+      'g:6:11 note the file "sallyport-key" holds a secret that every user of this machine can read; run: chmod 600',
+    ],
+  },
+  {
+    name: 'a key that its group can read, too',
+    edit: () => undefined,
+    keyMode: 0o640,
+    lines: [],
+  },
+  {
+    name: 'a socket whose path the system does not take',
+    edit: gateway(
+      'url: http://127.0.0.1:3002/mcp\n    network: loopback',
+      `url: http://localhost/mcp\n    socket: /run/${'s'.repeat(103)}`,
+    ),
+    lines: [
+      'g:19:13 error the absolute path of this socket has 108 bytes, and the system takes 107 at most; use a shorter one, such as one below /run',
+    ],
+  },
+  {
+    name: 'a socket whose path the system just takes',
+    edit: gateway(
+      'url: http://127.0.0.1:3002/mcp\n    network: loopback',
+      `url: http://localhost/mcp\n    socket: /run/${'s'.repeat(102)}`,
+    ),
+    lines: [],
+  },
+  {
     name: 'a group id that is a number',
     edit: policy('groups: [eng]', 'groups: [1234]'),
     lines: ['p:7:37 error expected text, found a number; put it into quotes'],
@@ -723,7 +764,10 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true });
 });
 
-async function validate({ edit, env = {}, unreadable }: Omit<Row, 'name' | 'lines'>, more = {}) {
+async function validate(
+  { edit, env = {}, unreadable, keyMode = 0o600 }: Omit<Row, 'name' | 'lines'>,
+  more = {},
+) {
   const cwd = mkdtempSync(join(tmpdir(), 'mistakes-'));
   folders.push(cwd);
   const files: Edited = { ...SETUP };
@@ -731,7 +775,7 @@ async function validate({ edit, env = {}, unreadable }: Omit<Row, 'name' | 'line
   for (const [path, text] of Object.entries(files)) {
     if (text === undefined) continue;
     mkdirSync(dirname(join(cwd, path)), { recursive: true });
-    writeFileSync(join(cwd, path), text);
+    writeFileSync(join(cwd, path), text, { mode: path === PATHS.key ? keyMode : 0o644 });
   }
   const io = terminal({ cwd, env });
   const code = await runValidate({ config: PATHS.gateway, ...more }, io, {

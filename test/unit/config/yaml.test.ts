@@ -31,6 +31,14 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     ]);
   });
 
+  it('refuses a run of open brackets before it is parsed', () => {
+    expect(linesOf(`a: 1\nb: ${'['.repeat(1_002)}\n`)).toEqual([
+      expect.stringContaining('2:1004 error more than 1000 brackets are open here'),
+    ]);
+    const closed = Array(1_100).fill("- '[' # ]").join('\n');
+    expect(valuesOf(closed)).toHaveLength(1_100);
+  });
+
   it('follows aliases', () => {
     expect(valuesOf('a: &x {b: 1}\nc: *x\n')).toEqual({ a: { b: 1 }, c: { b: 1 } });
   });

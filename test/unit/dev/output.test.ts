@@ -78,18 +78,23 @@ describe('[E-40] the configuration of clients', () => {
     const text = clientConfigurations({
       name: 'mcp',
       url: 'http://127.0.0.1:8080/mcp',
-      token: 't',
     });
     const [code, desktop, editor, cursor, inspector] = text
       .split('\n')
       .filter((line) => line.startsWith('  '));
     expect(code).toBe(
-      '  claude mcp add --transport http mcp http://127.0.0.1:8080/mcp --header "Authorization: Bearer t"',
+      '  claude mcp add --transport http mcp http://127.0.0.1:8080/mcp --header "Authorization: Bearer $TOKEN"',
     );
-    expect(JSON.parse(desktop ?? '').mcpServers.mcp.env).toEqual({ AUTHORIZATION: 'Bearer t' });
-    expect(JSON.parse(editor ?? '').servers.mcp.type).toBe('http');
-    expect(JSON.parse(cursor ?? '').mcpServers.mcp.headers).toEqual({ Authorization: 'Bearer t' });
+    expect(JSON.parse(desktop ?? '').mcpServers.mcp.env).toEqual({
+      AUTHORIZATION: 'Bearer PASTE_TOKEN',
+    });
+    const { inputs, servers } = JSON.parse(editor ?? '');
+    expect(servers.mcp.type).toBe('http');
+    expect(servers.mcp.headers).toEqual({ Authorization: `Bearer \${input:${inputs[0].id}}` });
+    expect(JSON.parse(cursor ?? '').mcpServers.mcp.headers).toEqual({
+      Authorization: `Bearer \${env:TOKEN}`,
+    });
     expect(inspector).toContain('npx @modelcontextprotocol/inspector@latest --cli http');
-    expect(inspector).toContain('--transport http --header "Authorization: Bearer t"');
+    expect(inspector).toContain('--transport http --header "Authorization: Bearer $TOKEN"');
   });
 });

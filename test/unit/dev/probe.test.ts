@@ -124,8 +124,41 @@ describe('[E-40] a server that cannot be used', () => {
     expect(await explain(`http://127.0.0.1:${port}/mcp`)).toContain('does not speak HTTP (');
   });
 
+  it.each([
+    [
+      '{"status":"ok","version":"1.2","secret":"not-shown"}',
+      '/',
+      'a JSON object with "status", "version", "secret", which is not an answer of MCP; is the path /mcp?',
+    ],
+    [
+      '[]',
+      '/mcp',
+      'a JSON list, which is not an answer of MCP; what is the path of its MCP endpoint?',
+    ],
+    ['<p>', '/', 'text that is not JSON, which is not an answer of MCP; is the path /mcp?'],
+    [
+      `{"${'k'.repeat(100_000)}":1}`,
+      '/',
+      'text that is not JSON, which is not an answer of MCP; is the path /mcp?',
+    ],
+    ['{"jsonrpc":"2.0","id":1,"error":{"code":-32601}}', '/', 'the JSON-RPC error -32601'],
+  ])('is explained by JSON that is no session: %.40s', async (body, path, expected) => {
+    const origin = await serve((request, response) => {
+      request.resume();
+      response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+    });
+    expect(await explain(`${origin}${path}`)).toBe(
+      `${origin}${path} answered 200 with application/json to the request initialize: ${expected}`,
+    );
+  });
+
   it('is not explained where what came back is fine', async () => {
-    const origin = await serve(answering(200, { 'content-type': 'application/json' }));
+    const result = { protocolVersion: '2025-11-25', capabilities: {} };
+    const origin = await serve((request, response) => {
+      request.resume();
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    });
     expect(await explain(`${origin}/mcp`)).toBeUndefined();
     const stream = await serve((request, response) => {
       const isGet = request.method === 'GET';

@@ -232,7 +232,7 @@ describe('approved output schemas', () => {
     check: (value) =>
       typeof (value as JsonObject)['card'] === 'number'
         ? []
-        : [{ pointer: '/card', message: 'is no number' }],
+        : [{ pointer: '/card', keyword: 'type', message: 'is no number' }],
     firstUndescribed: () => undefined,
   };
 

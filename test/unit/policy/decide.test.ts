@@ -178,9 +178,19 @@ describe('what is listed', () => {
       reason: 'arguments-invalid',
       listed: true,
       advice: 'The arguments: lacks the member "owner".',
+      violations: [{ pointer: '/owner', keyword: 'required' }],
     });
     expect(ask([ALLOW], { args: { owner: 7 } })).toMatchObject({
       advice: 'The argument at /owner: must be string.',
+      violations: [{ pointer: '/owner', keyword: 'type' }],
+    });
+    // Of a policy: what a rule allows of an argument, and what it cannot read.
+    const rule: RuleDocument = { ...ALLOW, args: { owner: { enum: ['acme'] } } };
+    expect(ask([rule], { args: { owner: 'secret' } })).toMatchObject({
+      violations: [{ pointer: '/owner', keyword: 'enum' }],
+    });
+    expect(ask([rule], { args: { owner: 'acme', Owner: 'secret' } })).toMatchObject({
+      violations: [{ pointer: '', keyword: 'undescribed' }],
     });
   });
 

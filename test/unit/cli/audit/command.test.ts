@@ -98,7 +98,7 @@ describe('audit verify', () => {
     const { code, stdout, stderr } = await run(['verify', 'audit.jsonl']);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^unsigned: 0 lines; without --key, all 6 could .*\nwhole: 6 lines, 1 signed checkpoints?, head [\w-]+:5:[\w-]{43}\n$/,
+      /^unsigned: 0 lines; without --key, all 6 could .*\ncomplete: the chain of 6 lines with 1 signed checkpoint was verified, head [\w-]+:5:[\w-]{43}\n$/,
     );
     expect(stderr).toContain('only --head can show');
   });
@@ -180,7 +180,7 @@ describe('audit verify', () => {
     ]);
     expect((await run(['verify', 'audit.jsonl', '--key', publicKey])).code).toBe(0);
     const both = await run(['verify', 'audit.jsonl.1', 'audit.jsonl']);
-    expect([both.code, both.stdout.split('\n')[1]?.slice(0, 6)]).toEqual([0, 'whole:']);
+    expect([both.code, both.stdout.split('\n')[1]?.slice(0, 9)]).toEqual([0, 'complete:']);
     expect(JSON.parse((await run(['verify', 'audit.jsonl', '--json'])).stdout)).toMatchObject({
       isWhole: false,
       faults: [],
@@ -336,6 +336,16 @@ describe('audit tail, query and show', () => {
       args,
     ]);
     expect(await rulesOf(path)).toEqual([DECISION, 'forwarded', null, null]);
+  });
+
+  it('[O-16] query prints one line for a request, with its result', async () => {
+    const { stdout } = await run(['query', path, '--subject', 'alice']);
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .filter((row) => row.includes(DECISION));
+    expect(rows).toHaveLength(1);
+    expect(rows[0]).toMatch(/ mcp\.outcome .* forwarded engineers-read .* ok in \d+ ms$/);
   });
 
   it('[O-16] query and show say where an outcome stands without its decision', async () => {

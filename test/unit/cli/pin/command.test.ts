@@ -416,6 +416,26 @@ describe('[L-73] pin approve of what is pending', () => {
 });
 
 describe('[L-74] pin diff', () => {
+  it('names the instructions once, also where fetch and verify print them', async () => {
+    const offers: Observation = {
+      kind: 'observed',
+      observed: observedOf([TOOL], { instructions: 'Be brief.' }),
+    };
+    const fetched = await run('fetch', { offers });
+    expect(fetched.out).toContain('  pending instructions sha256:');
+    const lock = fetched.text ?? '';
+    const changed: Observation = {
+      kind: 'observed',
+      observed: observedOf([TOOL], { instructions: 'Be verbose.' }),
+    };
+    for (const line of ['diff github', 'verify github'])
+      for (const offered of [offers, changed]) {
+        const { out } = await run(line, { lock, offers: offered });
+        expect(out).not.toContain('instructions instructions');
+      }
+    expect((await run('diff github', { lock, offers })).out).toContain('github instructions: ');
+  });
+
   const NEXT = /^After this review, run: sallyport pin (.*)$/m;
   /** The words of the command that was printed, as a shell reads them, without those of `run`. */
   const nextOf = (err: string): string =>
@@ -492,7 +512,7 @@ describe('[CRD-12] what a server calls itself', () => {
   it('is drift with another name: shown by diff, failed by verify', async () => {
     const given = { lock, offers: offers({ ...KNOWN, name: 'evil\u001b[2J' }) };
     const shown = await run('diff', given);
-    expect(shown.out).toContain('github server server: server (sha256:');
+    expect(shown.out).toContain('github server: server (sha256:');
     expect(shown.out).toContain('evil');
     expect(shown.out).not.toContain('\u001b');
     expect((await run('verify', given)).code).toBe(1);

@@ -32,10 +32,14 @@ describe('what is checked', () => {
 
   it('accepts what is valid and names the position of what is not [P-20]', () => {
     expect(issue.check({ title: 'abc', count: 2 })).toEqual([]);
-    expect(issue.check({ title: 7 })).toEqual([{ pointer: '/title', message: 'must be string' }]);
-    expect(issue.check({})).toEqual([{ pointer: '', message: 'lacks the member "title"' }]);
+    expect(issue.check({ title: 7 })).toEqual([
+      { pointer: '/title', keyword: 'type', message: 'must be string' },
+    ]);
+    expect(issue.check({})).toEqual([
+      { pointer: '', keyword: 'required', message: 'lacks the member "title"', missing: 'title' },
+    ]);
     expect(issue.check({ title: 'a', count: 0 })).toEqual([
-      { pointer: '/count', message: 'must be at least 1' },
+      { pointer: '/count', keyword: 'minimum', message: 'must be at least 1' },
     ]);
   });
 
@@ -106,7 +110,9 @@ describe('what is checked', () => {
   it('asserts the plain formats and ignores the others [P-25]', () => {
     const date = compiled({ format: 'date' });
     expect(date.check('2026-02-28')).toEqual([]);
-    expect(date.check('2026-02-30')).toEqual([{ pointer: '', message: 'must be a valid date' }]);
+    expect(date.check('2026-02-30')).toEqual([
+      { pointer: '', keyword: 'format', message: 'must be a valid date' },
+    ]);
     expect(compiled({ format: 'date-time' }).check('2026-11-20T10:00:00Z')).toEqual([]);
     expect(compiled({ format: 'uuid' }).check('no')).toHaveLength(1);
     expect(compiled({ format: 'ipv4' }).check('127.0.0.1')).toEqual([]);
@@ -121,7 +127,7 @@ describe('what is checked', () => {
     });
     expect(schema.check({ a: 'aa', b: 'bb' })).toEqual([]);
     expect(schema.check({ a: 'aa', b: 'aa' })).toEqual([
-      { pointer: '/b', message: 'does not have the required form' },
+      { pointer: '/b', keyword: 'pattern', message: 'does not have the required form' },
     ]);
     expect(compiled({ pattern: '^c$' }).check('a')).toHaveLength(1);
   });
@@ -142,7 +148,7 @@ describe('what is checked', () => {
     const values = Array.from({ length: 130_000 }, (_, index) => index);
     expect(compiled({ items: { type: 'number' } }).check(values)).toEqual([]);
     expect(compiled({ uniqueItems: true }).check(values)).toEqual([
-      { pointer: '', message: 'takes too much work to check' },
+      { pointer: '', keyword: 'unchecked', message: 'takes too much work to check' },
     ]);
   });
 });
@@ -201,14 +207,16 @@ describe('what is refused', () => {
     const schema = compiled({ anyOf: [again, again, { type: 'string' }] });
     let value: Json = 5;
     for (let level = 0; level < 60; level++) value = { a: value };
-    expect(schema.check(value)).toEqual([{ pointer: '', message: 'takes too much work to check' }]);
+    expect(schema.check(value)).toEqual([
+      { pointer: '', keyword: 'unchecked', message: 'takes too much work to check' },
+    ]);
     expect(schema.check('leaf')).toEqual([]);
   });
 
   it('charges every alternative, also those that fail [P-30]', () => {
     const long = Array.from({ length: 50 }, (_, index) => ({ minLength: 2_000_000 + index }));
     expect(compiled({ anyOf: long }).check('a'.repeat(1_000_000))).toEqual([
-      { pointer: '', message: 'takes too much work to check' },
+      { pointer: '', keyword: 'unchecked', message: 'takes too much work to check' },
     ]);
     expect(compiled({ minLength: 5 }).check('a'.repeat(1_000_000))).toEqual([]);
     const enums = Array.from({ length: 10 }, (_, index) => ({
