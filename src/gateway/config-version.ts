@@ -1,11 +1,16 @@
 // One configuration version: settings, policies and lock files, read together and used together. With one error in any
 // file there is no new version, and the running one stays in force.
 
-import { type Diagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
+import {
+  type Diagnostic,
+  fileDiagnostic,
+  hasErrors,
+  type Severity,
+} from '../config/diagnostics.js';
 import { DISK_FILES } from '../config/files.js';
 import { type AggregateOutline, loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
-import type { Settings } from '../config/settings.js';
+import type { LockSigning, Settings } from '../config/settings.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import {
   type CompileDefinition,
@@ -13,7 +18,8 @@ import {
   createDefinitionCompiler,
 } from '../pins/catalog.js';
 import type { Lock } from '../pins/lock.js';
-import { loadLocks } from '../pins/lock-reader.js';
+import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
+import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { Catalog } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
@@ -92,21 +98,50 @@ function pinsOf(
 /** Reads the lock files of a folder for `validate`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'aggregates'>,
+  outline: Pick<Outline, 'file' | 'aggregates' | 'signing'>,
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
   readonly invalid: ReadonlySet<string>;
   readonly pins: (upstream: string) => Catalog | undefined;
 }> {
-  const { locks, invalid, diagnostics } = await loadLocks(folder, {
-    readFile: DISK_FILES.readFile,
-    readDir: DISK_FILES.listFolder,
-  });
+  const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
+  const unchecked = noteUnchecked(folder, outline);
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
-  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], invalid, pins };
+  const found = [...diagnostics, ...unchecked, ...alike];
+  return { upstreams: locks.keys(), diagnostics: found, invalid, pins };
+}
+
+const LOCK_PORTS = { readFile: DISK_FILES.readFile, readDir: DISK_FILES.listFolder };
+
+/** Whose signatures lock files need, as far as that is known; a gateway file that leaves it open is not valid. */
+function signingOf({ signing }: Pick<Outline, 'signing'>): LockSigning | undefined {
+  return signing === 'incomplete' ? undefined : signing;
+}
+
+/** Says that signatures are not checked, so that nobody relies on them. */
+function noteUnchecked(
+  folder: string,
+  { file, signing }: Pick<Outline, 'file' | 'signing'>,
+): readonly Diagnostic[] {
+  const note = (at: string, message: string): Diagnostic => {
+    return { ...fileDiagnostic(at, 'lock', message), severity: 'note' };
+  };
+  if (signing === 'incomplete') {
+    return [
+      note(file, 'the keys of signers were not read: no signature of a lock file was checked'),
+    ];
+  }
+  if (signing !== undefined) return [];
+  try {
+    const names = DISK_FILES.listFolder(folder).filter((name) => name.endsWith(SIGNATURE_SUFFIX));
+    const why = 'nothing checks this file: "pins.signers" is not configured';
+    return names.map((name) => note(`${folder}/${name}`, why));
+  } catch {
+    return [];
+  }
 }
 
 /** A version that may be used: nothing in it is invalid. */
@@ -114,11 +149,15 @@ export type Version = {
   readonly settings: Settings;
   readonly policies: PolicySet;
   readonly locks: ReadonlyMap<string, Lock>;
+  /** What is signed, by upstream, where signatures are required. */
+  readonly signed: ReadonlyMap<string, SignedLock>;
   readonly hashes: { readonly config: string; readonly policy: string; readonly pins: string };
 };
 
 export type VersionReading = {
   readonly version: Version | undefined;
+  /** The upstreams whose lock file has not the signatures that it needs, which a diagnostic says; none if absent. */
+  readonly unsigned?: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -145,10 +184,8 @@ export async function loadVersion(
   const pins =
     outline.pinsDir === undefined
       ? undefined
-      : await loadLocks(outline.pinsDir, {
-          readFile: DISK_FILES.readFile,
-          readDir: DISK_FILES.listFolder,
-        });
+      : await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
+  const unsigned = pins?.unsigned ?? new Set<string>();
   const pinned = pinsOf(pins?.locks ?? new Map(), sources.compile);
   const policies =
     outline.policiesDir === undefined
@@ -169,11 +206,18 @@ export async function loadVersion(
     pins === undefined ||
     hasErrors(found)
   ) {
-    return { version: undefined, diagnostics: found };
+    return { version: undefined, unsigned, diagnostics: found };
   }
   const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
   return {
-    version: { settings, policies: policies.policies, locks: pins.locks, hashes },
+    version: {
+      settings,
+      policies: policies.policies,
+      locks: pins.locks,
+      signed: pins.signed,
+      hashes,
+    },
+    unsigned,
     diagnostics: found,
   };
 }
