@@ -75,7 +75,7 @@ export function readSettingsQuietly(
   return loadGateway(file, { readFile: ports.files.readFile, env: io.env }).settings;
 }
 
-type PinFolder = {
+export type PinFolder = {
   readonly folder: string;
   readonly upstreams: readonly string[];
   /** Whose signatures lock files need, if their keys could be read. */
