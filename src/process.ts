@@ -90,11 +90,14 @@ function servePorts(level: 'info' | 'error'): ServePorts {
 
 async function pinPorts() {
   const { DISK_FILES } = await import('./config/files.js');
-  const { gitIdentity, observeOnce, updateFile } = await import('./gateway/pin-ports.js');
+  const { gitIdentity, observeOnce, runCommand, updateFile } = await import(
+    './gateway/pin-ports.js'
+  );
   const observe = (upstream: UpstreamSettings, gateway: Settings) =>
     observeOnce(upstream, gateway, version);
   const git = () => gitIdentity(io.cwd);
-  return { files: DISK_FILES, updateFile, observe, now: Date.now, gitIdentity: git };
+  const ports = { files: DISK_FILES, updateFile, observe, runCommand };
+  return { ...ports, now: Date.now, gitIdentity: git };
 }
 
 async function validatePorts() {

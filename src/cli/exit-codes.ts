@@ -83,6 +83,11 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     1: 'The lock file has no such name.',
     2: `${NEEDS_CONFIG}, or the lock file cannot be read or written.`,
   },
+  'pin sign': {
+    0: 'Every named lock file has a valid signature with the key.',
+    1: 'A lock file does not exist, or its counter is not known.',
+    2: `${NEEDS_CONFIG}, the key cannot be used, or a lock file cannot be read or its signature written.`,
+  },
   'audit tail': { 2: 'No audit file is named, or it cannot be read.' },
   'audit query': { 2: 'No audit file is named, or it cannot be read.' },
   'audit show': {

@@ -1,18 +1,15 @@
-// `sallyport keys new` generates a gateway key; `keys public` prints public parts. A key is printed to stdout
-// once, when it is generated, and an existing key is never printed. docs/contract.md §1.
+// `sallyport keys new` generates a gateway key, or with --signing a key for `pin sign`; `keys public` prints public
+// parts. A key is printed to stdout once, when it is generated, and an existing key is never printed.
+// docs/contract.md §1.
 
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { resolve } from 'node:path';
 import { renderDiagnostics } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
-import {
-  KEY_BYTES,
-  type PublicKeyInfo,
-  publicKeyInfoOf,
-  readKeyText,
-  writeKeyText,
-} from '../config/keys.js';
+import { KEY_BYTES, publicKeyInfoOf, readKeyText, writeKeyText } from '../config/keys.js';
 import { loadGateway } from '../config/load.js';
 import { describeFile } from '../config/secrets.js';
+import { publicPartOf, readPrivateSignerKey } from '../config/signer-keys.js';
 import { describeReadError } from '../text/file-errors.js';
 import { withConfigOption } from './config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
@@ -22,11 +19,20 @@ export type KeysPorts = {
   randomBytes(count: number): Uint8Array;
 };
 
-/** Prints a new key on one line. */
-function runKeysNew(_: object, io: CliIo, ports: KeysPorts): Promise<number> {
-  io.stdout(`${writeKeyText(ports.randomBytes(KEY_BYTES))}\n`);
+/** Prints a new gateway key on one line, or an Ed25519 key for signatures as PKCS #8 in PEM. */
+function runKeysNew(
+  { signing }: { readonly signing?: boolean },
+  io: CliIo,
+  ports: KeysPorts,
+): Promise<number> {
+  const text = signing
+    ? generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+    : `${writeKeyText(ports.randomBytes(KEY_BYTES))}\n`;
+  io.stdout(text);
   return Promise.resolve(EXIT_FINE);
 }
+
+type PublicPart = { readonly text: string; readonly jwk: object };
 
 export type KeysPublicOptions = {
   /** A key file, or `-` for stdin. Exactly one of this and `config` is given. */
@@ -53,7 +59,7 @@ async function runKeysPublic(
   if (typeof publicKeys === 'number') return publicKeys;
   const text = options.json
     ? JSON.stringify({ keys: publicKeys.map((part) => part.jwk) }, null, 2)
-    : publicKeys.map((part) => part.text).join('\n');
+    : publicKeys.map((part) => part.text.trimEnd()).join('\n');
   io.stdout(text === '' ? '' : `${text}\n`);
   return EXIT_FINE;
 }
@@ -62,7 +68,7 @@ async function readKeyFile(
   file: string,
   io: CliIo,
   ports: KeysPorts,
-): Promise<readonly PublicKeyInfo[] | number> {
+): Promise<readonly PublicPart[] | number> {
   const source = file === '-' ? 'standard input' : describeFile(file);
   const read = await readText(file, io, ports);
   if ('why' in read) {
@@ -71,10 +77,19 @@ async function readKeyFile(
   }
   const key = readKeyText(read.text);
   if (key !== undefined) return [publicKeyInfoOf(key)];
+  const signing = readPrivateSignerKey(read.text);
+  if (signing.ok) return [signingPartOf(signing.key)];
   io.stderr(
     `error: ${source} holds no gateway key: expected 32 bytes as base64 or hex, or what \`keys new\` prints\n`,
   );
   return EXIT_FAILED;
+}
+
+/** The public part of a key for `pin sign`. */
+function signingPartOf(key: KeyObject): PublicPart {
+  const { keyId, publicKey } = publicPartOf(key);
+  const jwk = createPublicKey(publicKey).export({ format: 'jwk' });
+  return { text: publicKey, jwk: { ...jwk, kid: keyId, use: 'sig' } };
 }
 
 async function readText(
@@ -94,7 +109,7 @@ function readConfiguredKeys(
   config: string,
   io: CliIo,
   ports: KeysPorts,
-): readonly PublicKeyInfo[] | number {
+): readonly PublicPart[] | number {
   const { settings, diagnostics } = loadGateway(resolve(io.cwd, config), {
     readFile: ports.files.readFile,
     env: io.env,
@@ -109,17 +124,22 @@ function readConfiguredKeys(
 export function keysCommand(io: CliIo, ports: KeysPorts): Command {
   return {
     name: 'keys',
-    summary: 'Create a gateway key, or print public keys.',
+    summary: 'Create a gateway key or a key for signatures, or print public keys.',
     examples: [
       'sallyport keys new > sallyport-key',
       'sallyport keys public sallyport-key',
+      '(umask 077; sallyport keys new --signing > signer.pem)    # a key for pin sign',
+      'sallyport keys public signer.pem > signer.pub.pem',
       'sallyport keys public -c config/gateway.yaml --json',
     ],
     configure(command, finish) {
       command
         .command('new')
         .description('Print a new key.')
-        .action(async () => finish(await runKeysNew({}, io, ports)));
+        .option('--signing', 'a key for pin sign: Ed25519, PKCS #8 in PEM')
+        .action(async (options: { signing?: true }) =>
+          finish(await runKeysNew(options, io, ports)),
+        );
       const description = 'the gateway file, for all of its keys';
       const isNeeded = (args: readonly string[]): boolean => args.length === 0;
       withConfigOption(command.command('public'), io, { description, isNeeded })

@@ -9,6 +9,7 @@ import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkIssuers } from './checks/issuers.js';
 import { checkAdmin, checkAudit, checkKeys, checkState } from './checks/operation.js';
+import { checkSigning } from './checks/pins.js';
 import { checkResources } from './checks/resources.js';
 import { backendsOf, checkAggregates, checkUpstreams } from './checks/upstreams.js';
 import {
@@ -26,8 +27,8 @@ import { type CompileInput, compileSettings } from './resolve.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { entriesOf, readable, textsOf } from './schema/readable.js';
 import { locateWritten, validateSpelling } from './schema/validation.js';
-import { readSecrets } from './secrets.js';
-import type { BackendSettings, Settings } from './settings.js';
+import { readSecrets, signingOf } from './secrets.js';
+import type { BackendSettings, LockSigning, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
 import { locateDiagnostic, readYamlFile } from './yaml.js';
 
@@ -63,6 +64,8 @@ export type Outline = {
   readonly policiesDir: string | undefined;
   /** Absolute path. */
   readonly pinsDir: string | undefined;
+  /** Whose signatures lock files need; `incomplete` if the key of a signer could not be read. */
+  readonly signing: LockSigning | 'incomplete' | undefined;
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
@@ -96,6 +99,7 @@ function outlineOf(
   file: string,
   locate: Locate,
   found: readonly PathDiagnostic[],
+  signing: Outline['signing'],
 ): Outline {
   const folder = dirname(file);
   const { policies, pins, listeners, inspection } = gateway;
@@ -119,6 +123,7 @@ function outlineOf(
     unknownNames: findUnknownNames(found),
     policiesDir,
     pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
+    signing,
     opsHost: listeners?.ops?.host || undefined,
     isOpsSecure: listeners?.ops?.tls !== undefined,
     opsPort: listeners?.ops?.port,
@@ -183,7 +188,7 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
     .map((diagnostic) => locateDiagnostic(file, locate, diagnostic));
   const result = {
     diagnostics: sortDiagnostics(located),
-    outline: outlineOf(gateway, absolute, locate, found),
+    outline: outlineOf(gateway, absolute, locate, found, readSigning(gateway, sources, absolute)),
   };
   if (hasErrors(located) || read === undefined) return { settings: undefined, ...result };
   const hash = createHash('sha256').update(bytes).digest('hex');
@@ -231,6 +236,20 @@ function checkSocketPaths(
   }
 }
 
+/** The keys of signers are no secrets: they are read wherever the file is checked, and quietly. */
+function readSigning(
+  gateway: ReadableGateway,
+  sources: GatewaySources,
+  file: string,
+): Outline['signing'] {
+  const { env } = sources;
+  const read = { files: sources, env, folder: dirname(file) };
+  return signingOf(
+    gateway,
+    readSecrets(gateway, read, () => undefined, 'signer-key'),
+  );
+}
+
 const CHECKS = [
   checkPublicUrl,
   checkListeners,
@@ -239,6 +258,7 @@ const CHECKS = [
   checkUpstreams,
   checkAggregates,
   checkResources,
+  checkSigning,
   checkAudit,
   checkState,
   checkAdmin,

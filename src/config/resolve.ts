@@ -18,7 +18,7 @@ import {
 import { findMeanings, resolveMeanings } from './schema/meanings.js';
 import type { Readable } from './schema/readable.js';
 import type { AGGREGATE_SCHEMA } from './schema/upstream.js';
-import { requireSecret, type Secrets } from './secrets.js';
+import { requireSecret, type Secrets, signingOf } from './secrets.js';
 import type {
   AdminSettings,
   AggregateSettings,
@@ -27,6 +27,7 @@ import type {
   InspectionProfile,
   IssuerSettings,
   ListenerSettings,
+  LockSigning,
   OwnCredentials,
   Settings,
   TlsSettings,
@@ -87,6 +88,7 @@ export function compileSettings({ file, gateway, secrets, tls, hash }: CompileIn
     ),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
+    signing: compileSigning(gateway, secrets),
     profiles: mapOf(written.inspection.profiles, compileProfile),
     state,
     audit: {
@@ -113,11 +115,18 @@ function mapOf<From, To>(
   return new Map(Object.entries(entries).map(([name, value]) => [name, compile(name, value)]));
 }
 
-/** Certificate and key files of upstreams, a change of which is a configuration change. */
+function compileSigning(gateway: ReadableGateway, secrets: Secrets): LockSigning | undefined {
+  const signing = signingOf(gateway, secrets);
+  if (signing === 'incomplete') throw new Error('the key of a signer was not read before use');
+  return signing;
+}
+
+/** Certificate and key files of upstreams and keys of signers, a change of which is a configuration change. */
 function watchedFilesOf(gateway: ReadableGateway, folder: string): readonly string[] {
   const files = findMeanings(GATEWAY_SCHEMA, gateway).flatMap(({ meaning, value }) => {
     if (meaning === 'file-content') return [String(value)];
-    return meaning === 'tls-key' ? ((value as Readable<SecretReference>).file ?? []) : [];
+    const isWatched = meaning === 'tls-key' || meaning === 'signer-key';
+    return isWatched ? ((value as Readable<SecretReference>).file ?? []) : [];
   });
   return [...new Set(files.map((file) => resolve(folder, file)))];
 }

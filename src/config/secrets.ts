@@ -12,7 +12,9 @@ import { findClientKeyError, findTlsKeyError, readKeyText } from './keys.js';
 import type { Meaning, SecretReference, SecretUse } from './schema/definitions.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { findMeanings } from './schema/meanings.js';
-import type { Readable } from './schema/readable.js';
+import { entriesOf, type Readable } from './schema/readable.js';
+import type { LockSigning } from './settings.js';
+import { readPublicSignerKey } from './signer-keys.js';
 
 export type SecretSources = {
   readonly files: Pick<Files, 'readFile' | 'modeOf'>;
@@ -43,15 +45,19 @@ export function requireSecret(secrets: Secrets, path: FilePath): string {
   return secret;
 }
 
-/** Reads every secret of a gateway file and checks its form. Paths without a reference are skipped. */
+/**
+ * Reads every secret of a gateway file and checks its form. Paths without a reference are skipped.
+ * @param only the use of those that are read; all if absent.
+ */
 export function readSecrets(
   gateway: ReadableGateway,
   sources: SecretSources,
   report: ReportDiagnostic,
+  only?: SecretUse,
 ): Secrets {
   const secrets = new Map<string, string>();
   for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
-    if (!isSecretUse(meaning)) continue;
+    if (!isSecretUse(meaning) || meaning !== (only ?? meaning)) continue;
     const secret = readSecret(value, path, sources, report);
     if (secret === undefined) continue;
     const error = FIND_ERROR[meaning](secret);
@@ -65,6 +71,7 @@ export function readSecrets(
     }
   }
   checkKeysDiffer(gateway, secrets, report);
+  checkSigners(gateway, secrets, report);
   return secrets;
 }
 
@@ -89,6 +96,7 @@ const FIND_ERROR: Readonly<Record<SecretUse, (secret: string) => string | undefi
   'header-value': findHeaderError,
   'actor-token': findActorTokenError,
   'break-glass-token': findTokenError,
+  'signer-key': findSignerKeyError,
   'store-url': findStoreError,
 };
 
@@ -187,6 +195,29 @@ function findKeyError(secret: string): string | undefined {
   return 'holds no gateway key: expected 32 bytes as base64 or hex, or what `sallyport keys new` prints';
 }
 
+function findSignerKeyError(text: string): string | undefined {
+  const reading = readPublicSignerKey(text);
+  return reading.ok ? undefined : reading.why;
+}
+
+/**
+ * Whose signatures lock files need, from keys that were read; `incomplete` if the key of a signer was not.
+ */
+export function signingOf(
+  { pins }: Pick<ReadableGateway, 'pins'>,
+  keys: Secrets,
+): LockSigning | 'incomplete' | undefined {
+  if (pins?.signers === undefined) return undefined;
+  const names = entriesOf(pins.signers).map(([name]) => name);
+  const signers = names.flatMap((name) => {
+    const text = secretAt(keys, ['pins', 'signers', name, 'publicKey']);
+    const reading = text === undefined ? undefined : readPublicSignerKey(text);
+    return reading?.ok === true ? { name, ...reading.key } : [];
+  });
+  if (signers.length < names.length) return 'incomplete';
+  return { signers, require: pins.require ?? 1 };
+}
+
 /** Checks only that the secret is visible ASCII: RFC 8693 §2.1 leaves the form to the token type. */
 function findActorTokenError(secret: string): string | undefined {
   return /^[\x21-\x7e]+$/.test(secret)
@@ -219,6 +250,25 @@ function findStoreError(secret: string): string | undefined {
   const isStore = url?.protocol === 'redis:' || url?.protocol === 'rediss:';
   if (isStore && url.hostname !== '') return undefined;
   return 'holds no redis:// or rediss:// URL with a host';
+}
+
+/** Signatures are counted by key, so that nobody signs twice under two names. */
+function checkSigners(gateway: ReadableGateway, keys: Secrets, report: ReportDiagnostic): void {
+  const signing = signingOf(gateway, keys);
+  if (signing === undefined || signing === 'incomplete') return;
+  const { signers, require } = signing;
+  const firstOf = new Map<string, string>();
+  for (const { name, keyId } of signers) {
+    const first = firstOf.get(keyId);
+    if (first === undefined) firstOf.set(keyId, name);
+    else {
+      const message = `this key is that of "${first}": its signature counts once`;
+      report(['pins', 'signers', name], message, 'conflict', { severity: 'warning' });
+    }
+  }
+  if (require <= firstOf.size) return;
+  const message = `${require} signers are required, but there are only ${firstOf.size} different keys`;
+  report(['pins', 'require'], message, 'conflict');
 }
 
 function checkKeysDiffer(

@@ -110,6 +110,22 @@ export type UpstreamCredentials =
       readonly actor: ActorToken | undefined;
     };
 
+/** A person whose signatures of lock files count. */
+export type LockSigner = {
+  readonly name: string;
+  /** RFC 7638 thumbprint of the key. */
+  readonly keyId: string;
+  /** SubjectPublicKeyInfo, PEM. */
+  readonly publicKey: string;
+};
+
+/** Whose signatures each lock file needs. */
+export type LockSigning = {
+  readonly signers: readonly LockSigner[];
+  /** How many different keys must have signed. */
+  readonly require: number;
+};
+
 /** Certificates and keys are PEM texts; pins are SHA-256 of SubjectPublicKeyInfo, lower-case hex. */
 export type UpstreamTls = {
   readonly ca: string | undefined;
@@ -238,12 +254,14 @@ export type Settings = {
   readonly aggregates: ReadonlyMap<string, AggregateSettings>;
   readonly policiesDir: string;
   readonly pinsDir: string;
+  /** `undefined`: lock files need no signature. */
+  readonly signing: LockSigning | undefined;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
   readonly state: StateSettings;
   readonly audit: AuditSettings;
   readonly metrics: SettingsOf<typeof METRICS>;
   readonly admin: AdminSettings | undefined;
-  /** Certificate and key files of upstreams, which are watched besides the configuration. */
+  /** Certificate and key files of upstreams and keys of signers, which are watched besides the configuration. */
   readonly watchedFiles: readonly string[];
   /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */
   readonly hash: string;

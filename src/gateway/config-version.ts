@@ -2,11 +2,16 @@
 // file there is no new version, and the running one stays in force.
 
 import { join } from 'node:path';
-import { type Diagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
+import {
+  type Diagnostic,
+  fileDiagnostic,
+  hasErrors,
+  type Severity,
+} from '../config/diagnostics.js';
 import { DISK_FILES } from '../config/files.js';
 import { type AggregateOutline, loadGateway, type Outline } from '../config/load.js';
 import { loadPolicies } from '../config/policies.js';
-import type { Settings } from '../config/settings.js';
+import type { LockSigning, Settings } from '../config/settings.js';
 import { type BackendName, findConfusableNames } from '../inspection/confusable-names.js';
 import { pendingOf } from '../pins/approval.js';
 import {
@@ -15,7 +20,8 @@ import {
   createDefinitionCompiler,
 } from '../pins/catalog.js';
 import { LOCK_SUFFIX, type Lock } from '../pins/lock.js';
-import { loadLocks } from '../pins/lock-reader.js';
+import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
+import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { Catalog } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
@@ -95,22 +101,20 @@ function pinsOf(
 /** Reads the lock files of a folder for `validate`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'aggregates'>,
+  outline: Pick<Outline, 'file' | 'aggregates' | 'signing'>,
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
   readonly invalid: ReadonlySet<string>;
   readonly pins: (upstream: string) => Catalog | undefined;
 }> {
-  const { locks, invalid, diagnostics } = await loadLocks(folder, {
-    readFile: DISK_FILES.readFile,
-    readDir: DISK_FILES.listFolder,
-  });
+  const { locks, invalid, diagnostics } = await loadLocks(folder, LOCK_PORTS, signingOf(outline));
+  const unchecked = noteUnchecked(folder, outline);
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
   const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock));
-  const found = [...diagnostics, ...alike, ...pending];
+  const found = [...diagnostics, ...unchecked, ...alike, ...pending];
   return { upstreams: locks.keys(), diagnostics: found, invalid, pins };
 }
 
@@ -123,16 +127,50 @@ function notePending(folder: string, lock: Lock): readonly Diagnostic[] {
   return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
 }
 
+const LOCK_PORTS = { readFile: DISK_FILES.readFile, readDir: DISK_FILES.listFolder };
+
+/** Whose signatures lock files need, as far as that is known; a gateway file that leaves it open is not valid. */
+function signingOf({ signing }: Pick<Outline, 'signing'>): LockSigning | undefined {
+  return signing === 'incomplete' ? undefined : signing;
+}
+
+/** Says that signatures are not checked, so that nobody relies on them. */
+function noteUnchecked(
+  folder: string,
+  { file, signing }: Pick<Outline, 'file' | 'signing'>,
+): readonly Diagnostic[] {
+  const note = (at: string, message: string): Diagnostic => {
+    return { ...fileDiagnostic(at, 'lock', message), severity: 'note' };
+  };
+  if (signing === 'incomplete') {
+    return [
+      note(file, 'the keys of signers were not read: no signature of a lock file was checked'),
+    ];
+  }
+  if (signing !== undefined) return [];
+  try {
+    const names = DISK_FILES.listFolder(folder).filter((name) => name.endsWith(SIGNATURE_SUFFIX));
+    const why = 'nothing checks this file: "pins.signers" is not configured';
+    return names.map((name) => note(`${folder}/${name}`, why));
+  } catch {
+    return [];
+  }
+}
+
 /** A version that may be used: nothing in it is invalid. */
 export type Version = {
   readonly settings: Settings;
   readonly policies: PolicySet;
   readonly locks: ReadonlyMap<string, Lock>;
+  /** What is signed, by upstream, where signatures are required. */
+  readonly signed: ReadonlyMap<string, SignedLock>;
   readonly hashes: { readonly config: string; readonly policy: string; readonly pins: string };
 };
 
 export type VersionReading = {
   readonly version: Version | undefined;
+  /** The upstreams whose lock file has not the signatures that it needs, which a diagnostic says; none if absent. */
+  readonly unsigned?: ReadonlySet<string>;
   readonly diagnostics: readonly Diagnostic[];
 };
 
@@ -159,10 +197,8 @@ export async function loadVersion(
   const pins =
     outline.pinsDir === undefined
       ? undefined
-      : await loadLocks(outline.pinsDir, {
-          readFile: DISK_FILES.readFile,
-          readDir: DISK_FILES.listFolder,
-        });
+      : await loadLocks(outline.pinsDir, LOCK_PORTS, signingOf(outline));
+  const unsigned = pins?.unsigned ?? new Set<string>();
   const pinned = pinsOf(pins?.locks ?? new Map(), sources.compile);
   const policies =
     outline.policiesDir === undefined
@@ -183,11 +219,18 @@ export async function loadVersion(
     pins === undefined ||
     hasErrors(found)
   ) {
-    return { version: undefined, diagnostics: found };
+    return { version: undefined, unsigned, diagnostics: found };
   }
   const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
   return {
-    version: { settings, policies: policies.policies, locks: pins.locks, hashes },
+    version: {
+      settings,
+      policies: policies.policies,
+      locks: pins.locks,
+      signed: pins.signed,
+      hashes,
+    },
+    unsigned,
     diagnostics: found,
   };
 }

@@ -29,6 +29,10 @@ export type ControlSources = {
   /** Why the last reload was rejected; `undefined` if the files are those in force. */
   readonly reloadError: string | undefined;
   readonly store: StoreStatus;
+  /** The upstreams whose lock file was refused at the last reload because of its signatures. */
+  readonly unsigned: ReadonlySet<string>;
+  /** Why the counters of lock files do not outlive the process; `undefined` if they do. */
+  readonly counterError: string | undefined;
 };
 
 const MS_PER_SECOND = 1000;
@@ -42,6 +46,7 @@ export function refreshControls(
   const { settings } = sources;
   controls.set('edge', 'armed');
   setPolicy(controls, sources.reloadError);
+  setSignatures(controls, sources);
   controls.set('metrics', 'armed');
   if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
   else controls.set('admin', 'armed');
@@ -117,6 +122,20 @@ function setPolicy(controls: Controls, error: string | undefined): void {
     const what = 'the last reload was rejected and the previous version stays in force';
     controls.set('policy', 'degraded', `${what}: ${error}`);
   }
+}
+
+function setSignatures(
+  controls: Controls,
+  { settings: { signing }, unsigned, counterError }: ControlSources,
+): void {
+  const control = 'pin-signatures';
+  if (signing === undefined) controls.set(control, 'off', 'pins.signers is not configured');
+  else if (unsigned.size > 0) {
+    const what =
+      'the previous version stays in force, because signatures were refused of the files of';
+    controls.set(control, 'degraded', `${what}: ${[...unsigned].sort().join(', ')}`);
+  } else if (counterError !== undefined) controls.set(control, 'degraded', counterError);
+  else controls.set(control, 'armed');
 }
 
 type Reach = { readonly network: Network };

@@ -32,6 +32,7 @@ import {
   type Listeners,
   type Listening,
 } from './listeners.js';
+import { createLockCounters, type LockCounters } from './lock-counters.js';
 import {
   createDriftReport,
   createEdgeRecorder,
@@ -127,6 +128,8 @@ type Current = {
   tables: EdgeTables;
   /** Why the last reload was rejected; `undefined` if the files are those in force. */
   reloadError: string | undefined;
+  /** The upstreams whose lock file was refused then because of its signatures. */
+  unsigned: ReadonlySet<string>;
 };
 
 /** The listeners once they are open; until then the data port is the configured one. */
@@ -140,6 +143,7 @@ type Assembly = {
   readonly streams: StreamRegistry;
   readonly leases: LeaseRegistry;
   readonly state: GatewayState;
+  readonly counters: LockCounters;
   readonly guardedFetch: GuardedFetch;
   readonly snapshotOf: SnapshotOf;
   readonly aggregates: Aggregates;
@@ -182,7 +186,7 @@ async function openGateway(
   const opened: Opened = { dataPort: version.settings.listeners.data.port, listening: [] };
   const phase = { isReady: false, isServing: false };
   const assembly = assemble(options, version, compile, ring, opened);
-  const { current, observability, updateControls } = assembly;
+  const { current, observability, counters, updateControls } = assembly;
   const listeners = openListeners(options, assembly, ring, phase);
   try {
     // The ports are opened first: until then nothing is touched that another gateway may be using.
@@ -197,19 +201,27 @@ async function openGateway(
       return refused;
     }
     await assembly.state.start();
+    const old = await refuseOldLocks(version, counters);
+    if (old !== undefined) {
+      await closeAll(assembly, listeners);
+      return old;
+    }
     observability.metrics.setConfig(version.hashes);
     assembly.runtimes.replace(version.settings);
     updateControls();
     const readAgain = createReload({
       ...assembly,
-      read,
+      read: async (policyInForce) => counters.check(await read(policyInForce), 'reload'),
       current: () => current.version,
       apply(next) {
         assembly.apply(next);
         listeners.updateTls(next.settings);
+        void counters.keep(next);
       },
-      noteResult(reloadError) {
+      noteResult(reloadError, unsigned) {
         current.reloadError = reloadError;
+        current.unsigned = unsigned;
+        for (const upstream of unsigned) observability.metrics.lockSignatureFailure(upstream);
         observability.metrics.setLastReload(reloadError === undefined);
         updateControls();
       },
@@ -246,6 +258,18 @@ async function openGateway(
   }
 }
 
+/** Resolves with an error message where a lock file is older than one that was seen; else remembers what is used. */
+async function refuseOldLocks(
+  version: Version,
+  counters: LockCounters,
+): Promise<string | undefined> {
+  const checked = await counters.check({ version, diagnostics: [] }, 'start');
+  const [refused] = checked.diagnostics;
+  if (refused !== undefined) return `${refused.file}: ${refused.message}`;
+  await counters.keep(version);
+  return undefined;
+}
+
 /** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
 async function startAudit(
   { audit, auditError }: Observability,
@@ -276,6 +300,7 @@ function run(assembly: Assembly, listeners: Listeners, started: Started): Gatewa
   const { listening, reload, watch, phase, log } = started;
   const controlsTimer = setInterval(() => {
     assembly.current.identity.keepFresh();
+    assembly.counters.retry();
     assembly.updateControls();
   }, CONTROLS_EVERY_MS);
   controlsTimer.unref();
@@ -314,7 +339,9 @@ function assemble(
   const current: Current = {
     ...{ version, identity, tables: tablesOf(settings) },
     reloadError: undefined,
+    unsigned: new Set(),
   };
+  const counters = createLockCounters({ state, settings });
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const leases = createLeaseRegistry();
   emitStateChanges(state, leases);
@@ -355,6 +382,7 @@ function assemble(
       version: { settings: shown },
       identity: known,
       reloadError,
+      unsigned,
     } = current;
     const auditError = observability.auditError();
     const sources = {
@@ -365,6 +393,8 @@ function assemble(
       auditError,
       describeDrift: drift.describe,
       reloadError,
+      unsigned,
+      counterError: counters.error(),
     };
     refreshControls(observability.controls, observability.metrics, {
       ...sources,
@@ -388,6 +418,7 @@ function assemble(
   }
   const shared = {
     state,
+    counters,
     guardedFetch,
     snapshotOf,
     aggregates,

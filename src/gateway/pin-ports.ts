@@ -1,7 +1,7 @@
 // Lists an upstream once, for the command line, writes lock files, and reads who git says is working. Connections
 // opened here are closed here.
 
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
@@ -83,6 +83,37 @@ export function gitIdentity(folder: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+const COMMAND_TIMEOUT_MS = 120_000;
+const MAX_PRINTED = 64 * 1024;
+
+/**
+ * Runs a shell command with this input, for the signature of a key that never leaves its place. What it writes to its
+ * standard error is shown. Never rejects.
+ */
+export function runCommand(
+  command: string,
+  input: Uint8Array,
+): Promise<{ readonly printed: string } | { readonly why: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(command, {
+      shell: true,
+      stdio: ['pipe', 'pipe', 'inherit'],
+      timeout: COMMAND_TIMEOUT_MS,
+    });
+    let printed = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (printed.length < MAX_PRINTED) printed += text;
+    });
+    // A command that needs no input may close it before it was written.
+    child.stdin.on('error', () => undefined);
+    child.on('error', () => resolve({ why: 'could not be started' }));
+    child.on('close', (code, signal) =>
+      resolve(code === 0 ? { printed } : { why: `ended with ${signal ?? code}` }),
+    );
+    child.stdin.end(input);
+  });
 }
 
 /** A writer needs milliseconds; one that takes longer than these polls has ended in the middle. */

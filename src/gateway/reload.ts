@@ -6,8 +6,11 @@ import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
 import type { watchConfiguration } from '../config/watch.js';
+import { LOCK_SUFFIX } from '../pins/lock.js';
+import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { errorCode, type Log } from '../telemetry/log.js';
 import type { Version, VersionReading } from './config-version.js';
+import { counterPaths } from './lock-counters.js';
 import type { Observability } from './observability.js';
 
 /**
@@ -48,8 +51,11 @@ export type ReloadPorts = {
   readonly read: (policyInForce: string) => Promise<VersionReading>;
   readonly current: () => Version;
   readonly apply: (next: Version) => void;
-  /** Called after each reload: with one line that says why it was rejected, or with nothing. */
-  readonly noteResult: (error: string | undefined) => void;
+  /**
+   * Called after each reload: with one line that says why it was rejected, or with nothing, and with the upstreams whose
+   * lock file has not the signatures that it needs.
+   */
+  readonly noteResult: (error: string | undefined, unsigned: ReadonlySet<string>) => void;
   readonly observability: Observability;
   readonly log: Log;
 };
@@ -69,25 +75,27 @@ export function createReload(ports: ReloadPorts): () => Promise<readonly Diagnos
   };
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 function rejectFailed(error: unknown, ports: ReloadPorts): readonly Diagnostic[] {
   const { file } = ports.current().settings;
   const diagnostic = fileDiagnostic(file, 'unreadable', 'the files could not be read again');
-  return reject([diagnostic], `an unexpected error: ${errorCode(error)}`, ports);
+  return reject([diagnostic], `an unexpected error: ${errorCode(error)}`, NONE, ports);
 }
 
 async function reloadVersion(ports: ReloadPorts): Promise<readonly Diagnostic[]> {
-  const { version, diagnostics } = await ports.read(ports.current().hashes.policy);
-  if (version === undefined) return reject(diagnostics, 'the files have errors', ports);
+  const { version, unsigned = NONE, diagnostics } = await ports.read(ports.current().hashes.policy);
+  if (version === undefined) return reject(diagnostics, 'the files have errors', unsigned, ports);
   const current = ports.current();
   const restart = restartReason(current.settings, version.settings);
-  if (restart !== undefined) return reject(diagnostics, restart, ports);
+  if (restart !== undefined) return reject(diagnostics, restart, unsigned, ports);
   if (!isSame(current, version)) {
     ports.apply(version);
     reportReload('applied', diagnostics, ports);
     ports.log.write('info', 'configuration reloaded');
   }
   // Files that are again those in force end what an earlier rejection left behind.
-  ports.noteResult(undefined);
+  ports.noteResult(undefined, unsigned);
   return diagnostics;
 }
 
@@ -103,13 +111,20 @@ function isSame(one: Version, other: Version): boolean {
 }
 
 /** The settings that hold the contents of other files: credentials and certificates. */
-function secretsOf({ issuers, upstreams, listeners, admin }: Settings): string {
-  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin]);
+function secretsOf({ issuers, upstreams, listeners, admin, signing }: Settings): string {
+  return JSON.stringify([
+    [...issuers.values()],
+    [...upstreams.values()],
+    listeners,
+    admin,
+    signing,
+  ]);
 }
 
 function reject(
   diagnostics: readonly Diagnostic[],
   why: string,
+  unsigned: ReadonlySet<string>,
   ports: ReloadPorts,
 ): readonly Diagnostic[] {
   reportReload('rejected', diagnostics, ports);
@@ -117,7 +132,7 @@ function reject(
     detail: why,
   });
   const first = diagnostics.find(({ severity }) => severity === 'error');
-  ports.noteResult(first === undefined ? why : firstLineOf(first));
+  ports.noteResult(first === undefined ? why : firstLineOf(first), unsigned);
   return diagnostics;
 }
 
@@ -151,10 +166,13 @@ export function targetsOf(settings: Settings): Parameters<typeof watchConfigurat
     files: [file, ...new Set([...secured.flatMap(({ tls }) => tls?.files ?? []), ...watchedFiles])],
     folders: [
       { path: policiesDir, suffix: '.policy.yaml' },
-      { path: pinsDir, suffix: '.lock.yaml' },
+      { path: pinsDir, suffix: LOCK_SUFFIX },
+      { path: pinsDir, suffix: SIGNATURE_SUFFIX },
     ],
     own: audit.sinks.flatMap((sink) =>
-      sink.type === 'file' ? [sink.path, leasePath(sink.path), nextLeasePath(sink.path)] : [],
+      sink.type === 'file'
+        ? [sink.path, leasePath(sink.path), nextLeasePath(sink.path), ...counterPaths(sink.path)]
+        : [],
     ),
   };
 }

@@ -76,6 +76,20 @@ export function mergeFetched(input: {
   return { lock: { upstream: input.upstream, server, instructions, pins }, unusable };
 }
 
+/** The lock file with what is offered under one name, as pending, and nothing else of the listing. */
+export function addOffered(lock: Lock, observed: Observed, { kind, name }: PinName): Lock {
+  const merged = mergeFetched({
+    upstream: lock.upstream,
+    lock,
+    observed,
+    approval: undefined,
+  }).lock;
+  if (kind === 'instructions') return { ...lock, instructions: merged.instructions };
+  const pin = merged.pins[kind].get(name);
+  if (pin === undefined) return lock;
+  return { ...lock, pins: { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, pin]]) } };
+}
+
 /** What is offered under a name to any client profile; `undefined` if one definition cannot be pinned. */
 function observedItemsIn(
   observed: Observed,

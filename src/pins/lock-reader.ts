@@ -2,6 +2,7 @@
 // each approval to name the person who gave it. Reports every mistake and never returns a partial lock file.
 // docs/contract.md §5, §1 (`file:line:col`, did you mean) and §3 (a reload is whole or not at all).
 
+import type { LockSigning } from '../config/settings.js';
 import type { PinKind } from '../policy/definitions.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
@@ -29,6 +30,12 @@ import {
   lockDiagnostic,
   readLockSource,
 } from './lock-yaml.js';
+import {
+  checkSignatures,
+  type LockText,
+  type SignatureCheck,
+  signatureFileOf,
+} from './signature.js';
 
 type LockReading =
   | { readonly lock: Lock; readonly diagnostics: readonly [] }
@@ -333,9 +340,16 @@ type LockPorts = {
   readDir(path: string): readonly string[] | Promise<readonly string[]>;
 };
 
+/** What the signatures of a lock file vouch for. */
+export type SignedLock = { readonly counter: number; readonly sha256: string };
+
 type LockFolder = {
   /** By upstream. Contains only files without a diagnostic. */
   readonly locks: ReadonlyMap<string, Lock>;
+  /** By upstream, if signatures are required: what is signed as it must be. */
+  readonly signed: ReadonlyMap<string, SignedLock>;
+  /** The upstreams whose file is not signed as it must be, which a diagnostic says. */
+  readonly unsigned: ReadonlySet<string>;
   /** SHA-256 over the names and texts of the files, lower-case hex: the version of the lock files. */
   readonly hash: string;
   /** The upstreams whose file has a mistake, by its name. */
@@ -347,31 +361,85 @@ type LockFolder = {
  * Reads the lock files `<upstream>.lock.yaml` of a folder. A missing folder or file means no pins; a folder
  * or file that exists but cannot be read is an error. A file with a mistake yields diagnostics and no lock,
  * and the caller keeps its previous one.
+ * @param signing whose signatures every file needs; none if absent.
  */
-export async function loadLocks(folder: string, ports: LockPorts): Promise<LockFolder> {
+export async function loadLocks(
+  folder: string,
+  ports: LockPorts,
+  signing?: LockSigning,
+): Promise<LockFolder> {
   const locks = new Map<string, Lock>();
   const diagnostics: LockDiagnostic[] = [];
   const versions: string[] = [];
   const invalid = new Set<string>();
+  const texts: LockText[] = [];
   for (const name of await listFiles(folder, ports, diagnostics)) {
     const file = `${folder}/${name}`;
+    const upstream = name.slice(0, -LOCK_SUFFIX.length);
     const read = await readLockText(file, ports);
     if ('why' in read) {
       diagnostics.push(lockDiagnostic(file, `the lock file ${read.why}`));
-      invalid.add(name.slice(0, -LOCK_SUFFIX.length));
+      invalid.add(upstream);
       continue;
     }
     const { text } = read;
+    texts.push({ file: name, upstream, text });
     versions.push(`${JSON.stringify(name)} ${sha256Hex(text)}`);
     const reading = readLock(file, text);
     if (reading.lock === undefined) {
       diagnostics.push(...reading.diagnostics);
-      invalid.add(name.slice(0, -LOCK_SUFFIX.length));
+      invalid.add(upstream);
       const [, stated] = STATED_UPSTREAM.exec(text) ?? [];
       if (stated !== undefined) invalid.add(stated);
     } else locks.set(reading.lock.upstream, reading.lock);
   }
-  return { locks, hash: sha256Hex(versions.join('\n')), invalid, diagnostics };
+  const checked = await checkFiles(texts, folder, ports, signing);
+  diagnostics.push(...checked.diagnostics);
+  const { signed, unsigned } = checked;
+  const hash = sha256Hex([...versions, ...checked.versions].join('\n'));
+  return { locks, signed, unsigned, hash, invalid, diagnostics };
+}
+
+/** Checks the signatures of lock files, whether they can be read or not. */
+async function checkFiles(
+  files: readonly LockText[],
+  folder: string,
+  ports: LockPorts,
+  signing: LockSigning | undefined,
+): Promise<Pick<LockFolder, 'signed' | 'unsigned' | 'diagnostics'> & { versions: string[] }> {
+  const signed = new Map<string, SignedLock>();
+  const unsigned = new Set<string>();
+  const diagnostics: LockDiagnostic[] = [];
+  const versions: string[] = [];
+  if (signing === undefined) return { signed, unsigned, diagnostics, versions };
+  for (const lock of files) {
+    const name = signatureFileOf(lock.file);
+    const envelope = await readEnvelopeText(`${folder}/${name}`, ports);
+    versions.push(JSON.stringify([name, envelope]));
+    const check: SignatureCheck =
+      'why' in envelope
+        ? { ok: false, why: `is not signed: ${name} ${envelope.why}` }
+        : checkSignatures(lock, envelope.text, signing);
+    if (check.ok) signed.set(lock.upstream, check.statement);
+    else {
+      unsigned.add(lock.upstream);
+      diagnostics.push(lockDiagnostic(`${folder}/${lock.file}`, `the lock file ${check.why}`));
+    }
+  }
+  return { signed, unsigned, diagnostics, versions };
+}
+
+/** The text of a signature file; `text` is undefined if there is none. */
+async function readEnvelopeText(
+  file: string,
+  { readFile }: LockPorts,
+): Promise<{ readonly text: string | undefined } | { readonly why: string }> {
+  try {
+    const content = await readFile(file);
+    return { text: typeof content === 'string' ? content : Buffer.from(content).toString('utf8') };
+  } catch (error) {
+    return isMissing(error) ? { text: undefined } : { why: describeReadError(error) };
+  }
 }
 
 async function listFiles(

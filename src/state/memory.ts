@@ -15,7 +15,7 @@ import { OwnedMap } from './bounded-map.js';
 import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation } from './revocations.js';
-import type { StatePorts } from './store.js';
+import type { SeenCounter, StatePorts } from './store.js';
 
 /** Beyond these numbers the oldest are forgotten first; each is a keyed hash of 43 characters. */
 export const MAX_ENDED = { max: 100_000, maxPerOwner: 10_000 } as const;
@@ -261,6 +261,15 @@ export type StoreStatus = {
   readonly isUnreachable: boolean;
 };
 
+/** Remembers the counters of signed lock files beyond the end of the process. */
+export type CounterStore = {
+  /**
+   * Raises counters, by upstream, never lowers one, and returns the highest that are known. Rejects with an error that
+   * may be shown where that is not possible.
+   */
+  raise(counters: ReadonlyMap<string, SeenCounter>): Promise<ReadonlyMap<string, SeenCounter>>;
+};
+
 export type GatewayState = {
   readonly limits: LimitStore;
   readonly replays: ReplayStore;
@@ -269,6 +278,8 @@ export type GatewayState = {
   readonly ended: EndedSessions;
   readonly revocations: Revocations;
   readonly replicaBus: ReplicaBus;
+  /** Returns counters of these upstreams; `undefined` where no store outlives the process. */
+  readonly countersOf: ((upstreams: readonly string[]) => CounterStore) | undefined;
   status(): StoreStatus;
   /** Resolves after the first attempt to read the store, successful or not. */
   start(): Promise<void>;
@@ -314,6 +325,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
       onChange: (listener) => void changes.on('change', listener),
     },
     replicaBus: createLocalReplicaBus(),
+    countersOf: undefined,
     status: () => ALONE,
     start: () => Promise.resolve(),
     close: () => Promise.resolve(),

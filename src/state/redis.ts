@@ -160,6 +160,23 @@ end
 return math.ceil(length * steps)
 `;
 
+/**
+ * KEYS counters; ARGV milliseconds left, then name, counter and digest in turn. A value is a counter and a digest. Raises
+ * what is higher than stored, and returns names and values alternating.
+ */
+const RAISE_COUNTERS = `
+local stored = {}
+local pairs_ = redis.call('HGETALL', KEYS[1])
+for i = 1, #pairs_, 2 do stored[pairs_[i]] = tonumber(string.match(pairs_[i + 1], '^%d+')) or 0 end
+for i = 2, #ARGV, 3 do
+  if tonumber(ARGV[i + 1]) > (stored[ARGV[i]] or 0) then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1] .. ' ' .. ARGV[i + 2])
+  end
+end
+if #ARGV > 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return redis.call('HGETALL', KEYS[1])
+`;
+
 /** A replica that has not polled for this long no longer counts. */
 const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one poll returns. */
@@ -203,6 +220,7 @@ const SCRIPTS = {
   leave: scriptOf(ENQUEUE_MESSAGES),
   replicas: scriptOf(REPLICAS),
   take: scriptOf(TAKE),
+  raise: scriptOf(RAISE_COUNTERS),
 } as const;
 
 function optionsOf({ commandTimeoutMs }: RedisSettings) {
@@ -336,6 +354,21 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       const uses = keyOf(`limit:${windowMs}:${key}`);
       const waitMs = Number(await run(SCRIPTS.take, [uses], [count, stepMs, STEPS_PER_WINDOW]));
       return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
+    },
+    async raiseCounters(counters, leftMs) {
+      const raised = [...counters].flatMap(([hash, { counter, sha256 }]) => [
+        ...[hash, counter, sha256],
+      ]);
+      const reply = await run(
+        SCRIPTS.raise,
+        [keyOf('pins:counters')],
+        [integer(leftMs), ...raised],
+      );
+      const stored = pairsOf(reply).map(([hash, text]) => {
+        const [counter, sha256 = ''] = text.split(' ');
+        return [hash, { counter: Number(counter), sha256 }] as const;
+      });
+      return new Map(stored);
     },
     async useOnce(keyHash, leftMs) {
       return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';

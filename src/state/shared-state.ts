@@ -8,6 +8,7 @@ import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../poli
 import { OwnedMap } from './bounded-map.js';
 import {
   type AddResult,
+  type CounterStore,
   createEndedSessions,
   createMemoryLimits,
   type EndedSessions,
@@ -317,6 +318,38 @@ function createStorePoller(ports: StorePollerPorts): StorePoller {
   };
 }
 
+/** Far longer than a gateway runs without a start or a reload, each of which writes the counters again. */
+const COUNTERS_LEFT_MS = 400 * 24 * 60 * 60 * 1000;
+
+/**
+ * Counters of signed lock files that all replicas share. The store learns keyed hashes of the names of upstreams; those
+ * under an older gateway key are still found.
+ */
+function createSharedCounters({
+  ring,
+  link,
+  upstreams,
+}: Pick<StatePorts, 'ring'> & {
+  readonly link: Pick<StoreLink, 'raiseCounters' | 'describe'>;
+  readonly upstreams: readonly string[];
+}): CounterStore {
+  const hashes = (upstream: string) => ring.hmacAll('lock-counter', upstream);
+  return {
+    async raise(counters) {
+      const raised = new Map([...counters].map(([name, seen]) => [hashes(name)[0], seen] as const));
+      const stored = await link
+        .raiseCounters(raised, COUNTERS_LEFT_MS)
+        .catch((error: unknown) => Promise.reject(new Error(link.describe(error))));
+      const found = upstreams.flatMap((name) => {
+        const seen = hashes(name).flatMap((hash) => stored.get(hash) ?? []);
+        const [highest] = seen.sort((one, other) => other.counter - one.counter);
+        return highest === undefined ? [] : [[name, highest] as const];
+      });
+      return new Map(found);
+    },
+  };
+}
+
 /** Polls within which a message enqueued a moment ago is read, because a queue is bounded. */
 const MAX_POLLS_PER_MESSAGE = MAX_QUEUED_MESSAGES / MAX_MESSAGES_PER_POLL + 1;
 
@@ -407,6 +440,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     claimedReplies: replayStore,
     ended,
     replicaBus,
+    countersOf: (upstreams) => createSharedCounters({ ring, link, upstreams }),
     revocations: {
       checkPrincipal(principal) {
         if (known.hasCaller(principal)) return 'token-revoked';

@@ -40,6 +40,9 @@ export type SeenBefore = {
 /** A message sealed to its recipient. */
 export type SealedMessage = { readonly replica: string; readonly text: string };
 
+/** The highest counter of a signed lock file, and the digest of that file. */
+export type SeenCounter = { readonly counter: number; readonly sha256: string };
+
 /** All revocations in the store, and the ids of those that were lifted. */
 export type StoredRevocations = {
   readonly version: string;
@@ -73,6 +76,11 @@ export interface StoreLink {
   replicas(): Promise<readonly string[]>;
   /** Counts a use as `LimitStore` does; `key` is a keyed hash. */
   take(key: string, limit: LimitWindow): Promise<Exclude<LimitOutcome, 'unavailable'>>;
+  /** Raises counters, by a keyed hash, never lowers one, and returns all that the store has. */
+  raiseCounters(
+    counters: ReadonlyMap<string, SeenCounter>,
+    leftMs: number,
+  ): Promise<ReadonlyMap<string, SeenCounter>>;
   /** True for the first use. */
   useOnce(keyHash: string, leftMs: number): Promise<boolean>;
   /** Hints that something changed. Hints may be lost, and nothing relies on them. */

@@ -4,7 +4,7 @@
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge store`, or one of several with what it protects: `authn:<issuer>
+ * A control by name: `policy audit metrics admin edge store pin-signatures`, or one of several with what it protects: `authn:<issuer>
  * audience:<upstream> pins:<upstream> binding:<upstream> upstream-connection:<upstream> upstream-credentials:<upstream>
  * upstream-identity:<upstream> inspection:<profile> endpoint:<aggregate> tls:<listener>`.
  */
@@ -15,6 +15,7 @@ export type ControlName =
   | 'admin'
   | 'edge'
   | 'store'
+  | 'pin-signatures'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`

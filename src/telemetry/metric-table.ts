@@ -68,6 +68,11 @@ export const METRICS = {
     help: 'Definitions that no longer match their pin by type of change.',
     labels: ['upstream', 'change'],
   },
+  sallyport_lock_signature_failures_total: {
+    kind: 'counter',
+    help: 'Lock files that were refused at a reload because of their signatures or their counter.',
+    labels: ['upstream'],
+  },
   sallyport_tools_list_bytes: {
     kind: 'gauge',
     help: 'Size of the last tool list in bytes: as advertised by the upstream, and as returned to a caller.',

@@ -206,6 +206,7 @@ export interface Metrics {
   removeControl(control: string): void;
   setTools(upstream: string, state: string, count: number): void;
   drift(upstream: string, change: string): void;
+  lockSignatureFailure(upstream: string): void;
   setUpstreamUp(upstream: string, isUp: boolean): void;
   jwksSuccess(issuer: string, atSeconds: number): void;
   reload(result: 'applied' | 'rejected'): void;
@@ -378,6 +379,8 @@ export function createMetrics(
       families.sallyport_tools.write(count, upstreamLabel(upstream), state),
     drift: (upstream, change) =>
       families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
+    lockSignatureFailure: (upstream) =>
+      families.sallyport_lock_signature_failures_total.write(1, upstreamLabel(upstream)),
     setUpstreamUp: (upstream, isUp) =>
       families.sallyport_upstream_up.write(isUp ? 1 : 0, upstreamLabel(upstream)),
     jwksSuccess: (issuer, atSeconds) =>

@@ -146,6 +146,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'policies.acceptUnenforced':
     'unit/config/checks/refusals.test.ts > dir: policies, acceptUnenforced: true',
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
+  'pins.{signers.<name>.publicKey,require}':
+    'integration/signed-pins.test.ts > a start and a reload, and validate says why',
 
   'inspection.profiles.<name>.request.secrets':
     'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',

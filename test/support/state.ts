@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Principal } from '../../src/policy/principal.js';
 import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
 import type { Revocation, Revoked } from '../../src/state/revocations.js';
-import type { EndedSession, SealedMessage, StoreLink } from '../../src/state/store.js';
+import type { EndedSession, SealedMessage, SeenCounter, StoreLink } from '../../src/state/store.js';
 
 // What every state of a gateway promises, whatever stands behind it. Run against the memory of one replica
 // and the fake store with the unit tests, and against a real store with the system tests.
@@ -189,6 +189,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const ended = new Map<string, EndedSession & { readonly untilMs: number }>();
   const uses = new Map<string, number[]>();
   const used = new Map<string, number>();
+  const counters = new Map<string, SeenCounter>();
   const replicas = new Set<string>();
   const messages = new Map<string, { readonly text: string; readonly at: number }[]>();
   let lastAt = 0;
@@ -276,6 +277,13 @@ export function createFakeStore(now: () => number): FakeStore {
         const isKnown = (used.get(keyHash) ?? 0) > now();
         if (!isKnown) used.set(keyHash, now() + leftMs);
         return !isKnown;
+      }),
+    raiseCounters: (raised) =>
+      ask('raiseCounters', () => {
+        for (const [hash, seen] of raised) {
+          if (seen.counter > (counters.get(hash)?.counter ?? 0)) counters.set(hash, seen);
+        }
+        return new Map(counters);
       }),
     onHint: (listener) => void listeners.add(listener),
     close: () => Promise.resolve(),

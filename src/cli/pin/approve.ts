@@ -4,15 +4,18 @@
 
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
+  addOffered,
   approvePin,
   blockPin,
+  digestsOffered,
+  namedPins,
   type PinChange,
   type PinDigest,
   type PinName,
   pendingOf,
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
-import type { Approval, Lock } from '../../pins/lock.js';
+import { type Approval, emptyLock, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import { blockingFindings, isSamePin, printWithheld, scanPins } from './findings.js';
@@ -23,6 +26,7 @@ import {
   digestText,
   NO_NAME,
   observeTarget,
+  type PinFolder,
   type PinOptions,
   type PinPorts,
   pinLabel,
@@ -30,7 +34,7 @@ import {
   readOutline,
   readSettingsQuietly,
 } from './lock-files.js';
-import { isBlocked, isDigest, type Selection, selectPins } from './selection.js';
+import { isBlocked, isDigest, type Selection, selectPins, wholeDigest } from './selection.js';
 
 type DecisionOptions = PinOptions & {
   readonly upstream: string;
@@ -85,8 +89,9 @@ export async function runPinApprove(
     io.stderr(NO_NAME);
     return EXIT_UNCHECKED;
   }
-  const folder = readFolder(options, io, ports);
-  if (folder === undefined) return EXIT_UNCHECKED;
+  const outline = readFolder(options, io, ports);
+  if (outline === undefined) return EXIT_UNCHECKED;
+  const { folder, signing } = outline;
   const before = readLockFile(folder, upstream, io, ports);
   if (before === 'invalid') return EXIT_UNCHECKED;
   const fetchLine = commandLine(io, ['pin', 'fetch', '-c', options.config, upstream]);
@@ -103,10 +108,15 @@ export async function runPinApprove(
     approveSelected(lock, selection.pins, {
       ...{ before: before.lock, observed, approval },
       accept: options.accept ?? [],
+      isExact: wholeDigest(options.digest) !== undefined,
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
   printApproved(options, selection, changed.outcome, fetchLine, io);
+  if (changed.isChanged && signing !== undefined) {
+    const line = commandLine(io, ['pin', 'sign', '-c', options.config, upstream]);
+    io.stderr(`The lock file has to be signed now: ${line} --key FILE\n`);
+  }
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
 
@@ -129,6 +139,8 @@ type Given = {
   readonly observed: Parameters<typeof approvePin>[0]['observed'];
   readonly approval: Approval;
   readonly accept: readonly string[];
+  /** The whole digest was given: the lock file need not hold the definition yet. */
+  readonly isExact: boolean;
 };
 
 /** Approves each definition in the lock file as it is now, or says why not. */
@@ -137,8 +149,8 @@ function approveSelected(
   pins: readonly PinDigest[],
   given: Given,
 ): { readonly lock: Lock | undefined; readonly outcome: Approved } {
-  let lock = now;
-  const found = now === undefined ? [] : scanPins(now, pins);
+  let lock = addSelected(now, pins, given);
+  const found = lock === undefined ? [] : scanPins(lock, pins);
   const approved: PinDigest[] = [];
   const refused: Refused[] = [];
   for (const pin of pins) {
@@ -154,11 +166,26 @@ function approveSelected(
       approved.push(pin);
     }
   }
-  const pending = lock === undefined ? [] : pendingOf(lock);
-  return {
-    lock: approved.length === 0 ? undefined : lock,
-    outcome: { approved, refused, pending },
+  const written = approved.length === 0 ? undefined : lock;
+  const pending = pendingOf(written ?? now ?? emptyLock(''));
+  return { lock: written, outcome: { approved, refused, pending } };
+}
+
+/** The lock file with the selected definitions that the upstream offers and the lock file does not hold yet. */
+function addSelected(
+  lock: Lock | undefined,
+  pins: readonly PinDigest[],
+  { observed, isExact }: Given,
+): Lock | undefined {
+  if (lock === undefined || observed === undefined || !isExact) return lock;
+  const isHeld = (pin: PinDigest): boolean => {
+    const known = namedPins(lock).find((one) => isSamePin(one, pin))?.pin;
+    return versionsOf(known).some(({ sha256 }) => sha256 === pin.digest);
   };
+  const missing = pins.filter(
+    (pin) => !isHeld(pin) && digestsOffered(observed, pin)?.includes(pin.digest) === true,
+  );
+  return missing.reduce((added, pin) => addOffered(added, observed, pin), lock);
 }
 
 type RefusedOne = { readonly ok: false } & Pick<Refused, 'why' | 'digests' | 'findings'>;
@@ -247,8 +274,9 @@ export async function runPinBlock(
   const { upstream, kind = 'tool', name } = options;
   // A block is not refused for want of a name: it may be urgent, and it takes rights away only.
   const block = approvalOf(options, io, ports);
-  const folder = readFolder(options, io, ports);
-  if (folder === undefined) return EXIT_UNCHECKED;
+  const outline = readFolder(options, io, ports);
+  if (outline === undefined) return EXIT_UNCHECKED;
+  const { folder } = outline;
   const pin: PinName = { kind, name };
   const change = (lock: Lock | undefined) => {
     const outcome: PinChange =
@@ -285,10 +313,10 @@ function fail(message: string, code: number, io: CliIo): number {
 }
 
 /** The folder of lock files, if the gateway file has the upstream. */
-function readFolder(options: DecisionOptions, io: CliIo, ports: PinPorts): string | undefined {
+function readFolder(options: DecisionOptions, io: CliIo, ports: PinPorts): PinFolder | undefined {
   const outline = readOutline(options.config, io, ports);
   if (outline === undefined || !checkUpstream(options.upstream, outline.upstreams, io)) {
     return undefined;
   }
-  return outline.folder;
+  return outline;
 }

@@ -1,7 +1,8 @@
-// The command line of `sallyport pin`: subcommands, arguments and options. fetch.ts, diff.ts and approve.ts
+// The command line of `sallyport pin`: subcommands, arguments and options. fetch.ts, diff.ts, approve.ts and sign.ts
 // implement them. docs/contract.md §1.
 
-import { type Command as Commander, Option } from 'commander';
+import { type Command as Commander, InvalidArgumentError, Option } from 'commander';
+import { isCounter, MAX_COUNTER } from '../../pins/signature.js';
 import { withConfigOption } from '../config-file.js';
 import type { CliIo, Command, Finish } from '../program.js';
 import {
@@ -14,6 +15,7 @@ import { runPinDiff, runPinVerify } from './diff.js';
 import { type PinFetchOptions, runPinFetch } from './fetch.js';
 import type { PinPorts } from './lock-files.js';
 import { KINDS } from './selection.js';
+import { type PinSignOptions, runPinSign } from './sign.js';
 
 export function pinCommand(io: CliIo, ports: PinPorts): Command {
   return {
@@ -26,11 +28,13 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
       'sallyport pin approve github get_issue list_issues --by alex --note "JIRA-12"',
       'sallyport pin approve github --all    # everything that is pending in the lock file',
       'sallyport pin block github delete_repo',
+      'sallyport pin sign github --key signer.pem',
     ],
     configure(command, finish) {
       addFetch(command, finish, io, ports);
       addChecks(command, finish, io, ports);
       addDecisions(command, finish, io, ports);
+      addSign(command, finish, io, ports);
     },
   };
 }
@@ -95,6 +99,34 @@ function addDecisions(command: Commander, finish: Finish, io: CliIo, ports: PinP
     .action(async (upstream: string, name: string, options: PinBlockOptions) =>
       finish(await runPinBlock({ ...options, upstream, name }, io, ports)),
     );
+}
+
+function addSign(command: Commander, finish: Finish, io: CliIo, ports: PinPorts): void {
+  withSharedOptions(
+    command.command('sign').argument('[upstreams...]', 'names of upstreams, or --all'),
+    io,
+  )
+    .description('Sign lock files, or add a signature to those that others made.')
+    .option('--all', 'sign every lock file of the upstreams in the gateway file')
+    .option('--key <file>', 'private key: Ed25519, or ECDSA with P-256 or P-384, PEM or JWK')
+    .option('--key-env <name>', 'environment variable that holds the private key')
+    .option(
+      '--key-command <command>',
+      'command that signs: it reads the bytes on standard input and prints the signature in base64',
+    )
+    .option('--public-key <file>', 'public key of --key-command')
+    .option('--by <name>', 'who signs (default: the name of the key in pins.signers)')
+    .option('--counter <number>', 'counter of a new statement (default: the next)', readCounter)
+    .action(async (upstreams: string[], options: Omit<PinSignOptions, 'upstreams'>) =>
+      finish(await runPinSign({ ...options, upstreams }, io, ports)),
+    );
+}
+
+/** @throws InvalidArgumentError, which is shown as a usage error. */
+function readCounter(text: string): number {
+  const counter = /^[0-9]{1,10}$/.test(text) ? Number(text) : 0;
+  if (isCounter(counter)) return counter;
+  throw new InvalidArgumentError(`Expected a whole number from 1 to ${MAX_COUNTER}.`);
 }
 
 function decisionCommand(command: Commander, word: 'approve' | 'block', io: CliIo): Commander {

@@ -158,13 +158,22 @@ function nextCommand(
   const pinnable = differences.filter(
     ({ kind, after }) => kind !== 'server' && after !== NO_DIGEST,
   );
-  const isUnread = pinnable.some(({ after }) => after !== undefined && !held.has(after));
+  const unread = pinnable.flatMap(({ kind, name, after }) =>
+    kind === 'server' || after === undefined || held.has(after)
+      ? []
+      : [{ kind, name, digest: after }],
+  );
   const isStale = pending.some((one) => !digestsOffered(observed, one)?.includes(one.digest));
   const target = ['-c', config, upstream];
-  if (isUnread || isStale) return commandLine(io, ['pin', 'fetch', ...target]);
   // Without an identity in git, the shell fills in who runs the command.
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
-  const clean = pending.filter((one) => blockingFindings(findings, one).length === 0);
+  const isClean = (one: PinDigest): boolean => blockingFindings(findings, one).length === 0;
+  const [only] = unread.filter((one) => isClean(one) && isPasteable(one));
+  if (only !== undefined && lock !== undefined && unread.length === 1 && pending.length === 0) {
+    return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor([only])]) + by;
+  }
+  if (unread.length > 0 || isStale) return commandLine(io, ['pin', 'fetch', ...target]);
+  const clean = pending.filter(isClean);
   if (pending.length > 0 && clean.length === 0) return undefined;
   if (pending.length > 0) {
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor(clean)]) + by;
@@ -175,12 +184,16 @@ function nextCommand(
     : undefined;
 }
 
+/** A name that a terminal does not show as it is, or that looks like an option, cannot be pasted. */
+function isPasteable({ name }: PinDigest): boolean {
+  return escapeForTerminal(name) === name && !name.startsWith('-');
+}
+
 /** One definition is named with its digest, several are approved as they stand in the lock file. */
 function argumentsFor(pending: readonly PinDigest[]): readonly string[] {
   const [first] = pending;
   if (first === undefined || pending.length > 1) return ['--all'];
+  if (!isPasteable(first)) return ['--all'];
   const { kind, name, digest } = first;
-  // A name that a terminal does not show as it is, or that looks like an option, cannot be pasted.
-  if (escapeForTerminal(name) !== name || name.startsWith('-')) return ['--all'];
   return [name, '--kind', kind, '--digest', `sha256:${digest}`];
 }

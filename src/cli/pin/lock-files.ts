@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { type Diagnostic, fileDiagnostic, renderDiagnostics } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway } from '../../config/load.js';
-import type { Settings, UpstreamSettings } from '../../config/settings.js';
+import type { LockSigning, Settings, UpstreamSettings } from '../../config/settings.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import type { PinDigest } from '../../pins/approval.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
@@ -42,10 +42,15 @@ export type PinPorts = {
   now(): number;
   /** `user.name <user.email>` of git, if both are configured. */
   gitIdentity?(): string | undefined;
+  /** Runs a shell command with this input. Resolves with what it printed, or with why it failed. Never rejects. */
+  runCommand?(
+    command: string,
+    input: Uint8Array,
+  ): Promise<{ readonly printed: string } | { readonly why: string }>;
 };
 
-/** A lock file as it is now; `lock` is undefined if the file does not exist. */
-type LockFile = { readonly lock: Lock | undefined };
+/** A lock file as it is now, with its text; `lock` is undefined if the file does not exist. */
+type LockFile = { readonly lock: Lock | undefined; readonly text: string };
 
 /** The settings of the gateway file; `undefined`, with the diagnostics printed, if it has errors. */
 function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
@@ -70,7 +75,12 @@ export function readSettingsQuietly(
   return loadGateway(file, { readFile: ports.files.readFile, env: io.env }).settings;
 }
 
-type PinFolder = { readonly folder: string; readonly upstreams: readonly string[] };
+export type PinFolder = {
+  readonly folder: string;
+  readonly upstreams: readonly string[];
+  /** Whose signatures lock files need, if their keys could be read. */
+  readonly signing: LockSigning | undefined;
+};
 
 /** The folder of lock files and the names of upstreams, read without any secret. */
 export function readOutline(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
@@ -79,7 +89,9 @@ export function readOutline(config: string, io: CliIo, ports: PinPorts): PinFold
   const { outline, diagnostics } = loadGateway(file, sources);
   const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
   if (outline?.pinsDir !== undefined && errors.length === 0) {
-    return { folder: outline.pinsDir, upstreams: outline.upstreams.map(({ name }) => name) };
+    const { pinsDir: folder, signing } = outline;
+    const upstreams = outline.upstreams.map(({ name }) => name);
+    return { folder, upstreams, signing: signing === 'incomplete' ? undefined : signing };
   }
   const missing = fileDiagnostic(file, 'missing-key', 'pins.dir is missing');
   printDiagnostics(io, errors.length > 0 ? errors : [missing]);
@@ -109,18 +121,19 @@ export function readLockFile(
 ): LockFile | 'invalid' {
   const file = lockFileOf(folder, upstream);
   const content = readContent(file, ports);
-  if (content === 'missing') return { lock: undefined };
+  if (content === 'missing') return { lock: undefined, text: '' };
   if (content === 'unreadable') {
     printDiagnostics(io, [fileDiagnostic(file, 'unreadable', 'the file cannot be read')]);
     return 'invalid';
   }
   const { lock, diagnostics } = readLock(file, content.text);
-  if (lock !== undefined) return { lock };
+  if (lock !== undefined) return { lock, text: content.text };
   printDiagnostics(io, diagnostics);
   return 'invalid';
 }
 
-function readContent(
+/** The text of a file in UTF-8. */
+export function readContent(
   file: string,
   ports: PinPorts,
 ): { readonly text: string } | 'missing' | 'unreadable' {

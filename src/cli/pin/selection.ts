@@ -38,6 +38,31 @@ export function isDigest(text: string): boolean {
   return DIGEST.test(text);
 }
 
+const DIGEST_DIGITS = 64;
+
+/** All digits of a digest; `undefined` if some are left out. */
+export function wholeDigest(text = ''): string | undefined {
+  const [, digits = ''] = DIGEST.exec(text) ?? [];
+  return digits.length === DIGEST_DIGITS ? digits : undefined;
+}
+
+/**
+ * What the upstream offers under a name with exactly this digest, whether the lock file holds it or not: whoever gives
+ * the whole digest has reviewed that definition.
+ */
+function selectOffered(
+  name: string,
+  { kind, digest }: Wanted,
+  observed: Observed | undefined,
+): PinDigest | undefined {
+  const whole = wholeDigest(digest);
+  if (whole === undefined) return undefined;
+  const offering = KINDS.filter((one) => one === (kind ?? one)).find((one) =>
+    digestsOffered(observed, { kind: one, name })?.includes(whole),
+  );
+  return offering && { kind: offering, name, digest: whole };
+}
+
 export function isBlocked(lock: Lock | undefined, { kind, name }: PinName): boolean {
   const pin = kind === 'instructions' ? lock?.instructions : lock?.pins[kind].get(name);
   return pin?.status === 'blocked';
@@ -56,6 +81,11 @@ export function selectPins(
   const notes: string[] = [];
   for (const name of new Set(wanted.names)) {
     const items = namedPins(lock).filter((item) => item.name === name && isKind(item));
+    const offered = selectOffered(name, wanted, observed);
+    if (offered !== undefined) {
+      pins.push(offered);
+      continue;
+    }
     const selection =
       wanted.digest === undefined
         ? selectPending(items, lock)

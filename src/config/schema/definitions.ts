@@ -18,6 +18,7 @@ export type SecretUse =
   | 'header-value'
   | 'actor-token'
   | 'break-glass-token'
+  | 'signer-key'
   | 'store-url';
 
 export type Schema = JsonObject & { readonly [MEANING]?: Meaning };

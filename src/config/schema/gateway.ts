@@ -413,6 +413,24 @@ export const GATEWAY_SCHEMA = published(
       ),
       pins: record('Lock files.', {
         dir: text('Folder of the `*.lock.yaml` files; by default `pins` in the policy folder.'),
+        signers: named(
+          'Who may sign lock files, by name. If present, every lock file must be signed.',
+          record(
+            'One signer.',
+            {
+              publicKey: secret(
+                'The public key: Ed25519, or ECDSA with P-256 or P-384, as PEM or as a JSON Web Key.',
+                'signer-key',
+              ),
+            },
+            { required: ['publicKey'] },
+          ),
+          { minProperties: 1 },
+        ),
+        require: count(
+          'How many different signers must have signed each lock file; 1 if absent. At most the number of different keys.',
+          { min: 1, max: 16 },
+        ),
       }),
       inspection: INSPECTION,
       state: STATE,

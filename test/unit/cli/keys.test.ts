@@ -2,6 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { keysCommand } from '../../../src/cli/keys.js';
 import { buildProgram } from '../../../src/cli/program.js';
 import { publicKeyInfoOf, readKeyText } from '../../../src/config/keys.js';
+import {
+  publicPartOf,
+  readPrivateSignerKey,
+  readPublicSignerKey,
+} from '../../../src/config/signer-keys.js';
 import { filesOf, GOOD, KEY_HEX } from '../config/reading.js';
 import { terminal } from './console.js';
 
@@ -54,5 +59,22 @@ describe('[C-22] keys', () => {
     expect([code, out]).toEqual([expected, '']);
     expect(err).not.toBe('');
     expect(err).not.toContain('hunter2');
+  });
+});
+
+describe('[C-22] keys for signatures', () => {
+  it('are made as PKCS #8, and their public part is printed as PEM or JWK', async () => {
+    const { code, out } = await run(['new', '--signing']);
+    const reading = readPrivateSignerKey(out);
+    if (!reading.ok) throw new Error(reading.why);
+    const { keyId, publicKey } = publicPartOf(reading.key);
+    expect(code).toBe(0);
+    expect(await run(['public', '-'], out)).toEqual({ code: 0, out: publicKey, err: '' });
+    const json = await run(['public', '-', '--json'], out);
+    const [jwk] = JSON.parse(json.out).keys;
+    expect(jwk).toMatchObject({ kty: 'OKP', crv: 'Ed25519', kid: keyId, use: 'sig' });
+    expect(jwk.d).toBeUndefined();
+    expect(readPublicSignerKey(JSON.stringify(jwk))).toMatchObject({ key: { keyId, publicKey } });
+    expect((await run(['new', '--signing'])).out).not.toBe(out);
   });
 });

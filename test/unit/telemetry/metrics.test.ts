@@ -130,6 +130,7 @@ describe('createMetrics', () => {
     metrics.setControl('policy', 'armed');
     metrics.setTools('github', 'approved', 12);
     metrics.drift('github', 'description');
+    metrics.lockSignatureFailure('github');
     metrics.setUpstreamUp('github', true);
     metrics.jwksSuccess('corp', 1_800_000_000);
     metrics.reload('rejected');

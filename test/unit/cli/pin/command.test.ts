@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { pinCommand } from '../../../../src/cli/pin/command.js';
 import type { Observation, PinPorts } from '../../../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../../../src/cli/program.js';
-import { pendingOf } from '../../../../src/pins/approval.js';
+import { namedPins, pendingOf } from '../../../../src/pins/approval.js';
 import { readLock } from '../../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../../src/pins/lock-yaml.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';
@@ -191,7 +191,7 @@ describe('[L-72] pin approve and block', () => {
     expect(code).toBe(1);
     expect(err).toContain(`the upstream now offers sha256:${digestOf(TOOL)}; run: sallyport pin`);
     expect(text).toBe(WAITING);
-    expect((await run(approve, { lock: APPROVED, offers: OFFERS_OTHER })).code).toBe(1);
+    expect((await run(approve, { lock: APPROVED, offers: OFFERS_TOOL })).code).toBe(1);
     expect((await run(approve)).code).toBe(1);
   });
 
@@ -377,8 +377,34 @@ describe('[L-73] pin approve of what is pending', () => {
     }
   });
 
-  it('says that a definition was not fetched yet, and not the digest that was given', async () => {
-    const line = `approve github get_issue --digest ${digestOf(OTHER)} --by alex`;
+  it('takes a definition that was not fetched yet by its whole digest, and nothing else with it', async () => {
+    const offers: Observation = {
+      kind: 'observed',
+      observed: observedOf([OTHER, LIST], { instructions: 'Be brief.' }),
+    };
+    for (const [name, digest, before] of [
+      ['get_issue', `sha256:${digestOf(OTHER)}`, digestOf(TOOL)],
+      ['list_issues', digestOf(LIST), digestOf(TOOL)],
+      ['instructions', digestOf('Be brief.', 'instructions'), digestOf(TOOL)],
+    ] as const) {
+      const line = `approve github ${name} --digest ${digest} --by alex`;
+      const { code, out, text } = await run(line, { lock: APPROVED, offers });
+      expect(code).toBe(0);
+      expect(out).toContain('github: 1 approved, none left pending\n');
+      const { lock } = readLock(FILE, text ?? '');
+      const pins = lock === undefined ? [] : namedPins(lock);
+      const found = pins.map((pin) => `${pin.kind} ${pin.name} ${pin.pin.sha256}`);
+      const kept = name === 'get_issue' ? [] : [`tool get_issue ${before}`];
+      const kind = name === 'instructions' ? 'instructions' : 'tool';
+      const added = `${kind} ${name} ${digest.replace('sha256:', '')}`;
+      expect(found.sort()).toEqual([...kept, added].sort());
+    }
+    const wrong = `approve github list_issues --kind prompt --digest ${digestOf(LIST)} --by alex`;
+    expect((await run(wrong, { lock: APPROVED, offers })).code).toBe(1);
+  });
+
+  it('says that a definition was not fetched yet where a part of its digest was given', async () => {
+    const line = `approve github get_issue --digest ${digestOf(OTHER).slice(0, 20)} --by alex`;
     const { code, err, text } = await run(line, { lock: APPROVED, offers: OFFERS_OTHER });
     expect([code, text]).toEqual([1, APPROVED]);
     expect(err).toBe(
@@ -443,20 +469,33 @@ describe('[L-74] pin diff', () => {
       .replace(' -c config/gateway.yaml', '')
       .replace('"$(id -un)"', 'alex');
 
-  it('leads from a drift to its approval by the commands that it prints', async () => {
-    const drift = await run('diff', { lock: APPROVED, offers: OFFERS_OTHER });
+  it('leads from one drift to its approval by the command that it prints', async () => {
+    const given = { lock: APPROVED, offers: OFFERS_OTHER };
+    const drift = await run('diff', given);
+    expect(nextOf(drift.err)).toBe(
+      `approve github get_issue --kind tool --digest sha256:${digestOf(OTHER)} --by alex`,
+    );
+    const done = await run(nextOf(drift.err), given);
+    expect([done.code, statuses(done.text)]).toEqual([0, ['approved']]);
+    const last = await run('diff', { lock: done.text ?? '', offers: OFFERS_OTHER });
+    expect([last.out, last.err]).toEqual(['github: as pinned\n', '']);
+  });
+
+  it('leads from several drifts to their approval by the commands that it prints', async () => {
+    const offers: Observation = { kind: 'observed', observed: observedOf([OTHER, LIST]) };
+    const drift = await run('diff', { lock: APPROVED, offers });
     expect(nextOf(drift.err)).toBe('fetch github');
-    const fetched = await run(nextOf(drift.err), { lock: APPROVED, offers: OFFERS_OTHER });
+    const fetched = await run(nextOf(drift.err), { lock: APPROVED, offers });
     expect(fetched.err).toBe(
       'To review what is pending, run: sallyport pin diff -c config/gateway.yaml github\n',
     );
     const lock = fetched.text ?? '';
-    const review = await run('diff github', { lock, offers: OFFERS_OTHER });
+    const review = await run('diff github', { lock, offers });
     expect(review.out).toContain(`-> sha256:${digestOf(OTHER)}), pending\n`);
-    expect(review.out).toContain('github: 1 pending approval\n');
-    const done = await run(nextOf(review.err), { lock, offers: OFFERS_OTHER });
+    expect(review.out).toContain('github: 2 pending approval\n');
+    const done = await run(nextOf(review.err), { lock, offers });
     expect([done.code, statuses(done.text)]).toEqual([0, ['approved']]);
-    const last = await run('diff', { lock: done.text ?? '', offers: OFFERS_OTHER });
+    const last = await run('diff', { lock: done.text ?? '', offers });
     expect([last.out, last.err]).toEqual(['github: as pinned\n', '']);
   });
 

@@ -1,0 +1,218 @@
+// The counters of signed lock files: the highest that was seen of each upstream, in the store or in a file beside the
+// audit log. A lower one is refused, and so is an equal one with other bytes: an old lock file with its old signatures
+// is still validly signed. docs/contract.md §5.
+
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
+import type { Settings } from '../config/settings.js';
+import { LOCK_SUFFIX } from '../pins/lock.js';
+import { isCounter } from '../pins/signature.js';
+import { isObject } from '../protocol/jsonrpc.js';
+import type { CounterStore, GatewayState } from '../state/memory.js';
+import type { SeenCounter } from '../state/store.js';
+import { describeReadError } from '../text/file-errors.js';
+import type { Version, VersionReading } from './config-version.js';
+
+type Counters = ReadonlyMap<string, SeenCounter>;
+
+const SUFFIX = '.lock-counters';
+const SCHEMA = 'sallyport.lock-counters/1';
+const FILE_MODE = 0o600;
+/** Counters that could not be kept are tried again after this time. */
+const RETRY_AFTER_MS = 30_000;
+
+/** The files that hold the counters beside an audit file. */
+export function counterPaths(auditPath: string): readonly [string, string] {
+  return [`${auditPath}${SUFFIX}`, `${auditPath}${SUFFIX}.new`];
+}
+
+/** Adds counters to others; of two of one upstream the higher stays. */
+function raise(counters: Counters, more: Counters): Counters {
+  const raised = new Map(counters);
+  for (const [upstream, seen] of more) {
+    if (seen.counter > (raised.get(upstream)?.counter ?? 0)) raised.set(upstream, seen);
+  }
+  return raised;
+}
+
+/** Counters in a file. One process writes it: the one that holds the lease of the audit file beside it. */
+function createCounterFile(auditPath: string): CounterStore {
+  const [path, temporaryPath] = counterPaths(auditPath);
+  return {
+    async raise(counters) {
+      const known = await readCounters(path);
+      const raised = raise(known, counters);
+      const text = writeCounters(raised);
+      if (text === writeCounters(known)) return raised;
+      try {
+        await writeFile(temporaryPath, text, { mode: FILE_MODE });
+        await rename(temporaryPath, path);
+      } catch {
+        throw new Error(`${path} cannot be written`);
+      }
+      return raised;
+    },
+  };
+}
+
+function writeCounters(counters: Counters): string {
+  const sorted = [...counters].sort(([one], [other]) => (one < other ? -1 : 1));
+  return `${JSON.stringify({ schema: SCHEMA, counters: Object.fromEntries(sorted) }, null, 2)}\n`;
+}
+
+/** A file that is damaged is an error: to begin anew, somebody has to remove it. */
+async function readCounters(path: string): Promise<Counters> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    const why = describeReadError(error);
+    if (why === 'does not exist') return new Map();
+    throw new Error(`${path} ${why}`);
+  }
+  const counters = parseCounters(text);
+  if (counters === undefined) throw new Error(`${path} is damaged; remove it to begin anew`);
+  return counters;
+}
+
+function parseCounters(text: string): Counters | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || value['schema'] !== SCHEMA || !isObject(value['counters'])) {
+    return undefined;
+  }
+  const counters = new Map<string, SeenCounter>();
+  for (const [upstream, seen] of Object.entries(value['counters'])) {
+    const { counter, sha256 } = isObject(seen) ? seen : {};
+    if (!isCounter(counter) || typeof sha256 !== 'string') return undefined;
+    counters.set(upstream, { counter, sha256 });
+  }
+  return counters;
+}
+
+export type LockCounters = {
+  /**
+   * Checks a version that was read, before it is used; one with a counter that is too low is none. Without its store, a
+   * start is refused, and a running gateway checks by what it has seen itself.
+   */
+  check(reading: VersionReading, phase: 'start' | 'reload'): Promise<VersionReading>;
+  /** Remembers the counters of the version in force. Never rejects. */
+  keep(version: Version): Promise<void>;
+  /** Tries again to keep what could not be kept, from time to time. */
+  retry(): void;
+  /** Why a restart forgets counters that were seen; `undefined` if it does not. */
+  error(): string | undefined;
+};
+
+const NOWHERE =
+  'a restart forgets the counters of lock files: there is neither a store nor an audit file to keep them beside';
+
+export function createLockCounters({
+  state,
+  settings,
+  nowMs = () => performance.now(),
+}: {
+  readonly state: Pick<GatewayState, 'countersOf'>;
+  readonly settings: Pick<Settings, 'audit'>;
+  /** A monotonic clock, in milliseconds. */
+  readonly nowMs?: () => number;
+}): LockCounters {
+  const [auditPath] = settings.audit.sinks.flatMap((sink) =>
+    sink.type === 'file' ? [sink.path] : [],
+  );
+  const file = auditPath === undefined ? undefined : createCounterFile(auditPath);
+  let seen: Counters = new Map();
+  /** What is to be kept, as long as that has not succeeded. */
+  let unkept: Version | undefined;
+  let failedAtMs = 0;
+  let lastError: string | undefined;
+
+  function storeOf(upstreams: Iterable<string>): CounterStore | undefined {
+    return state.countersOf?.([...upstreams]) ?? file;
+  }
+
+  async function keep(version: Version): Promise<void> {
+    seen = raise(seen, version.signed);
+    unkept = undefined;
+    const store = storeOf(version.signed.keys());
+    lastError = store === undefined ? NOWHERE : undefined;
+    try {
+      await store?.raise(version.signed);
+    } catch (error) {
+      lastError = `a restart forgets the counters of lock files: ${messageOf(error)}`;
+      unkept = version;
+      failedAtMs = nowMs();
+    }
+  }
+
+  return {
+    async check(reading, phase) {
+      const { version } = reading;
+      if (version?.settings.signing === undefined) return reading;
+      const { signed, settings: read } = version;
+      try {
+        const known = await storeOf(signed.keys())?.raise(new Map());
+        seen = raise(seen, known ?? new Map());
+      } catch (error) {
+        if (phase === 'start') {
+          const why = `the counters of lock files cannot be read: ${messageOf(error)}`;
+          return refuse(reading, [fileDiagnostic(read.file, 'unreadable', why)], []);
+        }
+      }
+      const old = [...signed].filter(([upstream, one]) => isOld(one, seen.get(upstream)));
+      if (old.length === 0) return reading;
+      const diagnostics = old.map(([upstream, one]) =>
+        fileDiagnostic(
+          `${read.pinsDir}/${upstream}${LOCK_SUFFIX}`,
+          'lock',
+          oldText(upstream, one, seen.get(upstream)),
+        ),
+      );
+      return refuse(
+        reading,
+        diagnostics,
+        old.map(([upstream]) => upstream),
+      );
+    },
+    keep,
+    retry() {
+      if (unkept !== undefined && nowMs() - failedAtMs > RETRY_AFTER_MS) void keep(unkept);
+    },
+    error: () => lastError,
+  };
+}
+
+function isOld(one: SeenCounter, seen: SeenCounter | undefined): boolean {
+  if (seen === undefined || one.counter > seen.counter) return false;
+  return one.counter < seen.counter || one.sha256 !== seen.sha256;
+}
+
+function oldText(upstream: string, one: SeenCounter, seen: SeenCounter | undefined): string {
+  const highest = seen?.counter ?? 0;
+  const what =
+    one.counter < highest
+      ? `is older than one that was seen: its counter is ${one.counter}, and ${highest} was seen`
+      : `is another one than the file that was seen with the same counter, ${highest}`;
+  const how = `sallyport pin sign ${upstream} --counter ${highest + 1}`;
+  return `the lock file ${what}; if it is meant to be used again, sign it anew: ${how}`;
+}
+
+function refuse(
+  { diagnostics }: VersionReading,
+  found: readonly Diagnostic[],
+  unsigned: readonly string[],
+): VersionReading {
+  return {
+    version: undefined,
+    diagnostics: [...diagnostics, ...found],
+    unsigned: new Set(unsigned),
+  };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'the reason is not known';
+}
