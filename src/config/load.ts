@@ -22,12 +22,12 @@ import {
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
-import { type CompileInput, compileSettings } from './resolve.js';
+import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { entriesOf, readable, textsOf } from './schema/readable.js';
 import { locateWritten, validateSpelling } from './schema/validation.js';
 import { readSecrets } from './secrets.js';
-import type { BackendSettings, Settings } from './settings.js';
+import type { BackendSettings, IssuerSettings, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
 import { locateDiagnostic, readYamlFile } from './yaml.js';
 
@@ -56,6 +56,8 @@ export type Outline = {
   readonly aggregates: readonly AggregateOutline[];
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
+  /** What is said of each issuer that can be read. */
+  readonly issuerFacts: ReadonlyMap<string, IssuerFacts>;
   readonly profiles: readonly string[];
   /** The kinds of names that are not all known, because those that define them have mistakes. */
   readonly unknownNames: ReadonlySet<NameKind>;
@@ -66,6 +68,13 @@ export type Outline = {
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
+};
+
+/** What recorded and supposed callers are read by. */
+export type IssuerFacts = {
+  /** The `iss` claim. */
+  readonly url: string;
+  readonly impliedScopes: IssuerSettings['impliedScopes'];
 };
 
 const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
@@ -115,6 +124,12 @@ function outlineOf(
       strict: pinning?.mode !== 'off',
     })),
     issuers: Object.keys(gateway.issuers ?? {}),
+    issuerFacts: new Map(
+      entriesOf(gateway.issuers).map(([name, { issuer, scopeHierarchy }]) => {
+        const impliedScopes = compileHierarchy(Object.fromEntries(entriesOf(scopeHierarchy)));
+        return [name, { url: issuer ?? '', impliedScopes }] as const;
+      }),
+    ),
     profiles: Object.keys(inspection?.profiles ?? {}),
     unknownNames: findUnknownNames(found),
     policiesDir,

@@ -94,6 +94,17 @@ export function matchesUpstream(rule: Rule, upstream: string): boolean {
   return rule.upstreams?.some((pattern) => matchesPattern(pattern, upstream)) ?? true;
 }
 
+/** Whether a rule names a target by its kind and name, whatever the upstream. Resource names are normal forms of URIs. */
+export function matchesTarget(
+  rule: Rule,
+  kind: TargetKind | 'question',
+  name: string | ServerRequestName,
+): boolean {
+  return kind === 'question'
+    ? isGranted(rule.grants, name as ServerRequestName)
+    : rule.targets[kind].some((pattern) => matchesPattern(pattern, name));
+}
+
 type KindIndex = {
   readonly exact: ReadonlyMap<string, readonly Rule[]>;
   readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
@@ -123,7 +134,7 @@ interface CompiledPolicies extends PolicySet {
   readonly byKey: BoundedMap<string, PrincipalRules>;
 }
 
-/** Makes the compiled set. Called by policy/compile/compile.ts alone. */
+/** Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would decide. */
 export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet {
   const set = {
     hash,
@@ -133,6 +144,11 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
     byKey: new BoundedMap(MAX_PRINCIPAL_RULES),
   };
   return Object.freeze(set) as unknown as PolicySet;
+}
+
+/** All rules of a set. */
+export function allRules(policies: PolicySet): readonly Rule[] {
+  return (policies as CompiledPolicies).rules;
 }
 
 /**
