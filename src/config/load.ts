@@ -8,7 +8,13 @@ import { describeReadError } from '../text/file-errors.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkIssuers } from './checks/issuers.js';
-import { checkAdmin, checkAudit, checkKeys, checkState } from './checks/operation.js';
+import {
+  checkAdmin,
+  checkAudit,
+  checkKeys,
+  checkPolicyMode,
+  checkState,
+} from './checks/operation.js';
 import { checkResources } from './checks/resources.js';
 import { backendsOf, checkAggregates, checkUpstreams } from './checks/upstreams.js';
 import {
@@ -61,6 +67,8 @@ export type Outline = {
   readonly profiles: readonly string[];
   /** The kinds of names that are not all known, because those that define them have mistakes. */
   readonly unknownNames: ReadonlySet<NameKind>;
+  /** `observe`: no policy is enforced. */
+  readonly policiesMode: 'enforce' | 'observe';
   /** Absolute path. */
   readonly policiesDir: string | undefined;
   /** Absolute path. */
@@ -132,6 +140,7 @@ function outlineOf(
     ),
     profiles: Object.keys(inspection?.profiles ?? {}),
     unknownNames: findUnknownNames(found),
+    policiesMode: policies?.mode === 'observe' ? 'observe' : 'enforce',
     policiesDir,
     pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
     opsHost: listeners?.ops?.host || undefined,
@@ -238,6 +247,7 @@ const CHECKS = [
   checkAudit,
   checkState,
   checkAdmin,
+  checkPolicyMode,
 ];
 
 function check(

@@ -198,6 +198,7 @@ function readPolicies(
         invalidLocks,
         pins,
         areInForce: hash === policyInForce,
+        mode: outline.policiesMode,
       }),
   });
 }

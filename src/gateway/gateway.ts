@@ -352,7 +352,7 @@ function assemble(
   });
   function updateControls(): void {
     const {
-      version: { settings: shown },
+      version: { settings: shown, policies },
       identity: known,
       reloadError,
     } = current;
@@ -365,6 +365,7 @@ function assemble(
       auditError,
       describeDrift: drift.describe,
       reloadError,
+      shadow: policies.shadow,
     };
     refreshControls(observability.controls, observability.metrics, {
       ...sources,

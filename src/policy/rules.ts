@@ -30,7 +30,17 @@ export interface PolicySet {
   /** SHA-256 over the policy files, lower-case hex; supplied by the reader. */
   readonly hash: string;
   readonly ruleCount: number;
+  /** Absent where every policy is enforced. */
+  readonly shadow?: Shadow;
 }
+
+/** What is evaluated beside the rules in force, for the record alone: see shadow.ts. */
+export type Shadow = {
+  /** The policies with `mode: shadow`, each together with the rules that are enforced. */
+  readonly policies: readonly { readonly policy: string; readonly set: PolicySet }[];
+  /** With `policies.mode: observe`: the rules that would be enforced. */
+  readonly unenforced: PolicySet | undefined;
+};
 
 /** The kinds of target that rules name. */
 export type TargetKind = 'tool' | 'prompt' | 'resource' | 'template';
@@ -135,10 +145,11 @@ interface CompiledPolicies extends PolicySet {
 }
 
 /** Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would decide. */
-export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet {
+export function createPolicySet(hash: string, rules: readonly Rule[], shadow?: Shadow): PolicySet {
   const set = {
     hash,
     ruleCount: rules.length,
+    ...(shadow && { shadow }),
     rules: Object.freeze([...rules]),
     byPrincipal: new WeakMap(),
     byKey: new BoundedMap(MAX_PRINCIPAL_RULES),

@@ -9,6 +9,7 @@ import { loadPolicies } from '../../config/policies.js';
 import { CALLER, type CallerDocument } from '../../config/schema/policy-test.js';
 import { validateSpelling } from '../../config/schema/validation.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
+import type { PolicyDocument } from '../../policy/compile/documents.js';
 import { NO_CATALOG } from '../../policy/decide.js';
 import type { Catalog } from '../../policy/definitions.js';
 import { type WrittenRules, writtenRules } from '../../policy/explain.js';
@@ -79,7 +80,7 @@ export async function openWorkspace(
       : loadPolicies(folder, {
           files: ports.files,
           compile: (documents, hash) =>
-            compilePolicies(documents, {
+            compilePolicies(documents.map(enforce), {
               hash,
               upstreams: outline.upstreams,
               issuers: outline.issuers,
@@ -101,6 +102,11 @@ export async function openWorkspace(
     locate: read.locate,
     catalogOf: catalogsOf(outline, locks?.pins),
   };
+}
+
+/** The commands say what policies decide once they are enforced. */
+function enforce(document: PolicyDocument): PolicyDocument {
+  return { ...document, mode: 'enforce' };
 }
 
 function catalogsOf(outline: Outline, pins: ReadLocks['pins']): (upstream: string) => Catalog {

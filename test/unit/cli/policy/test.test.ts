@@ -95,25 +95,25 @@ describe('[POL-04] test', () => {
 
   it.each([
     [
-      REFUND.replace('as: lead', 'as: laed') + '    expect: deny',
+      `${REFUND.replace('as: lead', 'as: laed')}    expect: deny`,
       '6:9 error no principal is named "laed"; did you mean "lead"?',
     ],
     [
-      REFUND.replace('payments/', 'payment/') + '    expect: deny',
+      `${REFUND.replace('payments/', 'payment/')}    expect: deny`,
       '7:11 error no upstream is named "payment"; did you mean "payments"?',
     ],
     [
-      REFUND + '    expect: deny\n    reason: denied-by-rul',
+      `${REFUND}    expect: deny\n    reason: denied-by-rul`,
       '10:13 error no reason is named "denied-by-rul"; did you mean "denied-by-rule"?',
     ],
     [
-      REFUND + '    expect: deny\n    rule: finance/refund',
+      `${REFUND}    expect: deny\n    rule: finance/refund`,
       '10:11 error no rule is named "finance/refund"; did you mean "finance/refunds"?',
     ],
-    [REFUND + '    expct: deny', '9:5 error a case has no key "expct"; did you mean "expect"?'],
+    [`${REFUND}    expct: deny`, '9:5 error a case has no key "expct"; did you mean "expect"?'],
     [REFUND, '5:5 error this case expects nothing; add "expect"'],
-    [REFUND + '    items: []', '9:12 error "items" does not go with "call"'],
-    [REFUND + '    list: payments', '5:5 error a case has exactly one of call, get, read, list'],
+    [`${REFUND}    items: []`, '9:12 error "items" does not go with "call"'],
+    [`${REFUND}    list: payments`, '5:5 error a case has exactly one of call, get, read, list'],
   ])('reports a mistake with its place: %j', async (text, message) => {
     const { code, err } = await test(HEAD + text);
     expect(code).toBe(2);
