@@ -107,6 +107,12 @@ async function validatePorts() {
   return { files: DISK_FILES, compilePolicies, loadLocks: readLocksForPolicies };
 }
 
+async function workspacePorts() {
+  const { files, loadLocks } = await validatePorts();
+  const { supposePrincipal } = await import('./auth/principal.js');
+  return { files, loadLocks, supposePrincipal };
+}
+
 /** Questions go to stderr. Lines that were pasted at once are kept for the questions to come. */
 async function terminalQuestions() {
   const { createInterface } = await import('node:readline');
@@ -233,6 +239,14 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');
     return validateCommand(io, await validatePorts());
+  },
+  async test() {
+    const { testCommand } = await import('./cli/policy/test.js');
+    return testCommand(io, await workspacePorts());
+  },
+  async explain() {
+    const { explainCommand } = await import('./cli/policy/explain.js');
+    return explainCommand(io, await workspacePorts());
   },
   async pin() {
     const { pinCommand } = await import('./cli/pin/command.js');

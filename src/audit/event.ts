@@ -261,11 +261,11 @@ function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
 }
 
 /** The decision; its policy and rule stand in one line alone. What was forwarded says neither action nor stage. */
-function decisionText({ id, decision }: RequestRecord, rule: string): string {
+function decisionText({ id, decision }: RequestRecord, rule: string, shadow = ''): string {
   const { verdict, action, stage, reasons } = decision;
   const end = action === 'forwarded' ? '' : `,"action":"${action}","stage":"${stage}"`;
   const why = reasons.length === 0 ? '' : `,"reasons":${quoteList(reasons, MAX_LISTED)}`;
-  return `,"decision":{"id":${quoteUnescaped(id)},"verdict":"${verdict}"${end}${rule}${why}}`;
+  return `,"decision":{"id":${quoteUnescaped(id)},"verdict":"${verdict}"${end}${rule}${why}${shadow}}`;
 }
 
 function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): string {
@@ -302,13 +302,26 @@ function traceText({ trace }: RequestRecord): string {
   return `,"trace":{"trace_id":${quoteVerified(trace.traceId)},"span_id":${quoteVerified(trace.spanId)}}`;
 }
 
+/** What policies that are not enforced would have decided. */
+function shadowText({ decision: { shadow } }: RequestRecord): string {
+  if (shadow.length === 0) return '';
+  const texts = shadow
+    .slice(0, MAX_LISTED)
+    .map(
+      ({ policy, rule, verdict, reason }) =>
+        `{"verdict":"${verdict}"${member('policy', policy)}${member('rule', rule)}${member('reason', reason)}}`,
+    );
+  return `,"shadow":[${texts.join()}]`;
+}
+
 /** Everything that is known of a request when it is decided. */
 function decidedText(record: RequestRecord, { gateway, mask }: EventContext): string {
-  const { policy, rule } = record.decision;
+  const { policy, rule, mode } = record.decision;
+  const modeText = mode === 'enforce' ? '' : `,"mode":"${mode}"`;
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
-    `${decisionText(record, member('policy', policy) + member('rule', rule))}` +
+    `${decisionText(record, modeText + member('policy', policy) + member('rule', rule), shadowText(record))}` +
     `${findingsText(record, mask)}${traceText(record)}`
   );
 }

@@ -3,7 +3,7 @@
 // RFC 9068 §2.2; docs/contract.md §3 (`authentication: none`).
 
 import type { IssuerSettings } from '../config/settings.js';
-import type { Confirmation, Principal } from '../policy/principal.js';
+import type { Confirmation, Principal, PrincipalFacts } from '../policy/principal.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { ClaimFacts } from './claims.js';
 
@@ -106,4 +106,13 @@ export function anonymousPrincipal(upstream: { readonly resource: string }): Pri
       binding: 'none' as const,
     }),
   });
+}
+
+/**
+ * A caller that nobody has verified, for decisions that are only explained, tested or replayed. INVARIANT: only commands
+ * that send nothing may use it; process.ts hands it to them.
+ */
+export function supposePrincipal(facts: PrincipalFacts): Principal {
+  const claims = Object.assign(Object.create(null), facts.claims);
+  return brand({ ...facts, claims });
 }

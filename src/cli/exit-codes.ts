@@ -59,6 +59,20 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     1: 'Errors; with --strict, warnings too.',
     2: 'A file cannot be read.',
   },
+  test: {
+    0: 'Every case is decided as expected.',
+    1: 'A case is not, or fewer rules decide a case than `--min-coverage` demands.',
+    2: 'A gateway file, policy, lock file or test file cannot be read or has errors.',
+  },
+  'explain call': {
+    0: 'The decision was explained, whatever it is.',
+    2: 'A gateway file, policy or lock file cannot be read or has errors, or the call is not described in full.',
+  },
+  'explain decision': {
+    0: 'The decision was explained.',
+    1: 'The audit files have no such decision, or rules had no part in it.',
+    2: 'A gateway file, policy, lock file or audit file cannot be read or has errors.',
+  },
   'pin fetch': {
     0: 'The lock files contain the definitions of the upstreams.',
     1: 'A definition cannot be pinned, or was not approved because of a finding of the scan; all others were written.',

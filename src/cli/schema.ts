@@ -6,6 +6,7 @@ import type { Schema } from '../config/schema/definitions.js';
 import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
 import { LOCK_SCHEMA } from '../config/schema/lock.js';
 import { POLICY_SCHEMA } from '../config/schema/policy.js';
+import { POLICY_TEST_SCHEMA } from '../config/schema/policy-test.js';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
@@ -13,6 +14,7 @@ import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.j
 export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
   ['gateway', GATEWAY_SCHEMA],
   ['policy', POLICY_SCHEMA],
+  ['policy-test', POLICY_TEST_SCHEMA],
   ['lock', LOCK_SCHEMA],
   ['audit', AUDIT_SCHEMA],
 ]);
@@ -34,7 +36,7 @@ function runSchema(options: { readonly name: string }, io: CliIo): Promise<numbe
 export function schemaCommand(io: CliIo): Command {
   return {
     name: 'schema',
-    summary: 'Print a JSON Schema: gateway, policy, lock or audit.',
+    summary: 'Print a JSON Schema: gateway, policy, policy-test, lock or audit.',
     examples: ['sallyport schema gateway > gateway.schema.json', 'sallyport schema policy'],
     configure(command, finish) {
       command

@@ -8,7 +8,13 @@ import { describeReadError } from '../text/file-errors.js';
 import type { Locate, Position } from '../text/yaml.js';
 import { checkListeners, checkPublicUrl } from './checks/addresses.js';
 import { checkIssuers } from './checks/issuers.js';
-import { checkAdmin, checkAudit, checkKeys, checkState } from './checks/operation.js';
+import {
+  checkAdmin,
+  checkAudit,
+  checkKeys,
+  checkPolicyMode,
+  checkState,
+} from './checks/operation.js';
 import { checkSigning } from './checks/pins.js';
 import { checkResources } from './checks/resources.js';
 import { backendsOf, checkAggregates, checkUpstreams } from './checks/upstreams.js';
@@ -23,12 +29,12 @@ import {
   sortDiagnostics,
 } from './diagnostics.js';
 import type { Files } from './files.js';
-import { type CompileInput, compileSettings } from './resolve.js';
+import { type CompileInput, compileHierarchy, compileSettings } from './resolve.js';
 import { GATEWAY_SCHEMA, type ReadableGateway } from './schema/gateway.js';
 import { entriesOf, readable, textsOf } from './schema/readable.js';
 import { locateWritten, validateSpelling } from './schema/validation.js';
 import { readSecrets, signingOf } from './secrets.js';
-import type { BackendSettings, LockSigning, Settings } from './settings.js';
+import type { BackendSettings, IssuerSettings, LockSigning, Settings } from './settings.js';
 import { readListenerTls, readTlsFiles } from './tls.js';
 import { locateDiagnostic, readYamlFile } from './yaml.js';
 
@@ -57,9 +63,13 @@ export type Outline = {
   readonly aggregates: readonly AggregateOutline[];
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
+  /** What is said of each issuer that can be read. */
+  readonly issuerFacts: ReadonlyMap<string, IssuerFacts>;
   readonly profiles: readonly string[];
   /** The kinds of names that are not all known, because those that define them have mistakes. */
   readonly unknownNames: ReadonlySet<NameKind>;
+  /** `observe`: no policy is enforced. */
+  readonly policiesMode: 'enforce' | 'observe';
   /** Absolute path. */
   readonly policiesDir: string | undefined;
   /** Absolute path. */
@@ -69,6 +79,13 @@ export type Outline = {
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
+};
+
+/** What recorded and supposed callers are read by. */
+export type IssuerFacts = {
+  /** The `iss` claim. */
+  readonly url: string;
+  readonly impliedScopes: IssuerSettings['impliedScopes'];
 };
 
 const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
@@ -119,8 +136,15 @@ function outlineOf(
       strict: pinning?.mode !== 'off',
     })),
     issuers: Object.keys(gateway.issuers ?? {}),
+    issuerFacts: new Map(
+      entriesOf(gateway.issuers).map(([name, { issuer, scopeHierarchy }]) => {
+        const impliedScopes = compileHierarchy(Object.fromEntries(entriesOf(scopeHierarchy)));
+        return [name, { url: issuer ?? '', impliedScopes }] as const;
+      }),
+    ),
     profiles: Object.keys(inspection?.profiles ?? {}),
     unknownNames: findUnknownNames(found),
+    policiesMode: policies?.mode === 'observe' ? 'observe' : 'enforce',
     policiesDir,
     pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
     signing,
@@ -262,6 +286,7 @@ const CHECKS = [
   checkAudit,
   checkState,
   checkAdmin,
+  checkPolicyMode,
 ];
 
 function check(

@@ -5,9 +5,10 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
 import { describeReadError } from '../text/file-errors.js';
-import type { Locate } from '../text/yaml.js';
+import type { Locate, Position } from '../text/yaml.js';
 import {
   type Diagnostic,
+  type FilePath,
   fileDiagnostic,
   hasErrors,
   type PathDiagnostic,
@@ -33,6 +34,8 @@ type PolicyReading<Policies> = {
   readonly policies: Policies | undefined;
   /** The documents that are well-formed. */
   readonly documents: readonly PolicyDocument[];
+  /** The position of a path in one of the files. */
+  readonly locate: (file: string, path: FilePath) => Position;
   /** SHA-256 over the names and bytes of the files, lower-case hex. */
   readonly hash: string;
   readonly diagnostics: readonly Diagnostic[];
@@ -62,6 +65,7 @@ export function loadPolicies<Policies>(
   return {
     policies: hasErrors(diagnostics) ? undefined : compiled.policies,
     documents,
+    locate: (file, path) => locators.get(file)?.(path, 'value') ?? { line: 1, column: 1 },
     hash: version,
     diagnostics: sortDiagnostics(diagnostics),
   };
@@ -134,8 +138,8 @@ function readDocument(
   locators.set(file, locate);
   diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
   if (!isComplete) return undefined;
-  const { policy, rules } = resolveMeanings(POLICY_SCHEMA, value);
-  return { file, policy, rules };
+  const { policy, mode, rules } = resolveMeanings(POLICY_SCHEMA, value);
+  return { file, policy, mode, rules };
 }
 
 function locatePolicyDiagnostic(

@@ -164,7 +164,10 @@ function compileIssuer(name: string, file: IssuerFile): IssuerSettings {
   };
 }
 
-function compileHierarchy(file: IssuerFile['scopeHierarchy']): IssuerSettings['impliedScopes'] {
+/** By scope, every scope that it includes. */
+export function compileHierarchy(
+  file: IssuerFile['scopeHierarchy'],
+): IssuerSettings['impliedScopes'] {
   const hierarchy = new Map(Object.entries(file));
   // Scopes from tokens are looked up here, so the table has no prototype.
   const implied: Record<string, readonly string[]> = Object.create(null);

@@ -255,6 +255,7 @@ function readPolicies(
         invalidLocks,
         pins,
         areInForce: hash === policyInForce,
+        mode: outline.policiesMode,
       }),
   });
 }

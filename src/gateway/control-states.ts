@@ -9,6 +9,7 @@ import type {
   Settings,
   UpstreamSettings,
 } from '../config/settings.js';
+import type { Shadow } from '../policy/rules.js';
 import type { StoreStatus } from '../state/memory.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
@@ -33,6 +34,8 @@ export type ControlSources = {
   readonly unsigned: ReadonlySet<string>;
   /** Why the counters of lock files do not outlive the process; `undefined` if they do. */
   readonly counterError: string | undefined;
+  /** The policies in force that are not enforced. */
+  readonly shadow: Shadow | undefined;
 };
 
 const MS_PER_SECOND = 1000;
@@ -45,7 +48,7 @@ export function refreshControls(
 ): void {
   const { settings } = sources;
   controls.set('edge', 'armed');
-  setPolicy(controls, sources.reloadError);
+  setPolicy(controls, sources);
   setSignatures(controls, sources);
   controls.set('metrics', 'armed');
   if (settings.admin === undefined) controls.set('admin', 'off', 'admin is not configured');
@@ -116,12 +119,23 @@ function durabilityOf({ sinks, durability }: Settings['audit']): string {
 }
 
 /** The policies are those in force, or older than the files because what was read last has errors. */
-function setPolicy(controls: Controls, error: string | undefined): void {
-  if (error === undefined) controls.set('policy', 'armed');
-  else {
-    const what = 'the last reload was rejected and the previous version stays in force';
-    controls.set('policy', 'degraded', `${what}: ${error}`);
-  }
+function setPolicy(
+  controls: Controls,
+  { reloadError, shadow }: Pick<ControlSources, 'reloadError' | 'shadow'>,
+): void {
+  const shadowed = (shadow?.policies ?? []).map(({ policy }) => policy);
+  const isOff = shadow?.unenforced !== undefined;
+  const reasons = [
+    ...(isOff
+      ? ['policies.mode: observe: no rule refuses a request of a client, what would be is recorded']
+      : []),
+    ...(shadowed.length === 0 ? [] : [`mode: shadow, not enforced: ${shadowed.join(', ')}`]),
+    ...(reloadError === undefined
+      ? []
+      : [`the last reload was rejected and the previous version stays in force: ${reloadError}`]),
+  ];
+  const weakened = isOff ? 'off' : 'degraded';
+  controls.set('policy', reasons.length === 0 ? 'armed' : weakened, reasons.join('; '));
 }
 
 function setSignatures(

@@ -379,7 +379,7 @@ function assemble(
   });
   function updateControls(): void {
     const {
-      version: { settings: shown },
+      version: { settings: shown, policies },
       identity: known,
       reloadError,
       unsigned,
@@ -395,6 +395,7 @@ function assemble(
       reloadError,
       unsigned,
       counterError: counters.error(),
+      shadow: policies.shadow,
     };
     refreshControls(observability.controls, observability.metrics, {
       ...sources,

@@ -255,7 +255,7 @@ function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>
   return { verdict: 'deny', reason, listed, ...named, ...more };
 }
 
-type PolicyTarget =
+export type PolicyTarget =
   | { readonly kind: TargetKind; readonly name: string }
   | { readonly kind: 'question'; readonly name: ServerRequestName };
 
@@ -314,7 +314,7 @@ function captureRefused(
   return binding.length === 0 ? refused : { ...refused, captures: pointersOf(binding) };
 }
 
-function readPolicyTarget(
+export function readPolicyTarget(
   target: Exclude<Target, { readonly kind: 'none' }>,
 ): PolicyTarget | undefined {
   switch (target.kind) {
@@ -368,7 +368,7 @@ const NOT_PINNED: TargetPin = {
  * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
  * a stopped upstream stops them too.
  */
-function targetPinOf(catalog: Catalog, { kind, name }: PolicyTarget): TargetPin {
+export function targetPinOf(catalog: Catalog, { kind, name }: PolicyTarget): TargetPin {
   if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
   if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return NOT_PINNED;
   const status = catalog.statusOf(kind satisfies PinKind, name);
@@ -384,7 +384,7 @@ function targetPinOf(catalog: Catalog, { kind, name }: PolicyTarget): TargetPin 
   return { refusal, pinned: approved, described: approved, mustDescribe: true };
 }
 
-function evaluationInputOf(
+export function evaluationInputOf(
   query: PolicyQuery,
   policyTarget: PolicyTarget,
   args: JsonObject,

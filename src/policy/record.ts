@@ -10,6 +10,17 @@ import type { PrincipalFacts } from './principal.js';
 import type { Reason, Stage } from './reasons.js';
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
+const NO_SHADOW: readonly ShadowDecision[] = Object.freeze([]);
+
+/** What would have been decided by policies that are not enforced. */
+export type ShadowDecision = {
+  /** The policy with `mode: shadow`; `undefined` for all policies, under `policies.mode: observe`. */
+  readonly policy: string | undefined;
+  /** `policy/rule`. */
+  readonly rule: string | undefined;
+  readonly verdict: 'allow' | 'deny';
+  readonly reason: Reason | undefined;
+};
 
 /** A record before any decision: a refusal until a stage says otherwise. */
 export function openRecord(
@@ -55,6 +66,8 @@ export function openRecord(
       policy: undefined,
       rule: undefined,
       reasons: [],
+      mode: 'enforce',
+      shadow: NO_SHADOW,
     },
     findings: [],
     result: {
@@ -171,6 +184,9 @@ export type RequestRecord = {
     policy: string | undefined;
     rule: string | undefined;
     reasons: Reason[];
+    /** `observe`: no rule was enforced. */
+    mode: 'enforce' | 'observe';
+    shadow: readonly ShadowDecision[];
   };
   findings: Finding[];
   result: {

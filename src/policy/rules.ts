@@ -30,7 +30,17 @@ export interface PolicySet {
   /** SHA-256 over the policy files, lower-case hex; supplied by the reader. */
   readonly hash: string;
   readonly ruleCount: number;
+  /** Absent where every policy is enforced. */
+  readonly shadow?: Shadow;
 }
+
+/** What is evaluated beside the rules in force, for the record alone: see shadow.ts. */
+export type Shadow = {
+  /** The policies with `mode: shadow`, each together with the rules that are enforced. */
+  readonly policies: readonly { readonly policy: string; readonly set: PolicySet }[];
+  /** With `policies.mode: observe`: the rules that would be enforced. */
+  readonly unenforced: PolicySet | undefined;
+};
 
 /** The kinds of target that rules name. */
 export type TargetKind = 'tool' | 'prompt' | 'resource' | 'template';
@@ -94,6 +104,17 @@ export function matchesUpstream(rule: Rule, upstream: string): boolean {
   return rule.upstreams?.some((pattern) => matchesPattern(pattern, upstream)) ?? true;
 }
 
+/** Whether a rule names a target by its kind and name, whatever the upstream. Resource names are normal forms of URIs. */
+export function matchesTarget(
+  rule: Rule,
+  kind: TargetKind | 'question',
+  name: string | ServerRequestName,
+): boolean {
+  return kind === 'question'
+    ? isGranted(rule.grants, name as ServerRequestName)
+    : rule.targets[kind].some((pattern) => matchesPattern(pattern, name));
+}
+
 type KindIndex = {
   readonly exact: ReadonlyMap<string, readonly Rule[]>;
   readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
@@ -123,16 +144,22 @@ interface CompiledPolicies extends PolicySet {
   readonly byKey: BoundedMap<string, PrincipalRules>;
 }
 
-/** Makes the compiled set. Called by policy/compile/compile.ts alone. */
-export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet {
+/** Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would decide. */
+export function createPolicySet(hash: string, rules: readonly Rule[], shadow?: Shadow): PolicySet {
   const set = {
     hash,
     ruleCount: rules.length,
+    ...(shadow && { shadow }),
     rules: Object.freeze([...rules]),
     byPrincipal: new WeakMap(),
     byKey: new BoundedMap(MAX_PRINCIPAL_RULES),
   };
   return Object.freeze(set) as unknown as PolicySet;
+}
+
+/** All rules of a set. */
+export function allRules(policies: PolicySet): readonly Rule[] {
+  return (policies as CompiledPolicies).rules;
 }
 
 /**

@@ -8,6 +8,7 @@ import { decideRequest, isListed, type ListedKind, listsKind } from '../policy/d
 import type { Decision } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { PolicyQuery } from '../policy/rules.js';
 import type { AdmittedMessage } from '../protocol/admitted-request.js';
 import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import type { ClientTraits } from '../protocol/listings.js';
@@ -92,14 +93,19 @@ export function decideTarget(
   client: ClientTraits,
   query: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
 ): Decision {
+  return decideRequest(snapshot.policies, queryFor(snapshot, principal, client, query));
+}
+
+/** What a decision about a target is asked. */
+export function queryFor(
+  snapshot: Snapshot,
+  principal: Principal,
+  client: ClientTraits,
+  query: Pick<AdmittedMessage, 'target'> & { readonly args?: JsonObject | undefined },
+): PolicyQuery {
   const catalog = snapshot.catalogFor(client);
-  return decideRequest(snapshot.policies, {
-    principal,
-    upstream: catalog.upstream,
-    target: query.target,
-    args: query.args ?? 'unknown',
-    catalog,
-  });
+  const { upstream } = catalog;
+  return { principal, upstream, target: query.target, args: query.args ?? 'unknown', catalog };
 }
 
 /** Whether the snapshot lists the target for this client (docs/contract.md §4, law 2). Pure. */

@@ -12,6 +12,8 @@ import { type Caller, closeToken, type Principal } from '../policy/principal.js'
 import { REASONS, type Reason } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
+import type { PolicyQuery } from '../policy/rules.js';
+import { decideShadows } from '../policy/shadow.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { INTERNAL_ERROR } from '../protocol/errors.js';
 import type { ReadError, ReadOutcome } from '../protocol/json/incremental.js';
@@ -240,7 +242,7 @@ export function noteDecision(
   record.decision.stage = 'decide';
   noteRule(record, decision);
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
-  noteCaptured(call, decision, args);
+  capture(call, capturedBy(decision), args);
   if (record.args !== undefined)
     record.args.violations = decision.verdict === 'deny' ? decision.violations : undefined;
   const target = admitted?.target ?? NO_TARGET;
@@ -253,17 +255,34 @@ export function noteDecision(
 }
 
 /** Captures the arguments that rules ask to record. A later decision replaces an earlier one. */
-function noteCaptured(
+function capture(
   { record, incoming }: RequestContext,
-  decision: Decision,
+  pointers: readonly string[],
   args: JsonObject | undefined,
 ): void {
   if (record.args === undefined || args === undefined) return;
-  const pointers = capturedBy(decision);
   record.args.captured =
     pointers.length === 0
       ? NOTHING_CAPTURED
       : captureArguments(args, pointers, presentedToken(incoming));
+}
+
+/**
+ * Notes what policies that are not enforced would have decided. Called only where there are some. Under
+ * `policies.mode: observe`, the arguments are captured that those rules ask for.
+ */
+export function noteShadow(
+  call: RequestContext,
+  query: PolicyQuery,
+  decision: Decision,
+  args: JsonObject | undefined,
+): void {
+  const { record, snapshot } = call;
+  const { shadow, captures } = decideShadows(snapshot.policies, query, decision);
+  record.decision.shadow = shadow;
+  if (captures === undefined) return;
+  record.decision.mode = 'observe';
+  capture(call, captures, args);
 }
 
 /** Notes the rule that decided, and the caller's groups that made it apply. */

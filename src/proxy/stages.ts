@@ -20,7 +20,7 @@ import { paramsOf } from '../protocol/params.js';
 import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { adaptToAcceptHeader } from './accept.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
-import { decideTarget } from './authorization.js';
+import { decideTarget, queryFor } from './authorization.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import {
   callerOf,
@@ -28,6 +28,7 @@ import {
   isRead,
   noteAdmitted,
   noteDecision,
+  noteShadow,
   presentedToken,
   type RequestContext,
   readMessage,
@@ -168,6 +169,10 @@ function decideNow(
   const decision = decideTarget(call.snapshot, principal, admitted, admitted);
   call.record.latency.policy = performance.now() - startedMs;
   noteDecision(call, decision, admitted.args);
+  if (call.snapshot.policies.shadow !== undefined) {
+    const query = queryFor(call.snapshot, principal, admitted, admitted);
+    noteShadow(call, query, decision, admitted.args);
+  }
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (needsFreshListing(admitted) && !isFresh) return refuseWith('pins-stale');
   call.features = call.featuresOf(admitted, call.snapshot);

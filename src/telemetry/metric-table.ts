@@ -45,7 +45,7 @@ export const METRICS = {
   },
   sallyport_decisions_total: {
     kind: 'counter',
-    help: 'Decisions by verdict.',
+    help: 'Decisions by verdict; with the mode shadow those that policies which are not enforced would have made.',
     labels: ['upstream', 'mcp_method_name', 'verdict', 'mode'],
   },
   sallyport_denials_total: {

@@ -192,8 +192,6 @@ const KNOWN_CODES: ReadonlySet<number> = new Set([
 
 const NO_TOOL: readonly string[] = [];
 
-const MODE = 'enforce';
-
 /** Version of the program and of Node. */
 export type Build = { readonly version: string; readonly node: string };
 
@@ -304,13 +302,22 @@ function recordDurations(
   families.sallyport_overhead_seconds.write(Math.max(0, totalMs - spentMs) / 1000, method);
 }
 
+/** The label `mode` of what would have been decided. */
+const SHADOW = 'shadow';
+
 function recordVerdict(families: Families, record: RequestRecord, labels: Labels): void {
   const { decision } = record;
   const { upstream, method } = labels;
-  families.sallyport_decisions_total.write(1, upstream, method, decision.verdict, MODE);
+  families.sallyport_decisions_total.write(1, upstream, method, decision.verdict, decision.mode);
   if (decision.verdict === 'deny' || decision.action !== 'forwarded') {
     const reason = decision.reasons[0] ?? 'internal';
-    families.sallyport_denials_total.write(1, upstream, decision.stage, reason, MODE);
+    families.sallyport_denials_total.write(1, upstream, decision.stage, reason, decision.mode);
+  }
+  for (const { verdict, reason } of decision.shadow) {
+    families.sallyport_decisions_total.write(1, upstream, method, verdict, SHADOW);
+    if (reason === undefined) continue;
+    const { stage } = REASONS[reason];
+    families.sallyport_denials_total.write(1, upstream, stage, reason, SHADOW);
   }
 }
 

@@ -142,9 +142,9 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/effects-of-settings.test.ts > and prefix names its tools',
 
   'policies.dir': 'integration/reload.test.ts > of a policy is applied within two seconds',
-  'policies.mode': 'unit/config/checks/refusals.test.ts > dir: policies, mode: observe',
+  'policies.mode': 'integration/shadow.test.ts > lets pass what the rules refuse',
   'policies.acceptUnenforced':
-    'unit/config/checks/refusals.test.ts > dir: policies, acceptUnenforced: true',
+    'unit/config/checks/refusals.test.ts > are a choice that is made twice',
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
   'pins.{signers.<name>.publicKey,require}':
     'integration/signed-pins.test.ts > a start and a reload, and validate says why',

@@ -4,7 +4,7 @@
 export const policyEffects: Readonly<Record<string, string>> = {
   version: "unit/config/policies.test.ts > swap('version: 1', 'version: 2')",
   policy: 'integration/effects-of-rules.test.ts > policy and id what the record says',
-  mode: 'unit/config/policies.test.ts > mode: shadow',
+  mode: 'integration/shadow.test.ts > refuses nothing, and the record says',
   labels: 'unit/config/policies.test.ts > labels: {web/fetch: [untrusted]}',
   flows: "unit/config/policies.test.ts > more('flows: []')",
   sensitive: "unit/config/policies.test.ts > more('sensitive: {}')",

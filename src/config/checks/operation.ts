@@ -72,3 +72,21 @@ export function checkAdmin({ admin, issuers }: ReadableGateway, report: ReportDi
     checkName(['admin', 'issuers', name], 'issuer', name, known, report, 'key');
   }
 }
+
+/** Rules that decide nothing are a choice that is made twice. */
+export function checkPolicyMode({ policies }: ReadableGateway, report: ReportDiagnostic): void {
+  if (policies?.mode !== 'observe') {
+    if (policies?.acceptUnenforced === undefined) return;
+    const message = '"acceptUnenforced" goes with "mode: observe"';
+    report(['policies', 'acceptUnenforced'], message, 'conflict', { at: 'key' });
+    return;
+  }
+  const path = ['policies', 'mode'];
+  if (policies.acceptUnenforced === undefined) {
+    const message = 'with "observe" no rule is enforced, which needs "acceptUnenforced: true"';
+    report(path, message, 'unsafe');
+    return;
+  }
+  const message = 'no policy is enforced: every verified caller may use whatever is pinned';
+  report(path, message, 'unsafe', { severity: 'warning' });
+}

@@ -70,7 +70,20 @@ const DECISION = group('What was decided, where and why.', {
   policy: MAYBE_TEXT,
   rule: MAYBE_TEXT,
   reasons: TEXTS,
-  shadow: { type: 'array' },
+  shadow: {
+    type: 'array',
+    description: 'What policies that are not enforced would have decided.',
+    items: {
+      type: 'object',
+      properties: {
+        policy: { type: 'string', description: 'Of a policy with `mode: shadow`.' },
+        rule: { type: 'string', description: 'The rule, as `policy/rule`.' },
+        verdict: { type: 'string', enum: ['allow', 'deny'] },
+        reason: TEXT,
+      },
+      required: ['verdict'],
+    },
+  },
 });
 
 const FINDINGS: Schema = {

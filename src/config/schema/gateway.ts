@@ -9,7 +9,6 @@ import {
   list,
   literal,
   NETWORK,
-  NOT_AVAILABLE,
   named,
   oneOfStrings,
   type Parsed,
@@ -403,11 +402,12 @@ export const GATEWAY_SCHEMA = published(
         'Policies.',
         {
           dir: text('Folder of the `*.policy.yaml` files.'),
-          mode: oneOfStrings('Whether policies are enforced.', ['enforce', 'observe'], {
-            default: 'enforce',
-            [NOT_AVAILABLE]: ['observe'],
-          }),
-          acceptUnenforced: unavailable('Goes with the mode `observe`.'),
+          mode: oneOfStrings(
+            'Whether policies are enforced. With `observe`, no rule refuses a request of a client; what would have been decided is recorded, and the control `policy` is `off`.',
+            ['enforce', 'observe'],
+            { default: 'enforce' },
+          ),
+          acceptUnenforced: literal(true, 'Required with `mode: observe`.', { title: 'true' }),
         },
         { required: ['dir'] },
       ),

@@ -6,7 +6,6 @@ import {
   list,
   literal,
   MEANING,
-  NOT_AVAILABLE,
   oneOfStrings,
   published,
   rate,
@@ -172,10 +171,11 @@ export const POLICY_SCHEMA = published(
         pattern: RULE_ID_PATTERN,
       }),
       owner: text('Who is responsible for the policy; informational.'),
-      mode: oneOfStrings('Whether the policy is enforced.', ['enforce', 'shadow'], {
-        default: 'enforce',
-        [NOT_AVAILABLE]: ['shadow'],
-      }),
+      mode: oneOfStrings(
+        'Whether the policy is enforced. With `shadow`, its rules decide nothing; what they would decide is recorded.',
+        ['enforce', 'shadow'],
+        { default: 'enforce' },
+      ),
       rules: list('The rules; their order does not matter.', RULE),
       labels: unavailable('Labels of tools, for flows.'),
       flows: unavailable('Which labelled results may reach which tools.'),

@@ -10,6 +10,7 @@ import { promptArguments } from '../conditions.js';
 import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
+import { observedRules } from '../shadow.js';
 import {
   DiagnosticCollector,
   type PolicyContext,
@@ -370,18 +371,43 @@ export function compilePolicies(
 ): { readonly policies: PolicySet; readonly diagnostics: readonly PolicyDiagnostic[] } {
   const diagnostics = new DiagnosticCollector();
   const rules: Rule[] = [];
+  const shadowed: Shadowed[] = [];
   const policyNames = new Set<string>();
   const run = createRun();
   for (const document of documents) {
     const report = diagnostics.forFile(document.file);
     checkPolicyName(document, policyNames, report);
-    rules.push(...compileDocument(document, context, run, report));
+    const own = compileDocument(document, context, run, report);
+    if (document.mode === 'shadow') {
+      report(['mode'], 'warning', NOT_ENFORCED);
+      shadowed.push({ policy: document.policy, rules: own });
+    } else rules.push(...own);
   }
   for (const { report } of run.unpinned.values()) report();
-  return {
-    policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules),
-    diagnostics: diagnostics.all,
-  };
+  const policies = diagnostics.hasErrors
+    ? createPolicySet(context.hash, [])
+    : createSet(rules, shadowed, context);
+  return { policies, diagnostics: diagnostics.all };
+}
+
+const NOT_ENFORCED =
+  'this policy is not enforced: what its rules would decide is only recorded, and its deny rules protect nothing';
+
+type Shadowed = { readonly policy: string; readonly rules: readonly Rule[] };
+
+function createSet(
+  rules: readonly Rule[],
+  shadowed: readonly Shadowed[],
+  { hash, mode }: PolicyContext,
+): PolicySet {
+  const isObserved = mode === 'observe';
+  if (shadowed.length === 0 && !isObserved) return createPolicySet(hash, rules);
+  return createPolicySet(hash, isObserved ? observedRules(rules) : rules, {
+    policies: shadowed.map(({ policy, rules: own }) => {
+      return { policy, set: createPolicySet(hash, [...rules, ...own]) };
+    }),
+    unenforced: isObserved ? createPolicySet(hash, rules) : undefined,
+  });
 }
 
 function checkPolicyName(

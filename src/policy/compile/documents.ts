@@ -26,6 +26,8 @@ export type PolicyContext = {
   readonly pins?: ((upstream: string) => Catalog | undefined) | undefined;
   /** These policies are already in force: pins that changed since are no error, the rule just matches nothing. */
   readonly areInForce?: boolean;
+  /** `observe`: no rule is enforced. */
+  readonly mode?: 'enforce' | 'observe' | undefined;
 };
 
 type Path = PolicyDiagnostic['path'];
@@ -111,6 +113,8 @@ export type PolicyDocument = {
   readonly file: string;
   /** The `policy` key: unique across all files. */
   readonly policy: string;
+  /** `shadow`: its rules are evaluated for the record, and decide nothing. */
+  readonly mode?: 'enforce' | 'shadow';
   readonly rules: readonly RuleDocument[];
 };
 

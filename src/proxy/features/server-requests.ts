@@ -12,6 +12,7 @@ import { REASONS, type Reason } from '../../policy/reasons.js';
 import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
 import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
+import { decideShadows } from '../../policy/shadow.js';
 import type { SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
 import { applyEdits, type ParsedJson, spanOf } from '../../protocol/json/json.js';
 import type { Json } from '../../protocol/jsonrpc.js';
@@ -25,7 +26,7 @@ import { PLAIN_SESSION } from '../../protocol/listings.js';
 import type { UpstreamMessage } from '../../protocol/responses.js';
 import { serverRequestNameOf } from '../../protocol/server-requests.js';
 import { protocolOfSession } from '../../protocol/versions/detection.js';
-import { authorize, type Stages } from '../authorization.js';
+import { authorize, queryFor, type Stages } from '../authorization.js';
 import type { Snapshot } from '../ports.js';
 import { callerOf, noteRule, profileOf } from '../request-context.js';
 import {
@@ -137,6 +138,12 @@ function decideServerRequestForCaller({
   const decision = decideForCaller(checkContext.call.snapshot, checkContext.principal, name);
   record.latency.policy = performance.now() - startedMs;
   noteRule(record, decision);
+  const { snapshot } = checkContext.call;
+  if (snapshot.policies.shadow !== undefined) {
+    const target = { kind: 'question', name } as const;
+    const query = queryFor(snapshot, checkContext.principal, PLAIN_SESSION, { target });
+    record.decision.shadow = decideShadows(snapshot.policies, query, decision).shadow;
+  }
   if (decision.verdict === 'deny') return forbid(name, decision.reason);
   return session.allowedServerRequests?.includes(name) === true
     ? decision

@@ -70,6 +70,8 @@ export function sampleRecord(change: Partial<RequestRecord> = {}): RequestRecord
       policy: 'github',
       rule: 'engineers-read',
       reasons: [],
+      mode: 'enforce',
+      shadow: [],
     },
     findings: [],
     result: {

@@ -231,7 +231,6 @@ describe('[C-15] keys by effect', () => {
 
   const more = (key: string): string => `${GOOD}${key}\n`;
   it.each([
-    ['mode: shadow', swap('owner:', 'mode: shadow\nowner:'), '3:7', '"shadow"'],
     [
       'approval',
       swap('inspect: default', 'approval: {by: reviewer, expires: 5m}'),

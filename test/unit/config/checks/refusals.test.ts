@@ -353,19 +353,29 @@ describe('[C-10] serve refuses to start: listeners, audit, console', () => {
   });
 });
 
+describe('[POL-06] policies that are not enforced', () => {
+  const policies = (more: string) =>
+    diagnosticLines(swap('dir: policies', `dir: policies, ${more}`));
+
+  it('are a choice that is made twice, and a warning', () => {
+    expect(policies('mode: observe')).toEqual([
+      '12:33 error with "observe" no rule is enforced, which needs "acceptUnenforced: true"',
+    ]);
+    expect(policies('mode: observe, acceptUnenforced: true')).toEqual([
+      '12:33 warning no policy is enforced: every verified caller may use whatever is pinned',
+    ]);
+    expect(policies('acceptUnenforced: true')).toEqual([
+      '12:27 error "acceptUnenforced" goes with "mode: observe"',
+    ]);
+  });
+});
+
 describe('[C-11] what is read and refused', () => {
   const upstream = (text: string): string => swap('[corp]', `[corp]\n    ${text}`);
 
   it.each([
     ['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"'],
     ['first use', upstream('pinning: {mode: trust-on-first-use}'), '12:21', '"trust-on-first-use"'],
-    ['observe', swap('dir: policies', 'dir: policies, mode: observe'), '12:33', '"observe"'],
-    [
-      'acceptUnenforced',
-      swap('dir: policies', 'dir: policies, acceptUnenforced: true'),
-      '12:27',
-      '"acceptUnenforced"',
-    ],
   ])('%s', (_, text, place, subject) => {
     expect(diagnosticLines(text)).toEqual([
       `${place} error ${subject} is not available in this version`,

@@ -1,0 +1,336 @@
+// `sallyport explain`: why a call is or was decided as it is, and the least that would change it. `explain call` asks
+// about a call that is described on the command line, `explain decision` about one in an audit file. Reads files only.
+// docs/contract.md §1 and §4.
+
+import { relative, resolve } from 'node:path';
+import { Option } from 'commander';
+import { readRecord } from '../../audit/chain.js';
+import { createEventJoiner, hasId } from '../../audit/query.js';
+import { decideRequest } from '../../policy/decide.js';
+import type { Decision } from '../../policy/decision.js';
+import {
+  explainRules,
+  type KnownVerdict,
+  type RuleExplanation,
+  verdictOf,
+} from '../../policy/explain.js';
+import { type Change, findChange } from '../../policy/nearest-change.js';
+import { REASONS } from '../../policy/reasons.js';
+import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { countOf } from '../../text/counting.js';
+import { makeVisible } from '../../text/escaping.js';
+import { readLines } from '../audit/read.js';
+import { withConfigOption } from '../config-file.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
+import { isDecision, isReason, noteGroups, type RecordedCall, readCall } from './recorded.js';
+import {
+  type AskedKind,
+  openWorkspace,
+  principalOf,
+  readCaller,
+  readTarget,
+  TARGET_KINDS,
+  UsageError,
+  type Workspace,
+  type WorkspacePorts,
+  withUsage,
+} from './workspace.js';
+
+export type ExplainCallOptions = {
+  readonly target: string;
+  readonly config: string;
+  readonly policies?: string;
+  readonly kind?: AskedKind;
+  /** JSON. */
+  readonly as?: string;
+  readonly issuer?: string;
+  readonly subject?: string;
+  readonly client?: string;
+  readonly group?: readonly string[];
+  readonly scope?: readonly string[];
+  /** `NAME=VALUE`, where the value is JSON or text. */
+  readonly claim?: readonly string[];
+  /** JSON. */
+  readonly args?: string;
+  readonly json?: boolean;
+};
+
+/** Prints why a call would be allowed or refused. Exit 0 whatever the verdict. */
+export function runExplainCall(
+  options: ExplainCallOptions,
+  io: CliIo,
+  ports: WorkspacePorts,
+): Promise<number> {
+  return withUsage(io, async () => {
+    const caller = readCaller(callerOf(options));
+    const args = readJsonObject('--args', options.args ?? '{}');
+    const workspace = await openWorkspace(options, io, ports);
+    const { upstream, target } = readTarget(options.target, options.kind, workspace);
+    const principal = principalOf(caller, workspace, ports);
+    const catalog = workspace.catalogOf(upstream);
+    const facts = { principal, upstream, target, catalog, args: { all: args } };
+    const { policies, written } = workspace;
+    const rules = explainRules(policies, written, facts);
+    const query = { principal, upstream, target, catalog, args };
+    const decision = decideRequest(policies, query);
+    const change = findChange(policies, written, query, rules, ports.supposePrincipal);
+    const shown = { ...describeDecision(decision), rules: place(rules, workspace, io), change };
+    io.stdout(options.json ? `${JSON.stringify(shown, null, 2)}\n` : renderCall(shown));
+    return EXIT_FINE;
+  });
+}
+
+function callerOf(options: ExplainCallOptions): JsonObject {
+  const { as, issuer, subject, client, group, scope, claim } = options;
+  const claims = Object.fromEntries((claim ?? []).map(readClaim));
+  const flags = {
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(subject === undefined ? {} : { subject }),
+    ...(client === undefined ? {} : { client }),
+    ...(group === undefined ? {} : { groups: group }),
+    ...(scope === undefined ? {} : { scopes: scope }),
+    ...(claim === undefined ? {} : { claims }),
+  };
+  return { ...(as === undefined ? {} : readJsonObject('--as', as)), ...flags } as JsonObject;
+}
+
+function readClaim(text: string): readonly [string, unknown] {
+  const at = text.indexOf('=');
+  if (at < 1) throw new UsageError(`error: --claim: expected NAME=VALUE\n`);
+  const value = text.slice(at + 1);
+  try {
+    return [text.slice(0, at), JSON.parse(value)];
+  } catch {
+    return [text.slice(0, at), value];
+  }
+}
+
+function readJsonObject(option: string, text: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new UsageError(`error: ${option} is not valid JSON; quote it for the shell\n`);
+  }
+  if (!isObject(value)) throw new UsageError(`error: ${option}: expected a JSON object\n`);
+  return value;
+}
+
+type PlacedClause = RuleExplanation['clauses'][number] & { readonly at: string };
+type PlacedRule = Omit<RuleExplanation, 'clauses' | 'file' | 'index'> & {
+  /** `file:line:column`. */
+  readonly at: string;
+  readonly clauses: readonly PlacedClause[];
+};
+
+/** Gives every rule and clause its place in the files. */
+function place(
+  rules: readonly RuleExplanation[],
+  { locate }: Workspace,
+  io: CliIo,
+): readonly PlacedRule[] {
+  return rules.map(({ file, index, clauses, ...rule }) => {
+    const at = (path: readonly string[]): string => {
+      const { line, column } = locate(file, ['rules', index, ...path]);
+      return `${relative(io.cwd, file) || file}:${line}:${column}`;
+    };
+    const placed = clauses.map((clause) => ({ ...clause, at: at(clause.path) }));
+    return { ...rule, at: at([]), clauses: placed };
+  });
+}
+
+type DescribedDecision = {
+  readonly verdict: Decision['verdict'];
+  readonly reason?: string;
+  readonly rule?: string;
+  /** The caller sees the target in lists, and learns the reason of a refusal. */
+  readonly listed: boolean;
+  readonly text?: string;
+};
+
+function describeDecision(decision: Decision): DescribedDecision {
+  const { verdict, policy, rule } = decision;
+  const named = policy === undefined ? {} : { rule: `${policy}/${rule}` };
+  if (decision.verdict === 'allow') return { verdict, ...named, listed: true };
+  const { reason, listed, advice } = decision;
+  const text = advice === undefined ? REASONS[reason].text : `${REASONS[reason].text} ${advice}`;
+  return { verdict, reason, ...named, listed, text };
+}
+
+type ExplainedCall = DescribedDecision & {
+  readonly rules: readonly PlacedRule[];
+  readonly change: Change | undefined;
+};
+
+function renderCall({ rules, change, ...decision }: ExplainedCall): string {
+  const { verdict, reason, rule, listed, text } = decision;
+  const by = rule === undefined ? '' : ` by ${rule}`;
+  const seen = listed ? 'listed for this caller' : 'hidden from this caller ("not found")';
+  const head = verdict === 'allow' ? `allow${by}\n` : `deny: ${reason}${by}, ${seen}\n`;
+  return `${head}${text === undefined ? '' : `  ${text}\n`}${renderRules(rules)}${renderChange(change)}`;
+}
+
+const STATES = { holds: 'holds', fails: 'does not hold', error: 'error', unknown: 'not known' };
+
+/** The rules about the target, then how many others there are. */
+function renderRules(rules: readonly PlacedRule[]): string {
+  const concerned = rules.filter(({ what }) => what !== 'fails');
+  const others = rules.length - concerned.length;
+  const lines = concerned.flatMap(({ id, effect, at, state, clauses, limit }) => [
+    `  ${effect} ${id}  ${STATES[state]}  (${at})`,
+    ...clauses.map(
+      ({ path, text, pointer, result, at: there }) =>
+        `    ${path.join('.')}${pointer === undefined ? '' : ` ${pointer}`}: ${result === 'fails' ? '' : `${STATES[result]}: `}${text}  (${there})`,
+    ),
+    ...(limit === undefined
+      ? []
+      : [
+          `    limit: ${limit.count} in ${limit.windowMs / 1000} s per ${limit.per}, not counted here`,
+        ]),
+  ]);
+  const rest = others === 0 ? '' : `  ${countOf(others, 'other rule')} about other targets\n`;
+  return `rules:\n${lines.map((line) => `${makeVisible(line)}\n`).join('')}${rest}`;
+}
+
+function renderChange(change: Change | undefined): string {
+  if (change === undefined) return '';
+  const what = change.to === 'allow' ? 'allowed' : 'refused';
+  const tried = change.isTried ? 'tried' : 'necessary, not tried';
+  const steps = change.steps.map(
+    ({ of, rule, pointer, text }) =>
+      `  ${of}${pointer ? ` ${pointer}` : ''}: ${makeVisible(text)}${rule === undefined ? '' : `  (${rule})`}\n`,
+  );
+  return `the least for it to be ${what} (${tried}):\n${steps.join('')}`;
+}
+
+export type ExplainDecisionOptions = {
+  readonly id: string;
+  readonly log: readonly string[];
+  readonly config: string;
+  readonly policies?: string;
+  readonly json?: boolean;
+};
+
+/** Prints what the rules say of a recorded decision. Exit 1 if the files have none with this id. */
+export function runExplainDecision(
+  options: ExplainDecisionOptions,
+  io: CliIo,
+  ports: WorkspacePorts,
+): Promise<number> {
+  return withUsage(io, async () => {
+    const workspace = await openWorkspace(options, io, ports);
+    const call = await findCall(options, io, workspace, ports);
+    if (typeof call === 'string') {
+      io.stderr(call);
+      return EXIT_FAILED;
+    }
+    const { policies, written } = workspace;
+    const { facts, missing, ...recorded } = call;
+    const rules = facts === undefined ? [] : explainRules(policies, written, facts);
+    const now = facts === undefined ? undefined : verdictOf(rules, facts);
+    const shown = { recorded, missing, now, rules: place(rules, workspace, io) };
+    io.stdout(options.json ? `${JSON.stringify(shown, null, 2)}\n` : renderDecision(shown));
+    return EXIT_FINE;
+  });
+}
+
+/** The decision with an id, or why there is none as the complete text for stderr. */
+async function findCall(
+  { id, log }: ExplainDecisionOptions,
+  io: CliIo,
+  workspace: Workspace,
+  ports: WorkspacePorts,
+): Promise<RecordedCall | string> {
+  const groups = new Map<string, Set<string>>();
+  const join = createEventJoiner();
+  let found: ReturnType<typeof readRecord>;
+  for (const file of log) {
+    for await (const line of readLines(resolve(io.cwd, file))) {
+      const record = readRecord(line);
+      if (record === undefined) continue;
+      noteGroups(record, groups);
+      if (isDecision(record) && hasId(record, id)) found = join(record, line.length).record;
+    }
+  }
+  if (found === undefined) return 'error: no decision has this id\n';
+  return (
+    readCall(found, groups, workspace, ports) ??
+    'error: rules had no part in this decision; see: sallyport audit show\n'
+  );
+}
+
+type ExplainedDecision = {
+  readonly recorded: Omit<RecordedCall, 'facts' | 'missing'>;
+  readonly missing: RecordedCall['missing'];
+  readonly now: KnownVerdict | undefined;
+  readonly rules: readonly PlacedRule[];
+};
+
+function renderDecision({ recorded, missing, now, rules }: ExplainedDecision): string {
+  const { time, caller, upstream, kind, name, verdict, reason, rule } = recorded;
+  const text = reason !== undefined && isReason(reason) ? `  ${REASONS[reason].text}\n` : '';
+  const by = rule === undefined ? '' : ` by ${rule}`;
+  const head = [
+    `${time}  ${caller.subject} (${caller.client})  ${upstream} ${kind} ${name}`,
+    `recorded: ${verdict}${reason === undefined ? '' : `: ${reason}`}${by}`,
+  ];
+  const current =
+    now === undefined
+      ? `under these policies: not known, because the record does not give the ${missing}\n`
+      : `under these policies: ${renderVerdict(now)}\n`;
+  return `${head.map((line) => `${makeVisible(line)}\n`).join('')}${text}${current}${now === undefined ? '' : renderRules(rules)}`;
+}
+
+export function renderVerdict(now: KnownVerdict): string {
+  switch (now.verdict) {
+    case 'allow':
+      return `allow by ${now.rule}`;
+    case 'deny':
+      return `deny: ${now.reason}${now.rule === undefined ? '' : ` by ${now.rule}`}`;
+    case 'unknown':
+      return `not known, because the record does not give the ${now.causes.join(', ')}`;
+  }
+}
+
+/** The command `explain` with its subcommands. */
+export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
+  return {
+    name: 'explain',
+    summary: 'Show why a call is or was decided as it is, and the least that would change it.',
+    examples: [
+      `sallyport explain call github/get_issue --group eng --scope github:read --args '{"owner":"acme"}'`,
+      `sallyport explain call github/repo://acme/readme --as '{"subject":"ada","groups":["eng"]}'`,
+      'sallyport explain decision 0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11 --log audit.jsonl',
+    ],
+    configure(command, finish) {
+      const call = command.command('call').description('Explain a call that is described here.');
+      withConfigOption(call, io)
+        .argument('<target>', 'UPSTREAM/TOOL, UPSTREAM/PROMPT or UPSTREAM/URI')
+        .addOption(new Option('--kind <kind>', 'kind of the target').choices([...TARGET_KINDS]))
+        .option('--as <json>', 'the caller: issuer, subject, client, groups, scopes, claims')
+        .option('--issuer <name>', 'issuer of the caller, by its name in the gateway file')
+        .option('--subject <subject>', 'subject of the caller')
+        .option('--client <client>', 'client of the caller')
+        .option('--group <group...>', 'groups of the caller')
+        .option('--scope <scope...>', 'scopes that the token states')
+        .option('--claim <name=value...>', 'other claims of the token')
+        .option('--args <json>', 'arguments of the call')
+        .option('--policies <folder>', 'policies other than those that the gateway file names')
+        .option('--json', 'print JSON')
+        .action(async (target: string, options: Omit<ExplainCallOptions, 'target'>) =>
+          finish(await runExplainCall({ ...options, target }, io, ports)),
+        );
+      const decision = command
+        .command('decision')
+        .description('Explain a decision of an audit file by the rules as they are now.');
+      withConfigOption(decision, io)
+        .argument('<id>', 'id of the decision')
+        .requiredOption('--log <file...>', 'audit files, oldest first')
+        .option('--policies <folder>', 'policies other than those that the gateway file names')
+        .option('--json', 'print JSON')
+        .action(async (id: string, options: Omit<ExplainDecisionOptions, 'id'>) =>
+          finish(await runExplainDecision({ ...options, id }, io, ports)),
+        );
+    },
+  };
+}

@@ -1,0 +1,230 @@
+// Reads what an audit line says of a decision by policy, as far as another decision needs it: who asked, for what, with
+// which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
+
+import { type AuditRecord, isRecord, valueAt } from '../../audit/chain.js';
+import type { CallFacts, KnownArguments } from '../../policy/explain.js';
+import type { PrincipalFacts } from '../../policy/principal.js';
+import { REASONS, type Reason } from '../../policy/reasons.js';
+import type { Json, Target } from '../../protocol/jsonrpc.js';
+import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
+import { type Workspace, type WorkspacePorts, widenScopes } from './workspace.js';
+
+/** Lists in a line are cut there. */
+const MAX_LISTED = 64;
+/** The refusals that rules cause. Others, such as those of pins, limits and content, are not decided by policy. */
+const BY_POLICY: ReadonlySet<string> = new Set<Reason>([
+  ...(['no-matching-allow', 'denied-by-rule', 'policy-error', 'insufficient-scope'] as const),
+  ...(['arguments-invalid', 'resource-forbidden'] as const),
+]);
+
+/** A decision about a target that rules name. */
+export type RecordedCall = {
+  readonly id: string;
+  readonly time: string;
+  readonly verdict: 'allow' | 'deny';
+  readonly reason: string | undefined;
+  /** `policy/rule` of the rule that decided. */
+  readonly rule: string | undefined;
+  readonly caller: { readonly issuer: string; readonly subject: string; readonly client: string };
+  readonly upstream: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly groups: readonly string[];
+  /** `undefined` if the line does not say enough for any decision; `missing` says what. */
+  readonly facts: CallFacts | undefined;
+  readonly missing: 'issuer' | 'name' | 'upstream' | undefined;
+};
+
+/** Groups by token, by keyed hash: a token that had a group once has it always. */
+export type GroupsByToken = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Adds what a line says of the groups of a token. */
+export function noteGroups(record: AuditRecord, known: Map<string, Set<string>>): void {
+  const token = textAt(record, 'actor', 'token', 'id');
+  const groups = textsAt(record, 'actor', 'groups_used');
+  if (token === undefined || groups.length === 0) return;
+  const found = known.get(token) ?? new Set();
+  for (const group of groups) found.add(group);
+  known.set(token, found);
+}
+
+/** Whether a line has all that is known of a decision: that of the decision, or an outcome that stands alone. */
+export function isDecision(line: AuditRecord): boolean {
+  if (line['type'] === 'mcp.decision') return true;
+  return line['type'] === 'mcp.outcome' && valueAt(line, 'gateway', 'policy') !== undefined;
+}
+
+/** The decision of a line, or `undefined` if rules had no part in it. `record` has all members of its event. */
+export function readCall(
+  record: AuditRecord,
+  groups: GroupsByToken,
+  workspace: Workspace,
+  ports: Pick<WorkspacePorts, 'supposePrincipal'>,
+): RecordedCall | undefined {
+  const kind = requiredText(record, 'target', 'kind');
+  const name = requiredText(record, 'target', 'name');
+  const target = targetOf(kind, name);
+  const outcome = outcomeOf(record);
+  if (target === undefined || outcome === undefined) return undefined;
+  const issuerUrl = requiredText(record, 'actor', 'iss');
+  const issuer = issuerOf(issuerUrl, workspace);
+  const upstream = requiredText(record, 'target', 'upstream');
+  const subject = requiredText(record, 'actor', 'sub');
+  const client = requiredText(record, 'actor', 'client_id');
+  const own = groups.get(requiredText(record, 'actor', 'token', 'id')) ?? [];
+  const call = {
+    id: requiredText(record, 'decision', 'id'),
+    time: requiredText(record, 'time'),
+    ...outcome,
+    caller: { issuer: issuer ?? issuerUrl, subject, client },
+    ...{ upstream, kind, name },
+    scopes: textsAt(record, 'actor', 'token', 'scopes'),
+    groups: [...new Set([...own, ...textsAt(record, 'actor', 'groups_used')])],
+  };
+  const missing = missingIn(record, issuer, upstream, workspace);
+  if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
+  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, workspace, ports);
+  return { ...call, facts, missing };
+}
+
+/** What the rules decided; `undefined` if something else refused, or the caller was not verified. */
+function outcomeOf(
+  record: AuditRecord,
+): Pick<RecordedCall, 'verdict' | 'reason' | 'rule'> | undefined {
+  const isAllowed = textAt(record, 'decision', 'verdict') === 'allow';
+  const [reason] = textsAt(record, 'decision', 'reasons');
+  const isByPolicy = isAllowed || (reason !== undefined && BY_POLICY.has(reason));
+  if (!isByPolicy || textAt(record, 'actor', 'sub') === undefined) return undefined;
+  const policy = textAt(record, 'decision', 'policy');
+  const rule = policy === undefined ? undefined : `${policy}/${textAt(record, 'decision', 'rule')}`;
+  return { verdict: isAllowed ? 'allow' : 'deny', reason, rule };
+}
+
+function missingIn(
+  record: AuditRecord,
+  issuer: string | undefined,
+  upstream: string,
+  { outline }: Workspace,
+): RecordedCall['missing'] {
+  if (issuer === undefined) return 'issuer';
+  if (!outline.upstreams.some(({ name }) => name === upstream)) return 'upstream';
+  const isPinned = textAt(record, 'target', 'pin') !== undefined;
+  return isPinned || isVerbatim(textAt(record, 'target', 'name') ?? '') ? undefined : 'name';
+}
+
+/** A task follows the call that created it, and the rest of the protocol is not decided by rules. */
+function targetOf(kind: string, name: string): Target | undefined {
+  switch (kind) {
+    case 'tool':
+    case 'prompt':
+      return { kind, name };
+    case 'resource':
+      return { kind, uri: name };
+    case 'template':
+      return { kind, uriTemplate: name };
+    case 'question':
+      return name === 'sampling' ||
+        name === 'roots' ||
+        name === 'elicitation/form' ||
+        name === 'elicitation/url'
+        ? { kind, name }
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function issuerOf(url: string, { outline }: Workspace): string | undefined {
+  if (url === 'none') return 'none';
+  return [...outline.issuerFacts].find(([, facts]) => facts.url === url)?.[0];
+}
+
+function factsOf(
+  record: AuditRecord,
+  call: Pick<RecordedCall, 'caller' | 'upstream' | 'scopes' | 'groups' | 'verdict'> & {
+    readonly issuer: string;
+    readonly issuerUrl: string;
+    readonly target: Target;
+  },
+  { outline, catalogOf }: Workspace,
+  ports: Pick<WorkspacePorts, 'supposePrincipal'>,
+): CallFacts {
+  const { issuer, issuerUrl, caller, groups, scopes, target, upstream } = call;
+  const principal: PrincipalFacts = {
+    ...{ issuer, issuerUrl, subject: caller.subject, client: caller.client, groups },
+    scopes: widenScopes(scopes, outline.issuerFacts.get(issuer)?.impliedScopes ?? {}),
+    claims: {},
+    actors: [],
+    token: {
+      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
+      expiresAt: Number.POSITIVE_INFINITY,
+    },
+  };
+  const catalog = catalogOf(upstream);
+  const pin = textAt(record, 'target', 'pin');
+  const isSamePin =
+    (target.kind === 'tool' || target.kind === 'prompt') &&
+    catalog.statusOf(target.kind, target.name).pinned?.digest === pin;
+  return {
+    principal: ports.supposePrincipal(principal),
+    ...{ upstream, target, catalog },
+    args: argumentsOf(record, call.verdict === 'allow' && isSamePin),
+    unknown: new Set([
+      ...(['groups', 'claims'] as const),
+      ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
+    ]),
+  };
+}
+
+function argumentsOf(record: AuditRecord, areValid: boolean): KnownArguments {
+  const args = record['args'];
+  if (!isRecord(args)) return { all: {} };
+  const keys = textsAt(record, 'args', 'keys');
+  const bytes = typeof args['bytes'] === 'number' ? args['bytes'] : Number.POSITIVE_INFINITY;
+  const areNamesKnown = keys.length < MAX_LISTED && keys.every(isVerbatim);
+  const values = new Map<string, readonly Json[]>();
+  const captured = isRecord(args['captured']) ? args['captured'] : {};
+  for (const [pointer, text] of Object.entries(captured)) {
+    const [, name, ...deeper] = pointer.split('/');
+    if (name === undefined || deeper.length > 0 || typeof text !== 'string' || !isVerbatim(text))
+      continue;
+    values.set(name.replaceAll('~1', '/').replaceAll('~0', '~'), valuesOf(text));
+  }
+  return { names: areNamesKnown ? new Set(keys) : undefined, values, bytes, areValid };
+}
+
+/** A captured value is a text as it is, or anything else as JSON: `7` may be either. */
+function valuesOf(text: string): readonly Json[] {
+  try {
+    const parsed = JSON.parse(text) as Json;
+    return typeof parsed === 'string' ? [text] : [text, parsed];
+  } catch {
+    return [text];
+  }
+}
+
+/** Untrusted text is masked, made visible and cut in a line; this one surely was not. */
+function isVerbatim(text: string): boolean {
+  return text.length < MAX_FOREIGN_CHARACTERS - 1 && !/\[redacted|\u2026|\\u\{/.test(text);
+}
+
+function textAt(record: AuditRecord, ...path: readonly string[]): string | undefined {
+  const value = valueAt(record, ...path);
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Empty if it is not there. */
+function requiredText(record: AuditRecord, ...path: readonly string[]): string {
+  return textAt(record, ...path) ?? '';
+}
+
+function textsAt(record: AuditRecord, ...path: readonly string[]): readonly string[] {
+  const value = valueAt(record, ...path);
+  return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
+}
+
+/** Whether a text is one of the reasons. */
+export function isReason(text: string): text is Reason {
+  return Object.hasOwn(REASONS, text);
+}

@@ -1,0 +1,256 @@
+// What the commands about policies work on: the policies of a folder, compiled for a gateway file, with the lock files
+// as they are. The upstreams are taken to offer what is approved for them; no secret is read, and nothing is sent.
+
+import { resolve } from 'node:path';
+import { renderDiagnostics } from '../../config/diagnostics.js';
+import type { Files } from '../../config/files.js';
+import { loadGateway, type Outline } from '../../config/load.js';
+import { loadPolicies } from '../../config/policies.js';
+import { CALLER, type CallerDocument } from '../../config/schema/policy-test.js';
+import { validateSpelling } from '../../config/schema/validation.js';
+import { compilePolicies } from '../../policy/compile/compile.js';
+import type { PolicyDocument } from '../../policy/compile/documents.js';
+import { NO_CATALOG } from '../../policy/decide.js';
+import type { Catalog } from '../../policy/definitions.js';
+import { type WrittenRules, writtenRules } from '../../policy/explain.js';
+import type { RemakePrincipal } from '../../policy/nearest-change.js';
+import type { Principal } from '../../policy/principal.js';
+import type { PolicySet } from '../../policy/rules.js';
+import type { Target } from '../../protocol/jsonrpc.js';
+import { nearestCandidate } from '../../text/edit-distance.js';
+import type { Position, YamlPath } from '../../text/yaml.js';
+import { type CliIo, EXIT_UNCHECKED } from '../program.js';
+import type { ReadLocks } from '../validate.js';
+
+export type WorkspacePorts = {
+  readonly files: Files;
+  readonly loadLocks: (folder: string, outline: Outline) => Promise<ReadLocks>;
+  /** Makes a caller that nobody has verified. */
+  readonly supposePrincipal: RemakePrincipal;
+};
+
+export type WorkspaceOptions = {
+  readonly config: string;
+  /** A folder of policies other than the one that the gateway file names. */
+  readonly policies?: string;
+};
+
+export type Workspace = {
+  readonly outline: Outline;
+  readonly policies: PolicySet;
+  readonly written: WrittenRules;
+  readonly locate: (file: string, path: YamlPath) => Position;
+  /** The definitions of an upstream, as if it offered what is approved. */
+  readonly catalogOf: (upstream: string) => Catalog;
+};
+
+/** A mistake in what a command was given, as the complete text for stderr. */
+export class UsageError extends Error {}
+
+/** `; did you mean "…"?`, or what there is to choose from. */
+export function suggest(name: string, known: readonly string[]): string {
+  const nearest = nearestCandidate(name, known);
+  if (nearest !== undefined) return `; did you mean "${nearest}"?`;
+  return known.length === 0 ? '' : `; known: ${known.join(', ')}`;
+}
+
+/**
+ * Reads everything.
+ *
+ * @throws UsageError with the diagnostics, if a file has errors.
+ */
+export async function openWorkspace(
+  options: WorkspaceOptions,
+  io: CliIo,
+  ports: WorkspacePorts,
+): Promise<Workspace> {
+  const file = resolve(io.cwd, options.config);
+  const { readFile } = ports.files;
+  const gateway = loadGateway(file, { readFile, env: io.env, secrets: 'skip' });
+  const { outline } = gateway;
+  const found = [...gateway.diagnostics];
+  const locks =
+    outline?.pinsDir === undefined ? undefined : await ports.loadLocks(outline.pinsDir, outline);
+  found.push(...(locks?.diagnostics ?? []));
+  const folder =
+    options.policies === undefined ? outline?.policiesDir : resolve(io.cwd, options.policies);
+  const read =
+    outline === undefined || folder === undefined
+      ? undefined
+      : loadPolicies(folder, {
+          files: ports.files,
+          compile: (documents, hash) =>
+            compilePolicies(documents.map(enforce), {
+              hash,
+              upstreams: outline.upstreams,
+              issuers: outline.issuers,
+              profiles: outline.profiles,
+              unknownNames: outline.unknownNames,
+              pins: locks?.pins,
+              invalidLocks: locks?.invalid,
+            }),
+        });
+  const errors = [...found, ...(read?.diagnostics ?? [])].filter(
+    ({ severity }) => severity === 'error',
+  );
+  if (errors.length > 0 || outline === undefined || read?.policies === undefined)
+    throw new UsageError(renderDiagnostics(errors, 'text', io.cwd));
+  return {
+    outline,
+    policies: read.policies,
+    written: writtenRules(read.documents),
+    locate: read.locate,
+    catalogOf: catalogsOf(outline, locks?.pins),
+  };
+}
+
+/** The commands say what policies decide once they are enforced. */
+function enforce(document: PolicyDocument): PolicyDocument {
+  return { ...document, mode: 'enforce' };
+}
+
+function catalogsOf(outline: Outline, pins: ReadLocks['pins']): (upstream: string) => Catalog {
+  const known = new Map<string, Catalog>();
+  return (upstream) => {
+    const found = known.get(upstream);
+    if (found !== undefined) return found;
+    const isStrict = outline.upstreams.some(({ name, strict }) => name === upstream && strict);
+    const pinned = pins?.(upstream);
+    const catalog = pinned === undefined ? { ...NO_CATALOG, upstream } : offered(pinned);
+    const made: Catalog = { ...catalog, mode: isStrict ? 'strict' : 'off' };
+    known.set(upstream, made);
+    return made;
+  };
+}
+
+/** Before anything was observed, an approved definition has the state `absent`. */
+function offered(catalog: Catalog): Catalog {
+  return {
+    ...catalog,
+    statusOf(kind, name) {
+      const status = catalog.statusOf(kind, name);
+      if (status.state !== 'absent') return status;
+      const { pinned } = status;
+      return {
+        ...status,
+        state: pinned === undefined ? 'invalid' : 'approved',
+        observed: pinned?.digest,
+      };
+    },
+  };
+}
+
+/** Text of the only issuer that a caller can have without naming one. */
+const NO_ISSUER = 'none';
+
+/**
+ * The principal that a token with these values would give.
+ *
+ * @throws UsageError if the issuer is unknown or not named.
+ */
+export function principalOf(
+  caller: CallerDocument,
+  { outline }: Pick<Workspace, 'outline'>,
+  ports: Pick<WorkspacePorts, 'supposePrincipal'>,
+): Principal {
+  const [only, ...others] = outline.issuers;
+  const issuer = caller.issuer ?? (others.length === 0 ? (only ?? NO_ISSUER) : undefined);
+  if (issuer === undefined)
+    throw new UsageError(`error: name the issuer of the caller: ${outline.issuers.join(', ')}\n`);
+  const facts = outline.issuerFacts.get(issuer);
+  if (facts === undefined && issuer !== NO_ISSUER)
+    throw new UsageError(
+      `error: no issuer is named "${issuer}"${suggest(issuer, outline.issuers)}\n`,
+    );
+  const { subject, client, groups, scopes: stated, claims } = caller;
+  return ports.supposePrincipal({
+    ...{ issuer, issuerUrl: facts?.url ?? NO_ISSUER, subject, client, groups, claims },
+    scopes: widenScopes(stated, facts?.impliedScopes ?? {}),
+    actors: [],
+    token: {
+      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
+      expiresAt: Number.POSITIVE_INFINITY,
+    },
+  });
+}
+
+/** The scopes that a token grants by those that it states. */
+export function widenScopes(
+  scopes: readonly string[],
+  implied: { readonly [scope: string]: readonly string[] },
+): readonly string[] {
+  return [
+    ...new Set(
+      scopes.flatMap((scope) => [
+        scope,
+        ...(Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : []),
+      ]),
+    ),
+  ];
+}
+
+/**
+ * Checks a caller that was given as JSON.
+ *
+ * @throws UsageError
+ */
+export function readCaller(value: unknown): CallerDocument {
+  const copy: unknown = structuredClone(value);
+  const { diagnostics, value: checked } = validateSpelling(CALLER, copy, () =>
+    structuredClone(value),
+  );
+  const [first] = diagnostics;
+  if (first === undefined) return checked as CallerDocument;
+  const where = first.path.length === 0 ? '' : ` at ${first.path.join('.')}`;
+  const meant = first.suggestion === undefined ? '' : `; did you mean "${first.suggestion}"?`;
+  throw new UsageError(`error: the caller${where}: ${first.message}${meant}\n`);
+}
+
+export const TARGET_KINDS = ['tool', 'prompt', 'resource', 'template'] as const;
+export type AskedKind = (typeof TARGET_KINDS)[number];
+
+/**
+ * Reads `UPSTREAM/NAME`, where the name may be the URI of a resource.
+ *
+ * @throws UsageError
+ */
+export function readTarget(
+  written: string,
+  kind: AskedKind | undefined,
+  { outline, catalogOf }: Workspace,
+): { readonly upstream: string; readonly target: Target } {
+  const slash = written.indexOf('/');
+  if (slash < 1 || slash === written.length - 1)
+    throw new UsageError(`error: expected UPSTREAM/NAME, such as github/get_issue\n`);
+  const [upstream, name] = [written.slice(0, slash), written.slice(slash + 1)];
+  const known = outline.upstreams.map((one) => one.name);
+  if (!known.includes(upstream))
+    throw new UsageError(`error: no upstream is named "${upstream}"${suggest(upstream, known)}\n`);
+  const found = kind ?? kindOf(name, catalogOf(upstream));
+  switch (found) {
+    case 'resource':
+      return { upstream, target: { kind: found, uri: name } };
+    case 'template':
+      return { upstream, target: { kind: found, uriTemplate: name } };
+    default:
+      return { upstream, target: { kind: found, name } };
+  }
+}
+
+/** The kind that is pinned under a name; otherwise what looks like a URI is one. */
+function kindOf(name: string, catalog: Catalog): AskedKind {
+  for (const kind of ['tool', 'prompt', 'template'] as const)
+    if (catalog.names(kind).includes(name)) return kind;
+  return /^[A-Za-z][A-Za-z0-9+.-]*:/.test(name) ? 'resource' : 'tool';
+}
+
+/** Runs a command that may be given something that it cannot work on. */
+export async function withUsage(io: CliIo, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    io.stderr(error.message);
+    return EXIT_UNCHECKED;
+  }
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type ExplainCallOptions,
+  explainCommand,
+  runExplainCall,
+} from '../../../../src/cli/policy/explain.js';
+import { buildProgram } from '../../../../src/cli/program.js';
+import { terminal } from '../console.js';
+import { PORTS, ROOT, TEAMS } from './ports.js';
+
+async function explain(options: Omit<ExplainCallOptions, 'config'>) {
+  const io = terminal({ cwd: ROOT });
+  const code = await runExplainCall({ ...TEAMS, ...options }, io, PORTS);
+  return { code, out: io.out(), err: io.err() };
+}
+
+async function explainJson(options: Omit<ExplainCallOptions, 'config' | 'json'>) {
+  return JSON.parse((await explain({ ...options, json: true })).out);
+}
+
+describe('[POL-01] explain call', () => {
+  it('names the clause of each rule that fails, with its place, and the least that would change it', async () => {
+    const { code, out } = await explain({
+      target: 'payments/refund',
+      group: ['support-leads'],
+      args: '{"invoice":"I-1","amount":99}',
+    });
+    expect(code).toBe(0);
+    expect(out).toContain(
+      'deny: insufficient-scope by support/small-refunds, listed for this caller\n',
+    );
+    expect(out).toContain(
+      '    args.amount /amount: must be at most 50  (policies/teams/support.policy.yaml:34:20)\n',
+    );
+    expect(out).toContain('who.groups: the groups of the caller: "support-leads"');
+    expect(out).toContain(
+      'the least for it to be allowed (necessary, not tried):\n' +
+        '  token: the scope payments:refund  (support/small-refunds)\n' +
+        '  arguments /amount: must be at most 50  (support/small-refunds)\n',
+    );
+  });
+
+  it('takes the caller as JSON or as options, and says which verdict which rule gives', async () => {
+    const caller = { groups: ['eng'], scopes: ['code:read', 'code:write'] };
+    const target = 'code/get_file';
+    const args = '{"repository":"r","path":"p"}';
+    const byJson = await explainJson({ target, args, as: JSON.stringify(caller) });
+    const byOptions = await explainJson({
+      ...{ target, args },
+      group: caller.groups,
+      scope: caller.scopes,
+    });
+    expect(byJson).toEqual(byOptions);
+    expect(byJson).toMatchObject({ verdict: 'allow', rule: 'engineering/read-code', listed: true });
+    expect(byJson.change).toEqual({
+      to: 'deny',
+      isTried: true,
+      steps: [
+        {
+          of: 'rule',
+          rule: 'engineering/read-code',
+          text: 'it would have to allow the call no longer',
+        },
+      ],
+    });
+  });
+
+  it('names the term of an expression that fails', async () => {
+    const { out } = await explain({
+      target: 'code/create_pull_request',
+      as: '{"groups":["eng"],"scopes":["code:read","code:write"]}',
+      args: '{"repository":"r","title":"t","base":"release"}',
+    });
+    expect(out).toContain(
+      'when: (!has(args.base) || args.base != "release"), of: args.title.size()',
+    );
+  });
+
+  it('reads a resource by its URI, and a prompt by its name', async () => {
+    const target = 'handbook/handbook://pages/holidays';
+    expect(await explainJson({ target })).toMatchObject({ verdict: 'allow' });
+    const prompt = await explainJson({ target: 'tickets/summarize_ticket' });
+    expect(
+      prompt.rules.find((rule: { id: string }) => rule.id === 'support/work-on-tickets'),
+    ).toMatchObject({
+      what: 'holds',
+      who: 'fails',
+    });
+  });
+
+  it.each([
+    [{ target: 'cmr/get_customer' }, 'error: no upstream is named "cmr"; did you mean "crm"?\n'],
+    [{ target: 'refund' }, 'error: expected UPSTREAM/NAME, such as github/get_issue\n'],
+    [
+      { target: 'crm/get_customer', as: '{"gruops":[]}' },
+      'error: the caller at gruops: a caller has no key "gruops"; did you mean "groups"?\n',
+    ],
+    [
+      { target: 'crm/get_customer', issuer: 'crop' },
+      'error: no issuer is named "crop"; did you mean "corp"?\n',
+    ],
+    [
+      { target: 'crm/get_customer', args: '{' },
+      'error: --args is not valid JSON; quote it for the shell\n',
+    ],
+  ])('says what is wrong with %j', async (options, message) => {
+    expect(await explain(options)).toEqual({ code: 2, out: '', err: message });
+  });
+
+  it('runs as a command', async () => {
+    const io = terminal({ cwd: ROOT });
+    const argv = ['explain', 'call', 'crm/export_customers', '-c', TEAMS.config];
+    expect(await buildProgram(io, [explainCommand(io, PORTS)]).run(argv)).toBe(0);
+    expect(io.out()).toContain('deny: denied-by-rule by house/no-exports, hidden');
+  });
+});

@@ -1,0 +1,16 @@
+// The ports of the commands about policies, as process.ts gives them, and the example that they are tried on.
+
+import { fileURLToPath } from 'node:url';
+import { supposePrincipal } from '../../../../src/auth/principal.js';
+import type { WorkspacePorts } from '../../../../src/cli/policy/workspace.js';
+import { DISK_FILES } from '../../../../src/config/files.js';
+import { readLocksForPolicies } from '../../../../src/gateway/config-version.js';
+
+export const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
+/** Three teams and five upstreams. */
+export const TEAMS = { config: 'config/teams.yaml' };
+export const PORTS: WorkspacePorts = {
+  files: DISK_FILES,
+  loadLocks: readLocksForPolicies,
+  supposePrincipal,
+};

@@ -1,0 +1,122 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runTest, type TestOptions } from '../../../../src/cli/policy/test.js';
+import { DISK_FILES } from '../../../../src/config/files.js';
+import { terminal } from '../console.js';
+import { PORTS, ROOT, TEAMS } from './ports.js';
+
+const FOLDER = join(ROOT, 'tests');
+
+/** Runs the tests of one file, which is given as text. */
+async function test(text: string, options: Partial<TestOptions> = {}) {
+  const io = terminal({ cwd: ROOT });
+  const files = {
+    readFile: (path: string) =>
+      path.startsWith(FOLDER) ? new TextEncoder().encode(text) : DISK_FILES.readFile(path),
+    listFolder: (path: string) =>
+      path === FOLDER ? ['a.policy.test.yaml', 'other.yaml'] : DISK_FILES.listFolder(path),
+  };
+  const code = await runTest({ ...TEAMS, folder: 'tests', ...options }, io, { ...PORTS, files });
+  return { code, out: io.out(), err: io.err() };
+}
+
+const HEAD = `version: 1
+principals:
+  lead: {groups: [support-leads], scopes: [payments:refund]}
+cases:
+`;
+
+const REFUND = `  - name: a refund
+    as: lead
+    call: payments/refund
+    args: {invoice: I-1, amount: 51}
+`;
+
+describe('[POL-04] test', () => {
+  it('runs the tests of the example, which exercise every rule', async () => {
+    const io = terminal({ cwd: ROOT });
+    const options = { ...TEAMS, folder: 'policies/teams', minCoverage: 100 };
+    expect(await runTest(options, io, PORTS)).toBe(0);
+    expect(io.out()).toBe('');
+    expect(io.err()).toMatch(/^\d+ cases, 0 failed, 16 of 16 rules decisive \(100 %\)\n$/);
+  });
+
+  it('says what was decided instead, and which rules no case is decided by', async () => {
+    const { code, out, err } = await test(`${HEAD}${REFUND}    expect: allow\n`);
+    expect(code).toBe(1);
+    expect(out).toContain(
+      'tests/a.policy.test.yaml:5:5 failed a refund: expected allow, decided deny: arguments-invalid' +
+        ' (The argument "amount" is not allowed by a policy rule: must be at most 50.)\n',
+    );
+    expect(out).toContain('no case is decided by finance/refunds\n');
+    expect(err).toBe('1 case, 1 failed, 0 of 16 rules decisive (0 %)\n');
+  });
+
+  it('compares reason and rule, and takes limits as it is told', async () => {
+    const small = REFUND.replace('51', '50');
+    const passed = await test(
+      `${HEAD}${small}    expect: allow\n    rule: support/small-refunds\n`,
+    );
+    expect(passed.code).toBe(0);
+    const exhausted = `${HEAD}${small}    limits: exhausted\n    expect: deny\n    reason: rate-limited\n    rule: house/money-leaves-a-trace\n`;
+    expect(await test(exhausted)).toMatchObject({ code: 0 });
+    const wrong = await test(`${HEAD}${small}    expect: allow\n    rule: finance/refunds\n`);
+    expect(wrong.out).toContain(
+      'expected the rule finance/refunds, decided allow by support/small-refunds',
+    );
+  });
+
+  it('compares lists in both directions', async () => {
+    const list = (expectation: string) =>
+      test(`${HEAD}  - {name: list, as: lead, list: payments, ${expectation}}\n`);
+    expect(await list('items: [refund]')).toMatchObject({ code: 0 });
+    expect((await list('items: []')).out).toContain('listed, but not expected: "refund"');
+    expect((await list('contains: [get_invoice]')).out).toContain('not listed: "get_invoice"');
+    expect((await list('lacks: [refund]')).code).toBe(1);
+  });
+
+  it('fails where fewer rules are exercised than demanded', async () => {
+    const text = `${HEAD}${REFUND}    expect: deny\n`;
+    expect(await test(text, { minCoverage: 50 })).toMatchObject({
+      code: 1,
+      err: '1 case, 0 failed, 0 of 16 rules decisive (0 %); at least 50 % are demanded\n',
+    });
+  });
+
+  it('writes JUnit XML and JSON', async () => {
+    const text = `${HEAD}${REFUND.replace('a refund', '"<refund> & \\"more\\""')}    expect: allow\n`;
+    const { out } = await test(text, { format: 'junit' });
+    expect(out).toContain('<testsuites name="sallyport" tests="1" failures="1">');
+    expect(out).toContain('<testcase name="&lt;refund&gt; &amp; &quot;more&quot;"');
+    const json = JSON.parse((await test(text, { format: 'json' })).out);
+    expect(json.results).toHaveLength(1);
+    expect(json.coverage).toMatchObject({ decisive: [], percent: 0 });
+  });
+
+  it.each([
+    [
+      `${REFUND.replace('as: lead', 'as: laed')}    expect: deny`,
+      '6:9 error no principal is named "laed"; did you mean "lead"?',
+    ],
+    [
+      `${REFUND.replace('payments/', 'payment/')}    expect: deny`,
+      '7:11 error no upstream is named "payment"; did you mean "payments"?',
+    ],
+    [
+      `${REFUND}    expect: deny\n    reason: denied-by-rul`,
+      '10:13 error no reason is named "denied-by-rul"; did you mean "denied-by-rule"?',
+    ],
+    [
+      `${REFUND}    expect: deny\n    rule: finance/refund`,
+      '10:11 error no rule is named "finance/refund"; did you mean "finance/refunds"?',
+    ],
+    [`${REFUND}    expct: deny`, '9:5 error a case has no key "expct"; did you mean "expect"?'],
+    [REFUND, '5:5 error this case expects nothing; add "expect"'],
+    [`${REFUND}    items: []`, '9:12 error "items" does not go with "call"'],
+    [`${REFUND}    list: payments`, '5:5 error a case has exactly one of call, get, read, list'],
+  ])('reports a mistake with its place: %j', async (text, message) => {
+    const { code, err } = await test(HEAD + text);
+    expect(code).toBe(2);
+    expect(err).toContain(`tests/a.policy.test.yaml:${message}\n`);
+  });
+});
