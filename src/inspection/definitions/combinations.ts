@@ -465,6 +465,10 @@ const OTHER_TOOLS: readonly Demand[] = demands(
         )(one),
     },
   ],
+  [
+    [order, is('execute call use invoke run'), is('this it'), is('replace change substitute')],
+    { gap: 6, needs: [tool] },
+  ],
   [[negation, call, is('server')], { gap: 8, when: has('of from the') }],
   [
     [

@@ -108,7 +108,7 @@ const LEXICON: readonly (readonly [number, string])[] = [
     CLASS.store,
     'printenv id_rsa id_ed25519 authorized_keys known_hosts mcp.json keychain keystore dotenv netrc kubeconfig',
   ],
-  [CLASS.context, 'conversation transcript chat dialogue dialog clipboard keystroke'],
+  [CLASS.context, 'conversation transcript dialogue dialog clipboard keystroke'],
   [CLASS.parameter, 'parameter param argument field arg property input'],
   [CLASS.answer, 'reply response answer output completion message'],
   [
@@ -172,11 +172,11 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.carry, 'hand over|pass along|pass on|send over|hand out'],
   [
     CLASS.secret,
-    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|authorization header|refresh token|session token|medical data|health data|recovery code|aws key|cloud key|bearer token|user data|api token|access token|auth token|config file|configuration file|private message|location history|browsing history|social security|health record|ssh config|env file',
+    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|authorization header|refresh token|session token|medical data|health data|recovery code|aws key|cloud key|bearer token|user data|api token|access token|auth token|private message|location history|browsing history|social security|health record|ssh config|env file',
   ],
   [
     CLASS.context,
-    'system prompt|chat history|thought process|tool output|last email|previous email|open document|latest chat|latest message|user prompt|message so|chain thought|conversation history|message history|previous message|last message|prior message|previous prompt|full prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
+    'system prompt|chat history|thought process|tool output|last email|previous email|open document|latest chat|latest message|user prompt|message so|chain thought|conversation history|message history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|full prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
   ],
   [
     CLASS.remote,

@@ -18,13 +18,16 @@ const TAGS: readonly RegExp[] = [
 const SHELL =
   /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|<\(\s{0,4}curl\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl [^\n]{0,120} (?:-d|--data|--data-binary|-f) ?@|\b(?:system|popen)\(['"]/;
 
-export function markersIn(text: string): readonly Match[] {
+/** `parameters`: names that a list of arguments in the description may begin a line with. */
+export function markersIn(text: string, parameters: ReadonlySet<string>): readonly Match[] {
   const lower = text.toLowerCase();
   const commands = matchOf(SHELL, lower, 'review', 'It has a command that destroys or sends data.');
   const roles = [...STRUCTURES.map(({ pattern }) => pattern), ...TAGS].flatMap((pattern) =>
     matchOf(pattern, lower, 'block', 'It imitates a role or a message of the conversation.'),
   );
-  return [...commands, ...roles];
+  const isArgument = ({ start, end }: Match): boolean =>
+    parameters.has(lower.slice(start, end).replace(/[\s:]/g, ''));
+  return [...commands, ...roles.filter((match) => !isArgument(match))];
 }
 
 function matchOf(

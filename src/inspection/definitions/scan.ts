@@ -226,7 +226,12 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
   });
   const { pointer } = text;
   const placed = [...findOutOfPlace(pointer, sentences), ...findSoughtContent(pointer, sentences)];
-  return [...matches, ...findCarriedOver(sentences), ...placed, ...markersIn(reading.text)];
+  return [
+    ...matches,
+    ...findCarriedOver(sentences),
+    ...placed,
+    ...markersIn(reading.text, own.parameters),
+  ];
 }
 
 const CONFIDENTIAL = CLASS.secret | CLASS.store | CLASS.context;
