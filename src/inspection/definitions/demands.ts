@@ -30,7 +30,14 @@ export type Match = {
 };
 
 /** A mask of classes, of which the word has one, or a condition on the word. */
-export type Step = number | ((token: Token) => boolean);
+export type Step = number | Condition;
+
+/** A condition on a word. With `words`, only these or a word of one of the classes `mask` can meet it. */
+export type Condition = {
+  (token: Token): boolean;
+  readonly words?: readonly string[];
+  readonly mask?: number;
+};
 
 export type Demand = {
   readonly kind: FindingKind;
@@ -48,18 +55,45 @@ export type Demand = {
   readonly when?: (sentence: Sentence, first: number) => boolean;
 };
 
+type Options = Pick<Demand, 'gap' | 'needs' | 'unless' | 'when'>;
+
+/** Makes the rules of one kind and tier that tell a reviewer the same. */
+export function demands(
+  kind: Demand['kind'],
+  tier: Demand['tier'],
+  reason: string,
+  ...list: readonly (readonly [readonly Step[], Options?])[]
+): readonly Demand[] {
+  return list.map(([steps, options]) => ({ kind, tier, reason, steps, ...options }));
+}
+
 const DEFAULT_GAP = 6;
 
 /** A step that one of these words takes, in any inflection. */
-export function is(bases: string): (token: Token) => boolean {
-  const wanted = new Set(bases.split(' '));
-  return ({ base }) => wanted.has(base);
+export function is(bases: string): Condition {
+  return either(0, bases);
+}
+
+/** A step that a word of a class takes, or one of these words. */
+export function either(mask: number, bases: string): Condition {
+  const words = bases.split(' ');
+  const wanted = new Set(words);
+  const isMet = (token: Token): boolean => (token.mask & mask) !== 0 || wanted.has(token.base);
+  return Object.assign(isMet, { words, mask });
 }
 
 /** A condition that the sentence has one of these words. */
-export function has(bases: string): (sentence: Sentence) => boolean {
-  const isWanted = is(bases);
-  return ({ tokens }) => tokens.some(isWanted);
+export function has(list: string): (sentence: Sentence) => boolean {
+  const words = list.split(' ');
+  return ({ bases }) => words.some((word) => bases.has(word));
+}
+
+/** A denial of the verb, rather than of a thing: `nothing` may be its subject. */
+export const isDenial: Step = ({ base, mask }) =>
+  (mask & CLASS.negation) !== 0 && !/^(?:nothing|none|no)$/.test(base);
+/** Whether the verb is denied: `does not read`. */
+export function isDenied({ tokens }: Sentence, at: number): boolean {
+  return tokens.slice(Math.max(0, at - 2), at).some(({ mask }) => (mask & CLASS.negation) !== 0);
 }
 
 const FRAME_NEAR = CLASS.call | CLASS.tool | CLASS.name;
@@ -103,10 +137,17 @@ export function findDemand(demand: Demand, sentence: Sentence): Match | undefine
   return { kind, tier, reason, start: span.start, end: span.end };
 }
 
-function mayMatch({ steps, needs = [], unless = 0 }: Demand, { mask }: Sentence): boolean {
+function mayMatch({ steps, needs = [], unless = 0 }: Demand, sentence: Sentence): boolean {
+  const { mask } = sentence;
   if ((mask & unless) !== 0) return false;
   if (needs.some((need) => (mask & need) === 0)) return false;
-  return steps.every((step) => typeof step !== 'number' || (mask & step) !== 0);
+  return steps.every((step) => mayTake(step, sentence));
+}
+
+function mayTake(step: Step, { mask, bases }: Sentence): boolean {
+  if (typeof step === 'number') return (mask & step) !== 0;
+  const { words, mask: classes = 0 } = step;
+  return (mask & classes) !== 0 || words === undefined || words.some((word) => bases.has(word));
 }
 
 type Span = { readonly start: number; readonly end: number; readonly first: number };

@@ -94,11 +94,11 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.read,
-    'read open load access fetch retrieve get collect gather extract dump list grab copy obtain look find locate harvest scan view enumerate cat capture pull recall steal search index check download summarize summarise inspect analyze',
+    'read open load prefetch access fetch retrieve get collect gather extract dump list grab copy obtain look find locate harvest scan view enumerate cat capture pull recall steal search index check download summarize summarise inspect analyze',
   ],
   [
     CLASS.carry,
-    'send pass include put append forward post upload attach provide insert embed transmit submit encode write place supply add set store save share relay bcc cc email mail leak exfiltrate fill deliver sync synchronize stream log report publish feed prepend populate record backup duplicate mirror copy output print encode paste transfer',
+    'send pass give include put append forward post upload attach provide insert embed transmit submit encode write place supply add set store save share relay bcc cc email mail leak exfiltrate fill deliver sync synchronize stream log report publish feed prepend populate record backup duplicate mirror copy output print encode paste transfer',
   ],
   [
     CLASS.secret,
@@ -106,9 +106,9 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.store,
-    'id_rsa id_ed25519 authorized_keys known_hosts mcp.json keychain keystore dotenv netrc kubeconfig',
+    'printenv id_rsa id_ed25519 authorized_keys known_hosts mcp.json keychain keystore dotenv netrc kubeconfig',
   ],
-  [CLASS.context, 'conversation transcript chat dialogue dialog clipboard'],
+  [CLASS.context, 'conversation transcript dialogue dialog clipboard keystroke'],
   [CLASS.parameter, 'parameter param argument field arg property input'],
   [CLASS.answer, 'reply response answer output completion message'],
   [
@@ -121,7 +121,7 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.rule,
-    'instruction rule guideline directive prompt restriction policy constraint safeguard guardrail safety filter filtering validation check protection limitation programming training boundary moderation security verification order',
+    'instruction rule guideline guidance direction directive prompt restriction policy constraint safeguard guardrail safety filter filtering validation check protection limitation programming training boundary moderation security verification order',
   ],
   [
     CLASS.standing,
@@ -135,11 +135,11 @@ const LEXICON: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.must,
-    'must should shall required require need needs mandatory ensure always necessary obligated please',
+    'must should shall required require need needs mandatory ensure always necessary essential obligated obliged oblige kindly please',
   ],
   [
     CLASS.disparage,
-    'unsafe insecure compromised malicious broken deprecated unreliable vulnerable obsolete dangerous untrusted outdated buggy defunct harmful infected flawed discontinued inaccurate faulty leak falsify steal',
+    'unsafe insecure stale retired bogus rogue phishing compromised malicious broken deprecated unreliable vulnerable obsolete dangerous untrusted outdated buggy defunct harmful infected flawed discontinued inaccurate faulty leak falsify steal',
   ],
   [CLASS.call, 'call invoke use run execute select prefer choose trigger usage using invocation'],
   [CLASS.execute, 'execute run eval exec spawn launch invoke perform'],
@@ -172,11 +172,11 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.carry, 'hand over|pass along|pass on|send over|hand out'],
   [
     CLASS.secret,
-    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|aws key|cloud key|bearer token|user data|api token|access token|auth token|config file|configuration file|private message|location history|browsing history|social security|health record|ssh config|env file',
+    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|authorization header|refresh token|session token|medical data|health data|recovery code|aws key|cloud key|bearer token|user data|api token|access token|auth token|private message|location history|browsing history|social security|health record|ssh config|env file',
   ],
   [
     CLASS.context,
-    'system prompt|chat history|conversation history|message history|previous message|last message|prior message|previous prompt|full prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
+    'system prompt|chat history|thought process|tool output|last email|previous email|open document|latest chat|latest message|user prompt|message so|chain thought|conversation history|message history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|full prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
   ],
   [
     CLASS.remote,
@@ -185,7 +185,7 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.conceal, 'keep secret|keep hidden|keep confidential|keep private'],
   [
     CLASS.store,
-    'private key|ssh key|seed phrase|recovery phrase|id rsa|home directory|ssh directory|ssh folder|browser profile|password manager|shell history|bash history|command history|browser cookie|aws credential|etc passwd|etc shadow',
+    'private key|ssh key|cloud metadata|metadata service|password file|password list|wallet file|address book|session file|seed phrase|recovery phrase|id rsa|home directory|ssh directory|ssh folder|browser profile|password manager|shell history|bash history|command history|browser cookie|aws credential|etc passwd|etc shadow',
   ],
   [CLASS.parameter, 'query string'],
   [CLASS.answer, 'next reply|next response|final answer|next message|next turn'],

@@ -10,6 +10,7 @@ import {
   stripInvisible,
   stripTerminalSequences,
 } from '../detectors/unicode.js';
+import { glossText } from './gloss.js';
 
 /** A text to be judged, and by what it was hidden, if it was. */
 export type Reading = {
@@ -28,13 +29,18 @@ export type Concealment =
   | 'look-alike letters'
   | 'blank space'
   | 'a comment'
-  | 'encoding';
+  | 'encoding'
+  | 'other letter forms';
 
 const MAX_DEPTH = 2;
 const PUSHED = /(?:\n[ \t]{0,40}){12}[ \t]{0,40}\S|[ \t\u00a0]{80}\S/;
 const BIDI = /[\u202a-\u202e\u2066-\u2069]/;
 const REVERSED = /\u202e([^\u202c\n]{1,2000})/g;
-const COMMENT = /<!--/;
+/** Words in full-width or mathematical letters, which a reader takes for plain ones. */
+const OTHER_FORMS =
+  /[\uff41-\uff5a]{3}[^\n]{0,40}[\uff41-\uff5a]{3}|[\u{1d400}-\u{1d7ff}]{3}[^\n]{0,40}[\u{1d400}-\u{1d7ff}]{3}/u;
+/** A comment of more than two words. */
+const COMMENT = /<!--(?!\s{0,9}\S{0,40}(?:\s\S{0,40})?\s{0,9}-->)/;
 const PROSE = /[a-z]{2,24}[ ,]{1,2}[a-z]{2,24}[ ,]{1,2}[a-z]{1,24}/i;
 
 /** All readings of a string, the plain one first, and the means of hiding that it uses. */
@@ -62,19 +68,27 @@ function addReadings(
   };
   const folded = foldText(text);
   const decoded = decodeEscapes(folded);
-  push(joinSpaced(skeletonOf(folded.text)), undefined, isOriginal ? folded : undefined);
-  if (decoded !== folded)
-    push(skeletonOf(decoded.text), undefined, isOriginal ? decoded : undefined);
-  const tagged = hiddenText(text);
-  if (tagged !== '') push(skeletonOf(tagged), 'tag characters');
-  for (const match of text.matchAll(REVERSED)) {
-    push([...(match[1] ?? '')].reverse().join(''), 'bidirectional controls');
-  }
+  const keep = ({ text: read }: NormalizedText, origin: NormalizedText): void =>
+    push(read, undefined, isOriginal ? origin : undefined);
+  keep({ ...folded, text: joinSpaced(skeletonOf(folded.text)) }, folded);
+  if (decoded !== folded) keep({ ...decoded, text: skeletonOf(decoded.text) }, decoded);
+  const glossed = glossText(decoded);
+  if (glossed !== undefined) keep(glossed, glossed);
+  for (const { read, by } of unseenTexts(text)) push(read, by);
   if (depth === 0) return;
   for (const run of findEncodedRuns(decoded.text)) {
     if (PROSE.test(run.decoded)) concealments.add('encoding');
     addReadings(run.decoded, depth - 1, 'encoding', readings, concealments);
   }
+}
+
+/** What a text says in characters that nobody sees, or in reverse. */
+function unseenTexts(text: string): readonly { readonly read: string; readonly by: Concealment }[] {
+  const reversed = [...text.matchAll(REVERSED)].map((match) => ({
+    read: [...(match[1] ?? '')].reverse().join(''),
+    by: 'bidirectional controls' as const,
+  }));
+  return [{ read: skeletonOf(hiddenText(text)), by: 'tag characters' }, ...reversed];
 }
 
 function concealmentsOf(text: string): readonly Concealment[] {
@@ -85,6 +99,7 @@ function concealmentsOf(text: string): readonly Concealment[] {
   if (stripInvisible(text).count > 0) found.push('invisible characters');
   if (hasMixedScripts(text)) found.push('look-alike letters');
   if (PUSHED.test(text)) found.push('blank space');
+  if (OTHER_FORMS.test(text)) found.push('other letter forms');
   if (COMMENT.test(text)) found.push('a comment');
   return found;
 }

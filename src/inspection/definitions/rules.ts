@@ -1,11 +1,15 @@
 // Lists what a definition must not demand of the model that reads it, in classes of meaning: who is addressed, what
 // is demanded, of what, and where it would go. English only.
 
+import { COMBINATIONS } from './combinations.js';
 import {
   type Demand,
+  demands,
   findDemand,
   has,
   is,
+  isDenial,
+  isDenied,
   isFramed,
   isImperative,
   isOrder,
@@ -53,20 +57,11 @@ const SOURCE = store | context;
 const OUTSIDE = address | remote;
 const DESTINATION = parameter | OUTSIDE | answer;
 
-type Options = Pick<Demand, 'gap' | 'needs' | 'unless' | 'when'>;
-/** Makes the rules of one kind and tier that tell a reviewer the same. */
-function demands(
-  kind: Demand['kind'],
-  tier: Demand['tier'],
-  reason: string,
-  ...list: readonly (readonly [readonly Step[], Options?])[]
-): readonly Demand[] {
-  return list.map(([steps, options]) => ({ kind, tier, reason, steps, ...options }));
-}
-
 const isLeftOut: Step = (token) =>
   (token.isBase && /^(?:skip|bypass|suppress|omit|disable)$/.test(token.base)) ||
   (token.base === 'without' && (token.mask & negation) !== 0);
+/** `Access` is more often a noun. */
+const isReading: Step = ({ base, mask }) => (mask & read) !== 0 && base !== 'access';
 const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) === 0;
 const isSecretTool: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) !== 0;
 const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
@@ -83,12 +78,17 @@ const isTransfer = is(
   'send forward upload share stream sync synchronize transmit post store report copy leak exfiltrate submit log mirror save deliver email record relay push transfer backup',
 );
 
+/** Whether another subject or verb follows the word: `private to the user and not shared`. */
+function isJoined({ tokens }: Sentence, at: number): boolean {
+  return /^(?:and|or|but)$/.test(tokens[at + 1]?.base ?? '');
+}
+
 const SECRECY: readonly Demand[] = [
   ...demands(
     'secrecy',
     'block',
     'It demands that something be kept from the user.',
-    [[negation, disclose, human], { gap: 5 }],
+    [[isDenial, disclose, human], { gap: 5 }],
     [[negation, disclose, is('it this these them anything')], { gap: 2 }],
     [[disclose, is('nothing no-one nobody')], { gap: 2 }],
     [[conceal, human], { gap: 8 }],
@@ -104,7 +104,10 @@ const SECRECY: readonly Demand[] = [
     'secrecy',
     'block',
     'It says that the user must not learn of something.',
-    [[human, negation, know | disclose], { gap: 4, when: (one) => !has('if when')(one) }],
+    [
+      [human, negation, know | disclose],
+      { gap: 4, when: (one, first) => !has('if when')(one) && !isJoined(one, first) },
+    ],
     [[negation, human, know | disclose], { gap: 4 }],
   ),
   ...demands(
@@ -388,7 +391,14 @@ const READS: readonly Demand[] = [
     'sensitive-read',
     'block',
     'It demands that the model read a file in which secrets are kept.',
-    [[read, store], { gap: 8, when: (one, first) => isOrder(one) || isImperative(one, first) }],
+    [
+      [read, store],
+      {
+        gap: 8,
+        when: (one, first) => !isDenied(one, first) && (isOrder(one) || isImperative(one, first)),
+      },
+    ],
+    [[store, isReading], { gap: 4, needs: [must | order], unless: negation }],
   ),
   ...demands(
     'sensitive-read',
@@ -564,6 +574,7 @@ const RULES: readonly Demand[] = [
   ...AUTHORITY,
   ...SOLICITATIONS,
   ...FURTHER,
+  ...COMBINATIONS,
 ];
 
 /** What the rules find in a sentence, at most one match a rule. */

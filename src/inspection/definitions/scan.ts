@@ -6,10 +6,12 @@ import { type PinnedKind, sha256Hex } from '../../pins/digest.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { confusableForm } from '../confusable-names.js';
-import { STRUCTURES } from '../detectors/injection-phrases.js';
 import { originalSpan } from '../detectors/normalized-text.js';
+import { findCarriedOver, findSoughtContent } from './combinations.js';
 import type { FindingKind, Match, Tier } from './demands.js';
 import { CLASS } from './lexicon.js';
+import { markersIn } from './markers.js';
+import { findOutOfPlace, PLACES } from './places.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
@@ -35,7 +37,7 @@ export type DefinitionFinding = {
 };
 
 /** A string of a definition with its place. `isProse` is false for names, which are not sentences. */
-type Text = { readonly pointer: string; readonly value: string; readonly isProse: boolean };
+export type Text = { readonly pointer: string; readonly value: string; readonly isProse: boolean };
 
 /** Of one definition; the size of a lock file bounds all of them. */
 const MAX_CHARACTERS = 1_000_000;
@@ -96,7 +98,7 @@ function tooLarge({ kind, name }: ScannedDefinition): UnnamedFinding {
 }
 
 /** Every string of a definition, and the names of its members; `undefined` beyond a bound. */
-function textsOf(definition: JsonObject | string): readonly Text[] | undefined {
+export function textsOf(definition: JsonObject | string): readonly Text[] | undefined {
   const texts: Text[] = [];
   let left = MAX_CHARACTERS;
   const visit = (value: Json, pointer: string, depth: number): boolean => {
@@ -166,6 +168,7 @@ const REASON_OF: Readonly<Record<Concealment, string>> = {
   'blank space': 'It pushes text out of sight with blank space.',
   'a comment': 'It has a comment, which a rendered view does not show.',
   encoding: 'It carries encoded text.',
+  'other letter forms': 'It has letters in forms that look like plain ones.',
 };
 const BLOCKED: ReadonlySet<Concealment> = new Set([
   'tag characters',
@@ -215,48 +218,23 @@ function graverIfHidden(
 
 function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Match[] {
   const prose = text.isProse ? reading.text : reading.text.replaceAll('_', ' ');
-  const sentences = sentencesOf(prose, own);
+  const sentences = sentencesOf(prose, own, PLACES.test(text.pointer) ? 1 : 0);
   const speaksOfSecrets = sentences.some(({ mask }) => (mask & CONFIDENTIAL) !== 0);
   const matches = sentences.flatMap(findDemands).map((match) => {
     const isGrave = speaksOfSecrets && match.reason === SENT_ELSEWHERE;
     return isGrave ? { ...match, tier: 'review' as const } : match;
   });
-  return [...matches, ...roleMarkers(reading.text)];
+  const { pointer } = text;
+  const placed = [...findOutOfPlace(pointer, sentences), ...findSoughtContent(pointer, sentences)];
+  return [
+    ...matches,
+    ...findCarriedOver(sentences),
+    ...placed,
+    ...markersIn(reading.text, own.parameters),
+  ];
 }
 
 const CONFIDENTIAL = CLASS.secret | CLASS.store | CLASS.context;
-
-/** Imitations of the turns of a conversation, and of tags that only a model heeds. */
-function roleMarkers(text: string): readonly Match[] {
-  const lower = text.toLowerCase();
-  const shell = SHELL.exec(lower);
-  const commands: Match[] =
-    shell === null
-      ? []
-      : [
-          {
-            kind: 'order-to-model',
-            tier: 'review',
-            reason: 'It has a command that destroys or sends data.',
-            start: shell.index,
-            end: shell.index + shell[0].length,
-          },
-        ];
-  const markers = STRUCTURES.flatMap(({ pattern }) => {
-    const match = pattern.exec(lower);
-    if (match === null) return [];
-    const reason = 'It imitates a role or a message of the conversation.';
-    const end = match.index + match[0].length;
-    return [
-      { kind: 'order-to-model' as const, tier: 'block' as const, reason, start: match.index, end },
-    ];
-  });
-  return [...commands, ...markers];
-}
-
-/** Commands of a shell that delete everything, or send what they are given. */
-const SHELL =
-  /\brm -[rf]{2} [/~]|\|\s{0,4}(?:ba|z)?sh\b|\|\s{0,4}(?:nc|netcat)\s|\/dev\/tcp\/|\bchmod (?:-r )?0?777\b|\bcurl [^\n]{0,120} (?:-d|--data|--data-binary|-f) ?@|\b(?:system|popen)\(['"]/;
 
 function evidenceOf(original: string, reading: Reading, { start, end }: Match): string {
   if (reading.origin === undefined) return quote(reading.text, start, end);

@@ -17,6 +17,8 @@ export type Token = {
 export type Sentence = {
   readonly tokens: readonly Token[];
   readonly mask: number;
+  /** The words that it has. */
+  readonly bases: ReadonlySet<string>;
   /** Position in the text. The first sentence of a description says what a tool does, in the imperative. */
   readonly index: number;
 };
@@ -69,18 +71,21 @@ const STORE_PARTS = [
   '/proc/self',
   '.cursor/',
   '/root/',
+  '.zshrc',
+  '.bashrc',
+  '169.254.169.254',
+  'application_default_credentials',
   '.vault',
   'credentials.json',
 ];
 const STORE_TERMS = /(?:credential|secret|password|private|token|id_rsa|passwd)/;
 
-/** The sentences of a text, in order. */
-export function sentencesOf(text: string, own: OwnNames): readonly Sentence[] {
+/** The sentences of a text, in order. `first` is the index of the first: only a description begins with 0. */
+export function sentencesOf(text: string, own: OwnNames, first = 0): readonly Sentence[] {
   const sentences: Sentence[] = [];
-  let tokens: Token[] = [];
+  const tokens: Token[] = [];
   const close = (): void => {
-    if (tokens.length > 0) sentences.push(toSentence(tokens, sentences.length));
-    tokens = [];
+    if (tokens.length > 0) sentences.push(toSentence(tokens.splice(0), first + sentences.length));
   };
   for (let at = 0; at < text.length; ) {
     if (SEPARATOR.test(text.charAt(at)) && !isPathStart(text, at)) {
@@ -90,9 +95,8 @@ export function sentencesOf(text: string, own: OwnNames): readonly Sentence[] {
     }
     const end = tokenEnd(text, at);
     const trimmed = trimEnd(text, at, end);
-    addTokens(text, at, trimmed, own, tokens, close);
-    if (trimmed < end && BREAK.test(text.slice(trimmed, end))) close();
-    if (tokens.length >= MAX_TOKENS_PER_SENTENCE) close();
+    if (trimmed > at) addTokens(text, at, trimmed, own, tokens, close);
+    if (BREAK.test(text.slice(trimmed, end)) || tokens.length >= MAX_TOKENS_PER_SENTENCE) close();
     at = end;
   }
   close();
@@ -135,6 +139,7 @@ function isApostrophe(text: string, at: number): boolean {
 
 function trimEnd(text: string, start: number, end: number): number {
   let last = end;
+  if (/^[.\u2026]+$/.test(text.slice(start, end))) return start;
   while (last > start + 1 && /[.…\-_/\\]/.test(text.charAt(last - 1))) last--;
   return last;
 }
@@ -155,7 +160,11 @@ function addTokens(
     return;
   }
   const base = baseOf(lower);
-  if (CLAUSE_STARTS.has(base)) close();
+  if (isQuotedSlot(text, start, end, tokens)) {
+    tokens.push({ base, isBase: true, mask: CLASS.parameter, start, end });
+    return;
+  }
+  if (CLAUSE_STARTS.has(base) || isUnmarkedStart(text, start, raw, base, tokens)) close();
   const isKnown = classesOf(base) !== 0;
   if (isKnown || !/[-/\\]/.test(lower)) {
     tokens.push({ base, isBase: base === lower, mask: classesOf(base), start, end });
@@ -170,6 +179,73 @@ function addTokens(
   }
 }
 
+const STARTING =
+  CLASS.order |
+  CLASS.must |
+  CLASS.negation |
+  CLASS.every |
+  CLASS.override |
+  CLASS.disclose |
+  CLASS.model |
+  CLASS.carry |
+  CLASS.read |
+  CLASS.call |
+  CLASS.change |
+  CLASS.execute |
+  CLASS.consent;
+/** After these words a capital begins a name. */
+const WITHIN: ReadonlySet<string> = new Set(
+  'the a an of to in on for with by and or via from into this that your our any all each new'.split(
+    ' ',
+  ),
+);
+/** Further words that begin an order. */
+const STARTING_WORDS: ReadonlySet<string> = new Set(
+  'whatever convince connect approve query grant take treat do note from make since should escalate delete merge'.split(
+    ' ',
+  ),
+);
+
+function isStarting(base: string): boolean {
+  return (classesOf(base) & STARTING) !== 0 || STARTING_WORDS.has(base);
+}
+
+/** Whether a capital begins a sentence although no mark ends the one before: `Adds numbers Before you`. */
+function isUnmarkedStart(
+  text: string,
+  start: number,
+  raw: string,
+  base: string,
+  tokens: readonly Token[],
+): boolean {
+  const before = tokens.at(-1);
+  if (
+    before === undefined ||
+    WITHIN.has(before.base) ||
+    !/^[A-Z][a-z]/.test(raw) ||
+    !isStarting(base)
+  ) {
+    return false;
+  }
+  return (
+    /[a-z0-9)\]]\s{1,40}$/.test(text.slice(Math.max(0, start - 42), start)) &&
+    /^[a-z0-9]/.test(text.slice(before.start))
+  );
+}
+
+const SLOT_BEFORE: ReadonlySet<string> = new Set(
+  'as in into to under via through fill set called named parameter field argument option the key'.split(
+    ' ',
+  ),
+);
+
+/** Whether the word is quoted where the name of a parameter stands: pass it as `hint`. */
+function isQuotedSlot(text: string, start: number, end: number, tokens: readonly Token[]): boolean {
+  const open = text.charAt(start - 1);
+  const isQuoted = /["'`\u2018\u201c]/.test(open) && /["'`\u2019\u201d]/.test(text.charAt(end));
+  return isQuoted && SLOT_BEFORE.has(tokens.at(-1)?.base ?? '');
+}
+
 /** The classes of addresses, paths and identifiers; `undefined` for an ordinary word. */
 function specialClass(raw: string, lower: string, own: OwnNames): number | undefined {
   if (URL_START.test(lower)) return CLASS.address | classesOfPlaceholder(lower);
@@ -179,7 +255,7 @@ function specialClass(raw: string, lower: string, own: OwnNames): number | undef
   if (own.parameters.has(raw) && raw !== lower.replace(/[_A-Z]/g, '')) return CLASS.parameter;
   if (raw === own.name) return CLASS.tool;
   if (!/[a-z0-9]_[a-z0-9]|[a-z][A-Z][a-z]/.test(raw)) return undefined;
-  return CLASS.name | classesOfParts(raw);
+  return classesOf(lower) || CLASS.name | classesOfParts(raw);
 }
 
 /** What a placeholder in a URL is to be filled with: `?q={conversation}`. */
@@ -215,7 +291,7 @@ function toSentence(tokens: readonly Token[], index: number): Sentence {
   markNegations(tokens);
   let mask = 0;
   for (const token of tokens) mask |= token.mask;
-  return { tokens, mask, index };
+  return { tokens, mask, bases: new Set(tokens.map(({ base }) => base)), index };
 }
 
 function markPairs(tokens: readonly Token[]): void {

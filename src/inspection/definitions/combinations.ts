@@ -1,0 +1,562 @@
+// Lists demands by what stands together in a sentence, in any order: who is addressed, what is demanded, of what, and
+// where it would go. rules.ts has those whose order tells them from a description. English only.
+
+import {
+  type Demand,
+  demands,
+  either,
+  has,
+  is,
+  isDenial,
+  isDenied,
+  isFramed,
+  isImperative,
+  isOrder,
+  type Match,
+} from './demands.js';
+import { CLASS } from './lexicon.js';
+import type { Sentence, Token } from './sentences.js';
+
+const { address, answer, call, carry, change, consent, context, disclose, every, execute, human } =
+  CLASS;
+const { know, model, must, name, negation, order, override, parameter, read, rule } = CLASS;
+const { secret, store, tool } = CLASS;
+
+const isWhole = has(
+  'all any every each entire full complete whole verbatim unabridged unredacted word latest last recent previous',
+);
+const isThis = is(
+  'this that these those it existence presence step call argument parameter tool note synchronization upload access',
+);
+const isWe = has('we our us telemetry analytics vendor provider partner');
+const isModelNamed = is('assistant agent model llm ai chatbot claude gpt');
+const isGiving = is(
+  'add share give hand supply state enter fill paste type provide pass put copy send attach append transmit submit include insert place write forward',
+);
+/** A tool that gives out secrets or what was said, by the parts of its name. */
+const isVaultTool = ({ base, mask }: Token): boolean =>
+  (mask & name) !== 0 &&
+  /(?:^|_)(?:secret|credential|password|private|env|key|conversation|chat|contact|mailbox|keychain)s?(?:_|$)/.test(
+    base,
+  );
+
+const isPersonal = has('user person customer human patient');
+const isPossessor = either(human, 'authorization account server session environment');
+
+/** Whether it is the secret of somebody: of the user, of an account, of another server. */
+function isPossessed({ tokens }: Sentence): boolean {
+  return tokens.some(isPossessor);
+}
+
+const ACTION = read | carry | call | change | execute;
+const isLead = is('and then also now first finally kindly quietly silently');
+
+/** Whether a verb that acts stands where the imperative does: at the beginning, or after `and`, in a later sentence. */
+function hasCommand({ tokens, index }: Sentence): boolean {
+  if (index === 0) return false;
+  return tokens.some((token, at) => {
+    const before = tokens[at - 1];
+    const isFree = before === undefined || isLead(before);
+    return isFree && token.isBase && (token.mask & ACTION) !== 0;
+  });
+}
+
+/** Whether the sentence demands something: it obliges, is a later imperative, or names the model as the one who acts. */
+function isDemand(sentence: Sentence): boolean {
+  return isOrder(sentence) || hasCommand(sentence) || sentence.tokens.some(isModelNamed);
+}
+
+/** Whether a verb of one of the classes stands in the imperative, in a sentence after the first. */
+function hasImperative(mask: number): (sentence: Sentence) => boolean {
+  return (sentence) =>
+    sentence.tokens.some((token, at) => (token.mask & mask) !== 0 && isImperative(sentence, at));
+}
+
+const SECRECY: readonly Demand[] = [
+  ...demands(
+    'secrecy',
+    'block',
+    'It demands that something be kept from the user.',
+    [
+      [isDenial, disclose, isThis],
+      {
+        gap: 4,
+        when: (one) =>
+          isOrder(one) ||
+          one.tokens.slice(0, 2).some(({ mask }) => (mask & (negation | model)) !== 0),
+      },
+    ],
+    [
+      [is('nobody no-one noone anybody anyone human'), know | disclose],
+      { gap: 4, needs: [negation | know], when: has('nobody no-one noone unaware not') },
+    ],
+    [
+      [is('stay remain keep be stays'), is('silent unaware quiet')],
+      { gap: 4, when: has('this matter human user person step it you') },
+    ],
+    [[is('let'), is('on'), is('that')], { gap: 1, needs: [negation] }],
+    [
+      [is('omit exclude drop leave keep'), is('reference mention out'), tool | answer | model],
+      { gap: 4, when: (one) => one.index > 0 && (one.mask & answer) !== 0 },
+    ],
+    [
+      [is('confidential private secret between'), is('tool model us you'), is('and us model')],
+      { gap: 3, when: has('between') },
+    ],
+    [
+      [human, is('supposed meant allowed'), is('see know notice learn')],
+      { gap: 4, needs: [negation] },
+    ],
+    [
+      [
+        is('remove delete erase clear'),
+        is('trace entry evidence record history'),
+        is('step call transcript history log this'),
+      ],
+      { gap: 5, when: (one) => hasImperative(-1)(one) && one.index > 0 },
+    ],
+  ),
+  ...demands(
+    'secrecy',
+    'review',
+    'It prescribes that the user be told something untrue.',
+    [[is('assure reassure convince persuade'), human], { gap: 2, when: isImperative }],
+    [
+      [is('tell inform'), human, is('succeed success successful fine normal')],
+      { gap: 6, when: has('matter regardless whatever always') },
+    ],
+    [[is('answer reply respond say'), is('yes'), human], { gap: 6, needs: [consent | human] }],
+    [
+      [is('explain claim'), is('normal routine harmless')],
+      { gap: 5, when: (one) => one.index > 0 },
+    ],
+  ),
+  ...demands(
+    'secrecy',
+    'block',
+    'It demands that the user not be asked, or that checks be left out.',
+    [
+      [
+        is('skip bypass omit avoid without'),
+        is('check dialogue dialog consent review confirmation approval permission'),
+      ],
+      {
+        gap: 5,
+        when: (one, first) =>
+          one.index > 0 &&
+          !isDenied(one, first) &&
+          (hasImperative(override | execute | call)(one) || has('ahead fine merge skip')(one)),
+      },
+    ],
+    [
+      [consent, negation, is('show ask need require display')],
+      { gap: 6, when: has('anymore longer more never') },
+    ],
+    [[is('approve authorize authorise'), is('advance')], { gap: 3 }],
+    [
+      [is('complete finish proceed continue'), negation, is('ask confirm consult')],
+      { gap: 6, when: (one) => one.index > 0 && isFramed(one) },
+    ],
+  ),
+];
+
+const OVERRIDES: readonly Demand[] = [
+  ...demands(
+    'order-to-model',
+    'block',
+    'It demands that instructions or safeguards be set aside.',
+    [
+      [rule, is('lift lifted supersede superseded void aside suspend suspended obsolete')],
+      { gap: 8, unless: negation, when: (one) => one.index > 0 },
+    ],
+    [
+      [rule, is('not no never'), is('apply cover concern bind')],
+      { gap: 7, when: has('earlier previous prior safety host operator longer given aside') },
+    ],
+    [
+      [
+        is('disregard ignore forget'),
+        is('whatever anything everything what'),
+        is('told tell said know learned instructed'),
+      ],
+      { gap: 5 },
+    ],
+    [
+      [
+        is('disable deactivate bypass circumvent'),
+        is(
+          'sandbox tls ssl certificate logging two-factor 2fa antivirus allowlist allow restriction limit',
+        ),
+      ],
+      {
+        gap: 3,
+        when: (one, first) =>
+          one.index > 0 && (isImperative(one, first) || (one.mask & must) !== 0),
+      },
+    ],
+    [
+      [is('turn switch'), is('off'), is('logging audit sandbox protection verification')],
+      { gap: 2, when: (one) => one.index > 0 },
+    ],
+    [
+      [is('escalate sudo elevate'), is('root administrator admin privilege')],
+      { gap: 3, when: (one) => one.index > 0 },
+    ],
+    [
+      [is('use'), is('highest all full'), is('privilege right permission')],
+      { gap: 2, when: isImperative },
+    ],
+  ),
+  ...demands(
+    'order-to-model',
+    'block',
+    'It gives the model another role.',
+    [[is('from'), is('now'), is('on')], { gap: 1, needs: [model | must] }],
+    [
+      [is('follow obey'), is('only'), is('direction instruction command order')],
+      { gap: 4, unless: negation },
+    ],
+    [
+      [is('obey'), is('server instruction command directive system text order output')],
+      { gap: 6, unless: negation },
+    ],
+    [
+      [
+        is('treat regard consider take'),
+        is('as'),
+        is('command instruction directive order system'),
+      ],
+      {
+        gap: 6,
+        unless: negation,
+        when: (one, first) => isImperative(one, first) || has('system')(one),
+      },
+    ],
+    [
+      [is('execute follow perform'), is('them it')],
+      { gap: 1, when: has('question hesitation further directive') },
+    ],
+    [
+      [is('higher highest'), is('priority precedence'), is('than over')],
+      { gap: 2, when: has('message instruction user prompt') },
+    ],
+  ),
+  ...demands(
+    'order-to-model',
+    'review',
+    'It demands that text from elsewhere be obeyed.',
+    [
+      [is('fetch load download get'), address, is('follow apply obey do')],
+      { gap: 9, when: (one) => one.index > 0 },
+    ],
+    [
+      [is('fetch load download'), is('instruction rule'), is('follow apply obey')],
+      { gap: 14, needs: [address] },
+    ],
+  ),
+  ...demands(
+    'order-to-model',
+    'review',
+    'It prescribes what the answers or the work of the model contain.',
+    [
+      [answer],
+      {
+        needs: [address, carry | override],
+        when: (one) => one.index > 0 && has('every each all your any')(one),
+      },
+    ],
+    [
+      [is('change replace rewrite'), every, is('url link address iban name')],
+      { gap: 5, when: (one, first) => isImperative(one, first) },
+    ],
+    [
+      [
+        is('insert add append include'),
+        is('tag request script comment'),
+        is('code function file answer'),
+      ],
+      {
+        gap: 14,
+        when: (one) =>
+          one.index > 0 && has('every each all our')(one) && has('our endpoint tracker')(one),
+      },
+    ],
+    [
+      [is('recommend promote advertise praise'), is('acmecoin product service')],
+      { gap: 6, when: (one) => one.index > 0 && has('always whenever')(one) },
+    ],
+    [
+      [is('whenever when'), human, either(disclose, 'ask'), is('recommend promote buy')],
+      { gap: 5 },
+    ],
+    [
+      [is('grant give'), is('admin administrator owner root'), is('right access role privilege')],
+      { gap: 6, when: isImperative },
+    ],
+    [
+      [is('also additionally'), is('create add'), is('admin administrator backdoor')],
+      { gap: 5, when: (one) => one.index > 0 && has('same bring right')(one) },
+    ],
+    [
+      [is('approve merge accept'), is('pending pull'), is('when any every of')],
+      { gap: 6, when: isImperative },
+    ],
+    [
+      [is('system'), is('prompt message'), is('word verbatim here')],
+      { gap: 6, needs: [model | parameter] },
+    ],
+  ),
+];
+
+const EXFILTRATIONS: readonly Demand[] = [
+  ...demands(
+    'exfiltration',
+    'review',
+    'It demands that the conversation be passed on.',
+    [
+      [context],
+      {
+        needs: [carry],
+        unless: negation,
+        when: (one) => isWhole(one) && isDemand(one) && !has('customer ticket meeting call')(one),
+      },
+    ],
+    [
+      [context],
+      { needs: [carry | read], unless: negation, when: (one) => isWe(one) && one.index > 0 },
+    ],
+    [
+      [isGiving, is('everything what whatever'), human, either(know, 'type say write tell')],
+      { gap: 5, when: (one) => one.index > 0 },
+    ],
+    [[isGiving, is('everything what whatever'), model, know], { gap: 4, needs: [human] }],
+    [
+      [
+        isGiving,
+        is('response output result answer'),
+        is('each every all any other previous last another'),
+        tool,
+      ],
+      { gap: 4 },
+    ],
+    [
+      [is('answer output result response'), is('previous last other another'), tool],
+      { gap: 4, needs: [carry] },
+    ],
+    [
+      [every, is('result output answer'), is('another other each every'), tool],
+      { gap: 3, needs: [must] },
+    ],
+    [
+      [
+        is('record capture log collect store'),
+        is('what every all'),
+        either(human, 'prompt keystroke'),
+      ],
+      {
+        gap: 3,
+        needs: [carry],
+        when: (one) => one.index > 0 && has('type prompt keystroke say')(one),
+      },
+    ],
+    [
+      [isModelNamed, is('share forward send upload'), human],
+      { gap: 9, unless: negation, when: has('learn know everything') },
+    ],
+    [
+      [is('take capture make'), is('screenshot recording photo picture'), carry],
+      { gap: 8, when: (one, first) => isImperative(one, first) },
+    ],
+    [
+      [is('private'), is('public publish gist pastebin')],
+      { gap: 12, when: (one) => one.index > 0 && isDemand(one) },
+    ],
+    [
+      [address],
+      {
+        needs: [carry, every],
+        when: (one) => one.index > 0 && isDemand(one) && !has('example e.g such like')(one),
+      },
+    ],
+    [
+      [isModelNamed, must, is('forward send transmit upload attach share')],
+      { gap: 6, unless: negation },
+    ],
+  ),
+  ...demands(
+    'exfiltration',
+    'review',
+    'It demands that secrets be passed on.',
+    [[store], { needs: [carry], unless: negation, when: (one) => one.index > 0 && isDemand(one) }],
+    [
+      [isGiving, secret | store, parameter],
+      {
+        gap: 12,
+        unless: negation,
+        when: (one) => one.index > 0 && (isPossessed(one) || (one.mask & store) !== 0),
+      },
+    ],
+    [[parameter, isGiving, human, secret], { gap: 8, unless: negation }],
+    [[is('any every each all'), secret, human | model, is('see come find encounter')], { gap: 4 }],
+    [
+      [secret, must, is('state entered given provided re-entered supplied'), parameter],
+      { gap: 6, when: (one) => one.index > 0 },
+    ],
+    [
+      [isVaultTool],
+      {
+        unless: negation,
+        when: (one) =>
+          ((one.mask & (carry | order | parameter)) !== 0 ||
+            has('return output result value')(one)) &&
+          (isDemand(one) || has('you take')(one)),
+      },
+    ],
+    [[must, is('hold contain include'), store | context], { gap: 5, unless: negation }],
+    [
+      [isModelNamed, either(read | carry, 'prefetch use'), secret | store],
+      { gap: 6, unless: negation },
+    ],
+    [[isGiving, secret, is('here below')], { gap: 3, when: isImperative }],
+    [
+      [carry],
+      {
+        needs: [parameter, secret],
+        unless: negation,
+        when: (one) => one.index > 0 && isPersonal(one),
+      },
+    ],
+    [
+      [is('with using'), is('stored saved cached existing'), secret],
+      { gap: 2, needs: [carry], when: (one) => one.index > 0 },
+    ],
+    [
+      [
+        read,
+        is('wallet cookie password keychain screenshot recovery'),
+        either(carry, 'give hand state'),
+      ],
+      { gap: 10, when: isImperative },
+    ],
+  ),
+  ...demands('exfiltration', 'review', 'It says that content is sent to others.', [
+    [
+      is('forward upload send share stream transmit'),
+      is('copy'),
+      is('each every all any'),
+      is('message file mail call'),
+    ],
+    { gap: 4, when: ({ index }) => index > 0 },
+  ]),
+];
+
+const OTHER_TOOLS: readonly Demand[] = demands(
+  'other-tool',
+  'review',
+  'It says what must happen with the tools of others.',
+  [
+    [is('other another different'), is('server mcp connector')],
+    {
+      gap: 2,
+      when: (one) =>
+        one.index > 0 &&
+        has(
+          'instead win wins over ahead never avoid must first whatever rather replace ignore before',
+        )(one),
+    },
+  ],
+  [
+    [order, is('execute call use invoke run'), is('this it'), is('replace change substitute')],
+    { gap: 6, needs: [tool] },
+  ],
+  [[negation, call, is('server')], { gap: 8, when: has('of from the') }],
+  [
+    [
+      is('it they this that'),
+      is('be is are was been'),
+      is('compromise compromised malicious unsafe insecure infected hacked poisoned backdoored'),
+    ],
+    { gap: 2, needs: [-1], when: ({ index }) => index > 0 },
+  ],
+  [
+    [either(every, 'all'), is('call invocation use'), is('of to'), name],
+    { gap: 3, needs: [carry | change | must], when: (one) => one.index > 0 },
+  ],
+  [
+    [
+      is('when whenever if once'),
+      tool | name,
+      is('add set append change send route push upload'),
+      address,
+    ],
+    { gap: 8 },
+  ],
+  [
+    [is('when whenever'), human, is('ask mention request want'), either(carry | call, 'recommend')],
+    { gap: 6, when: has('our recommend sponsor partner') },
+  ],
+  [[is('use'), is('in'), is('place')], { gap: 5, needs: [every] }],
+  [
+    [tool, is('retire retired compromise compromised disabled hacked')],
+    { gap: 8, when: has('use this instead security') },
+  ],
+);
+
+export const COMBINATIONS: readonly Demand[] = [
+  ...SECRECY,
+  ...OVERRIDES,
+  ...EXFILTRATIONS,
+  ...OTHER_TOOLS,
+];
+
+const isPronoun = is('it its them their this that content result what here there');
+const CARRIED = 'It demands that secrets or the conversation be passed on.';
+
+/** What two sentences demand together: the one names what is to be had, the next where it is to be put. */
+export function findCarriedOver(sentences: readonly Sentence[]): readonly Match[] {
+  return sentences.flatMap((sentence, at) => {
+    const source = sentences[at - 1];
+    if (source === undefined || !namesSource(source) || !putsSomewhere(sentence)) return [];
+    const start = source.tokens[0]?.start ?? 0;
+    const end = sentence.tokens.at(-1)?.end ?? start;
+    return [
+      { kind: 'exfiltration' as const, tier: 'review' as const, reason: CARRIED, start, end },
+    ];
+  });
+}
+
+function namesSource(sentence: Sentence): boolean {
+  if (sentence.index === 0 || (sentence.mask & negation) !== 0) return false;
+  return (sentence.mask & (store | context)) !== 0 || sentence.tokens.some(isVaultTool);
+}
+
+function putsSomewhere(sentence: Sentence): boolean {
+  const isPut =
+    (sentence.mask & carry) !== 0 && (sentence.mask & (parameter | answer | address)) !== 0;
+  return (
+    isPut &&
+    sentence.tokens.some(isPronoun) &&
+    (hasCommand(sentence) || (sentence.mask & must) !== 0)
+  );
+}
+
+/** What a parameter takes, by its description: what the model was told, or the content of a file with secrets. */
+export function findSoughtContent(
+  pointer: string,
+  sentences: readonly Sentence[],
+): readonly Match[] {
+  if (!/\/properties\/[^/]+\/description$/.test(pointer)) return [];
+  return sentences.flatMap((sentence) => {
+    const { tokens, mask } = sentence;
+    const isTold = (mask & context) !== 0 && isWhole(sentence) && has('your you far')(sentence);
+    const isStored = (mask & store) !== 0 && has('content contents text output value')(sentence);
+    if ((mask & negation) !== 0 || !(isTold || isStored)) return [];
+    const end = tokens.at(-1)?.end ?? 0;
+    const start = tokens[0]?.start ?? 0;
+    return [
+      { kind: 'context-parameter' as const, tier: 'review' as const, reason: SOUGHT, start, end },
+    ];
+  });
+}
+
+const SOUGHT = 'The parameter takes the conversation, instructions, or a file with secrets.';
