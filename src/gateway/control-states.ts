@@ -14,6 +14,7 @@ import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { countOf } from '../text/counting.js';
 import type { Aggregates } from './aggregates.js';
+import { setBlocks } from './blocks.js';
 import type { Identity } from './identity.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
@@ -29,6 +30,7 @@ export type ControlSources = {
   /** Why the last reload was rejected; `undefined` if the files are those in force. */
   readonly reloadError: string | undefined;
   readonly store: StoreStatus;
+  readonly blocks: Parameters<typeof setBlocks>[2];
 };
 
 const MS_PER_SECOND = 1000;
@@ -48,6 +50,7 @@ export function refreshControls(
   setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
   metrics.setStoreDegraded(sources.store.isUnreachable);
+  setBlocks(controls, metrics, sources.blocks, sources.store.state !== 'off');
   setIssuers(controls, metrics, sources);
   setTls(controls, settings);
   for (const upstream of settings.upstreams.values()) {

@@ -4,7 +4,7 @@
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge store`, or one of several with what it protects: `authn:<issuer>
+ * A control by name: `policy audit metrics admin edge store blocks`, or one of several with what it protects: `authn:<issuer>
  * audience:<upstream> pins:<upstream> binding:<upstream> upstream-connection:<upstream> upstream-credentials:<upstream>
  * upstream-identity:<upstream> inspection:<profile> endpoint:<aggregate> tls:<listener>`.
  */
@@ -15,6 +15,7 @@ export type ControlName =
   | 'admin'
   | 'edge'
   | 'store'
+  | 'blocks'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
@@ -30,8 +31,8 @@ export type ControlRow = {
   readonly control: string;
   readonly state: ControlState;
   /**
-   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, and of a rejected
-   * reload the first error in the files.
+   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, of a rejected
+   * reload the first error in the files, and of blocks what administrators wrote.
    */
   readonly reason: string;
   /** RFC 3339: since when it is in this state. */
