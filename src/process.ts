@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 
 import { basename, delimiter, dirname, relative } from 'node:path';
+import type { BlockPorts } from './cli/block.js';
 import type { PinnedOnce } from './cli/dev.js';
 import { buildProgram, type CliIo, type Command, quoteForShell } from './cli/program.js';
 
@@ -186,6 +187,26 @@ async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
   });
 }
 
+const ADMIN_TIMEOUT_MS = 10_000;
+
+/** Certificates are verified as usual, because a token is sent; NODE_EXTRA_CA_CERTS names a private authority. */
+async function blockPorts(): Promise<BlockPorts> {
+  const { DISK_FILES } = await import('./config/files.js');
+  return {
+    files: DISK_FILES,
+    async ask(url, { method, token, body }) {
+      const response = await fetch(url, {
+        method,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        redirect: 'manual',
+        signal: AbortSignal.timeout(ADMIN_TIMEOUT_MS),
+        ...(body === undefined ? {} : { body }),
+      });
+      return { status: response.status, text: await response.text() };
+    },
+  };
+}
+
 async function loadSettings(
   file: string,
 ): Promise<{ settings: Settings | undefined; diagnostics: string; errors: readonly string[] }> {
@@ -279,6 +300,14 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   async schema() {
     const { schemaCommand } = await import('./cli/schema.js');
     return schemaCommand(io);
+  },
+  async block() {
+    const { blockCommand } = await import('./cli/block.js');
+    return blockCommand(io, await blockPorts());
+  },
+  async unblock() {
+    const { unblockCommand } = await import('./cli/block.js');
+    return unblockCommand(io, await blockPorts());
   },
   async healthcheck() {
     const { healthcheckCommand } = await import('./cli/healthcheck.js');

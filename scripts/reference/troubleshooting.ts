@@ -153,6 +153,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cause: 'A `deny` rule matches. The audit event names it (`decision.rule`).',
     cure: 'If the call is legitimate, narrow the rule. Deny overrides allow, regardless of their order.',
   },
+  blocked: {
+    cause:
+      'An administrator has blocked the item, the caller, the upstream or everything. The audit event names the block (`decision.rule`).',
+    cure: '`sallyport block list` shows who blocked what, and why; an admin lifts it with `sallyport unblock ID`.',
+  },
   'policy-error': {
     cause:
       'A `when` expression failed, for example because it reads a claim that this token lacks.',

@@ -1,12 +1,13 @@
-// The revocation API: list, revoke, lift. Viewers may list, reviewers and admins may also revoke, and only
-// admins may lift. A changing request is JSON with a bearer token, which a page of another origin cannot send
+// The API of revocations and blocks: list, make, lift. Viewers may list, reviewers and admins may also make one,
+// and only admins may lift it. A changing request is JSON with a bearer token, which a page of another origin cannot send
 // without a preflight request. Parses and authorizes requests; the revocation service behind it keeps the
 // state. RFC 9110 §15.
 
 import type { PlainResponse } from '../http/internal-server.js';
+import type { BlockTarget } from '../policy/blocks.js';
 
 /**
- * What to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
+ * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
  * by its digest. `issuer` is a name in the configuration or an issuer identifier; `note` says why.
  */
 export type RevocationOrder = { readonly note: string } & (
@@ -19,12 +20,23 @@ export type RevocationOrder = { readonly note: string } & (
       readonly client: string | undefined;
     }
   | { readonly kind: 'session'; readonly digest: string }
+  | BlockOrder
 );
+
+export type BlockOrder = {
+  readonly kind: 'block';
+  /** As it was sent: an issuer by its name or its identifier, a resource by any spelling of its URI. */
+  readonly block: BlockTarget;
+  /** Without it, the block lasts until it is lifted. */
+  readonly expiresInMs: number | undefined;
+};
 
 type Members = ReadonlyMap<string, unknown>;
 
 const MAX_IDENTITY_CHARACTERS = 1_024;
 const MAX_NOTE_CHARACTERS = 500;
+const MAX_BLOCK_SECONDS = 366 * 24 * 60 * 60;
+const MS_PER_SECOND = 1_000;
 /** A SHA-256 digest, base64url. */
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 /** Characters that could be misinterpreted in a log or on a page. */
@@ -43,7 +55,8 @@ function readRevocationOrder(text: string): RevocationOrder | string {
   const kinds = [...members.keys()].filter((name) => name !== 'note');
   const [kind = ''] = kinds;
   const read = kinds.length === 1 ? READERS.get(kind) : undefined;
-  if (read === undefined) return 'Name one of "token", "subject" and "session", and "note".';
+  if (read === undefined)
+    return 'Name one of "block", "token", "subject" and "session", and "note".';
   const order = read(membersOf(members.get(kind)) ?? new Map());
   return typeof order === 'string' ? order : { ...order, note };
 }
@@ -58,6 +71,7 @@ const READERS: ReadonlyMap<string, (members: Members) => Order | string> = new M
   ['token', readToken],
   ['subject', readSubject],
   ['session', readSession],
+  ['block', readBlock],
 ]);
 
 function readToken(members: Members): Order | string {
@@ -82,6 +96,61 @@ function readSession(members: Members): Order | string {
   const digest = digestOf(members);
   if (digest !== undefined && members.size === 1) return { kind: 'session', digest };
   return '"session" has the "digest" of the audit log.';
+}
+
+/** The members of a block besides `target` and `expiresIn`. */
+const BLOCK_MEMBERS: Readonly<Record<BlockTarget['target'], readonly string[]>> = {
+  everything: [],
+  upstream: ['upstream'],
+  subject: ['issuer', 'subject'],
+  client: ['issuer', 'client'],
+  tool: ['upstream', 'name'],
+  prompt: ['upstream', 'name'],
+  template: ['upstream', 'name'],
+  resource: ['upstream', 'name'],
+};
+
+function readBlock(members: Members): BlockOrder | string {
+  const target = members.get('target');
+  if (!isTarget(target))
+    return `"block" has a "target": one of ${Object.keys(BLOCK_MEMBERS).join(', ')}.`;
+  const names = BLOCK_MEMBERS[target];
+  const expiresIn = members.get('expiresIn');
+  const values = names.map((name) => identityOf(members, name));
+  const size = 1 + names.length + (expiresIn === undefined ? 0 : 1);
+  if (members.size !== size || values.includes(undefined)) {
+    const named = names.map((name) => `"${name}"`).join(' and ') || 'nothing else';
+    return `A block of ${target} has ${named}, and may have "expiresIn".`;
+  }
+  if (expiresIn !== undefined && !isLifetime(expiresIn))
+    return `"expiresIn" is a number of seconds from 1 to ${MAX_BLOCK_SECONDS}.`;
+  const [first = '', second = ''] = values;
+  const expiresInMs = expiresIn === undefined ? undefined : expiresIn * MS_PER_SECOND;
+  return { kind: 'block', block: blockOf(target, first, second), expiresInMs };
+}
+
+function isTarget(value: unknown): value is BlockTarget['target'] {
+  return typeof value === 'string' && Object.hasOwn(BLOCK_MEMBERS, value);
+}
+
+function isLifetime(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_BLOCK_SECONDS;
+}
+
+/** `first` and `second` are in the order of `BLOCK_MEMBERS`. */
+function blockOf(target: BlockTarget['target'], first: string, second: string): BlockTarget {
+  switch (target) {
+    case 'everything':
+      return { target };
+    case 'upstream':
+      return { target, upstream: first };
+    case 'subject':
+      return { target, issuer: first, subject: second };
+    case 'client':
+      return { target, issuer: first, client: second };
+    default:
+      return { target, upstream: first, name: second };
+  }
 }
 
 function parse(text: string): unknown {
@@ -118,10 +187,14 @@ export type AdminRole = 'viewer' | 'reviewer' | 'admin';
 /** The verified caller of the admin API. */
 export type AdminCaller = { readonly subject: string; readonly roles: readonly AdminRole[] };
 
-/** A revocation as shown to administrators: digests in place of ids, and nothing secret. */
+/** A revocation or a block as shown to administrators: digests in place of ids, and nothing secret. */
 export type ShownRevocation = {
   readonly id: string;
-  readonly kind: 'token' | 'subject' | 'session';
+  readonly kind: 'token' | 'subject' | 'session' | 'block';
+  /** Of a block; the members after it are those of its target. */
+  readonly target?: BlockTarget['target'];
+  readonly upstream?: string;
+  readonly name?: string;
   readonly issuer?: string;
   readonly subject?: string;
   readonly client?: string;
@@ -130,13 +203,14 @@ export type ShownRevocation = {
   readonly note: string;
   /** RFC 3339. */
   readonly at: string;
-  readonly expires: string;
+  /** Absent where only lifting ends it. */
+  readonly expires?: string;
 };
 
 type RevokeOutcome =
   /** `isShared`: in the store; otherwise in force on this replica only, and shared as soon as possible. */
   | { readonly kind: 'revoked'; readonly shown: ShownRevocation; readonly isShared: boolean }
-  | { readonly kind: 'unknown-issuer' | 'full' };
+  | { readonly kind: 'unknown-issuer' | 'unknown-upstream' | 'invalid-uri' | 'full' };
 
 export type RevocationService = {
   /** The revocations in force, newest first. */
@@ -222,6 +296,10 @@ async function revoke(
   switch (done.kind) {
     case 'unknown-issuer':
       return { response: refusal(400, 'This issuer is not configured.') };
+    case 'unknown-upstream':
+      return { response: refusal(400, 'This upstream is not configured.') };
+    case 'invalid-uri':
+      return { response: refusal(400, '"name" must be a valid URI.') };
     case 'full':
       return {
         response: refusal(409, 'The maximum number of revocations is in force. Lift some first.'),
@@ -231,7 +309,7 @@ async function revoke(
       const { by: _, at, expires, id, ...about } = shown;
       return {
         response: json(isShared ? 201 : 202, { revocation: shown, shared: isShared }),
-        detail: { revocation: id, ...about, until: expires },
+        detail: { revocation: id, ...about, ...(expires === undefined ? {} : { until: expires }) },
       };
     }
   }

@@ -19,6 +19,11 @@ export const GENERAL_EXIT_CODES: ExitCodes = {
   143: 'Ended by SIGTERM.',
 };
 
+const ADMIN_CODES = {
+  1: 'The gateway refused: the role does not allow it, or there is no such issuer, upstream or id.',
+  2: 'Not done: a usage error, no token, an address that is not known, or a gateway that does not answer or does not accept the token.',
+} as const;
+
 const NEEDS_CONFIG = 'The gateway file cannot be read or has errors';
 
 /** By the words of the command. A command that is not here has the general codes 0 and 2. */
@@ -114,6 +119,14 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     2: 'Not checked: an older file or a key is missing, or a file cannot be read.',
   },
   'audit hash': { 2: `${NEEDS_CONFIG}, or names no key.` },
+  ...Object.fromEntries(
+    [
+      ...['tool', 'prompt', 'template', 'resource', 'upstream', 'subject', 'client', 'everything'],
+      ...['token', 'token-digest', 'tokens', 'session'],
+    ].map((target) => [`block ${target}`, ADMIN_CODES]),
+  ),
+  'block list': { 2: ADMIN_CODES[2] },
+  unblock: ADMIN_CODES,
   'keys public': {
     1: 'The file is not a gateway key, or the gateway file has errors.',
     2: 'The file cannot be read.',

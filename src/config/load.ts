@@ -79,6 +79,10 @@ export type Outline = {
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
+  /** The admin listener, where one is configured. */
+  readonly admin:
+    | { readonly host: string; readonly port: number; readonly isSecure: boolean }
+    | undefined;
 };
 
 /** What recorded and supposed callers are read by. */
@@ -151,7 +155,14 @@ function outlineOf(
     opsHost: listeners?.ops?.host || undefined,
     isOpsSecure: listeners?.ops?.tls !== undefined,
     opsPort: listeners?.ops?.port,
+    admin: adminOutline(gateway),
   };
+}
+
+function adminOutline({ admin, listeners }: ReadableGateway): Outline['admin'] {
+  const { host, port, tls } = listeners?.admin ?? {};
+  if (admin === undefined || !host || port === undefined) return undefined;
+  return { host, port, isSecure: tls !== undefined };
 }
 
 function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): boolean {

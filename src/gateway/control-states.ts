@@ -15,6 +15,7 @@ import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { countOf } from '../text/counting.js';
 import type { Aggregates } from './aggregates.js';
+import { setBlocks } from './blocks.js';
 import type { Identity } from './identity.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
@@ -36,6 +37,7 @@ export type ControlSources = {
   readonly counterError: string | undefined;
   /** The policies in force that are not enforced. */
   readonly shadow: Shadow | undefined;
+  readonly blocks: Parameters<typeof setBlocks>[2];
 };
 
 const MS_PER_SECOND = 1000;
@@ -56,6 +58,7 @@ export function refreshControls(
   setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
   metrics.setStoreDegraded(sources.store.isUnreachable);
+  setBlocks(controls, metrics, sources.blocks, sources.store.state !== 'off');
   setIssuers(controls, metrics, sources);
   setTls(controls, settings);
   for (const upstream of settings.upstreams.values()) {

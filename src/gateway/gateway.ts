@@ -7,6 +7,7 @@ import type { Settings, StateSettings } from '../config/settings.js';
 import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
 import type { EdgeTables } from '../http/routes.js';
 import { createDefinitionCompiler } from '../pins/catalog.js';
+import { refuseBlocked } from '../policy/blocks.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import { refuseWith } from '../policy/refusal.js';
 import { mirroredParameters } from '../protocol/headers.js';
@@ -20,6 +21,7 @@ import { errorCode, type Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
+import { createBlockAnnouncer, isBlock } from './blocks.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
 import { refreshControls, removeControls } from './control-states.js';
 import { buildIdentity, type Identity } from './identity.js';
@@ -73,14 +75,24 @@ function openState(settings: StateSettings, ports: StatePorts): GatewayState {
   }
 }
 
-/** Passes on to the leases what every replica learns of the others: revocations, how old they are, ended sessions. */
-function emitStateChanges({ revocations, ended }: GatewayState, leases: LeaseRegistry): void {
-  revocations.onChange(() =>
+/**
+ * Passes on to the leases what every replica learns of the others: revocations and blocks, how old they are, ended
+ * sessions. Whose lists a block changes is told so.
+ */
+function emitStateChanges(
+  { revocations, ended }: GatewayState,
+  leases: LeaseRegistry,
+  announceBlocks: () => void,
+): void {
+  revocations.onChange(() => {
     leases.emit(({ principal }) => {
       const reason = revocations.checkPrincipal(principal);
-      return reason && refuseWith(reason);
-    }),
-  );
+      if (reason !== undefined) return refuseWith(reason);
+      const block = revocations.blockOf(principal);
+      return block === undefined ? undefined : refuseBlocked(block);
+    });
+    announceBlocks();
+  });
   ended.onElsewhere(leases.checkSessions);
 }
 
@@ -344,8 +356,10 @@ function assemble(
   const counters = createLockCounters({ state, settings });
   const streams = createStreamRegistry(observability.metrics.openStreams);
   const leases = createLeaseRegistry();
-  emitStateChanges(state, leases);
-  const snapshotOf = createSnapshots(compile);
+  const { blocksAt } = state.revocations;
+  const announceBlocks = createBlockAnnouncer(blocksAt, streams.announce);
+  emitStateChanges(state, leases, () => announceBlocks(current.version.settings.upstreams.keys()));
+  const snapshotOf = createSnapshots(compile, blocksAt);
   const sharedResources = createSharedResources(log, (upstream) =>
     runtimes.ownCredentials(upstream),
   );
@@ -400,6 +414,7 @@ function assemble(
     refreshControls(observability.controls, observability.metrics, {
       ...sources,
       store: state.status(),
+      blocks: state.revocations.list().filter(isBlock),
     });
   }
   function apply(next: Version): void {

@@ -19,8 +19,9 @@ import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/j
 import { anonymousPrincipal } from '../auth/principal.js';
 import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
 import type { ReplayStore } from '../policy/limits.js';
+import type { Principal } from '../policy/principal.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
-import type { IdentityPort } from '../proxy/ports.js';
+import type { AuthnError, IdentityPort } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
 
 import type { Revocations } from '../state/memory.js';
@@ -30,8 +31,8 @@ import { accessSettingsOf } from './streams.js';
 export type Identity = {
   readonly authenticator: Authenticator;
   /**
-   * For the admin listener: a caller known to be revoked is refused there too, but a store that cannot be read locks no
-   * administrator out, who may need to see why or to revoke.
+   * For the admin listener: a caller known to be revoked, or whose subject is blocked, is refused there too, but a store that cannot be read
+   * locks no administrator out, who may need to see why or to revoke.
    */
   readonly adminAuthenticator: Authenticator;
   /** By the issuer's name. */
@@ -51,7 +52,7 @@ type IdentityPorts = {
   readonly postForm: PostForm;
   readonly now: () => number;
   readonly ring: KeyRing;
-  readonly revocations: Pick<Revocations, 'checkPrincipal' | 'isRevoked'>;
+  readonly revocations: Pick<Revocations, 'checkPrincipal' | 'isLockedOut'>;
   /** Outlives every version: a proof used before a reload stays used. */
   readonly replays: ReplayStore;
 };
@@ -91,7 +92,7 @@ export function buildIdentity(
   return {
     authenticator: refuseRevoked(authenticator, revocations.checkPrincipal),
     adminAuthenticator: refuseRevoked(authenticator, (principal) =>
-      revocations.isRevoked(principal) ? 'token-revoked' : undefined,
+      revocations.isLockedOut(principal) ? 'token-revoked' : undefined,
     ),
     keySources,
     introspectors,
@@ -143,14 +144,22 @@ function introspectorFor(
 export function createIdentityPort(
   settings: () => Settings,
   identity: () => Identity,
+  { blockOf }: Pick<Revocations, 'blockOf'>,
 ): IdentityPort {
+  function refuseBlocked(outcome: AuthnOutcome): Principal | AuthnError {
+    if (isAuthnError(outcome)) return outcome;
+    const id = blockOf(outcome);
+    return id === undefined ? outcome : { reason: 'blocked', blocked: { principal: outcome, id } };
+  }
+
   return {
     authenticate(incoming, outgoing) {
       const access = accessSettingsOf(incoming, settings());
       // A reload may have removed the upstream since the request came, or taken it out of the aggregate.
       if (access === undefined) return { reason: 'upstream-unavailable' };
       if (access.authentication === 'none') return anonymousPrincipal(access);
-      return authenticateCaller(identity(), access, incoming, outgoing);
+      const outcome = authenticateCaller(identity(), access, incoming, outgoing);
+      return outcome instanceof Promise ? outcome.then(refuseBlocked) : refuseBlocked(outcome);
     },
   };
 }

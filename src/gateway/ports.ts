@@ -109,7 +109,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
   const settings = () => version().settings;
   const responses = createRunningStreams();
   return {
-    identity: createIdentityPort(settings, dependencies.identity),
+    identity: createIdentityPort(settings, dependencies.identity, state.revocations),
     leases,
     sessions: createSessionPort({ ring, now, state, leases, settings, runtime }),
     upstreams: createUpstreamPort(runtime, (one) => snapshotOf(one, version())),

@@ -1,15 +1,23 @@
-// Turns the orders of administrators into revocations: which configured issuer is meant, and how long the revocation
-// must last. A revocation never expires before the tokens that it names, because no token may live longer than its
+// Turns the orders of administrators into revocations and blocks: which configured issuer or upstream is meant, and how
+// long it must last. A revocation never expires before the tokens that it names, because no token may live longer than its
 // issuer's configuration allows. docs/contract.md §3 (`maxLifetime`) and §10.
 
 import { randomUUID } from 'node:crypto';
-import type { RevocationOrder, RevocationService, ShownRevocation } from '../admin/revocations.js';
+import type {
+  BlockOrder,
+  RevocationOrder,
+  RevocationService,
+  ShownRevocation,
+} from '../admin/revocations.js';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
+import type { BlockTarget } from '../policy/blocks.js';
+import { normalizeUri } from '../policy/resource-uri.js';
 import type { GatewayState } from '../state/memory.js';
 import type { Revocation, Revoked } from '../state/revocations.js';
-import { tokenIdBytes } from '../state/revocations.js';
+import { tokenIdBytes, UNTIL_LIFTED_MS } from '../state/revocations.js';
 import type { StatePorts } from '../state/store.js';
+import { endOf } from './blocks.js';
 import { SESSION_TTL_MS } from './sealed-ids.js';
 
 type RevocationServicePorts = StatePorts & {
@@ -23,8 +31,8 @@ export function createRevocationService(ports: RevocationServicePorts): Revocati
     list: () => revocations.list().map(toShown),
     async revoke(order, by) {
       const atMs = now();
-      const planned = planRevocation(order, { ...ports, issuers: settings().issuers, atMs });
-      if (planned === undefined) return { kind: 'unknown-issuer' };
+      const planned = planRevocation(order, { ...ports, settings: settings(), atMs });
+      if (typeof planned === 'string') return { kind: planned };
       const { revoked, lifetimeMs } = planned;
       const { note } = order;
       const revocation: Revocation = {
@@ -41,15 +49,17 @@ export function createRevocationService(ports: RevocationServicePorts): Revocati
 
 type Plan = { readonly revoked: Revoked; readonly lifetimeMs: number };
 type PlanContext = Pick<StatePorts, 'ring'> & {
-  readonly issuers: Settings['issuers'];
+  readonly settings: Settings;
   readonly atMs: number;
 };
+/** What is not configured is refused anyway, so an order about it is a mistake. */
+type PlanError = 'unknown-issuer' | 'unknown-upstream' | 'invalid-uri';
 
-/** `undefined` where the issuer is not configured: its tokens are refused anyway. */
 function planRevocation(
   order: RevocationOrder,
-  { ring, issuers, atMs }: PlanContext,
-): Plan | undefined {
+  { ring, settings, atMs }: PlanContext,
+): Plan | PlanError {
+  const { issuers } = settings;
   switch (order.kind) {
     case 'session':
       return { revoked: { kind: 'session', digest: order.digest }, lifetimeMs: SESSION_TTL_MS };
@@ -60,14 +70,20 @@ function planRevocation(
     }
     case 'token': {
       const found = issuerOf(order.issuer, issuers);
-      if (found === undefined) return undefined;
+      if (found === undefined) return 'unknown-issuer';
       const named = { issuer: found.issuer, tokenId: order.tokenId };
       const digest = ring.hmac('token-id', tokenIdBytes(named.issuer, named.tokenId));
       return { revoked: { kind: 'token', digest, named }, lifetimeMs: maxTokenLifetimeMs(found) };
     }
+    case 'block': {
+      const block = planBlock(order.block, settings);
+      if (typeof block === 'string') return block;
+      const lifetimeMs = order.expiresInMs ?? UNTIL_LIFTED_MS - atMs;
+      return { revoked: { kind: 'block', block }, lifetimeMs };
+    }
     case 'subject': {
       const found = issuerOf(order.issuer, issuers);
-      if (found === undefined) return undefined;
+      if (found === undefined) return 'unknown-issuer';
       const { subject, client } = order;
       const revoked: Revoked = {
         ...{ kind: 'subject', issuer: found.issuer, subject },
@@ -78,6 +94,21 @@ function planRevocation(
       return { revoked, lifetimeMs: maxTokenLifetimeMs(found) };
     }
   }
+}
+
+/** The issuer by its identifier, and a resource by its normalized URI, as decisions compare them. */
+function planBlock(
+  block: BlockOrder['block'],
+  { issuers, upstreams }: Settings,
+): BlockTarget | PlanError {
+  if ('issuer' in block) {
+    const found = issuerOf(block.issuer, issuers);
+    return found === undefined ? 'unknown-issuer' : { ...block, issuer: found.issuer };
+  }
+  if ('upstream' in block && !upstreams.has(block.upstream)) return 'unknown-upstream';
+  if (block.target !== 'resource') return block;
+  const name = normalizeUri(block.name);
+  return name === undefined ? 'invalid-uri' : { ...block, name };
 }
 
 /**
@@ -97,20 +128,21 @@ function issuerOf(named: string, issuers: Settings['issuers']): IssuerSettings |
 }
 
 function toShown({ id, revoked, by, note, atMs, expiresAtMs }: Revocation): ShownRevocation {
+  const expires = endOf(expiresAtMs);
   return {
     id,
     ...shownTarget(revoked),
     by,
     note,
     at: new Date(atMs).toISOString(),
-    expires: new Date(expiresAtMs).toISOString(),
+    ...(expires === undefined ? {} : { expires }),
   };
 }
 
 /** A token id is shown by its digest, as everywhere else. */
 function shownTarget(
   revoked: Revoked,
-): Pick<ShownRevocation, 'kind' | 'issuer' | 'subject' | 'client' | 'digest'> {
+): Omit<ShownRevocation, 'id' | 'by' | 'note' | 'at' | 'expires'> {
   switch (revoked.kind) {
     case 'token': {
       const { digest, named } = revoked;
@@ -122,5 +154,7 @@ function shownTarget(
     }
     case 'session':
       return { kind: 'session', digest: revoked.digest };
+    case 'block':
+      return { kind: 'block', ...revoked.block };
   }
 }

@@ -6,6 +6,7 @@ import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataUrl } from '../http/protected-resource-metadata.js';
 import { type CompileDefinition, createCatalog } from '../pins/catalog.js';
 import type { Observed } from '../pins/last-seen.js';
+import type { UpstreamBlocks } from '../policy/blocks.js';
 import type { Catalog } from '../policy/definitions.js';
 import { rulesFor } from '../policy/rules.js';
 import { mayShowApps } from '../policy/server-requests.js';
@@ -48,28 +49,35 @@ export function challengeOf(
 
 export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => Snapshot;
 
-export function createSnapshots(compile: CompileDefinition): SnapshotOf {
+/** `blocksAt` returns the same object until the blocks of the upstream change. */
+export function createSnapshots(
+  compile: CompileDefinition,
+  blocksAt: (upstream: string) => UpstreamBlocks | undefined,
+): SnapshotOf {
   const cache = new WeakMap<
     UpstreamRuntime,
     {
       readonly version: Version;
       readonly observedDigest: string | undefined;
+      readonly blocks: UpstreamBlocks | undefined;
       readonly snapshot: Snapshot;
     }
   >();
   let snapshotCount = 0;
   return (runtime, version) => {
     const observedDigest = runtime.observed()?.contentDigest;
+    const blocks = blocksAt(runtime.settings.name);
     const cached = cache.get(runtime);
     if (
       cached !== undefined &&
       cached.version === version &&
-      cached.observedDigest === observedDigest
+      cached.observedDigest === observedDigest &&
+      cached.blocks === blocks
     )
       return cached.snapshot;
     snapshotCount += 1;
-    const snapshot = buildSnapshot(snapshotCount, runtime, version, compile);
-    cache.set(runtime, { version, observedDigest, snapshot });
+    const snapshot = buildSnapshot(snapshotCount, runtime, version, { compile, blocks });
+    cache.set(runtime, { version, observedDigest, blocks, snapshot });
     return snapshot;
   };
 }
@@ -78,7 +86,7 @@ function buildSnapshot(
   id: number,
   runtime: UpstreamRuntime,
   version: Version,
-  compile: CompileDefinition,
+  { compile, blocks }: { compile: CompileDefinition; blocks: UpstreamBlocks | undefined },
 ): Snapshot {
   const { settings } = version;
   const upstream = settings.upstreams.get(runtime.settings.name) ?? runtime.settings;
@@ -88,8 +96,8 @@ function buildSnapshot(
   const { mode, onDrift } = upstream.pinning;
   const observed = runtime.observed();
   const lock = version.locks.get(upstream.name);
-  const catalogOf = (clientProfile: ClientProfile): Catalog =>
-    createCatalog({
+  const catalogOf = (clientProfile: ClientProfile): Catalog => {
+    const catalog = createCatalog({
       upstream: upstream.name,
       lock,
       observed,
@@ -98,6 +106,8 @@ function buildSnapshot(
       compile,
       clientProfile,
     });
+    return blocks === undefined ? catalog : { ...catalog, blockOf: blocks.of };
+  };
   const catalogsOf = (apps: boolean) => perListedEra((era) => catalogOf({ era, apps }));
   const isDirect = upstream.transport === 'http-sse';
   const supportedVersions = supportedVersionsOf(observed, isDirect);
@@ -110,6 +120,7 @@ function buildSnapshot(
     versions: version.hashes,
     profile,
     profiles: settings.profiles,
+    block: blocks?.entire,
     limits: upstream.limits,
     supportedVersions,
     // A translated client is shown what was listed in the era that its upstream speaks.

@@ -3,6 +3,7 @@
 // read. Uses no store and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
+import { blockRule } from './blocks.js';
 import {
   type EvaluationInput,
   holdsFor,
@@ -290,6 +291,8 @@ function evaluateCandidates(
   const unconditional = candidates.denies.find(isUnconditional);
   if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
   if (first === undefined) return deny('no-matching-allow', false);
+  const block = blockOf(query.catalog, policyTarget);
+  if (block !== undefined) return deny('blocked', false, undefined, blockRule(block));
   const pin = targetPinOf(query.catalog, policyTarget);
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
@@ -335,6 +338,11 @@ export function readPolicyTarget(
       return isOdd ? undefined : { kind: 'resource', name };
     }
   }
+}
+
+/** The block of a target. A server request is none of what can be blocked: the upstream that makes it is. */
+function blockOf({ blockOf }: Catalog, { kind, name }: PolicyTarget): string | undefined {
+  return blockOf === undefined || kind === 'question' ? undefined : blockOf(kind, name);
 }
 
 const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {

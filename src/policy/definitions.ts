@@ -101,6 +101,8 @@ export interface Catalog {
   names(kind: PinKind): readonly string[];
   /** The position of a name in lists: the order of the first listing. `undefined` for names that were never listed. */
   rankOf?(kind: PinKind, name: string): number | undefined;
+  /** The id of the block of an item; absent where nothing is blocked. */
+  readonly blockOf?: ((kind: PinKind, name: string) => string | undefined) | undefined;
   /** The approved instructions text, if any. */
   readonly instructions: string | undefined;
 }

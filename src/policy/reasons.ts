@@ -116,6 +116,13 @@ export const REASONS = {
 
   'no-matching-allow': hidden('decide', 'info', 'No policy rule allows this request.'),
   'denied-by-rule': refusal('decide', 'info', 1403, 'A policy rule denies this request.'),
+  blocked: {
+    stage: 'decide',
+    level: 'warn',
+    text: 'An administrator has blocked this.',
+    visible: { as: 'error', status: 403, code: 1435 },
+    hidden: NOT_FOUND,
+  },
   'policy-error': refusal(
     'decide',
     'error',

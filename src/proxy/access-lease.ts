@@ -5,6 +5,7 @@
 // gateway/streams.ts). What a caller then sees is decided by whoever holds the lease.
 // Source: docs/decisions/0023-access-lease.md; docs/contract.md §3 (streams after a reload).
 
+import { refuseBlocked } from '../policy/blocks.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { OpenLease, Snapshot } from './ports.js';
@@ -88,9 +89,10 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
     const refusalOfSession = checkSession(call, session, currentPrincipal);
     if (refusalOfSession !== undefined) return refusalOfSession;
     const snapshot = ports.upstreams.snapshot(upstream);
-    return snapshot === undefined
-      ? refuseWith('upstream-unavailable')
-      : grant?.(snapshot, currentPrincipal);
+    if (snapshot === undefined) return refuseWith('upstream-unavailable');
+    return snapshot.block === undefined
+      ? grant?.(snapshot, currentPrincipal)
+      : refuseBlocked(snapshot.block);
   }
 
   async function verifyAgain(): Promise<void> {

@@ -5,6 +5,7 @@
 // client's message.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import { refuseBlocked } from '../policy/blocks.js';
 import { callerKeyOf } from '../policy/principal.js';
 import { openRecord } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
@@ -68,6 +69,8 @@ export async function handleRequest(
 async function runStages(call: RequestContext<AnyPort>): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
+  const { block } = call.snapshot;
+  if (block !== undefined) return refuseBlocked(block);
   const caller = callerKeyOf(principal);
   call.callerKey = caller;
   if (call.incoming.httpMethod === 'GET') return openGetStream(call, principal);

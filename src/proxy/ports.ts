@@ -54,6 +54,8 @@ export type Snapshot = {
   readonly versions: { readonly config: string; readonly policy: string; readonly pins: string };
   readonly profile: InspectionProfile;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
+  /** The id of the block of the whole upstream, or of everything. */
+  readonly block?: string | undefined;
   readonly limits: {
     readonly maxResponseBytes: number;
     readonly maxStreamBytesPerMinute: number;
@@ -202,6 +204,8 @@ export type AuthnError = {
   readonly proof?: ProofError;
   /** For the audit log alone. */
   readonly refusedToken?: RefusedToken;
+  /** The caller was verified, but is blocked; `id` is that of the block. */
+  readonly blocked?: { readonly principal: Principal; readonly id: string };
 };
 
 /** Who calls. */

@@ -4,8 +4,9 @@
 import { captureArguments } from '../inspection/capture.js';
 import { type Profile, strictestProfile } from '../inspection/profiles.js';
 import type { AuthorizedRequest, ResponseObligations } from '../policy/authorized-request.js';
+import { refuseBlocked } from '../policy/blocks.js';
 import { capturedBy } from '../policy/decide.js';
-import type { Allow, Decision } from '../policy/decision.js';
+import type { Allow, Decision, Deny } from '../policy/decision.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { ReplayOutcome } from '../policy/limits.js';
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
@@ -392,7 +393,8 @@ function hasClientDisconnected({ admitted, incoming, outgoing }: RequestContext)
 }
 
 /** The refusal of a caller who could not be verified; the challenge says what is wrong with a proof of possession. */
-export function refuseAuthn({ reason, proof }: AuthnError): Refusal {
+export function refuseAuthn({ reason, proof, blocked }: AuthnError): Refusal {
+  if (blocked !== undefined) return refuseBlocked(blocked.id);
   return refuseWith(reason, proof === undefined ? {} : { proof });
 }
 
@@ -401,9 +403,18 @@ export function noteRefusal(call: RequestContext, refusal: Refusal): void {
   const { decision } = call.record;
   const wasForwarded = decision.action === 'forwarded';
   decision.action = wasForwarded ? 'withheld' : 'refused';
-  if (!wasForwarded) decision.verdict = 'deny';
+  if (!wasForwarded) {
+    decision.verdict = 'deny';
+    if (refusal.deny.reason === 'blocked') noteBlock(decision, refusal.deny);
+  }
   decision.stage = refusal.stage;
   if (decision.reasons.at(-1) !== refusal.deny.reason) decision.reasons.push(refusal.deny.reason);
+}
+
+/** What refused is the block, whatever rule had allowed the request. */
+function noteBlock(decision: RequestRecord['decision'], { policy, rule }: Deny): void {
+  decision.policy = policy;
+  decision.rule = rule;
 }
 
 /** What the rendering of a refusal may know of this request. */

@@ -4,6 +4,7 @@
 
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
 import { type AuthorizedRequest, enforce } from '../policy/authorized-request.js';
+import { refuseBlocked } from '../policy/blocks.js';
 import type { Allow, Deny } from '../policy/decision.js';
 import type { Catalog } from '../policy/definitions.js';
 import type { Principal } from '../policy/principal.js';
@@ -71,6 +72,7 @@ export function noteCaller(
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if ('reason' in principal) {
     call.record.refusedToken = principal.refusedToken;
+    call.record.principal = principal.blocked?.principal;
     return refuseAuthn(principal);
   }
   call.record.principal = principal;
@@ -304,6 +306,8 @@ async function decideAgain(
   if (overNow !== undefined) return overNow;
   const { secrets } = call.snapshot.profile.request;
   refreshAfterWait(call);
+  const { block } = call.snapshot;
+  if (block !== undefined) return refuseBlocked(block);
   call.record.principal = principal;
   if (call.caller !== undefined) callerOf(call, principal);
   const allow = await decide(call, principal, admitted);

@@ -3,6 +3,7 @@
 // lookup returns at once, except limits and single uses of a shared store. docs/contract.md §10.
 
 import { EventEmitter } from 'node:events';
+import type { UpstreamBlocks } from '../policy/blocks.js';
 import type {
   LimitOutcome,
   LimitStore,
@@ -240,8 +241,15 @@ export type LiftResult = 'lifted' | 'unknown' | 'unavailable';
 export type Revocations = {
   /** Whether this caller was revoked, or that cannot be checked now. Never waits. */
   checkPrincipal(principal: Principal): CallerError | undefined;
-  /** Whether this caller is known to be revoked, however old that knowledge is. */
-  isRevoked(principal: Principal): boolean;
+  /**
+   * For administrators: whether this caller is known to be revoked, or its subject to be blocked, however old that
+   * knowledge is. A blocked client counts for nothing here: all administrators may use the same one.
+   */
+  isLockedOut(principal: Principal): boolean;
+  /** The id of the block of this caller, by its subject or its client. */
+  blockOf(principal: Principal): string | undefined;
+  /** The blocks in force at an upstream; the same object until they change. */
+  blocksAt(upstream: string): UpstreamBlocks | undefined;
   /** Whether a session was revoked, by its keyed digests under every key. */
   hasSession(digests: readonly string[]): boolean;
   /** In force here when it returns its promise. */
@@ -249,7 +257,7 @@ export type Revocations = {
   lift(id: string): Promise<LiftResult>;
   /** Those in force, newest first. */
   list(): readonly Revocation[];
-  /** Calls `listener` when the result of `checkPrincipal` or `hasSession` may have changed. */
+  /** Calls `listener` when the result of one of the checks may have changed. */
   onChange(listener: () => void): void;
 };
 
@@ -294,8 +302,8 @@ const ALONE: StoreStatus = {
 
 /** The state of a single replica: gone when the process ends. */
 export function createMemoryState({ ring, now }: StatePorts): GatewayState {
-  const known = createRevocationSet(ring, now);
   const changes = new EventEmitter<{ change: [] }>();
+  const known = createRevocationSet(ring, now, () => changes.emit('change'));
   const ended = createEndedSessions();
   return {
     limits: createMemoryLimits(),
@@ -308,7 +316,9 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
     },
     revocations: {
       checkPrincipal: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),
-      isRevoked: known.hasCaller,
+      isLockedOut: known.isLockedOut,
+      blockOf: known.blockOf,
+      blocksAt: known.blocksAt,
       hasSession: known.hasSession,
       async add(revocation) {
         if (!known.hasCapacity()) return 'full';

@@ -1,8 +1,9 @@
-// The revocations known to this process, checked with every request without waiting and, for most callers, by one
+// The revocations and blocks known to this process, checked with every request without waiting and, for most callers, by one
 // lookup of the previous result; and how a revocation is sealed, so that a store sees neither names nor notes and
 // cannot forge one. A revocation can only refuse, never allow. An expired entry stays until it is swept, and then names
-// nothing that is still valid. RFC 7009 §2; docs/contract.md §10.
+// nothing that is still valid; a block is in force until then. RFC 7009 §2; docs/contract.md §10.
 
+import { type BlockTarget, blocksAt, type UpstreamBlocks } from '../policy/blocks.js';
 import type { Principal } from '../policy/principal.js';
 import type { KeyRing } from './keys.js';
 import { sealedToken } from './sealed-token.js';
@@ -13,6 +14,12 @@ export const MAX_REVOCATIONS = 10_000;
 export type RevocationSet = {
   /** Whether this caller's token, or every token of its subject, was revoked. */
   hasCaller(principal: Principal): boolean;
+  /** Whether this caller's token was revoked, or its subject blocked. */
+  isLockedOut(principal: Principal): boolean;
+  /** The id of the block of this caller: of its subject or its client. */
+  blockOf(principal: Principal): string | undefined;
+  /** The blocks in force at an upstream; the same object until they change. */
+  blocksAt(upstream: string): UpstreamBlocks | undefined;
   /** Whether one of these is the keyed digest of a revoked session. */
   hasSession(digests: readonly string[]): boolean;
   /** False for one that is known. Those of other replicas are added regardless of the bound. */
@@ -29,6 +36,9 @@ type Tables = {
   readonly tokens: Set<string>;
   readonly sessions: Set<string>;
   readonly subjects: Map<string, Extract<Revocation['revoked'], { kind: 'subject' }>[]>;
+  /** What each block names, by its id; those of callers by what identifies them. */
+  readonly blocks: Map<string, BlockTarget>;
+  readonly blockedCallers: Map<string, string>;
 };
 
 /** The bytes that identify a token id within its issuer (RFC 7519 §4.1.7). */
@@ -36,36 +46,64 @@ export function tokenIdBytes(issuer: string, tokenId: string): Buffer {
   return Buffer.from(`${issuer}\n${tokenId}`);
 }
 
-/** An empty set. `ring` finds tokens that are named by their own ids; `now` is in milliseconds since the epoch. */
+/**
+ * An empty set. `ring` finds tokens that are named by their own ids; `now` is in milliseconds since the epoch;
+ * `onBlockExpired` is called when a block has ended by itself.
+ */
 export function createRevocationSet(
   ring: Pick<KeyRing, 'hmacAll'>,
   now: () => number,
+  onBlockExpired: () => void = () => undefined,
 ): RevocationSet {
   const known = new Map<string, Revocation>();
   let tables: Tables = emptyTables();
   /** Callers that were checked and found clean, until the set changes. */
   let clean = new WeakSet<Principal>();
+  /** By upstream; rebuilt after each change, so that a snapshot is kept while the blocks of its upstream are. */
+  const upstreamBlocks = new Map<string, UpstreamBlocks | undefined>();
+  let staleBlocks = new Set<string>();
+
+  function noteChange(): void {
+    clean = new WeakSet();
+    staleBlocks = new Set(upstreamBlocks.keys());
+  }
 
   function rebuild(): void {
     tables = emptyTables();
-    clean = new WeakSet();
+    noteChange();
     for (const revocation of known.values()) addToTables(tables, revocation, ring);
   }
 
   function sweep(): void {
     const nowMs = now();
-    let isChanged = false;
-    for (const [id, { expiresAtMs }] of known)
-      if (expiresAtMs <= nowMs) isChanged = known.delete(id) || isChanged;
-    if (isChanged) rebuild();
+    const expired = [...known.values()].filter(({ expiresAtMs }) => expiresAtMs <= nowMs);
+    if (expired.length === 0) return;
+    for (const { id } of expired) known.delete(id);
+    rebuild();
+    if (expired.some(({ revoked }) => revoked.kind === 'block')) onBlockExpired();
+  }
+
+  function isClean(principal: Principal): boolean {
+    if (known.size === 0 || clean.has(principal)) return true;
+    if (isNamed(tables, principal) || callerBlock(tables, principal) !== undefined) return false;
+    clean.add(principal);
+    return true;
   }
 
   return {
-    hasCaller(principal) {
-      if (known.size === 0 || clean.has(principal)) return false;
-      if (isNamed(tables, principal)) return true;
-      clean.add(principal);
-      return false;
+    hasCaller: (principal) => !isClean(principal) && isNamed(tables, principal),
+    isLockedOut: (principal) =>
+      !isClean(principal) &&
+      (isNamed(tables, principal) || subjectBlock(tables, principal) !== undefined),
+    blockOf: (principal) => (isClean(principal) ? undefined : callerBlock(tables, principal)),
+    blocksAt(upstream) {
+      if (tables.blocks.size === 0 && upstreamBlocks.size === 0) return undefined;
+      const before = upstreamBlocks.get(upstream);
+      if (upstreamBlocks.has(upstream) && !staleBlocks.delete(upstream)) return before;
+      const found = blocksAt(upstream, tables.blocks);
+      const kept = found?.ids === before?.ids ? before : found;
+      upstreamBlocks.set(upstream, kept);
+      return kept;
     },
     hasSession: (digests) =>
       tables.sessions.size > 0 && digests.some((digest) => tables.sessions.has(digest)),
@@ -73,7 +111,7 @@ export function createRevocationSet(
       if (known.has(revocation.id)) return false;
       known.set(revocation.id, revocation);
       addToTables(tables, revocation, ring);
-      clean = new WeakSet();
+      noteChange();
       return true;
     },
     hasCapacity() {
@@ -94,7 +132,31 @@ export function createRevocationSet(
 }
 
 function emptyTables(): Tables {
-  return { tokens: new Set(), sessions: new Set(), subjects: new Map() };
+  return {
+    ...{ tokens: new Set(), sessions: new Set(), subjects: new Map() },
+    ...{ blocks: new Map(), blockedCallers: new Map() },
+  };
+}
+
+/** Identifies a subject or a client of an issuer among those that are blocked. */
+function callerKey(of: 'subject' | 'client', issuer: string, name: string): string {
+  return JSON.stringify([of, issuer, name]);
+}
+
+function subjectBlock(
+  { blockedCallers }: Tables,
+  { issuerUrl, subject }: Principal,
+): string | undefined {
+  return blockedCallers.get(callerKey('subject', issuerUrl, subject));
+}
+
+function callerBlock(tables: Tables, principal: Principal): string | undefined {
+  const { blockedCallers } = tables;
+  if (blockedCallers.size === 0) return undefined;
+  const { issuerUrl, client } = principal;
+  return (
+    subjectBlock(tables, principal) ?? blockedCallers.get(callerKey('client', issuerUrl, client))
+  );
 }
 
 function subjectKey(issuer: string, subject: string): string {
@@ -103,7 +165,7 @@ function subjectKey(issuer: string, subject: string): string {
 
 function addToTables(
   tables: Tables,
-  { revoked }: Revocation,
+  { id, revoked }: Revocation,
   ring: Pick<KeyRing, 'hmacAll'>,
 ): void {
   switch (revoked.kind) {
@@ -122,6 +184,15 @@ function addToTables(
     }
     case 'session':
       tables.sessions.add(revoked.digest);
+      return;
+    case 'block': {
+      const { block } = revoked;
+      tables.blocks.set(id, block);
+      if (block.target === 'subject')
+        tables.blockedCallers.set(callerKey('subject', block.issuer, block.subject), id);
+      if (block.target === 'client')
+        tables.blockedCallers.set(callerKey('client', block.issuer, block.client), id);
+    }
   }
 }
 
@@ -155,7 +226,14 @@ export type Revoked =
       /** Milliseconds since the epoch. */
       readonly issuedUntilMs: number;
     }
-  | { readonly kind: 'session'; readonly digest: string };
+  | { readonly kind: 'session'; readonly digest: string }
+  | { readonly kind: 'block'; readonly block: BlockTarget };
+
+/**
+ * When a block ends that nothing but lifting ends, in milliseconds since the epoch: the store demands an expiry, and
+ * this one is the first moment of the year 9000, which six bytes hold.
+ */
+export const UNTIL_LIFTED_MS = Date.UTC(9000, 0, 1);
 
 export type Revocation = {
   readonly id: string;

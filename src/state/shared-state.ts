@@ -126,6 +126,11 @@ function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
   };
 }
 
+/**
+ * How long a lift is remembered at most, for replicas that still hold what was lifted. One that has not read the store
+ * for `maxAgeMs` serves nobody.
+ */
+const MAX_LIFT_MS = 30 * 24 * 60 * 60 * 1000;
 /** A revocation that expires this soon is not published again, because clocks differ. */
 const MIN_PUBLISHED_TTL_MS = 60_000;
 
@@ -151,7 +156,7 @@ type Ports = StatePorts & {
  */
 function createSharedRevocations(ports: Ports): SharedRevocations {
   const { ring, now, link, onChange, onError } = ports;
-  const known = createRevocationSet(ring, now);
+  const known = createRevocationSet(ring, now, onChange);
   /** Made here and not yet confirmed by the store. */
   const unpublished = new Set<string>();
   let seen: string | undefined;
@@ -200,7 +205,8 @@ function createSharedRevocations(ports: Ports): SharedRevocations {
     async lift(id) {
       const revocation = known.get(id);
       if (revocation === undefined) return 'unknown';
-      const leftMs = Math.max(revocation.expiresAtMs - now(), MIN_PUBLISHED_TTL_MS);
+      const restMs = revocation.expiresAtMs - now();
+      const leftMs = Math.min(Math.max(restMs, MIN_PUBLISHED_TTL_MS), MAX_LIFT_MS);
       try {
         await link.liftRevocation(id, leftMs);
       } catch (error) {
@@ -446,7 +452,9 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
         if (known.hasCaller(principal)) return 'token-revoked';
         return poller.isStale() ? 'store-unavailable' : undefined;
       },
-      isRevoked: known.hasCaller,
+      isLockedOut: known.isLockedOut,
+      blockOf: known.blockOf,
+      blocksAt: known.blocksAt,
       hasSession: known.hasSession,
       add(revocation) {
         if (!known.hasCapacity()) return Promise.resolve('full');

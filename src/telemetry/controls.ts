@@ -4,7 +4,7 @@
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge store pin-signatures`, or one of several with what it protects: `authn:<issuer>
+ * A control by name: `policy audit metrics admin edge store blocks pin-signatures`, or one of several with what it protects: `authn:<issuer>
  * audience:<upstream> pins:<upstream> binding:<upstream> upstream-connection:<upstream> upstream-credentials:<upstream>
  * upstream-identity:<upstream> inspection:<profile> endpoint:<aggregate> tls:<listener>`.
  */
@@ -16,6 +16,7 @@ export type ControlName =
   | 'edge'
   | 'store'
   | 'pin-signatures'
+  | 'blocks'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
@@ -31,8 +32,8 @@ export type ControlRow = {
   readonly control: string;
   readonly state: ControlState;
   /**
-   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, and of a rejected
-   * reload the first error in the files.
+   * Why it is not armed, or what it promises while it is; mostly empty when it is armed. Fixed texts, of a rejected
+   * reload the first error in the files, and of blocks what administrators wrote.
    */
   readonly reason: string;
   /** RFC 3339: since when it is in this state. */

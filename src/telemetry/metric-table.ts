@@ -133,6 +133,11 @@ export const METRICS = {
     help: 'Sequence number of the last durable line of the first audit sink.',
     labels: [],
   },
+  sallyport_blocks: {
+    kind: 'gauge',
+    help: 'Blocks in force, by what they name.',
+    labels: ['target'],
+  },
   sallyport_store_degraded: {
     kind: 'gauge',
     help: '1 while the shared store is unreachable.',

@@ -219,6 +219,8 @@ export interface Metrics {
   auditEvent(sink: string, result: string, count: number): void;
   setAuditQueue(length: number): void;
   setChainSeq(seq: number): void;
+  /** `target` is one of `BLOCK_TARGETS`. */
+  setBlocks(target: string, count: number): void;
   setStoreDegraded(isDegraded: boolean): void;
   inflight(upstream: string, delta: number): void;
   openStreams(upstream: string, delta: number): void;
@@ -409,6 +411,7 @@ export function createMetrics(
       families.sallyport_audit_events_total.write(count, sink, result),
     setAuditQueue: (length) => families.sallyport_audit_queue_length.write(length),
     setChainSeq: (seq) => families.sallyport_audit_chain_seq.write(seq),
+    setBlocks: (target, count) => families.sallyport_blocks.write(count, target),
     setStoreDegraded: (isDegraded) => families.sallyport_store_degraded.write(isDegraded ? 1 : 0),
     inflight: (upstream, delta) =>
       families.sallyport_inflight_requests.write(

@@ -2,9 +2,10 @@
 
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { BlockTarget } from '../../src/policy/blocks.js';
 import type { Principal } from '../../src/policy/principal.js';
 import { type GatewayState, MAX_ENDED } from '../../src/state/memory.js';
-import type { Revocation, Revoked } from '../../src/state/revocations.js';
+import { type Revocation, type Revoked, UNTIL_LIFTED_MS } from '../../src/state/revocations.js';
 import type { EndedSession, SealedMessage, SeenCounter, StoreLink } from '../../src/state/store.js';
 
 // What every state of a gateway promises, whatever stands behind it. Run against the memory of one replica
@@ -111,6 +112,58 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
       expect(await state.revocations.lift(lifted.id)).toBe('unknown');
       expect(state.revocations.list()).toEqual([kept]);
       expect(state.revocations.checkPrincipal(callerOf({}, { id: 'token-2' }))).toBeUndefined();
+    });
+
+    it('[REV-60] blocks subjects and clients with every token, and items of an upstream', async () => {
+      const { revocations } = state;
+      const block = (target: BlockTarget, parts: Partial<Revocation> = {}) =>
+        revocations.add(revocationOf({ kind: 'block', block: target }, parts));
+      const later = callerOf({}, { id: 'token-2', issuedAt: Date.now() + 60_000 });
+      expect([revocations.blockOf(later), revocations.blocksAt('one')]).toEqual([
+        undefined,
+        undefined,
+      ]);
+      const ids = { subject: randomUUID(), tool: randomUUID(), all: randomUUID() };
+      await block({ target: 'subject', issuer: ISSUER, subject: 'ada' }, { id: ids.subject });
+      expect(revocations.blockOf(later)).toBe(ids.subject);
+      expect(revocations.checkPrincipal(later)).toBeUndefined();
+      expect(revocations.blockOf(callerOf({ subject: 'bob' }))).toBeUndefined();
+      const { client } = callerOf();
+      await block({ target: 'client', issuer: ISSUER, client });
+      expect(revocations.blockOf(callerOf({ subject: 'bob' }))).toBeDefined();
+      expect(revocations.blocksAt('one')).toBeUndefined();
+      await block({ target: 'tool', upstream: 'one', name: 'x' }, { id: ids.tool });
+      const blocks = revocations.blocksAt('one');
+      const seen = [blocks?.of('tool', 'x'), blocks?.of('prompt', 'x'), blocks?.entire];
+      expect(seen).toEqual([ids.tool, undefined, undefined]);
+      expect(revocations.blocksAt('other')).toBeUndefined();
+      await revocations.add(revocationOf(ofToken('token-9')));
+      expect(revocations.blocksAt('one')).toBe(blocks);
+      await block({ target: 'everything' }, { id: ids.all });
+      expect(revocations.blocksAt('other')?.of('tool', 'x')).toBe(ids.all);
+      for (const id of [ids.all, ids.tool, ids.subject]) await revocations.lift(id);
+      expect(revocations.blocksAt('one')).toBeUndefined();
+    });
+
+    it('[REV-60] tells when a block has expired', async () => {
+      const { revocations } = state;
+      const block: Revoked = { kind: 'block', block: { target: 'everything' } };
+      await revocations.add(revocationOf(block, { expiresAtMs: Date.now() + 30 }));
+      expect(revocations.blocksAt('one')).toBeDefined();
+      let notified = 0;
+      revocations.onChange(() => {
+        notified += 1;
+      });
+      await expect.poll(() => revocations.list()).toEqual([]);
+      expect(revocations.blocksAt('one')).toBeUndefined();
+      expect(notified).toBe(1);
+    });
+
+    it('[REV-60] keeps a block without an end', async () => {
+      const block: Revoked = { kind: 'block', block: { target: 'everything' } };
+      const added = revocationOf(block, { expiresAtMs: UNTIL_LIFTED_MS });
+      expect(await state.revocations.add(added)).toBe('shared');
+      expect(state.revocations.list()).toEqual([added]);
     });
 
     it('[REV-05] tells of every change', async () => {

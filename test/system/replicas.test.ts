@@ -173,6 +173,56 @@ describe('two replicas', () => {
   });
 });
 
+describe('three replicas', () => {
+  let third: RunningGateway;
+  beforeAll(async () => {
+    third = await start();
+  });
+  afterAll(() => third?.close());
+  afterEach(() => upstream.repent());
+
+  it('[REV-65] hide and refuse what one of them has blocked, and serve it again', async () => {
+    const all = [...gateways, third];
+    const call = async (gateway: RunningGateway) =>
+      (await callStateless(await accessTo(gateway, 'ivan'), 'read_record', { id: 'one' })).text;
+    const refused = async () =>
+      (await Promise.all(all.map(call))).map((text) => text.includes('"error"'));
+    expect(await refused()).toEqual([false, false, false]);
+    const target = { target: 'tool', upstream: UPSTREAM, name: 'read_record' };
+    const made = await admins.revoke({ block: target });
+    expect(made.body.shared).toBe(true);
+    await expect.poll(refused, WITHIN_TWO_SECONDS).toEqual([true, true, true]);
+    await admins.ask('DELETE', `/api/revocations/${made.body.revocation.id}`, {
+      token: await admins.token('platform'),
+    });
+    await expect.poll(refused, WITHIN_TWO_SECONDS).toEqual([false, false, false]);
+  });
+
+  it('[REV-65] end the open streams of a blocked upstream, and a replica that starts later refuses', async () => {
+    upstream.obey(LONG_ANSWERS);
+    const access = await accessTo(third, 'judy');
+    const streams = [
+      ...(await openStatelessStreams(access)),
+      ...(await openSessionStreams(access)).streams,
+    ];
+    await expect.poll(() => streams[0]?.text(), PATIENT).toContain('working');
+    const made = await admins.revoke({ block: { target: 'upstream', upstream: UPSTREAM } });
+    await expect
+      .poll(() => streams.map((stream) => stream.isOver()), WITHIN_TWO_SECONDS)
+      .toEqual([true, true, true, true]);
+    const later = await start();
+    const status = async () =>
+      (await callStateless(await accessTo(later, 'judy'), 'read_record', { id: 'one' })).status;
+    expect(await status()).toBe(403);
+    await admins.ask('DELETE', `/api/revocations/${made.body.revocation.id}`, {
+      token: await admins.token('platform'),
+    });
+    upstream.repent();
+    await expect.poll(status, WITHIN_TWO_SECONDS).toBe(200);
+    await later.close();
+  });
+});
+
 describe('[C-24] a replica', () => {
   let replica: RunningGateway | undefined;
   afterEach(async () => {

@@ -361,8 +361,8 @@ const ADMIN = record(
             'Groups that hold each role.',
             {
               viewer: role('May read.'),
-              reviewer: role('May also revoke tokens, subjects and sessions.'),
-              admin: role('May also lift revocations.'),
+              reviewer: role('May also revoke tokens, subjects and sessions, and block.'),
+              admin: role('May also lift revocations and blocks.'),
             },
             { minProperties: 1 },
           ),

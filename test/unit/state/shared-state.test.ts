@@ -225,7 +225,7 @@ describe('a store that is down', () => {
     expect(one.status()).toMatchObject({ state: 'degraded', isUnreachable: true });
     await pass(2_000);
     expect(one.revocations.checkPrincipal(callerOf())).toBe('store-unavailable');
-    expect(one.revocations.isRevoked(callerOf())).toBe(false);
+    expect(one.revocations.isLockedOut(callerOf())).toBe(false);
     expect(one.status().reason).toContain('callers are refused');
     expect(notified).toBe(1);
     store.comeBack();

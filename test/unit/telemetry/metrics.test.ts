@@ -138,6 +138,7 @@ describe('createMetrics', () => {
     metrics.auditEvent('file', 'written', 3);
     metrics.setAuditQueue(5);
     metrics.setChainSeq(41);
+    metrics.setBlocks('tool', 2);
     metrics.setStoreDegraded(true);
     metrics.inflight('github', 1);
     metrics.inflight('github', 1);
