@@ -70,6 +70,8 @@ const MAX_LOGGED_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 200;
 const INTERNAL_ERROR = -32603;
 const UNREAD = 'The client reads no messages.';
+/** Requests in whose course a server asks nothing: what it asks meanwhile is about another matter. */
+const ASKS_NOTHING = /^(?:.*\/list|ping|logging\/setLevel)$/;
 /** Changes that concern no request, and so belong on the stream of a GET. */
 const OF_NO_REQUEST = /^notifications\/(?:.*\/(?:list_changed|updated)|tasks\/.*)$/;
 
@@ -334,10 +336,13 @@ export class StdioSession {
    * The stream that a message of the server belongs to. Stdio does not say which request a message is about: progress
    * names it, a change is about none, and anything else is about the request that is under way if there is only one.
    */
-  #streamOf({ method, params }: Call | Notification): ClientStream | undefined {
+  #streamOf({ kind, method, params }: Call | Notification): ClientStream | undefined {
     if (OF_NO_REQUEST.test(method)) return this.#events;
     const open = [...this.#pending.values()].filter(
-      ({ stream, method: called }) => stream !== undefined && called !== 'initialize',
+      ({ stream, method: called }) =>
+        stream !== undefined &&
+        called !== 'initialize' &&
+        !(kind === 'request' && ASKS_NOTHING.test(called)),
     );
     if (method === 'notifications/progress') {
       const token = params?.['progressToken'];
