@@ -158,6 +158,16 @@ function detailOf(record: AuditRecord): string {
     .join(' ');
 }
 
+/** The result of an outcome and how long it took; a request that was refused has no result. */
+function resultOf(record: AuditRecord): string {
+  if (record['type'] !== 'mcp.outcome') return '';
+  const status = valueAt(record, 'result', 'status');
+  const total = valueAt(record, 'latency_ms', 'total');
+  const result = status === 'none' || status === undefined ? [] : [quoteIfNeeded(status)];
+  const took = typeof total === 'number' ? [`in ${total.toFixed(1)} ms`] : [];
+  return [...result, ...took].join(' ');
+}
+
 /**
  * Prints one row for each event that is chosen, and one for a request: its outcome, or its decision where the outcome is
  * not chosen or not in the log (yet). `end` prints what is left.
@@ -212,11 +222,8 @@ export function renderAuditRow(record: AuditRecord): string {
     );
     parts.push(quoteIfNeeded(decision['id']));
   }
-  if (record['type'] === 'mcp.outcome') {
-    const total = valueAt(record, 'latency_ms', 'total');
-    const took = typeof total === 'number' ? ` in ${total} ms` : '';
-    parts.push(`${quoteIfNeeded(valueAt(record, 'result', 'status'))}${took}`);
-  }
+  const result = resultOf(record);
+  if (result !== '') parts.push(result);
   const detail = detailOf(record);
   if (detail !== '') parts.push(detail);
   return parts.join('  ');

@@ -35,6 +35,8 @@ export type StdioServerSettings = {
   readonly maxSessions: number;
   /** An idle session ends after this time. Default: 10 minutes. */
   readonly idleMs?: number;
+  /** How long a request of the server waits for a client that reads it; the default is for tests to change. */
+  readonly unreadMs?: number;
 };
 
 export type StdioServerPorts = ProcessPorts & {
@@ -50,6 +52,8 @@ export type StdioServer = {
   close(): Promise<void>;
 };
 
+/** Clients open their stream right after `initialize`; servers wait a minute for an answer. */
+const UNREAD_MS = 5_000;
 const IDLE_MS = 10 * 60_000;
 /** The same while new sessions are refused: abandoned sessions must not block other clients for long. */
 const CROWDED_IDLE_MS = 60_000;
@@ -328,6 +332,7 @@ class StdioHttpServer {
       {
         log,
         now: this.#now,
+        unreadMs: this.#settings.unreadMs ?? UNREAD_MS,
         onInitialized: (version) => {
           if (version === undefined) void session.end('the server refused to initialize');
           else this.#sessions.set(id, { session, version });

@@ -48,6 +48,8 @@ type Pending = {
 type SessionPorts = {
   log(line: string): void;
   readonly now: () => number;
+  /** How long a request of the server waits for a stream that takes it. */
+  readonly unreadMs: number;
   /** The server has answered `initialize`, with this version or with an error. */
   onInitialized(version: string | undefined): void;
   /** The process has ended; every request was answered. */
@@ -60,11 +62,16 @@ const MAX_SERVER_REQUESTS = 64;
 const MAX_ID_CHARACTERS = 1_000;
 /** Messages that wait for a stream of the client's. */
 const MAX_QUEUED = 100;
+/** What waits there: its text, and the id if it is a request of the server. */
+type Queued = { readonly text: string; readonly id?: RequestId };
 const MAX_QUEUED_BYTES = 1024 * 1024;
 const MAX_MALFORMED_LINES = 1_000;
 const MAX_LOGGED_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 200;
 const INTERNAL_ERROR = -32603;
+const UNREAD = 'The client reads no messages.';
+/** Requests in whose course a server asks nothing: what it asks meanwhile is about another matter. */
+const ASKS_NOTHING = /^(?:.*\/list|ping|logging\/setLevel)$/;
 /** Changes that concern no request, and so belong on the stream of a GET. */
 const OF_NO_REQUEST = /^notifications\/(?:.*\/(?:list_changed|updated)|tasks\/.*)$/;
 
@@ -88,7 +95,7 @@ export class StdioSession {
   readonly #pending = new Map<string, Pending>();
   /** Requests of the server that wait for a reply, with the stream that each was sent on. */
   readonly #serverRequests = new Map<string, ClientStream | undefined>();
-  readonly #queue: string[] = [];
+  readonly #queue: Queued[] = [];
   #queuedBytes = 0;
   #events: ClientStream | undefined;
   #malformedLines = 0;
@@ -147,7 +154,7 @@ export class StdioSession {
   openEvents(stream: ClientStream): boolean {
     if (this.#events !== undefined) return false;
     this.#events = stream;
-    for (const text of this.#queue.splice(0)) stream.send(text);
+    for (const { text } of this.#queue.splice(0)) stream.send(text);
     this.#queuedBytes = 0;
     return true;
   }
@@ -280,7 +287,7 @@ export class StdioSession {
     }
     const stream = this.#streamOf(message);
     if (stream === undefined && this.#isQueueFull(text)) {
-      this.#server.send(errorText(message.id, 'The client reads no messages.'));
+      this.#server.send(errorText(message.id, UNREAD));
       return;
     }
     // Those that no client replied to are forgotten, the oldest first.
@@ -288,7 +295,27 @@ export class StdioSession {
     if (oldest !== undefined && this.#serverRequests.size >= MAX_SERVER_REQUESTS)
       this.#serverRequests.delete(oldest);
     this.#serverRequests.set(key, stream);
-    this.#sendTo(stream, text);
+    if (stream !== undefined) this.#sendTo(stream, text);
+    else this.#queueRequest({ text, id: message.id });
+  }
+
+  /** A client without a stream, such as the listing of the gateway, cannot reply: the server is told so. */
+  #queueRequest(queued: Required<Queued>): void {
+    this.#enqueue(queued);
+    const giveUp = (): void => {
+      const place = this.#queue.indexOf(queued);
+      if (place === -1 || this.#isOver) return;
+      this.#queue.splice(place, 1);
+      this.#queuedBytes -= queued.text.length;
+      this.#serverRequests.delete(keyOf(queued.id));
+      this.#server.send(errorText(queued.id, UNREAD));
+    };
+    setTimeout(giveUp, this.#ports.unreadMs).unref();
+  }
+
+  #enqueue(queued: Queued): void {
+    this.#queue.push(queued);
+    this.#queuedBytes += queued.text.length;
   }
 
   #deliver(message: Notification, text: string): void {
@@ -301,20 +328,21 @@ export class StdioSession {
   }
 
   #sendTo(stream: ClientStream | undefined, text: string): void {
-    if (stream === undefined) {
-      this.#queue.push(text);
-      this.#queuedBytes += text.length;
-    } else if (!stream.send(text)) this.#server.pause();
+    if (stream === undefined) this.#enqueue({ text });
+    else if (!stream.send(text)) this.#server.pause();
   }
 
   /**
    * The stream that a message of the server belongs to. Stdio does not say which request a message is about: progress
    * names it, a change is about none, and anything else is about the request that is under way if there is only one.
    */
-  #streamOf({ method, params }: Call | Notification): ClientStream | undefined {
+  #streamOf({ kind, method, params }: Call | Notification): ClientStream | undefined {
     if (OF_NO_REQUEST.test(method)) return this.#events;
     const open = [...this.#pending.values()].filter(
-      ({ stream, method: called }) => stream !== undefined && called !== 'initialize',
+      ({ stream, method: called }) =>
+        stream !== undefined &&
+        called !== 'initialize' &&
+        !(kind === 'request' && ASKS_NOTHING.test(called)),
     );
     if (method === 'notifications/progress') {
       const token = params?.['progressToken'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEventJoiner, createRowPrinter } from '../../../src/audit/query.js';
+import { createEventJoiner, createRowPrinter, renderAuditRow } from '../../../src/audit/query.js';
 
 const LINE = 1000;
 
@@ -34,6 +34,15 @@ describe('[O-16] the joiner of events', () => {
 });
 
 describe('[O-16] the rows of audit query', () => {
+  it('have the result of what was forwarded, and of a refusal only how long it took', () => {
+    const outcome = { ...event('mcp.outcome', 'x'), latency_ms: { total: 1.26 } };
+    expect(renderAuditRow({ ...outcome, result: { status: 'error' } })).toMatch(
+      / error in 1\.3 ms$/,
+    );
+    expect(renderAuditRow({ ...outcome, result: { status: 'none' } })).toMatch(/x {2}in 1\.3 ms$/);
+    expect(renderAuditRow(event('mcp.outcome', 'x'))).toMatch(/ x$/);
+  });
+
   const rowsOf = (events: readonly (readonly [ReturnType<typeof event>, boolean])[]) => {
     const rows: string[] = [];
     const printer = createRowPrinter((row) => rows.push(row));

@@ -127,6 +127,34 @@ describe('[STD-01] a client of the adapter', () => {
     expect((await rig.send({ session: asked, body: reply })).status).toBe(400);
   });
 
+  it('is told that nobody reads a request of its own, unless a stream is opened for it', async () => {
+    const rig = await start({ unreadMs: 20 });
+    const unread = await rig.open();
+    // What it asks while a list is read is not about the list.
+    expect((await rig.call(unread, 'tools/list')).messages).toHaveLength(1);
+    const heard = async (at: StdioRig, session: string) =>
+      (await at.call(session, 'heard')).messages;
+    const error = { code: -32603, message: 'The client reads no messages.' };
+    await expect.poll(() => heard(rig, unread)).toMatchObject([{ result: { heard: error } }]);
+    const late = { jsonrpc: '2.0', id: 'q2', result: { roots: [] } };
+    expect((await rig.send({ session: unread, body: late })).status).toBe(400);
+    const stream = await rig.listen(unread);
+    await rig.call(unread, 'change');
+    await expect.poll(() => stream.text()).toContain('list_changed');
+    expect(stream.text()).not.toContain('q2');
+    stream.close();
+    const patient = await start({ unreadMs: 60_000 });
+    const read = await patient.open();
+    await patient.call(read, 'tools/list');
+    const opened = await patient.listen(read);
+    await expect.poll(() => opened.text()).toContain('"q2"');
+    expect((await patient.send({ session: read, body: late })).status).toBe(202);
+    await expect
+      .poll(() => heard(patient, read))
+      .toMatchObject([{ result: { heard: { roots: [] } } }]);
+    opened.close();
+  });
+
   it('is refused an id that is under way, and another version than that of its session', async () => {
     const rig = await start();
     const session = await rig.open();

@@ -345,7 +345,7 @@ describe('audit tail, query and show', () => {
       .split('\n')
       .filter((row) => row.includes(DECISION));
     expect(rows).toHaveLength(1);
-    expect(rows[0]).toMatch(/ mcp\.outcome .* forwarded engineers-read .* ok in \d+ ms$/);
+    expect(rows[0]).toMatch(/ mcp\.outcome .* forwarded engineers-read .* ok in \d+\.\d ms$/);
   });
 
   it('[O-16] query and show say where an outcome stands without its decision', async () => {
