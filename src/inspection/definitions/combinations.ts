@@ -12,7 +12,6 @@ import {
   isFramed,
   isImperative,
   isOrder,
-  type Match,
 } from './demands.js';
 import { CLASS } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
@@ -22,7 +21,7 @@ const { address, answer, call, carry, change, consent, context, disclose, every,
 const { know, model, must, name, negation, order, override, parameter, read, rule } = CLASS;
 const { secret, store, tool } = CLASS;
 
-const isWhole = has(
+export const isEntire = has(
   'all any every each entire full complete whole verbatim unabridged unredacted word latest last recent previous',
 );
 const isThis = is(
@@ -34,9 +33,9 @@ const isGiving = is(
   'add share give hand supply state enter fill paste type provide pass put copy send attach append transmit submit include insert place write forward',
 );
 /** A tool that gives out secrets or what was said, by the parts of its name. */
-const isVaultTool = ({ base, mask }: Token): boolean =>
+export const isVaultTool = ({ base, mask }: Token): boolean =>
   (mask & name) !== 0 &&
-  /(?:^|_)(?:secret|credential|password|private|env|key|conversation|chat|contact|mailbox|keychain)s?(?:_|$)/.test(
+  /^(?:get|list|read|export|dump|show|fetch|load)_(?:\w{1,40}_)?(?:secret|credential|password|private|env|key|conversation|chat|contact|mailbox|keychain)s?(?:_|$)/.test(
     base,
   );
 
@@ -52,7 +51,7 @@ const ACTION = read | carry | call | change | execute;
 const isLead = is('and then also now first finally kindly quietly silently');
 
 /** Whether a verb that acts stands where the imperative does: at the beginning, or after `and`, in a later sentence. */
-function hasCommand({ tokens, index }: Sentence): boolean {
+export function hasCommand({ tokens, index }: Sentence): boolean {
   if (index === 0) return false;
   return tokens.some((token, at) => {
     const before = tokens[at - 1];
@@ -72,6 +71,16 @@ function hasImperative(mask: number): (sentence: Sentence) => boolean {
     sentence.tokens.some((token, at) => (token.mask & mask) !== 0 && isImperative(sentence, at));
 }
 
+const isTarget = is('recipient amount bcc cc receiver beneficiary payee iban wallet');
+const isAlteration = is('change replace redirect substitute swap alter reroute rewrite');
+/** In a sentence after the one that says what the tool does. */
+const later = { when: ({ index }: Sentence): boolean => index > 0 };
+
+/** Whether it is not said of what the tool returns. */
+function isUnreturned({ index, bases }: Sentence): boolean {
+  return index > 0 && !bases.has('return') && !bases.has('parse');
+}
+
 const SECRECY: readonly Demand[] = [
   ...demands(
     'secrecy',
@@ -88,7 +97,7 @@ const SECRECY: readonly Demand[] = [
     ],
     [
       [is('nobody no-one noone anybody anyone human'), know | disclose],
-      { gap: 4, needs: [negation | know], when: has('nobody no-one noone unaware not') },
+      { gap: 4, when: has('nobody no-one noone unaware not') },
     ],
     [
       [is('stay remain keep be stays'), is('silent unaware quiet')],
@@ -318,7 +327,7 @@ const EXFILTRATIONS: readonly Demand[] = [
       {
         needs: [carry],
         unless: negation,
-        when: (one) => isWhole(one) && isDemand(one) && !has('customer ticket meeting call')(one),
+        when: (one) => isEntire(one) && isDemand(one) && !has('customer ticket meeting call')(one),
       },
     ],
     [
@@ -502,61 +511,40 @@ const OTHER_TOOLS: readonly Demand[] = demands(
   ],
 );
 
+const FURTHER: readonly Demand[] = [
+  ...demands(
+    'other-tool',
+    'review',
+    'It says what must happen with the tools of others.',
+    [[isAlteration, isTarget], { gap: 4, needs: [address | every], when: (one) => one.index > 0 }],
+    [[either(override | change, 'alter'), is('behavior behaviour'), name | tool], { gap: 4 }],
+    [[call, name, isGiving, is('output result')], { gap: 5 }],
+    [[call, is('through via'), name], { gap: 4, when: has('limit restrict block forbid') }],
+    [[is('add install register'), is('server mcp'), is('configuration config client')], later],
+  ),
+  ...demands(
+    'order-to-model',
+    'review',
+    'It prescribes what the answers or the work of the model contain.',
+    [[is('answer reply respond'), every, is('question message request')], { gap: 3, ...later }],
+    [[is('mention say include'), answer, is('only')], { gap: 4, ...later }],
+    [[is('repeat print output recite'), is('word text everything'), is('above before')], later],
+    [[is('command package url link'), must, is('replace rewrite swap')], { gap: 5, ...later }],
+  ),
+  ...demands(
+    'exfiltration',
+    'review',
+    'It demands that secrets be passed on.',
+    [[is('output result content contents'), is('env printenv')], { gap: 3, needs: [carry] }],
+    [[is('content contents'), store], { gap: 2, unless: negation, when: isUnreturned }],
+    [[carry, is('our'), is('account wallet address')], { gap: 6, ...later }],
+  ),
+];
+
 export const COMBINATIONS: readonly Demand[] = [
   ...SECRECY,
   ...OVERRIDES,
   ...EXFILTRATIONS,
   ...OTHER_TOOLS,
+  ...FURTHER,
 ];
-
-const isPronoun = is('it its them their this that content result what here there');
-const CARRIED = 'It demands that secrets or the conversation be passed on.';
-
-/** What two sentences demand together: the one names what is to be had, the next where it is to be put. */
-export function findCarriedOver(sentences: readonly Sentence[]): readonly Match[] {
-  return sentences.flatMap((sentence, at) => {
-    const source = sentences[at - 1];
-    if (source === undefined || !namesSource(source) || !putsSomewhere(sentence)) return [];
-    const start = source.tokens[0]?.start ?? 0;
-    const end = sentence.tokens.at(-1)?.end ?? start;
-    return [
-      { kind: 'exfiltration' as const, tier: 'review' as const, reason: CARRIED, start, end },
-    ];
-  });
-}
-
-function namesSource(sentence: Sentence): boolean {
-  if (sentence.index === 0 || (sentence.mask & negation) !== 0) return false;
-  return (sentence.mask & (store | context)) !== 0 || sentence.tokens.some(isVaultTool);
-}
-
-function putsSomewhere(sentence: Sentence): boolean {
-  const isPut =
-    (sentence.mask & carry) !== 0 && (sentence.mask & (parameter | answer | address)) !== 0;
-  return (
-    isPut &&
-    sentence.tokens.some(isPronoun) &&
-    (hasCommand(sentence) || (sentence.mask & must) !== 0)
-  );
-}
-
-/** What a parameter takes, by its description: what the model was told, or the content of a file with secrets. */
-export function findSoughtContent(
-  pointer: string,
-  sentences: readonly Sentence[],
-): readonly Match[] {
-  if (!/\/properties\/[^/]+\/description$/.test(pointer)) return [];
-  return sentences.flatMap((sentence) => {
-    const { tokens, mask } = sentence;
-    const isTold = (mask & context) !== 0 && isWhole(sentence) && has('your you far')(sentence);
-    const isStored = (mask & store) !== 0 && has('content contents text output value')(sentence);
-    if ((mask & negation) !== 0 || !(isTold || isStored)) return [];
-    const end = tokens.at(-1)?.end ?? 0;
-    const start = tokens[0]?.start ?? 0;
-    return [
-      { kind: 'context-parameter' as const, tier: 'review' as const, reason: SOUGHT, start, end },
-    ];
-  });
-}
-
-const SOUGHT = 'The parameter takes the conversation, instructions, or a file with secrets.';

@@ -1,7 +1,7 @@
 // Finds demands in sentences of classified words: a demand is a sequence of classes, each in a bounded distance of
 // the one before, so that it is met in whatever words it is made. rules.ts lists what is looked for.
 
-import { CLASS } from './lexicon.js';
+import { CLASS, learnBases } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
 
 /** How grave a finding is: withheld from approval, to be looked at, or for information. */
@@ -32,10 +32,10 @@ export type Match = {
 /** A mask of classes, of which the word has one, or a condition on the word. */
 export type Step = number | Condition;
 
-/** A condition on a word. With `words`, only these or a word of one of the classes `mask` can meet it. */
+/** A condition on a word. With `bases`, only these or a word of one of the classes `mask` can meet it. */
 export type Condition = {
   (token: Token): boolean;
-  readonly words?: readonly string[];
+  readonly bases?: readonly string[];
   readonly mask?: number;
 };
 
@@ -76,16 +76,18 @@ export function is(bases: string): Condition {
 
 /** A step that a word of a class takes, or one of these words. */
 export function either(mask: number, bases: string): Condition {
-  const words = bases.split(' ');
-  const wanted = new Set(words);
-  const isMet = (token: Token): boolean => (token.mask & mask) !== 0 || wanted.has(token.base);
-  return Object.assign(isMet, { words, mask });
+  const wanted = bases.split(' ');
+  learnBases(wanted);
+  const accepted = new Set(wanted);
+  const isMet = (token: Token): boolean => (token.mask & mask) !== 0 || accepted.has(token.base);
+  return Object.assign(isMet, { bases: wanted, mask });
 }
 
 /** A condition that the sentence has one of these words. */
 export function has(list: string): (sentence: Sentence) => boolean {
-  const words = list.split(' ');
-  return ({ bases }) => words.some((word) => bases.has(word));
+  const wanted = list.split(' ');
+  learnBases(wanted);
+  return ({ bases }) => wanted.some((base) => bases.has(base));
 }
 
 /** A denial of the verb, rather than of a thing: `nothing` may be its subject. */
@@ -146,8 +148,8 @@ function mayMatch({ steps, needs = [], unless = 0 }: Demand, sentence: Sentence)
 
 function mayTake(step: Step, { mask, bases }: Sentence): boolean {
   if (typeof step === 'number') return (mask & step) !== 0;
-  const { words, mask: classes = 0 } = step;
-  return (mask & classes) !== 0 || words === undefined || words.some((word) => bases.has(word));
+  const { bases: wanted, mask: classes = 0 } = step;
+  return (mask & classes) !== 0 || wanted === undefined || wanted.some((base) => bases.has(base));
 }
 
 type Span = { readonly start: number; readonly end: number; readonly first: number };

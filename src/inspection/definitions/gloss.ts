@@ -5,7 +5,7 @@
 import { type NormalizedText, originalSpan } from '../detectors/normalized-text.js';
 
 /** English word, then words in alphabetic scripts, none of them English; `*` stands for any ending. */
-const WORDS: readonly (readonly [string, string])[] = [
+const VOCABULARY: readonly (readonly [string, string])[] = [
   [
     'user',
     'benutzer* nutzer* anwender* utilisateur* usuari* utente utenti utilizador* пользовател* юзер*',
@@ -21,11 +21,11 @@ const WORDS: readonly (readonly [string, string])[] = [
   ],
   [
     'pass',
-    'übergib übergeb* übermitt* schick* sende senden leite transmet* envoyez envoie inclure incluez pasa pasar pase envía envie envíe enviar incluye incluya inserisci invia coloque* inclua переда* отправ* вставь включи',
+    'übergib übergeb* übermitt* schick* sende senden leite transmet* envoyez envoie inclure incluez pasa pasar pase envía envie envíe enviar incluye incluya inserisci* invia coloque* inclua переда* отправ* вставь включи',
   ],
   [
     'tell',
-    'sag sage sagen sagt erwähn* verrat* mitteil* informier* dites mentionne* informez parlez parler révél* digas diga dile menciones dica dire dillo menzionar* sappia conte сообща* говори* расска* упомин*',
+    'sag sage sagen sagt erwähn* verrat* mitteil* informier* dites mentionne* informez parlez parler révél* digas diga dile menciones dica dire dillo menzion* sappia conte сообща* говори* расска* упомин*',
   ],
   [
     'ignore',
@@ -84,8 +84,9 @@ const TERMS: readonly (readonly [string, string])[] = [
   ['secretly', '悄悄 秘密地 偷偷 密かに 몰래'],
 ];
 
-const words = new Map<string, string>();
-for (const [english, list] of WORDS) for (const word of list.split(' ')) words.set(word, english);
+const dictionary = new Map<string, string>();
+for (const [english, list] of VOCABULARY)
+  for (const word of list.split(' ')) dictionary.set(word, english);
 const terms = new Map<string, string>();
 for (const [english, list] of TERMS) for (const term of list.split(' ')) terms.set(term, english);
 const MAX_TERM = Math.max(...[...terms.keys()].map(({ length }) => length));
@@ -112,10 +113,10 @@ export function glossText(text: NormalizedText): NormalizedText | undefined {
 function glossOf(word: string): string | undefined {
   if (word.length < MIN_WORD || word.length > MAX_WORD) return undefined;
   const lower = word.toLowerCase();
-  const exact = words.get(lower);
+  const exact = dictionary.get(lower);
   if (exact !== undefined) return exact;
   for (let end = lower.length; end >= MIN_STEM; end--) {
-    const english = words.get(`${lower.slice(0, end)}*`);
+    const english = dictionary.get(`${lower.slice(0, end)}*`);
     if (english !== undefined) return english;
   }
   return undefined;

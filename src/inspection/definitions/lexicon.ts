@@ -172,7 +172,7 @@ const PAIRS: readonly (readonly [number, string])[] = [
   [CLASS.carry, 'hand over|pass along|pass on|send over|hand out'],
   [
     CLASS.secret,
-    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|authorization header|refresh token|session token|medical data|health data|recovery code|aws key|cloud key|bearer token|user data|api token|access token|auth token|private message|location history|browsing history|social security|health record|ssh config|env file',
+    'api key|secret key|access key|encryption key|signing key|private information|private data|sensitive data|sensitive information|personal data|personal information|confidential information|confidential data|credit card|card number|environment variable|env variable|env var|bank account|account number|session cookie|authorization header|refresh token|session token|time code|verification code|medical data|health data|recovery code|aws key|cloud key|bearer token|user data|api token|access token|auth token|private message|location history|browsing history|social security|health record|ssh config|env file',
   ],
   [
     CLASS.context,
@@ -180,7 +180,7 @@ const PAIRS: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.remote,
-    'third party|remote server|remote endpoint|external server|external endpoint|external service|our server|our team|our endpoint|our service|our analytics|analytics service|logging endpoint|logging server|collection server|monitoring service|via cloud|different domain|our security|our research|our backend|research team|security team|audit endpoint|partner company',
+    'third party|remote server|remote endpoint|external server|external endpoint|external service|our server|our team|our account|our wallet|our endpoint|our service|our analytics|analytics service|logging endpoint|logging server|collection server|monitoring service|via cloud|different domain|our security|our research|our backend|research team|security team|audit endpoint|partner company',
   ],
   [CLASS.conceal, 'keep secret|keep hidden|keep confidential|keep private'],
   [
@@ -199,6 +199,11 @@ for (const [mask, tokens] of LEXICON) {
 const pairs = new Map<string, number>();
 for (const [mask, tokens] of PAIRS) for (const pair of tokens.split('|')) pairs.set(pair, mask);
 const known = new Set([...singles.keys(), ...[...pairs.keys()].flatMap((pair) => pair.split(' '))]);
+
+/** Makes words known, so that their inflected forms are read as them. */
+export function learnBases(bases: readonly string[]): void {
+  for (const base of bases) known.add(base);
+}
 
 /** The base forms to try for a word, nearest first. */
 function candidates(token: string): readonly string[] {

@@ -8,7 +8,7 @@ import type { Sentence, Token } from './sentences.js';
 /** Where a name or a value belongs. */
 export const PLACES =
   /\/(?:title|\$comment|const|default|enum\/\d+|examples\/\d+|annotations\/[^/]+)$/;
-const MIN_WORDS = 6;
+const MIN_TOKENS = 6;
 const { answer, call, carry, change, consent, disclose, execute, human, model, must } = CLASS;
 const { negation, order, every, override, read, rule, tool } = CLASS;
 const ACTION = read | carry | call | disclose | override | consent | execute | change;
@@ -22,7 +22,7 @@ export function findOutOfPlace(pointer: string, sentences: readonly Sentence[]):
     const { tokens } = sentence;
     const [first] = tokens;
     const last = tokens.at(-1);
-    if (first === undefined || last === undefined || tokens.length < MIN_WORDS) return [];
+    if (first === undefined || last === undefined || tokens.length < MIN_TOKENS) return [];
     if (!demandsSomething(first, sentence)) return [];
     return [
       {

@@ -62,6 +62,8 @@ const isLeftOut: Step = (token) =>
   (token.base === 'without' && (token.mask & negation) !== 0);
 /** `Access` is more often a noun. */
 const isReading: Step = ({ base, mask }) => (mask & read) !== 0 && base !== 'access';
+/** Not `mention` with a person as its object, as in a comment. */
+const isTelling: Step = ({ base, mask }) => (mask & disclose) !== 0 && base !== 'mention';
 const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) === 0;
 const isSecretTool: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) !== 0;
 const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
@@ -78,6 +80,18 @@ const isTransfer = is(
   'send forward upload share stream sync synchronize transmit post store report copy leak exfiltrate submit log mirror save deliver email record relay push transfer backup',
 );
 
+const isOfCall = has('this these it step call parameter note file tool upload access process');
+
+/** Whether it says of the product, rather than of the call, that people are not shown something. */
+function isDescribed({ tokens, mask, bases }: Sentence): boolean {
+  const at = tokens.findIndex((token) => (token.mask & negation) !== 0);
+  const isPassive = /^(?:aren't|isn't)$/.test(tokens[at]?.base ?? '');
+  const isAfterBe = /^(?:are|is|be)$/.test(tokens[at - 1]?.base ?? '') && !bases.has('supposed');
+  return (
+    (isPassive || isAfterBe) && (mask & must) === 0 && !isOfCall({ tokens, mask, bases, index: 0 })
+  );
+}
+
 /** Whether another subject or verb follows the word: `private to the user and not shared`. */
 function isJoined({ tokens }: Sentence, at: number): boolean {
   return /^(?:and|or|but)$/.test(tokens[at + 1]?.base ?? '');
@@ -88,7 +102,7 @@ const SECRECY: readonly Demand[] = [
     'secrecy',
     'block',
     'It demands that something be kept from the user.',
-    [[isDenial, disclose, human], { gap: 5 }],
+    [[isDenial, isTelling, human], { gap: 5, when: (one) => !isDescribed(one) }],
     [[negation, disclose, is('it this these them anything')], { gap: 2 }],
     [[disclose, is('nothing no-one nobody')], { gap: 2 }],
     [[conceal, human], { gap: 8 }],
@@ -106,7 +120,10 @@ const SECRECY: readonly Demand[] = [
     'It says that the user must not learn of something.',
     [
       [human, negation, know | disclose],
-      { gap: 4, when: (one, first) => !has('if when')(one) && !isJoined(one, first) },
+      {
+        gap: 4,
+        when: (one, first) => !has('if when')(one) && !isJoined(one, first) && !isDescribed(one),
+      },
     ],
     [[negation, human, know | disclose], { gap: 4 }],
   ),
@@ -134,10 +151,7 @@ const SECRECY: readonly Demand[] = [
       { gap: 4, when: (one) => isOrder(one) || one.tokens[0]?.mask === negation },
     ],
     [
-      [
-        isLeftOut,
-        is('confirmation approval consent permission validation verification prompt confirm'),
-      ],
+      [isLeftOut, is('confirmation approval consent validation verification prompt confirm')],
       { gap: 4, when: (one) => isOrder(one) || has('proceed continue ahead')(one) },
     ],
   ),
@@ -163,7 +177,7 @@ const ORDERS: readonly Demand[] = [
         is('follow following obey comply adhere heed apply'),
         isInstruction,
       ],
-      { gap: 4 },
+      { gap: 4, when: (one) => !has('contain within inside embed untrusted data found')(one) },
     ],
   ),
   ...demands(

@@ -7,10 +7,10 @@ import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { confusableForm } from '../confusable-names.js';
 import { originalSpan } from '../detectors/normalized-text.js';
-import { findCarriedOver, findSoughtContent } from './combinations.js';
 import type { FindingKind, Match, Tier } from './demands.js';
 import { CLASS } from './lexicon.js';
 import { markersIn } from './markers.js';
+import { findCarriedOver, findSoughtContent } from './passages.js';
 import { findOutOfPlace, PLACES } from './places.js';
 import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './readings.js';
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
@@ -36,8 +36,13 @@ export type DefinitionFinding = {
   readonly reason: string;
 };
 
-/** A string of a definition with its place. `isProse` is false for names, which are not sentences. */
-export type Text = { readonly pointer: string; readonly value: string; readonly isProse: boolean };
+/** A string of a definition with its place. `isProse` is false for a name, `areNames` true for several in a row. */
+export type Text = {
+  readonly pointer: string;
+  readonly value: string;
+  readonly isProse: boolean;
+  readonly areNames?: boolean;
+};
 
 /** Of one definition; the size of a lock file bounds all of them. */
 const MAX_CHARACTERS = 1_000_000;
@@ -110,16 +115,28 @@ export function textsOf(definition: JsonObject | string): readonly Text[] | unde
     }
     if (typeof value !== 'object' || value === null) return true;
     const joined = joinedStrings(value);
-    if (joined !== undefined) texts.push({ pointer, value: joined, isProse: true });
+    const areNames = !Array.isArray(value);
+    if (joined !== undefined) texts.push({ pointer, value: joined, isProse: true, areNames });
     return Object.entries(value).every(([name, member]) => {
       const inner = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-      if (!Array.isArray(value)) texts.push({ pointer: inner, value: name, isProse: false });
+      if (areNames) texts.push({ pointer: inner, value: name, isProse: false });
       left -= name.length;
       return member === undefined || visit(member, inner, depth + 1);
     });
   };
   return visit(definition, '', 0) ? texts : undefined;
 }
+
+/** Between two names that are read as one text. */
+const NAME_BORDER = ', ';
+
+/** A short name demands nothing by itself, and neither does one of several in a row. */
+function isWithinName({ isProse, areNames }: Text, matched: string): boolean {
+  if (areNames) return !matched.includes(NAME_BORDER);
+  return !isProse && matched.split(' ').length < MIN_NAME_TOKENS;
+}
+
+const MIN_NAME_TOKENS = 5;
 
 /** What stands in pieces: the strings of an array in a row, or the names of an object's members. */
 function joinedStrings(value: JsonObject | readonly Json[]): string | undefined {
@@ -128,7 +145,7 @@ function joinedStrings(value: JsonObject | readonly Json[]): string | undefined 
     : Object.keys(value).map((name) =>
         name.replace(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' '),
       );
-  return parts.length > 1 ? parts.join(' ') : undefined;
+  return parts.length > 1 ? parts.join(Array.isArray(value) ? ' ' : NAME_BORDER) : undefined;
 }
 
 function scanDefinition(scanned: ScannedDefinition, texts: readonly Text[]): UnnamedFinding[] {
@@ -220,7 +237,8 @@ function findMatches(reading: Reading, text: Text, own: OwnNames): readonly Matc
   const prose = text.isProse ? reading.text : reading.text.replaceAll('_', ' ');
   const sentences = sentencesOf(prose, own, PLACES.test(text.pointer) ? 1 : 0);
   const speaksOfSecrets = sentences.some(({ mask }) => (mask & CONFIDENTIAL) !== 0);
-  const matches = sentences.flatMap(findDemands).map((match) => {
+  const matches = sentences.flatMap(findDemands).flatMap((match) => {
+    if (isWithinName(text, prose.slice(match.start, match.end))) return [];
     const isGrave = speaksOfSecrets && match.reason === SENT_ELSEWHERE;
     return isGrave ? { ...match, tier: 'review' as const } : match;
   });

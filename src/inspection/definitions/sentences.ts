@@ -154,22 +154,23 @@ function addTokens(
 ): void {
   const raw = text.slice(start, end);
   const lower = raw.toLowerCase().replaceAll('’', "'");
-  const special = specialClass(raw, lower, own);
+  const isSlot = isQuotedSlot(text, start, end, tokens);
+  const special = specialClass(raw, lower, own, isSlot);
   if (special !== undefined) {
     tokens.push({ base: lower, isBase: true, mask: special, start, end });
     return;
   }
   const base = baseOf(lower);
-  if (isQuotedSlot(text, start, end, tokens)) {
-    tokens.push({ base, isBase: true, mask: CLASS.parameter, start, end });
-    return;
-  }
   if (CLAUSE_STARTS.has(base) || isUnmarkedStart(text, start, raw, base, tokens)) close();
   const isKnown = classesOf(base) !== 0;
   if (isKnown || !/[-/\\]/.test(lower)) {
     tokens.push({ base, isBase: base === lower, mask: classesOf(base), start, end });
     return;
   }
+  addParts(lower, start, tokens);
+}
+
+function addParts(lower: string, start: number, tokens: Token[]): void {
   let at = start;
   for (const part of lower.split(/[-/\\]/)) {
     const partBase = baseOf(part);
@@ -200,14 +201,14 @@ const WITHIN: ReadonlySet<string> = new Set(
   ),
 );
 /** Further words that begin an order. */
-const STARTING_WORDS: ReadonlySet<string> = new Set(
+const STARTING_BASES: ReadonlySet<string> = new Set(
   'whatever convince connect approve query grant take treat do note from make since should escalate delete merge'.split(
     ' ',
   ),
 );
 
 function isStarting(base: string): boolean {
-  return (classesOf(base) & STARTING) !== 0 || STARTING_WORDS.has(base);
+  return (classesOf(base) & STARTING) !== 0 || STARTING_BASES.has(base);
 }
 
 /** Whether a capital begins a sentence although no mark ends the one before: `Adds numbers Before you`. */
@@ -247,15 +248,21 @@ function isQuotedSlot(text: string, start: number, end: number, tokens: readonly
 }
 
 /** The classes of addresses, paths and identifiers; `undefined` for an ordinary word. */
-function specialClass(raw: string, lower: string, own: OwnNames): number | undefined {
+function specialClass(
+  raw: string,
+  lower: string,
+  own: OwnNames,
+  isSlot: boolean,
+): number | undefined {
   if (URL_START.test(lower)) return CLASS.address | classesOfPlaceholder(lower);
   if (/^\+\d{7,15}$/.test(lower)) return CLASS.address;
   if (/^[^@\s]{1,80}@[^@\s]{1,80}\.[a-z]{2,16}$/.test(lower)) return CLASS.address;
   if (isStore(lower)) return CLASS.store;
   if (own.parameters.has(raw) && raw !== lower.replace(/[_A-Z]/g, '')) return CLASS.parameter;
   if (raw === own.name) return CLASS.tool;
-  if (!/[a-z0-9]_[a-z0-9]|[a-z][A-Z][a-z]/.test(raw)) return undefined;
-  return classesOf(lower) || CLASS.name | classesOfParts(raw);
+  const slot = isSlot ? CLASS.parameter : 0;
+  if (!/[a-z0-9]_[a-z0-9]|[a-z][A-Z][a-z]/.test(raw)) return slot || undefined;
+  return classesOf(lower) || CLASS.name | slot | classesOfParts(raw);
 }
 
 /** What a placeholder in a URL is to be filled with: `?q={conversation}`. */
@@ -286,7 +293,15 @@ function classesOfParts(raw: string): number {
 
 const HEAD_MASK = CLASS.human | CLASS.secret | CLASS.context | CLASS.tool;
 
+/** A `token` in the company of these words stands for a place in a list, or is counted. */
+const PAGING: ReadonlySet<string> = new Set(
+  'next page paginated pagination continuation cursor starting count limit'.split(' '),
+);
+
 function toSentence(tokens: readonly Token[], index: number): Sentence {
+  if (tokens.some(({ base }) => PAGING.has(base))) {
+    for (const token of tokens) if (token.base === 'token') token.mask &= ~CLASS.secret;
+  }
   markPairs(tokens);
   markNegations(tokens);
   let mask = 0;
