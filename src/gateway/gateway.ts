@@ -22,6 +22,7 @@ import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
 import { refreshControls, removeControls } from './control-states.js';
+import { createFileKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
 import {
@@ -37,6 +38,7 @@ import {
   createEdgeRecorder,
   createObservability,
   type Observability,
+  recordFirstUse,
   recordPinDecisions,
 } from './observability.js';
 import { createPorts } from './ports.js';
@@ -333,6 +335,10 @@ function assemble(
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     sessionBusOf: createSessionBuses(state.replicaBus),
+    scanDefinitions: sharedResources.inspection.scanDefinitions,
+    lockOf: (upstream) => current.version.locks.get(upstream),
+    firstUseKeeper: createFileKeeper(() => current.version.settings.pinsDir),
+    onFirstUse: (trusted) => recordFirstUse(trusted, { ...observability, ...sharedResources }),
     now,
     guardedFetch,
     isOwnListener,
@@ -363,7 +369,7 @@ function assemble(
       runtimes,
       aggregates,
       auditError,
-      describeDrift: drift.describe,
+      describePins: drift.describe,
       reloadError,
     };
     refreshControls(observability.controls, observability.metrics, {
@@ -383,7 +389,13 @@ function assemble(
     recordPinDecisions(before, next, { ...observability, ...sharedResources });
     removeControls(observability.controls, before.settings, next.settings);
     leases.emit((lease) => checkSettings(lease, before.settings, next.settings));
-    for (const runtime of runtimes.all()) drift.report(runtime, next);
+    for (const runtime of runtimes.all()) {
+      drift.report(runtime, next);
+      // What a lock file approves is not scanned: what it approves no longer has to be now.
+      const { mode } = runtime.settings.pinning;
+      if (mode !== 'strict' && before.hashes.pins !== next.hashes.pins)
+        void runtime.noteListChanged();
+    }
     updateControls();
   }
   const shared = {

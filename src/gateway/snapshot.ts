@@ -54,22 +54,25 @@ export function createSnapshots(compile: CompileDefinition): SnapshotOf {
     {
       readonly version: Version;
       readonly observedDigest: string | undefined;
+      readonly revision: number;
       readonly snapshot: Snapshot;
     }
   >();
   let snapshotCount = 0;
   return (runtime, version) => {
     const observedDigest = runtime.observed()?.contentDigest;
+    const revision = runtime.scan.revision() + runtime.firstUse.revision();
     const cached = cache.get(runtime);
     if (
       cached !== undefined &&
       cached.version === version &&
-      cached.observedDigest === observedDigest
+      cached.observedDigest === observedDigest &&
+      cached.revision === revision
     )
       return cached.snapshot;
     snapshotCount += 1;
     const snapshot = buildSnapshot(snapshotCount, runtime, version, compile);
-    cache.set(runtime, { version, observedDigest, snapshot });
+    cache.set(runtime, { version, observedDigest, revision, snapshot });
     return snapshot;
   };
 }
@@ -85,17 +88,18 @@ function buildSnapshot(
   const profile = settings.profiles.get(upstream.inspect);
   if (profile === undefined)
     throw new Error(`inspection profile ${upstream.inspect} is not configured`);
-  const { mode, onDrift } = upstream.pinning;
+  const { mode, onDrift, verify, scan } = upstream.pinning;
   const observed = runtime.observed();
-  const lock = version.locks.get(upstream.name);
+  const lock = runtime.firstUse.lockWith(version.locks.get(upstream.name));
   const catalogOf = (clientProfile: ClientProfile): Catalog =>
     createCatalog({
       upstream: upstream.name,
       lock,
       observed,
-      mode,
+      mode: mode === 'off' ? 'off' : 'strict',
       onDrift,
       compile,
+      isWithheld: runtime.scan.isWithheld,
       clientProfile,
     });
   const catalogsOf = (apps: boolean) => perListedEra((era) => catalogOf({ era, apps }));
@@ -121,8 +125,9 @@ function buildSnapshot(
       isDirect,
     },
     get isFresh() {
-      return mode === 'off' || runtime.isFresh();
+      return mode === 'off' || (verify !== 'before-call' && runtime.isFresh());
     },
+    reviewsPages: mode === 'off' && scan !== 'off',
     challenge: challengeOf(settings, upstream),
   };
 }

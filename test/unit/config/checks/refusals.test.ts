@@ -358,7 +358,6 @@ describe('[C-11] what is read and refused', () => {
 
   it.each([
     ['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"'],
-    ['first use', upstream('pinning: {mode: trust-on-first-use}'), '12:21', '"trust-on-first-use"'],
     ['observe', swap('dir: policies', 'dir: policies, mode: observe'), '12:33', '"observe"'],
     [
       'acceptUnenforced',
