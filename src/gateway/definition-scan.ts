@@ -53,21 +53,59 @@ type Item = ScannedDefinition & { readonly digest: string };
 
 /** Several times as many as one listing may have. */
 const MAX_VERDICTS = 50_000;
-/** Listings that are recognized: one for each client profile, and a few that alternate. */
-const MAX_LISTINGS = 32;
+/** Parts of listings that are recognized; a listing of the largest size has some hundred. */
+const MAX_PARTS = 4_096;
 /** Kept for each definition, the gravest first: one with many is not worse, and all of them are held in memory. */
 const MAX_FINDINGS = 8;
+/** Definitions that are scanned in one job: a hostile text of this length takes half a second. */
+const PART_CHARS = 64 * 1024;
 
-const contents = new WeakMap<JsonObject, string>();
+type Content = { readonly hash: string; readonly chars: number };
+
+const contents = new WeakMap<JsonObject, Content>();
 
 /** Names a definition by its content, kept with the object, which nobody modifies. */
-function contentOf(definition: JsonObject | string): string {
-  if (typeof definition === 'string') return sha256Hex(definition);
+function contentOf(definition: JsonObject | string): Content {
+  if (typeof definition === 'string')
+    return { hash: sha256Hex(definition), chars: definition.length };
   const known = contents.get(definition);
   if (known !== undefined) return known;
-  const content = sha256Hex(JSON.stringify(definition));
+  const text = JSON.stringify(definition);
+  const content = { hash: sha256Hex(text), chars: text.length };
   contents.set(definition, content);
   return content;
+}
+
+/** Consecutive definitions that are scanned together. The first of `items` is the last of the part before. */
+type Part = { readonly items: readonly Item[]; readonly own: readonly Item[] };
+
+/** What one definition breaks off and the next takes up is found, because the parts overlap. */
+function divide(items: readonly Item[]): readonly Part[] {
+  const parts: Part[] = [];
+  let own: Item[] = [];
+  let before: Item | undefined;
+  let chars = 0;
+  const close = (): void => {
+    parts.push({ own, items: before === undefined ? own : [before, ...own] });
+    before = own.at(-1);
+    own = [];
+    chars = 0;
+  };
+  for (const item of items) {
+    const more = contentOf(item.definition).chars;
+    if (own.length > 0 && chars + more > PART_CHARS) close();
+    own.push(item);
+    chars += more;
+  }
+  if (own.length > 0) close();
+  return parts;
+}
+
+function keyOf(items: readonly Pick<Item, 'kind' | 'name' | 'definition'>[]): string {
+  const names = items.map(
+    ({ kind, name, definition }) => `${kind} ${JSON.stringify(name)} ${contentOf(definition).hash}`,
+  );
+  return sha256Hex(names.join('\n'));
 }
 
 /** Creates the scan of one upstream. */
@@ -76,35 +114,59 @@ export function createDefinitionScan(
   ports: ScanPorts,
 ): DefinitionScan {
   const verdicts = new BoundedMap<string, ScannedItem>(MAX_VERDICTS);
-  const scannedListings = new BoundedMap<string, true>(MAX_LISTINGS);
+  const scannedParts = new BoundedMap<string, true>(MAX_PARTS);
   const { messageReader } = ports;
   let revision = 0;
+  let listings: Promise<void> = Promise.resolve();
 
   function isBlocked(content: string): boolean {
     const verdict = verdicts.get(content);
     return verdict?.isFailed === true || verdict?.findings[0]?.tier === 'block';
   }
 
-  /** Scans the items together and notes what was found in some of them. */
-  async function scanTogether(items: readonly Item[], noted: readonly Item[]): Promise<boolean> {
-    const parts: string[] = [];
-    await runInTurns(messageReader, items, ({ kind, name, definition }) => {
-      parts.push(JSON.stringify({ kind, name, definition }));
-    });
-    const found = await ports.scanDefinitions(`[${parts.join(',')}]`, messageReader.upstream);
+  function scanItems(
+    items: readonly ScannedDefinition[],
+  ): Promise<readonly DefinitionFinding[] | undefined> {
+    const definitions = items.map(({ kind, name, definition }) => ({ kind, name, definition }));
+    return ports.scanDefinitions(JSON.stringify(definitions), messageReader.upstream);
+  }
+
+  /** Scans definitions in parts, and notes what was found in those of them that count. */
+  async function review(items: readonly Item[], counts: (item: Item) => boolean): Promise<void> {
+    await runInTurns(messageReader, items, ({ definition }) => void contentOf(definition));
+    const parts = divide(items);
+    const due = parts.filter((part) => part.own.some(counts) && !isReviewed(part, counts));
+    if (due.length === 0) return;
+    // Names are compared with all others of the server, however many parts its definitions have.
+    const named = parts.length === 1 ? [] : await scanItems(items.map(nameAlone));
+    for (const part of due) {
+      const found = await scanItems(part.items);
+      if (found !== undefined && named !== undefined) scannedParts.set(keyOf(part.items), true);
+      note(part.own.filter(counts), found && named && [...found, ...named]);
+    }
+    revision += 1;
+  }
+
+  /** One that failed is scanned again with the next listing. */
+  function isReviewed({ items, own }: Part, counts: (item: Item) => boolean): boolean {
+    const isKnown = ({ definition }: Item) =>
+      verdicts.get(contentOf(definition).hash)?.isFailed === false;
+    return scannedParts.has(keyOf(items)) && own.filter(counts).every(isKnown);
+  }
+
+  function note(items: readonly Item[], found: readonly DefinitionFinding[] | undefined): void {
     const byName = new Map<string, DefinitionFinding[]>();
     for (const finding of found ?? []) {
-      const { kind, name } = finding.item;
-      const key = `${kind} ${name}`;
-      byName.set(key, [...(byName.get(key) ?? []), finding]);
+      const key = `${finding.item.kind} ${finding.item.name}`;
+      const known = byName.get(key);
+      if (known === undefined) byName.set(key, [finding]);
+      else known.push(finding);
     }
-    for (const { kind, name, definition } of noted) {
-      const content = contentOf(definition);
+    for (const { kind, name, definition } of items) {
+      const content = contentOf(definition).hash;
       const findings = gravest(byName.get(`${kind} ${name}`) ?? []);
       verdicts.set(content, { kind, name, content, findings, isFailed: found === undefined });
     }
-    revision += 1;
-    return found !== undefined;
   }
 
   function isUnapproved(lock: Lock | undefined): (item: Item) => boolean {
@@ -116,40 +178,34 @@ export function createDefinitionScan(
     async reviewListing(listing) {
       if (scan === 'off') return;
       const items = itemsOf(listing);
-      const unapproved = items.filter(isUnapproved(ports.lock()));
-      if (unapproved.length === 0) return;
-      const names: string[] = [];
-      await runInTurns(messageReader, items, ({ kind, name, definition }) => {
-        names.push(`${kind} ${JSON.stringify(name)} ${contentOf(definition)}`);
-      });
-      const key = sha256Hex(names.join('\n'));
-      const isKnown = unapproved.every(({ definition }) => verdicts.has(contentOf(definition)));
-      if (isKnown && scannedListings.has(key)) return;
-      scannedListings.delete(key);
-      // One that failed is scanned again with the next listing.
-      if (await scanTogether(items, unapproved)) scannedListings.set(key, true);
+      const counts = isUnapproved(ports.lock());
+      if (!items.some(counts)) return;
+      // One after the other: what is listed in both eras is mostly the same, and is then scanned once. Where a review
+      // fails nothing is noted, and what was not scanned is withheld.
+      listings = listings.then(() => review(items, counts)).catch(() => undefined);
+      await listings;
     },
     async reviewPage(kind, definitions) {
       if (scan === 'off') return;
       const items: Item[] = [];
       await runInTurns(messageReader, definitions, (definition) => {
-        const verdict = verdicts.get(contentOf(definition));
+        const verdict = verdicts.get(contentOf(definition).hash);
         const name = nameOf(kind, definition);
         if (name === undefined || verdict?.isFailed === false) return;
         items.push({ kind, name, definition, digest: digestOnce(kind, definition, true) });
       });
       const unapproved = items.filter(isUnapproved(ports.lock()));
-      if (unapproved.length > 0) await scanTogether(unapproved, unapproved);
+      if (unapproved.length > 0) await review(unapproved, () => true);
     },
     isWithheld:
       scan === 'block'
         ? (definition, mustBeScanned) => {
-            const content = definition && contentOf(definition);
+            const content = definition && contentOf(definition).hash;
             if (content === undefined || !verdicts.has(content)) return mustBeScanned;
             return isBlocked(content);
           }
         : undefined,
-    hasBlocked: (definition) => scan === 'block' && isBlocked(contentOf(definition)),
+    hasBlocked: (definition) => scan === 'block' && isBlocked(contentOf(definition).hash),
     found(observed, lock) {
       if (observed === undefined) return [];
       return [...verdicts.values()].filter(
@@ -159,13 +215,17 @@ export function createDefinitionScan(
           offered(observed, { kind, name }).some(
             ({ digest, definition }) =>
               definition !== undefined &&
-              contentOf(definition) === content &&
+              contentOf(definition).hash === content &&
               !approvedDigests(lock, { kind, name }).includes(digest),
           ),
       );
     },
     revision: () => revision,
   };
+}
+
+function nameAlone({ kind, name }: Item): ScannedDefinition {
+  return { kind, name, definition: { name } };
 }
 
 function gravest(findings: readonly DefinitionFinding[]): readonly DefinitionFinding[] {

@@ -1,6 +1,7 @@
 // What each upstream with `pinning.mode: trust-on-first-use` offered first: read before anything is trusted, kept in a
 // file beside the lock files, or in memory where that cannot be written. docs/contract.md §5.
 
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findDecisions } from '../pins/approval.js';
@@ -49,8 +50,8 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
       inMemory.set(upstream, inMemory.get(upstream) ?? text);
       try {
         const path = join(folder(), `${upstream}${SUFFIX}`);
-        const before = await read(upstream);
-        if (before?.where === undefined) await updateFile(path, () => before?.text ?? text);
+        // Only one process is in there at a time, and the file of the first one stays.
+        await updateFile(path, () => (existsSync(path) ? undefined : inMemory.get(upstream)));
         return (await read(upstream)) ?? { text, where: undefined };
       } catch {
         return { text: inMemory.get(upstream) ?? text, where: undefined };
@@ -60,7 +61,8 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  if (!(error instanceof Error) || !('code' in error)) return false;
+  return error.code === 'ENOENT' || error.code === 'ENOTDIR';
 }
 
 export type FirstUse = {

@@ -197,7 +197,7 @@ export function createInspection(
     readJson,
     async scanDefinitions(text, upstream) {
       const owner = { upstream, caller: undefined };
-      if (text.length <= LONG_TEXT_CHARS && runsOnLoop(owner)) return scanOnLoop(text, owner);
+      if (text.length <= SHORT_TEXT_CHARS && runsOnLoop(owner)) return scanOnLoop(text, owner);
       const end = await run({ kind: 'definitions', input: { text } }, owner);
       if (end.kind === 'unavailable') return scanOnLoop(text, owner);
       return end.kind === 'definitions' ? end.outcome : undefined;
