@@ -162,6 +162,14 @@ const TYPES: readonly (readonly [string, string])[] = [
     'pin.block',
     'The same for a definition that is blocked; `actor.sub` is null where the lock file does not say who blocked it.',
   ],
+  [
+    'pin.finding',
+    'The scan found something in a definition that nobody approved, or could not scan it. `detail` has the id of the finding, its kind, tier and action (`withhold` or `flag`), the JSON pointer and the evidence. Written once while it lasts.',
+  ],
+  [
+    'pin.first-use',
+    'A definition is trusted because the first listing showed it (`pinning.mode: trust-on-first-use`). `target.definition` is its digest.',
+  ],
   ['config.reload', 'Files changed: `detail.result` is `applied` or `rejected`.'],
   ['admin.action', 'An access to the admin listener, including refused ones.'],
   [

@@ -189,7 +189,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
     cause: 'Somebody blocked the definition with `sallyport pin block`.',
     cure: 'Run `sallyport pin approve UPSTREAM NAME --digest DIGEST`. Only an approval with a digest lifts a block.',
   },
-  'tool-poisoned': UNAVAILABLE,
+  'tool-poisoned': {
+    cause:
+      'Nobody approved the definition, and the scan found in it what addresses the model in place of describing a tool, or the scan did not finish. The audit events `pin.finding` and the control `pins:UPSTREAM` name what was found.',
+    cure: 'Read the definition with `sallyport pin diff UPSTREAM`. If it is meant well, approve it with `sallyport pin approve UPSTREAM NAME --accept FINDING`; otherwise block it with `sallyport pin block`, and tell whoever runs the server.',
+  },
   'tool-shadowed': {
     cause: 'Two names look alike, for example by letters of another alphabet.',
     cure: 'Rename one of them at its server, or give the backend another prefix.',

@@ -155,6 +155,26 @@ export type AuditEvent =
       readonly note: string | undefined;
     }
   | {
+      readonly type: 'pin.first-use';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly digest: string;
+    }
+  | {
+      readonly type: 'pin.finding';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      /** Id and kind of the finding. */
+      readonly finding: string;
+      readonly found: string;
+      readonly tier: string;
+      readonly pointer: string;
+      readonly evidence: string;
+      readonly action: 'withhold' | 'flag';
+    }
+  | {
       readonly type: 'config.reload';
       readonly result: 'applied' | 'rejected';
       readonly faults: number;
@@ -407,6 +427,14 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
     case 'pin.approval':
     case 'pin.block':
       return `"actor":{"sub":${event.by === undefined ? 'null' : quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${event.note === undefined ? 'null' : quoteForeign(event.note, mask)}}`;
+    case 'pin.first-use':
+      return pinTarget(event, event.digest, undefined, mask);
+    case 'pin.finding': {
+      const { finding, found, tier, action, pointer, evidence } = event;
+      const own = detailText({ finding, kind: found, tier, action }).slice(0, -1);
+      const target = pinTarget(event, undefined, undefined, mask);
+      return `${target},"detail":${own}${foreignDetail({ pointer, evidence }, mask)}}`;
+    }
     case 'config.reload':
       return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
     case 'admin.action':

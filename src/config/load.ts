@@ -42,7 +42,7 @@ type UpstreamOutline = {
   readonly name: string;
   /** Absent if they are unknown because the list has errors. */
   readonly issuers?: readonly string[];
-  /** True if pinning is on: only pinned definitions may be used. */
+  /** True if only definitions that the lock file approves may be used. */
   readonly strict: boolean;
 };
 
@@ -137,7 +137,7 @@ function outlineOf(
       ...(areIssuersWrong(name, found)
         ? {}
         : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
-      strict: pinning?.mode !== 'off',
+      strict: pinning?.mode === undefined || pinning.mode === 'strict',
     })),
     issuers: Object.keys(gateway.issuers ?? {}),
     issuerFacts: new Map(

@@ -26,8 +26,8 @@ export type ControlSources = {
   readonly aggregates: Aggregates;
   /** `undefined` while every sink works. */
   readonly auditError: string | undefined;
-  /** What differs from the pins of an upstream, in words; empty if nothing does. */
-  readonly describeDrift: (upstream: string) => string;
+  /** Why the pins of an upstream are not as they should be, in words; empty if they are. */
+  readonly describePins: (upstream: UpstreamSettings) => readonly string[];
   /** Why the last reload was rejected; `undefined` if the files are those in force. */
   readonly reloadError: string | undefined;
   readonly store: StoreStatus;
@@ -68,7 +68,7 @@ export function refreshControls(
   }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) {
-    setPins(controls, runtime, sources.describeDrift(runtime.settings.name));
+    setPins(controls, runtime, sources.describePins(runtime.settings));
     setUpstreamCredentials(controls, runtime, settings);
   }
   for (const aggregate of settings.aggregates.values()) {
@@ -317,20 +317,23 @@ function setProfile(controls: Controls, { name, request, result }: InspectionPro
   }
 }
 
-/** Drift weakens no control: what differs is hidden and refused. The reason names it. */
-function setPins(controls: Controls, runtime: UpstreamRuntime, drift: string): void {
+/** What differs or is withheld is hidden and refused, and somebody has to look at it. The reasons name it. */
+function setPins(controls: Controls, runtime: UpstreamRuntime, problems: readonly string[]): void {
   const { name, pinning } = runtime.settings;
-  if (pinning.mode === 'off') controls.set(`pins:${name}`, 'off', 'pinning.mode: off');
-  else if (runtime.isFresh())
-    controls.set(`pins:${name}`, 'armed', drift === '' ? '' : `not as pinned: ${drift}`);
-  else
-    controls.set(
-      `pins:${name}`,
-      'degraded',
-      runtime.observed() === undefined
-        ? 'the upstream has not been listed yet'
-        : 'the definitions could not be verified within pinning.maxAge',
-    );
+  const reasons = [...problems];
+  if (pinning.mode === 'off') {
+    const scan = pinning.scan === 'block' ? [] : [`pinning.scan: ${pinning.scan}`];
+    controls.set(`pins:${name}`, 'off', ['pinning.mode: off', ...scan, ...reasons].join('; '));
+    return;
+  }
+  if (runtime.observed() === undefined) reasons.unshift('the upstream has not been listed yet');
+  else if (!runtime.isFresh())
+    reasons.unshift('the definitions could not be verified within pinning.maxAge');
+  if (pinning.mode === 'trust-on-first-use') reasons.push(runtime.firstUse.describe());
+  // Without it, what is hidden in strict mode is hidden unscanned, and what is not hidden is trusted unscanned.
+  const scan = pinning.scan === 'off' ? ['pinning.scan: off'] : [];
+  const state = reasons.length === 0 ? 'armed' : 'degraded';
+  controls.set(`pins:${name}`, state, [...reasons, ...scan].join('; '));
 }
 
 /** Reports which backends of an aggregate are missing and how many names it hides. */

@@ -24,6 +24,7 @@ import { type Aggregates, createAggregates, createDispatcher } from './aggregate
 import { createBlockAnnouncer, isBlock } from './blocks.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
 import { refreshControls, removeControls } from './control-states.js';
+import { createFileKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
 import {
@@ -40,6 +41,7 @@ import {
   createEdgeRecorder,
   createObservability,
   type Observability,
+  recordFirstUse,
   recordPinDecisions,
 } from './observability.js';
 import { createPorts } from './ports.js';
@@ -374,6 +376,10 @@ function assemble(
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     sessionBusOf: createSessionBuses(state.replicaBus),
+    scanDefinitions: sharedResources.inspection.scanDefinitions,
+    lockOf: (upstream) => current.version.locks.get(upstream),
+    firstUseKeeper: createFileKeeper(() => current.version.settings.pinsDir),
+    onFirstUse: (trusted) => recordFirstUse(trusted, { ...observability, ...sharedResources }),
     now,
     guardedFetch,
     isOwnListener,
@@ -405,7 +411,7 @@ function assemble(
       runtimes,
       aggregates,
       auditError,
-      describeDrift: drift.describe,
+      describePins: drift.describe,
       reloadError,
       unsigned,
       counterError: counters.error(),
@@ -429,7 +435,13 @@ function assemble(
     recordPinDecisions(before, next, { ...observability, ...sharedResources });
     removeControls(observability.controls, before.settings, next.settings);
     leases.emit((lease) => checkSettings(lease, before.settings, next.settings));
-    for (const runtime of runtimes.all()) drift.report(runtime, next);
+    for (const runtime of runtimes.all()) {
+      drift.report(runtime, next);
+      // What a lock file approves is not scanned: what it approves no longer has to be now.
+      const { mode } = runtime.settings.pinning;
+      if (mode !== 'strict' && before.hashes.pins !== next.hashes.pins)
+        void runtime.noteListChanged();
+    }
     updateControls();
   }
   const shared = {

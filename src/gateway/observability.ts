@@ -5,11 +5,12 @@
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit, type RecordResult } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
+import type { UpstreamSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
-import { findDecisions, type PinDecision } from '../pins/approval.js';
+import { findDecisions, type PinDecision, type PinName } from '../pins/approval.js';
 import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
-import { approvedVersions, PIN_KINDS } from '../pins/lock.js';
+import { approvedVersions, type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind, PinState } from '../policy/definitions.js';
 import { REASONS } from '../policy/reasons.js';
 import { openRecord, type RequestRecord } from '../policy/record.js';
@@ -28,6 +29,7 @@ import {
 } from '../telemetry/metrics.js';
 import { cleanForeign } from '../text/escaping.js';
 import type { Version } from './config-version.js';
+import { createFindingReport } from './finding-report.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstreams.js';
@@ -53,29 +55,47 @@ const PIN_STATES: readonly PinState[] = [
   'absent',
   'blocked',
   'invalid',
+  'poisoned',
 ];
 
 /** Reports drift. It keeps a watch per upstream, so that no difference is reported twice. */
 export function createDriftReport(ports: DriftPorts): {
   /** To be called after a new observation or a new configuration version. */
   report(runtime: UpstreamRuntime, version: Version): void;
-  /** What differs now of an upstream: `tool "a", prompt "b" and 3 more`, or empty. */
-  describe(upstream: string): string;
+  /** Why the pins of an upstream are not as they should be, in words that name the items; empty if they are. */
+  describe(upstream: UpstreamSettings): readonly string[];
   /** Logs where clients reach an upstream and what of it is pinned. */
   announce(runtime: UpstreamRuntime, version: Version): void;
 } {
   const watches = new Map<string, DriftWatch>();
+  const findings = createFindingReport({ ...ports, mask: redactForRecord });
+  const unusable = new Map<string, readonly PinName[]>();
   return {
-    describe: (upstream) => describeItems(watches.get(upstream)?.differing() ?? []),
+    describe({ name, pinning }) {
+      const problems = [
+        ['not as pinned', watches.get(name)?.differing()],
+        ['unusable', unusable.get(name)],
+        [
+          pinning.scan === 'block' ? 'withheld by the scan' : 'found by the scan',
+          findings.blocked(name),
+        ],
+      ] as const;
+      return problems.flatMap(([what, items = []]) =>
+        items.length === 0 ? [] : `${what}: ${describeItems(items)}`,
+      );
+    },
     report(runtime, version) {
       const { name } = runtime.settings;
       const watch = watches.get(name) ?? createDriftWatch(name);
       watches.set(name, watch);
       // Without pinning nothing drifts. When pinning is turned on, the differences at that moment are reported.
-      const isPinned = modeOf(runtime, version) === 'strict';
-      const observed = isPinned ? runtime.observed() : undefined;
-      const drifts = watch.report(version.locks.get(name), observed, ports.now());
+      const isPinned = modeOf(runtime, version) !== 'off';
+      const isKnown = isPinned && runtime.firstUse.isSettled();
+      const observed = isKnown ? runtime.observed() : undefined;
+      const drifts = watch.report(runtime.lock(), observed, ports.now());
       recordAll(name, drifts, (drift) => recordDrift(drift, ports), ports);
+      recordAll(name, findings.news(runtime), (item) => findings.record(runtime, item), ports);
+      unusable.set(name, unusableIn(runtime, version, ports));
       for (const method of LIST_CHANGED_NOTIFICATIONS) ports.streams.announce(name, method);
       setToolGauges(runtime, version, ports);
     },
@@ -91,10 +111,8 @@ export function createDriftReport(ports: DriftPorts): {
         ports.log.write('info', 'upstream is reachable', { ...fields, detail: 'pinning is off' });
         return;
       }
-      const states = [
-        ...PIN_KINDS.flatMap((kind) => statesOf(kind, runtime, version, ports)),
-        ...instructionStates(runtime, version),
-      ];
+      const kinds = PIN_KINDS.flatMap((kind) => statesOf(kind, runtime, version, ports));
+      const states = [...kinds.map(({ state }) => state), ...instructionStates(runtime)];
       const countOf = (wanted: PinState) => states.filter((state) => state === wanted).length;
       ports.log.write('info', 'upstream is reachable', {
         ...fields,
@@ -109,6 +127,7 @@ export function createDriftReport(ports: DriftPorts): {
 
 const MAX_DESCRIBED = 3;
 
+/** `tool "a", prompt "b" and 3 more`. */
 function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
   const shown = items
     .slice(0, MAX_DESCRIBED)
@@ -119,7 +138,10 @@ function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
   return `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'off' {
+function modeOf(
+  { settings }: UpstreamRuntime,
+  version: Version,
+): UpstreamSettings['pinning']['mode'] {
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }
 
@@ -171,6 +193,17 @@ export function recordPinDecisions(
   }
 }
 
+/** Records what is trusted because it was offered first. */
+export function recordFirstUse(
+  trusted: Lock,
+  ports: Pick<DriftPorts, 'audit' | 'loopScheduler'>,
+): void {
+  const { upstream } = trusted;
+  const record = ({ kind, name, digest }: PinDecision): void =>
+    ports.audit.event({ type: 'pin.first-use', upstream, kind, name, digest });
+  recordAll(upstream, findDecisions(undefined, trusted), record, ports);
+}
+
 function recordDrift(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   const { upstream, kind, name, change, before, after } = drift;
   if (isInformational(drift)) {
@@ -192,18 +225,33 @@ function statesOf(
   runtime: UpstreamRuntime,
   version: Version,
   { snapshotOf }: DriftPorts,
-): readonly PinState[] {
+): readonly { readonly name: string; readonly state: PinState }[] {
   const catalog = snapshotOf(runtime, version).catalogFor(PLAIN_SESSION);
   const listings = runtime.observed()?.listings ?? [];
   const offered = listings.flatMap((listing) => [...listing.seen[kind].keys()]);
-  return [...new Set([...catalog.names(kind), ...offered])].map(
-    (name) => catalog.statusOf(kind, name).state,
+  return [...new Set([...catalog.names(kind), ...offered])].map((name) => ({
+    name,
+    state: catalog.statusOf(kind, name).state,
+  }));
+}
+
+/** What is approved and cannot be used: its name occurs twice, or its schema is no schema. */
+function unusableIn(
+  runtime: UpstreamRuntime,
+  version: Version,
+  ports: DriftPorts,
+): readonly PinName[] {
+  if (modeOf(runtime, version) === 'off') return [];
+  return PIN_KINDS.flatMap((kind) =>
+    statesOf(kind, runtime, version, ports)
+      .filter(({ state }) => state === 'invalid')
+      .map(({ name }) => ({ kind, name })),
   );
 }
 
 /** The state of the instructions, which count as one item like in `pin`, if they are pinned or offered. */
-function instructionStates(runtime: UpstreamRuntime, version: Version): readonly PinState[] {
-  const pin = version.locks.get(runtime.settings.name)?.instructions;
+function instructionStates(runtime: UpstreamRuntime): readonly PinState[] {
+  const pin = runtime.lock()?.instructions;
   const offered = (runtime.observed()?.listings ?? []).flatMap((one) => one.instructions ?? []);
   const approved = approvedVersions(pin).map(({ sha256 }) => sha256);
   if (pin?.status === 'blocked') return ['blocked'];
@@ -218,7 +266,7 @@ function instructionStates(runtime: UpstreamRuntime, version: Version): readonly
 /** Counts the tools in each pin state. */
 function setToolGauges(runtime: UpstreamRuntime, version: Version, ports: DriftPorts): void {
   const counts = new Map<PinState, number>();
-  for (const state of statesOf('tool', runtime, version, ports))
+  for (const { state } of statesOf('tool', runtime, version, ports))
     counts.set(state, (counts.get(state) ?? 0) + 1);
   for (const state of PIN_STATES)
     ports.metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);

@@ -69,9 +69,16 @@ function createUpstreamPort(
       const runtime = findRuntime(upstream);
       return runtime === undefined ? undefined : snapshotOf(runtime);
     },
-    refreshListing: (upstream) => runtimeOf(upstream).refreshListing(),
+    async refreshListing(upstream) {
+      const runtime = runtimeOf(upstream);
+      // What was verified under settings that a reload has replaced proves nothing of the server that is used now.
+      return (await runtime.refreshListing()) && findRuntime(upstream) === runtime;
+    },
     notePage: (upstream, page) => findRuntime(upstream)?.notePage(page),
+    reviewPage: (upstream, kind, definitions) =>
+      runtimeOf(upstream).scan.reviewPage(kind, definitions),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
+    noteUnavailable: (upstream) => findRuntime(upstream)?.noteUnavailable(),
     forward(upstream, request) {
       const runtime = findRuntime(upstream);
       if (runtime === undefined) return Promise.resolve(NOT_RUNNING);

@@ -60,6 +60,7 @@ export function createSnapshots(
       readonly version: Version;
       readonly observedDigest: string | undefined;
       readonly blocks: UpstreamBlocks | undefined;
+      readonly revision: number;
       readonly snapshot: Snapshot;
     }
   >();
@@ -67,17 +68,19 @@ export function createSnapshots(
   return (runtime, version) => {
     const observedDigest = runtime.observed()?.contentDigest;
     const blocks = blocksAt(runtime.settings.name);
+    const revision = runtime.scan.revision() + runtime.firstUse.revision();
     const cached = cache.get(runtime);
     if (
       cached !== undefined &&
       cached.version === version &&
       cached.observedDigest === observedDigest &&
-      cached.blocks === blocks
+      cached.blocks === blocks &&
+      cached.revision === revision
     )
       return cached.snapshot;
     snapshotCount += 1;
     const snapshot = buildSnapshot(snapshotCount, runtime, version, { compile, blocks });
-    cache.set(runtime, { version, observedDigest, blocks, snapshot });
+    cache.set(runtime, { version, observedDigest, blocks, revision, snapshot });
     return snapshot;
   };
 }
@@ -93,17 +96,18 @@ function buildSnapshot(
   const profile = settings.profiles.get(upstream.inspect);
   if (profile === undefined)
     throw new Error(`inspection profile ${upstream.inspect} is not configured`);
-  const { mode, onDrift } = upstream.pinning;
+  const { mode, onDrift, verify, scan } = upstream.pinning;
   const observed = runtime.observed();
-  const lock = version.locks.get(upstream.name);
+  const lock = runtime.firstUse.lockWith(version.locks.get(upstream.name));
   const catalogOf = (clientProfile: ClientProfile): Catalog => {
     const catalog = createCatalog({
       upstream: upstream.name,
       lock,
       observed,
-      mode,
+      mode: mode === 'off' ? 'off' : 'strict',
       onDrift,
       compile,
+      isWithheld: runtime.scan.isWithheld,
       clientProfile,
     });
     return blocks === undefined ? catalog : { ...catalog, blockOf: blocks.of };
@@ -132,8 +136,9 @@ function buildSnapshot(
       isDirect,
     },
     get isFresh() {
-      return mode === 'off' || runtime.isFresh();
+      return mode === 'off' || (verify !== 'before-call' && runtime.isFresh());
     },
+    reviewsPages: mode === 'off' && scan !== 'off',
     challenge: challengeOf(settings, upstream),
   };
 }

@@ -18,6 +18,7 @@ import {
   observeListing,
   type Page,
 } from '../pins/last-seen.js';
+import type { Lock } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
 
 import type { Listing } from '../protocol/listings.js';
@@ -45,12 +46,15 @@ import type { Presenter } from '../upstream/credentials/presenter.js';
 import { createDiscoveryLister } from '../upstream/discovery/discovery.js';
 import { createListingAllowance, type ListingError } from '../upstream/discovery/request.js';
 import { type MessageReader, runInTurns } from '../upstream/message-reader.js';
+import { createDefinitionScan, type DefinitionScan } from './definition-scan.js';
+import { createFirstUse, type FirstUse, type FirstUseKeeper, NO_FIRST_USE } from './first-use.js';
 import {
   type ConnectionPorts,
   connectUpstream,
   LISTING_ERRORS,
   messageReaderOf,
 } from './upstream-connection.js';
+import type { Inspection } from './worker/inspection.js';
 
 type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 
@@ -110,20 +114,37 @@ export type UpstreamRuntime = {
   readonly adapters: UpstreamAdapters;
   /** For clients of an era that it does not speak. */
   readonly translation: TranslatedClients;
+  /** What the scan found in what nobody approved. */
+  readonly scan: DefinitionScan;
+  /** What is trusted because it was offered first. */
+  readonly firstUse: FirstUse;
+  /** The lock file in force, with what is trusted besides. */
+  lock(): Lock | undefined;
   /** The newest observation, or `undefined` before the first listing. */
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
   isFresh(): boolean;
   /** Whether the newest listing succeeded. */
   isUp(): boolean;
-  /** Lists again where that is due; resolves whether or not the listing succeeded. */
-  refreshListing(): Promise<void>;
+  /**
+   * Lists again where that is due, and always with `verify: before-call`. Resolves with whether the definitions are
+   * verified as configured.
+   */
+  refreshListing(): Promise<boolean>;
   notePage(page: Omit<Page, 'atMs'>): void;
   noteListChanged(): Promise<void>;
+  /** A request found the upstream unavailable: what answers after this may not be what was listed. */
+  noteUnavailable(): void;
   close(): Promise<void>;
 };
 
 type RuntimePorts = ConnectionPorts & {
+  readonly scanDefinitions: Inspection['scanDefinitions'];
+  /** The lock file in force. */
+  readonly lockOf: (upstream: string) => Lock | undefined;
+  readonly firstUseKeeper: FirstUseKeeper;
+  /** Called with what is trusted for the first time. */
+  readonly onFirstUse: (trusted: Lock) => void;
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
   /** Called when what the upstream offers differs from what was observed before. */
@@ -169,12 +190,37 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     sessionBus: ports.sessionBusOf(settings.name),
     now,
   });
+  const scan = createDefinitionScan(pinning, {
+    scanDefinitions: ports.scanDefinitions,
+    messageReader,
+    lock: lockInForce,
+  });
+  const firstUse =
+    pinning.mode === 'trust-on-first-use'
+      ? createFirstUse(settings.name, {
+          keeper: ports.firstUseKeeper,
+          now,
+          scan,
+          onTrusted(trusted, isNew) {
+            if (isNew) ports.onFirstUse(trusted);
+            // Without an observation there is nothing yet that this changes.
+            if (observed !== undefined) ports.onObserved(runtime);
+          },
+        })
+      : NO_FIRST_USE;
   let observed: Observed | undefined;
+  let reportedRevision = 0;
+
+  function lockInForce(): Lock | undefined {
+    return firstUse.lockWith(ports.lockOf(settings.name));
+  }
 
   function setObserved(next: Observed | undefined): void {
     const isSame = next?.contentDigest === observed?.contentDigest;
+    const isReviewed = reportedRevision === scan.revision();
     observed = next;
-    if (!isSame) ports.onObserved(runtime);
+    reportedRevision = scan.revision();
+    if (!isSame || !isReviewed) ports.onObserved(runtime);
   }
 
   const lister = createDiscoveryLister(
@@ -190,9 +236,16 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       openRequest,
       messageReader,
       allowance: createListingAllowance(limits.maxListingBytesPerMinute, now),
-      prepare: (listing) => digestInSlices(listing, messageReader),
+      async prepare(listing) {
+        await digestInSlices(listing, messageReader);
+        await firstUse.load();
+        await scan.reviewListing(listing);
+      },
       onListings(listings) {
-        setObserved(listings.map(observeListing).reduce(noteListing, observed));
+        const next = listings.map(observeListing).reduce(noteListing, observed);
+        // Before anything is reported, so that what is trusted is not reported as new.
+        if (next !== undefined) firstUse.observe(next);
+        setObserved(next);
         if (lister.isUp()) ports.onListed(runtime);
       },
       onProfileGone: (clientProfile) => setObserved(dropListing(observed, clientProfile)),
@@ -210,16 +263,28 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
       isLegacySse: settings.transport === 'http-sse',
     }),
     translation,
+    scan,
+    firstUse,
+    lock: lockInForce,
     observed: () => observed,
     isUp: () => lister.isUp(),
-    isFresh: () => lister.isFresh(pinning.maxAgeMs),
+    isFresh: () => lister.isFresh(pinning.maxAgeMs) && firstUse.isSettled(),
     async refreshListing() {
-      await lister.ensureFresh(pinning.maxAgeMs);
+      const verified =
+        pinning.verify === 'before-call'
+          ? await lister.verifyNow()
+          : await lister.ensureFresh(pinning.maxAgeMs);
+      await firstUse.settled();
+      return verified === 'fresh' && firstUse.isSettled();
     },
     notePage(page) {
       if (observed !== undefined) setObserved(notePage(observed, { ...page, atMs: now() }));
     },
     noteListChanged: () => lister.noteListChanged(),
+    noteUnavailable() {
+      // While listings fail, the timer tries again.
+      if (lister.isUp()) void lister.noteListChanged();
+    },
     async close() {
       await lister.close();
       await translation.stateless.close();
@@ -244,6 +309,10 @@ export type Runtimes = {
 type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnectionError'> & {
   readonly gatewayVersion: string;
   readonly sessionBusOf: SessionBusOf;
+  readonly scanDefinitions: Inspection['scanDefinitions'];
+  readonly lockOf: (upstream: string) => Lock | undefined;
+  readonly firstUseKeeper: FirstUseKeeper;
+  readonly onFirstUse: (trusted: Lock) => void;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly onObserved: (runtime: UpstreamRuntime) => void;

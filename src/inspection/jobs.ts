@@ -4,6 +4,7 @@
 import { divideJson, type JsonPart } from '../protocol/json/incremental.js';
 import { MAX_JSON_DEPTH, readJsonText } from '../protocol/json/json.js';
 import type { JsonError } from '../protocol/json/scan.js';
+import { type DefinitionFinding, scanDefinitions } from './definitions/scan.js';
 import { type GuardInput, type GuardOutcome, guardClean, guardFully } from './requests.js';
 import {
   type FullInspectionInput,
@@ -52,7 +53,9 @@ export type InspectionJob =
   | {
       readonly kind: 'read';
       readonly input: { readonly text: string; readonly maxValues: number };
-    };
+    }
+  /** The text is JSON of a list of `ScannedDefinition`. */
+  | { readonly kind: 'definitions'; readonly input: { readonly text: string } };
 
 export type JobResult =
   | {
@@ -62,7 +65,8 @@ export type JobResult =
       readonly parts: JsonPart | undefined;
     }
   | { readonly kind: 'request'; readonly outcome: GuardOutcome }
-  | { readonly kind: 'read'; readonly outcome: DividedReading };
+  | { readonly kind: 'read'; readonly outcome: DividedReading }
+  | { readonly kind: 'definitions'; readonly outcome: readonly DefinitionFinding[] };
 
 /** The result of reading a text as JSON, with the chunks from which its value can be built incrementally. */
 export type DividedReading =
@@ -91,6 +95,8 @@ export function runJob(job: InspectionJob): JobResult {
     }
     case 'read':
       return { kind: 'read', outcome: readInParts(job.input.text, job.input.maxValues) };
+    case 'definitions':
+      return { kind: 'definitions', outcome: scanDefinitions(JSON.parse(job.input.text)) };
   }
 }
 

@@ -21,6 +21,7 @@ import {
   type ObservedListing,
   observedItemsOf,
   observedNames,
+  shownItemsOf,
 } from './last-seen.js';
 import {
   approvedVersions,
@@ -40,12 +41,20 @@ export type CatalogInput = {
   readonly mode: 'strict' | 'off';
   readonly onDrift: 'hide-tool' | 'stop-upstream';
   readonly compile: CompileDefinition;
+  /** Whether the scan keeps what nobody approved from being used; absent if it withholds nothing. */
+  readonly isWithheld?: WithheldByScan | undefined;
   /**
    * If the upstream offers different, approved definitions to different client profiles, the one offered to
    * this profile must be listed to the client and is what arguments and results are checked against.
    */
   readonly clientProfile?: ClientProfile;
 };
+
+/** Decides about one definition that nobody approved. `mustBeScanned`: one that was not scanned is withheld too. */
+export type WithheldByScan = (
+  definition: JsonObject | undefined,
+  mustBeScanned: boolean,
+) => boolean;
 
 type PinComparison = {
   /** `invalid`: the name occurred more than once in one listing. */
@@ -72,11 +81,8 @@ export function createCatalog(input: CatalogInput): Catalog {
       const known = statuses[kind].get(name);
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
-      const baseStatus =
-        pin === undefined
-          ? statusWithoutPin(observed, kind, name)
-          : pinnedStatus(input, kind, name, pin);
       const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
+      const baseStatus = scannedStatus(input, kind, name, pin);
       const status = listed === undefined ? baseStatus : { ...baseStatus, listed };
       // Only pinned or listed names are cached: clients can send any number of other names.
       if (pin !== undefined || listed !== undefined) statuses[kind].set(name, status);
@@ -88,6 +94,7 @@ export function createCatalog(input: CatalogInput): Catalog {
       return ranks[kind].get(name);
     },
     instructions: approvedInstructions(input),
+    ...withholding(input),
   };
 }
 
@@ -119,6 +126,48 @@ function statusWithoutPin(
   return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
 }
 
+/** The state by the pin, or `poisoned` where the scan withholds a form that nobody approved. */
+function scannedStatus(
+  input: CatalogInput,
+  kind: PinKind,
+  name: string,
+  pin: Pin | undefined,
+): DefinitionStatus {
+  const status =
+    pin === undefined
+      ? statusWithoutPin(input.observed, kind, name)
+      : pinnedStatus(input, kind, name, pin);
+  const isPoisoned = status.state !== 'blocked' && isPoisonedName(input, kind, name, pin);
+  return isPoisoned ? { ...status, state: 'poisoned' } : status;
+}
+
+/** Without pins, a page may show a caller what no listing showed. */
+function withholding({ isWithheld, mode, lock }: CatalogInput): Pick<Catalog, 'withholds'> {
+  if (isWithheld === undefined || mode === 'strict') return {};
+  return {
+    withholds: (kind, name, item) =>
+      !matchesAny(approvedVersions(lock?.pins[kind].get(name)), [item]) &&
+      isWithheld(item.definition, true),
+  };
+}
+
+/** Whether a form that nobody approved is offered to anybody under this name, and withheld by the scan. */
+function isPoisonedName(
+  { isWithheld, observed, mode }: CatalogInput,
+  kind: PinKind,
+  name: string,
+  pin: Pin | undefined,
+): boolean {
+  if (isWithheld === undefined) return false;
+  const approved = approvedVersions(pin);
+  return shownItemsOf(observed, kind, name).some(
+    (item) =>
+      !matchesAny(approved, [item]) &&
+      // Without pins nothing else keeps it from being used.
+      isWithheld(item.definition, mode === 'off'),
+  );
+}
+
 function pinnedStatus(
   input: CatalogInput,
   kind: PinKind,
@@ -136,7 +185,26 @@ function pinnedStatus(
   const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
   // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
   const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
-  return { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
+  const status = { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
+  if (state !== 'approved' || version === undefined || input.mode === 'off') return status;
+  const variants = otherForms(input, kind, name, version, comparison);
+  return variants.length === 0 ? status : { ...status, variants };
+}
+
+/** The approved forms that are offered besides the one in use. One that cannot be used is no form. */
+function otherForms(
+  { compile }: CatalogInput,
+  kind: PinKind,
+  name: string,
+  inUse: PinVersion<Pin['definition']>,
+  { approved, observedItems }: PinComparison,
+): readonly PinnedDefinition[] {
+  return approved
+    .filter((version) => version.sha256 !== inUse.sha256 && matchesAny([version], observedItems))
+    .flatMap((version) => {
+      const compiled = compile(kind, name, version);
+      return compiled.ok ? compiled.pinned : [];
+    });
 }
 
 /**
@@ -181,7 +249,7 @@ function comparePin(pin: Pin, observedItems: readonly ObservedItem[]): PinCompar
 
 function matchesAny(
   versions: readonly { readonly sha256: string }[],
-  observedItems: readonly ObservedItem[],
+  observedItems: readonly Pick<ObservedItem, 'digest'>[],
 ): boolean {
   return versions.some((version) => observedItems.some(({ digest }) => digest === version.sha256));
 }

@@ -92,7 +92,8 @@ export function observeListing(listing: Listing): ObservedListing {
   };
 }
 
-function observeText(text: string): { readonly digest: string; readonly text: string } {
+/** The instructions of a server with their digest. */
+export function observeText(text: string): { readonly digest: string; readonly text: string } {
   const digest = digestDefinition('instructions', text);
   return { digest: digest.ok ? digest.digest : NO_DIGEST, text };
 }
@@ -225,6 +226,16 @@ export function observedItemsOf(
   const noted = listed.length === 0 ? undefined : observed.noted.get(noteKey(kind, name));
   if (noted === undefined) return listed;
   return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
+}
+
+/** Everything seen under a name, also where only pages showed it, which no pin can match. */
+export function shownItemsOf(
+  observed: Observed | undefined,
+  kind: PinKind,
+  name: string,
+): readonly Pick<ObservedItem, 'digest' | 'definition'>[] {
+  const listed = (observed?.listings ?? []).flatMap((each) => each.seen[kind].get(name) ?? []);
+  return [...listed, ...(observed?.noted.get(noteKey(kind, name)) ?? [])];
 }
 
 /** The last item recorded with a definition from a page after `afterMs`, for a listed name. */

@@ -13,6 +13,7 @@ import {
 } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation, Violation } from './decision.js';
 import {
+  approvedFormFor,
   type Catalog,
   definitionOf,
   type PinKind,
@@ -293,7 +294,7 @@ function evaluateCandidates(
   if (first === undefined) return deny('no-matching-allow', false);
   const block = blockOf(query.catalog, policyTarget);
   if (block !== undefined) return deny('blocked', false, undefined, blockRule(block));
-  const pin = targetPinOf(query.catalog, policyTarget);
+  const pin = targetPinOf(query.catalog, policyTarget, args);
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
   if (target.kind === 'task')
@@ -354,6 +355,7 @@ const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
   blocked: 'tool-blocked',
   invalid: 'tool-invalid',
   shadowed: 'tool-shadowed',
+  poisoned: 'tool-poisoned',
 };
 
 type TargetPin = {
@@ -376,13 +378,20 @@ const NOT_PINNED: TargetPin = {
  * The pin of a target. Server requests and resources other than `ui://` are not pinned (docs/contract.md §5);
  * a stopped upstream stops them too.
  */
-export function targetPinOf(catalog: Catalog, { kind, name }: PolicyTarget): TargetPin {
+export function targetPinOf(
+  catalog: Catalog,
+  { kind, name }: PolicyTarget,
+  args: PolicyQuery['args'],
+): TargetPin {
   if (catalog.isStopped) return { ...NOT_PINNED, refusal: 'tool-changed' };
   if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return NOT_PINNED;
   const status = catalog.statusOf(kind satisfies PinKind, name);
-  const { state, pinned } = status;
-  const approved = state === 'approved' ? pinned : undefined;
-  if (state === 'shadowed') return { ...NOT_PINNED, refusal: PIN_REFUSALS.shadowed };
+  const { state, pinned, variants } = status;
+  const form =
+    variants === undefined || args === 'unknown' ? pinned : approvedFormFor(status, args);
+  const approved = state === 'approved' ? form : undefined;
+  if (state === 'shadowed' || state === 'poisoned')
+    return { ...NOT_PINNED, refusal: PIN_REFUSALS[state] };
   if (catalog.mode === 'off') {
     const mustDescribe = status.observed !== undefined;
     const described = definitionOf(status);

@@ -14,7 +14,8 @@ export type PinKind = 'tool' | 'prompt' | 'template' | 'resource';
  * file, not approved. `unpinned`: not in the lock file. `changed`: listed in a form that differs from every
  * approved one. `absent`: approved, but not in the last listing. `blocked`: by a reviewer. `invalid`:
  * approved, but unusable (hostile schema, invalid x-mcp-header). `shadowed`: in an aggregate, where it looks
- * like a definition of another backend.
+ * like a definition of another backend. `poisoned`: offered in a form that nobody approved and in which the scan
+ * found what keeps it from being used, or that could not be scanned.
  */
 export type PinState =
   | 'approved'
@@ -24,7 +25,8 @@ export type PinState =
   | 'absent'
   | 'blocked'
   | 'invalid'
-  | 'shadowed';
+  | 'shadowed'
+  | 'poisoned';
 
 /** One error in arguments or a result: position and expectation, never the value. */
 export type SchemaError = {
@@ -84,7 +86,40 @@ export type DefinitionStatus = {
   readonly listed?: PinnedDefinition | undefined;
   /** Digest of the definition that the upstream listed last. */
   readonly observed: string | undefined;
+  /** Further approved forms that are offered now, to other callers or client profiles. */
+  readonly variants?: readonly PinnedDefinition[];
 };
+
+const NO_VARIANTS: readonly PinnedDefinition[] = [];
+
+/**
+ * The approved form that a call uses: which one its caller was offered is not known, so it is the first by which the
+ * arguments are valid.
+ */
+export function approvedFormFor(
+  { pinned, variants = NO_VARIANTS }: DefinitionStatus,
+  args: Json,
+): PinnedDefinition | undefined {
+  if (pinned === undefined || variants.length === 0) return pinned;
+  return [pinned, ...variants].find(({ input }) => input?.check(args).length === 0) ?? pinned;
+}
+
+/** The schema by which results are checked: with several approved forms, one of theirs has to match. */
+export function outputOf(status: DefinitionStatus): CompiledSchema | undefined {
+  const definition = definitionOf(status);
+  const { variants = NO_VARIANTS } = status;
+  if (definition?.output === undefined || variants.length === 0) return definition?.output;
+  const own = definition.output;
+  const others = variants.flatMap(({ output }) => output ?? []);
+  // A form without a schema promises nothing.
+  if (others.length < variants.length) return undefined;
+  const matchOf = (value: Json): CompiledSchema =>
+    [own, ...others].find((schema) => schema.check(value).length === 0) ?? own;
+  return {
+    check: (value) => matchOf(value).check(value),
+    firstUndescribed: (value, reads) => matchOf(value).firstUndescribed(value, reads),
+  };
+}
 
 /** The definition by which arguments, their headers and results are checked. */
 export function definitionOf({ listed, pinned }: DefinitionStatus): PinnedDefinition | undefined {
@@ -103,6 +138,12 @@ export interface Catalog {
   rankOf?(kind: PinKind, name: string): number | undefined;
   /** The id of the block of an item; absent where nothing is blocked. */
   readonly blockOf?: ((kind: PinKind, name: string) => string | undefined) | undefined;
+  /** Whether the scan keeps this form of a definition from being listed. Absent if only the name decides. */
+  withholds?(
+    kind: PinKind,
+    name: string,
+    item: { readonly digest: string; readonly definition: JsonObject },
+  ): boolean;
   /** The approved instructions text, if any. */
   readonly instructions: string | undefined;
 }

@@ -291,7 +291,7 @@ function explainCondition(
 
 function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): EvaluationInput {
   const { principal, upstream, target: asked, catalog } = facts;
-  const pin = targetPinOf(catalog, target);
+  const pin = targetPinOf(catalog, target, args);
   return evaluationInputOf(
     { principal, upstream, target: asked, args, catalog },
     target,
@@ -396,7 +396,7 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
   const concerned = rules.filter(({ what, who }) => what === 'holds' && who !== 'fails');
   const allows = concerned.filter(({ effect }) => effect === 'allow');
   if (allows.length === 0) return { verdict: 'deny', reason: 'no-matching-allow' };
-  const pin = targetPinOf(facts.catalog, target);
+  const pin = targetPinOf(facts.catalog, target, 'all' in facts.args ? facts.args.all : 'unknown');
   const validity = validityOf(facts, pin.described?.input);
   return (
     refusalOf(concerned, allows, pin.refusal, validity) ??

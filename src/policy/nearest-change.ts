@@ -224,7 +224,7 @@ function past(
   );
   const found = query.target.kind === 'none' ? undefined : readPolicyTarget(query.target);
   if (found === undefined) return refusing;
-  const { refusal, described } = targetPinOf(query.catalog, found);
+  const { refusal, described } = targetPinOf(query.catalog, found, query.args);
   const pin: Planned = {
     of: 'pin',
     text: `the definition must be approved, and offered as approved (${refusal})`,

@@ -126,7 +126,9 @@ async function forward(
   const caller = callerOf(call, authorized.principal);
   const outcome = await call.ports.upstreams.forward(upstream, { authorized, caller, signal });
   call.record.latency.upstream = performance.now() - startedMs;
-  return outcome.kind === 'error' ? refuseWith(outcome.reason) : measureWaits(call.record, outcome);
+  if (outcome.kind !== 'error') return measureWaits(call.record, outcome);
+  if (outcome.reason === 'upstream-unavailable') call.ports.upstreams.noteUnavailable(upstream);
+  return refuseWith(outcome.reason);
 }
 
 /** Relays the response to the client, as its features require or as a plain one. */

@@ -74,8 +74,13 @@ export type Snapshot = {
   mayShowApps(principal: Principal): boolean;
   /** Where legacy SSE clients post their messages. `isDirect`: the upstream speaks legacy SSE itself. */
   readonly legacySse: { readonly messageUrl: string; readonly isDirect: boolean };
-  /** True while every page was verified within `pinning.maxAge`, or if pinning is off. */
+  /**
+   * True while every page was verified within `pinning.maxAge`, or if pinning is off. Never true if the definitions are
+   * verified before each call.
+   */
   readonly isFresh: boolean;
+  /** Whether the pages of clients are scanned before they are shown, because no pins decide about what they show. */
+  readonly reviewsPages: boolean;
   /** Builds the WWW-Authenticate value for a refusal; `scheme` is the scheme that the request used. */
   challenge(
     reason: Reason,
@@ -257,12 +262,19 @@ export type SessionPort = {
 /** What is known of each upstream, and everything that is sent to it. */
 export type UpstreamPort = {
   snapshot(upstream: string): Snapshot | undefined;
-  /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
-  refreshListing(upstream: string): Promise<void>;
+  /**
+   * Lists the upstream's definitions again if they were not verified within `pinning.maxAge`, or if they are verified
+   * before each call. Resolves with whether a call may rest on them.
+   */
+  refreshListing(upstream: string): Promise<boolean>;
   /** Notes what a page of a list showed. It takes effect for all callers at once. */
   notePage(upstream: string, page: ObservedPage): void;
+  /** Scans the definitions of a page before any of them is shown. Never rejects. */
+  reviewPage(upstream: string, kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
   /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
+  /** A request found the upstream unavailable, so that its definitions have to be listed anew. */
+  noteUnavailable(upstream: string): void;
   forward(upstream: string, request: OutboundRequest): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: OutboundStream): Promise<ForwardOutcome>;
   /** Opens a legacy SSE stream and waits until the server has named its message endpoint. */

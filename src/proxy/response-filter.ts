@@ -58,7 +58,11 @@ function isItemListed(
   if (pin === undefined) return isListed(call, responsePlan, { kind: 'resource', uri: name });
   const catalog = call.snapshot.catalogFor(responsePlan.admitted);
   // Approval covers the definition, not the name, so this page must show exactly the definition last observed.
-  const isLastObserved = catalog.mode === 'off' || catalog.statusOf(pin, name).observed === digest;
+  const { observed, variants = [] } = catalog.statusOf(pin, name);
+  const isLastObserved =
+    catalog.mode === 'off' ||
+    observed === digest ||
+    variants.some((variant) => variant.digest === digest);
   return isLastObserved && isListed(call, responsePlan, targetOf(pin, name));
 }
 
@@ -251,12 +255,28 @@ function filterListResponse(
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
 ): MessageOutcome | Promise<MessageOutcome> {
   const { call, reading } = filtering;
-  if (kind.pin === undefined || reading.text.length <= LARGE_PAGE_CHARS)
+  const { list, pin } = kind;
+  const isLarge = reading.text.length > LARGE_PAGE_CHARS;
+  if (pin === undefined || (!isLarge && !call.snapshot.reviewsPages))
     return filterListNow(filtering, kind);
-  return digestInSlices(filtering, kind.list, kind.pin).then(() => {
-    refreshSnapshot(call);
-    return filterListNow(filtering, kind);
-  });
+  const digested = isLarge ? digestInSlices(filtering, list, pin) : Promise.resolve();
+  return digested
+    .then(() => reviewPage(filtering, list, pin))
+    .then(() => {
+      refreshSnapshot(call);
+      return filterListNow(filtering, kind);
+    });
+}
+
+/** Without pins, the scan alone decides about what a page shows. */
+async function reviewPage(
+  { call, result }: FilterInput,
+  list: ListKind,
+  pin: PinKind,
+): Promise<void> {
+  const items = result[memberOf(list)];
+  if (!call.snapshot.reviewsPages || !Array.isArray(items)) return;
+  await call.ports.upstreams.reviewPage(call.incoming.upstream, pin, items.filter(isObject));
 }
 
 /**
@@ -339,6 +359,7 @@ function listInput(
   const digests = new Map(cachedPage?.items.map((item) => [item.name, item.digest]));
   const observedItems: { name: string; digest: string; definition: JsonObject }[] = [];
   let isNoted = pin === undefined;
+  const withheld = new Set<string>();
 
   /** INVARIANT: the whole page is noted in the catalog before its first item is checked. */
   function notePageOnce(kind: PinKind): void {
@@ -347,6 +368,9 @@ function listInput(
     const page: ObservedPage = { kind, items: observedItems };
     call.ports.upstreams.notePage(call.incoming.upstream, page);
     refreshSnapshot(call);
+    const catalog = call.snapshot.catalogFor(responsePlan.admitted);
+    for (const { name, ...item } of observedItems)
+      if (catalog.withholds?.(kind, name, item)) withheld.add(name);
   }
 
   return {
@@ -370,7 +394,7 @@ function listInput(
     },
     isVisible(item) {
       if (pin !== undefined) notePageOnce(pin);
-      return isItemListed(call, responsePlan, pin, item);
+      return !withheld.has(item.name) && isItemListed(call, responsePlan, pin, item);
     },
     ...(pin === undefined
       ? {}

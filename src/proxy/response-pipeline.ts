@@ -5,7 +5,7 @@
 
 import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
-import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
+import { type CompiledSchema, outputOf as outputSchemaOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
@@ -280,5 +280,5 @@ function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSch
   const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
-  return definitionOf(call.snapshot.catalogFor(admitted).statusOf('tool', tool))?.output;
+  return outputSchemaOf(call.snapshot.catalogFor(admitted).statusOf('tool', tool));
 }

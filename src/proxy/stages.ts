@@ -149,9 +149,10 @@ function decide(
   const { isFresh, supportedVersions } = call.snapshot;
   const isDue = !isFresh && (needsFreshListing(admitted) || supportedVersions === undefined);
   if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
-  return call.ports.upstreams.refreshListing(call.incoming.upstream).then(() => {
+  return call.ports.upstreams.refreshListing(call.incoming.upstream).then((isVerified) => {
     refreshAfterWait(call);
-    return decideNow(call, principal, admitted, { startedMs, isFresh: call.snapshot.isFresh });
+    const isFreshNow = isVerified || call.snapshot.isFresh;
+    return decideNow(call, principal, admitted, { startedMs, isFresh: isFreshNow });
   });
 }
 

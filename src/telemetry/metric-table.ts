@@ -80,7 +80,7 @@ export const METRICS = {
   },
   sallyport_findings_total: {
     kind: 'counter',
-    help: 'Findings of the content detectors by action taken.',
+    help: 'Findings of the content detectors, and with the prefix definition- of the scan of definitions, by action taken.',
     labels: ['upstream', 'direction', 'detector', 'action'],
   },
   sallyport_inflight_requests: {

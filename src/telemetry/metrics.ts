@@ -205,6 +205,8 @@ export interface Metrics {
   setTools(upstream: string, state: string, count: number): void;
   drift(upstream: string, change: string): void;
   lockSignatureFailure(upstream: string): void;
+  /** `found`: the kind of a finding of the scan of definitions, or that a definition could not be scanned. */
+  definitionFinding(upstream: string, found: string, action: 'withhold' | 'flag'): void;
   setUpstreamUp(upstream: string, isUp: boolean): void;
   jwksSuccess(issuer: string, atSeconds: number): void;
   reload(result: 'applied' | 'rejected'): void;
@@ -390,6 +392,11 @@ export function createMetrics(
       families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
     lockSignatureFailure: (upstream) =>
       families.sallyport_lock_signature_failures_total.write(1, upstreamLabel(upstream)),
+    definitionFinding: (upstream, found, action) =>
+      families.sallyport_findings_total.write(
+        1,
+        ...[upstreamLabel(upstream), 'to-client', `definition-${found}`, action],
+      ),
     setUpstreamUp: (upstream, isUp) =>
       families.sallyport_upstream_up.write(isUp ? 1 : 0, upstreamLabel(upstream)),
     jwksSuccess: (issuer, atSeconds) =>

@@ -101,6 +101,10 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/effects-of-settings.test.ts > mode: off calls what nobody has pinned',
   'upstreams.<name>.pinning.maxAge':
     'attacks/55-changed-after-listing.test.ts > when the definitions cannot be verified any more',
+  'upstreams.<name>.pinning.verify':
+    'attacks/pins-in-each-era.test.ts > is refused a tool that changed since the call before',
+  'upstreams.<name>.pinning.scan':
+    'integration/definition-scan.test.ts > lists what it found, and records it',
   'upstreams.<name>.pinning.onDrift':
     'integration/drift.test.ts > stops every tool of the upstream',
   'upstreams.<name>.pinning.credentials.{type,tokenEndpoint,network,clientId,clientSecret,clientAuthentication,scopes,audience}':

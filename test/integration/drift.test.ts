@@ -71,7 +71,7 @@ describe('a drift that no client asked for', () => {
       .split('\n')
       .filter((line) => line.includes('not as pinned'));
     expect(JSON.parse(control)).toMatchObject({
-      ...{ control: 'pins:target', state: 'armed' },
+      ...{ control: 'pins:target', state: 'degraded' },
       detail: 'not as pinned: tool "read_record"',
     });
   });

@@ -122,6 +122,7 @@ const REFUSED_TOKEN: Readonly<Record<string, Schema>> = {
 
 export const EVENT_TYPES: readonly string[] = [
   ...['mcp.decision', 'mcp.outcome', 'auth.failure', 'pin.drift', 'pin.approval', 'pin.block'],
+  ...['pin.finding', 'pin.first-use'],
   ...['config.reload', 'admin.action', 'lifecycle', 'checkpoint'],
 ];
 

@@ -9,7 +9,6 @@ import {
   list,
   MEANING,
   NETWORK,
-  NOT_AVAILABLE,
   named,
   oneOfStrings,
   PLAINTEXT,
@@ -178,13 +177,23 @@ export const PINNING = record(
   'How definitions are compared with their pins in the lock file.',
   {
     mode: oneOfStrings(
-      '`strict`: only pinned and approved items are listed or callable. `off`: no pins; arguments and results are checked against the last listed definitions.',
+      '`strict`: only pinned and approved items are listed or callable. `trust-on-first-use`: besides, what the first listing showed is treated as approved, unless the scan blocks it; what is added or changed later needs an approval in the lock file. `off`: no pins; arguments and results are checked against the last listed definitions.',
       ['strict', 'trust-on-first-use', 'off'],
-      { default: 'strict', [NOT_AVAILABLE]: ['trust-on-first-use'] },
+      { default: 'strict' },
     ),
     maxAge: duration(
       'Calls are forwarded only if the definitions were verified within this time.',
       '60s',
+    ),
+    verify: oneOfStrings(
+      '`max-age`: a call rests on a listing that is no older than `maxAge`. `before-call`: the definitions are listed anew before each call, which is forwarded only if they still match; calls that arrive at the same time share a listing. Has no effect with `mode: off`.',
+      ['max-age', 'before-call'],
+      { default: 'max-age' },
+    ),
+    scan: oneOfStrings(
+      'What happens to a definition that nobody approved and in which the scan finds a reason to block it. `block`: it is neither listed nor callable, with the reason `tool-poisoned`; a definition that could not be scanned is treated alike. `warn`: the finding is recorded only. `off`: nothing is scanned. With `mode: strict` such definitions are hidden in any case.',
+      ['block', 'warn', 'off'],
+      { default: 'block' },
     ),
     onDrift: oneOfStrings(
       'What is refused when a definition changed: the changed item, or the whole upstream.',

@@ -2,6 +2,7 @@
 // and not surely clean, or where its upstream or its caller has used up its time budget on the loop. Without a worker
 // thread the loop inspects everything; where a thread died during a job, its text is withheld.
 
+import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
 import type { SentCredentials } from '../../inspection/detectors/upstream-credentials.js';
 import {
   type InspectionJob,
@@ -34,6 +35,14 @@ import { createWorkBudget, type WorkBudget } from './work-budget.js';
 import { createInspectionWorker, type InspectionWorker, type JobOutcome } from './worker.js';
 
 export type Inspection = InspectionPort & {
+  /**
+   * Scans the definitions of one server together; `text` is JSON of a list of `ScannedDefinition`. `undefined` if the
+   * scan did not finish. Never rejects.
+   */
+  scanDefinitions(
+    text: string,
+    upstream: string,
+  ): Promise<readonly DefinitionFinding[] | undefined>;
   /** Reads messages with the help of the same threads. */
   readonly readJson: ReadJson;
   /** Ends the threads; unfinished jobs end as withheld. */
@@ -113,6 +122,7 @@ export function createInspection(
       case 'died':
       case 'request':
       case 'read':
+      case 'definitions':
         return withheld('internal');
     }
   }
@@ -142,6 +152,7 @@ export function createInspection(
       case 'died':
       case 'message':
       case 'read':
+      case 'definitions':
         return { kind: 'refuse', reason: 'internal', findings: [] };
     }
   }
@@ -173,9 +184,24 @@ export function createInspection(
     return chargeToBudget(owner, text.length * FREE_MS_A_CHAR, work);
   }
 
+  function scanOnLoop(text: string, owner: Owner): readonly DefinitionFinding[] | undefined {
+    try {
+      return chargeToBudget(owner, 0, () => scanDefinitions(JSON.parse(text)));
+    } catch {
+      return undefined;
+    }
+  }
+
   return {
     close: worker.close,
     readJson,
+    async scanDefinitions(text, upstream) {
+      const owner = { upstream, caller: undefined };
+      if (text.length <= SHORT_TEXT_CHARS && runsOnLoop(owner)) return scanOnLoop(text, owner);
+      const end = await run({ kind: 'definitions', input: { text } }, owner);
+      if (end.kind === 'unavailable') return scanOnLoop(text, owner);
+      return end.kind === 'definitions' ? end.outcome : undefined;
+    },
     message(given, upstream, caller) {
       const owner = { upstream, caller };
       const own = ownOf(upstream);

@@ -52,6 +52,7 @@ export function createJsonReading(
       case 'died':
       case 'message':
       case 'request':
+      case 'definitions':
         return { ok: false, error: 'internal' };
     }
   }

@@ -77,6 +77,11 @@ export interface Lister {
    * minimum interval.
    */
   ensureFresh(maxAgeMs?: number): Promise<'fresh' | 'stale'>;
+  /**
+   * Lists anew and resolves with `fresh` if every era that the upstream speaks was verified by a listing that began
+   * after this call. Calls that arrive while a listing runs share the next one.
+   */
+  verifyNow(): Promise<'fresh' | 'stale'>;
   isFresh(maxAgeMs?: number): boolean;
   /** Handles a list-changed notification. Resolves after the next listing; bursts cause a single listing. */
   noteListChanged(): Promise<void>;
@@ -90,6 +95,10 @@ export const MIN_INTERVAL_MS = 1000;
 /** The fraction of the maximum age after which the timer lists, and its jitter in either direction. */
 const REFRESH_FRACTION = 0.5;
 const JITTER_FRACTION = 0.1;
+/** The longest time between two listings by the timer, however old definitions may become. Milliseconds. */
+const MAX_INTERVAL_MS = 3_600_000;
+/** The time after a failed listing: a server that comes back may have changed. Milliseconds. */
+const RETRY_INTERVAL_MS = 10_000;
 
 const setUnheldTimer: SetTimer = (run, delayMs) => {
   const timer = setTimeout(run, delayMs);
@@ -110,6 +119,7 @@ class UpstreamLister implements Lister {
   #session: ListingSession | undefined;
   #running: Promise<void> | undefined;
   #following: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
   #isClosed = false;
@@ -156,6 +166,13 @@ class UpstreamLister implements Lister {
     // The listing already under way may have started too early to count.
     if (wasRunning && !this.#hasFailed && !this.isFresh(maxAgeMs)) await this.#list();
     return this.isFresh(maxAgeMs) ? 'fresh' : 'stale';
+  }
+
+  async verifyNow(): Promise<'fresh' | 'stale'> {
+    const sinceMs = this.#ports.now();
+    this.#next ??= this.#listNext();
+    await this.#next;
+    return areVerified(this.#eras, sinceMs, 0) ? 'fresh' : 'stale';
   }
 
   noteListChanged(): Promise<void> {
@@ -231,8 +248,17 @@ class UpstreamLister implements Lister {
     if (this.#isClosed) return;
     const random = this.#ports.random ?? Math.random;
     const fraction = REFRESH_FRACTION + JITTER_FRACTION * (2 * random() - 1);
-    const delayMs = Math.max(this.#maxAgeMs * fraction, MIN_INTERVAL_MS);
+    const longestMs = this.#hasFailed ? RETRY_INTERVAL_MS : MAX_INTERVAL_MS;
+    const delayMs = Math.min(Math.max(this.#maxAgeMs * fraction, MIN_INTERVAL_MS), longestMs);
     this.#cancelTimer = this.#eraPorts.setTimer(() => this.start(), delayMs);
+  }
+
+  /** Runs a listing that starts after this moment. */
+  async #listNext(): Promise<void> {
+    await this.#running?.catch(() => undefined);
+    // A call that arrives from now on needs a listing of its own.
+    this.#next = undefined;
+    await this.#list();
   }
 
   /** Runs a listing that starts after this moment, but not before the minimum interval has passed. */
@@ -342,6 +368,10 @@ export function createDiscoveryLister(
     async ensureFresh(maxAgeMs) {
       await Promise.all(listers.map((lister) => lister.ensureFresh(maxAgeMs)));
       return isFresh(maxAgeMs) ? 'fresh' : 'stale';
+    },
+    async verifyNow() {
+      const verified = await Promise.all(listers.map((lister) => lister.verifyNow()));
+      return verified.every((one) => one === 'fresh') ? 'fresh' : 'stale';
     },
     async noteListChanged() {
       await Promise.all(listers.map((lister) => lister.noteListChanged()));

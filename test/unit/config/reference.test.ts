@@ -45,6 +45,6 @@ describe('[C-18] the reference', () => {
     expect(page).toContain('| `upstreams.<name>.limits.requestTimeout` | a duration');
     expect(page).toMatch(/`upstreams\.<name>\.pinning\.maxAge` \|[^|]*\| `60s` \|/);
     expect(page).toMatch(/`publicUrl` \|[^|]*\| required \|/);
-    expect(page).toContain('`trust-on-first-use` (not available)');
+    expect(page).toContain('`observe` (not available)');
   });
 });

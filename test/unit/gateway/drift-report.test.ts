@@ -2,6 +2,7 @@
 
 import { expect, it } from 'vitest';
 import type { Version } from '../../../src/gateway/config-version.js';
+import { NO_FIRST_USE } from '../../../src/gateway/first-use.js';
 import { createDriftReport } from '../../../src/gateway/observability.js';
 import type { UpstreamRuntime } from '../../../src/gateway/upstreams.js';
 
@@ -16,7 +17,13 @@ it('[G-06] announces each list that may have changed once, those of resources an
     now: () => 0,
   } as unknown as DriftPorts;
   const settings = { name: 'target', pinning: { mode: 'off' } };
-  const runtime = { settings, observed: () => undefined } as unknown as UpstreamRuntime;
+  const runtime = {
+    settings,
+    observed: () => undefined,
+    lock: () => undefined,
+    firstUse: NO_FIRST_USE,
+    scan: { found: () => [] },
+  } as unknown as UpstreamRuntime;
   const version = {
     locks: new Map(),
     settings: { upstreams: new Map() },

@@ -177,6 +177,7 @@ export const SNAPSHOT: Snapshot = {
   catalogFor: () => catalog({ tools: { [TOOL]: {} } }),
   mayShowApps: () => false,
   isFresh: true,
+  reviewsPages: false,
   challenge: () => 'Bearer',
 };
 
@@ -228,6 +229,7 @@ const PORTS: PartialPorts = {
     forward: () =>
       Promise.resolve(jsonResponse(resultText({ content: [{ type: 'text', text: 'fine' }] }))),
     notePage: () => undefined,
+    noteUnavailable: () => undefined,
   },
   inspection: {
     message: (input) => inspectMessage(input),

@@ -145,6 +145,7 @@ describe('a stage that refuses', () => {
         upstreams: {
           async refreshListing() {
             freshened += 1;
+            return false;
           },
         },
       },

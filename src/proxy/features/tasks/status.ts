@@ -6,7 +6,7 @@
 
 import { responseObligationsOf } from '../../../policy/authorized-request.js';
 import type { Allow } from '../../../policy/decision.js';
-import { type CompiledSchema, definitionOf } from '../../../policy/definitions.js';
+import { type CompiledSchema, outputOf as outputSchemaOf } from '../../../policy/definitions.js';
 import type { Principal } from '../../../policy/principal.js';
 import type { Reason } from '../../../policy/reasons.js';
 import type { OpenedTask } from '../../../protocol/admitted-request.js';
@@ -183,8 +183,7 @@ async function inspectPayload(
 }
 
 function outputOf(checkContext: CheckContext, { tool }: OpenedTask): CompiledSchema | undefined {
-  return definitionOf(checkContext.call.snapshot.catalogFor(checkContext).statusOf('tool', tool))
-    ?.output;
+  return outputSchemaOf(checkContext.call.snapshot.catalogFor(checkContext).statusOf('tool', tool));
 }
 
 function replaceAt(text: string, path: readonly string[], value: string): string | undefined {

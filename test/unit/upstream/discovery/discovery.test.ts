@@ -456,3 +456,45 @@ test('[PRF-12] takes a list of too many values for none', async () => {
   expect(events).toContain('failed 2026 too-large');
   expect(listings).toEqual([]);
 });
+
+test('[L-56] verifies by a listing that begins after the call, shared by those that wait for it', async () => {
+  const lister = newLister();
+  await lister.ensureFresh();
+  const listed = () => upstream.count('tools/list') / 2;
+  expect(listed()).toBe(1);
+  const first = lister.verifyNow();
+  await expect.poll(() => upstream.count('server/discover')).toBe(2);
+  // One is under way: what it reads may be older than these calls.
+  const others = [lister.verifyNow(), lister.verifyNow(), lister.verifyNow()];
+  expect(await Promise.all([first, ...others])).toEqual(['fresh', 'fresh', 'fresh', 'fresh']);
+  expect(listed()).toBe(3);
+  expect(await lister.verifyNow()).toBe('fresh');
+  expect(listed()).toBe(4);
+});
+
+test('[L-56] verifies nothing where the listing fails, however young the one before', async () => {
+  const lister = newLister();
+  await lister.ensureFresh();
+  nowMs += 1;
+  await upstream.close();
+  expect(await lister.verifyNow()).toBe('stale');
+  expect(lister.isFresh()).toBe(true);
+});
+
+test('[L-59] lists again soon after a failure, and at least once an hour', async () => {
+  const lister = newLister();
+  await lister.ensureFresh();
+  const delays = () => timers.map(({ atMs }) => atMs - nowMs).filter((ms) => ms > 5000);
+  expect(delays()).toEqual([MAX_AGE_MS / 2]);
+  await upstream.close();
+  await lister.verifyNow();
+  expect(delays()).toEqual([10_000]);
+  const rare = createLister(
+    { maxAgeMs: 100 * 24 * 3_600_000, requestTimeoutMs: 5000, gatewayVersion: '0' },
+    ports(),
+  );
+  open.push(rare);
+  timers = [];
+  await rare.ensureFresh();
+  expect(Math.max(...delays())).toBeLessThanOrEqual(3_600_000);
+});

@@ -1,0 +1,284 @@
+// Scans what an upstream offers and nobody approved, before anything of it is shown: complete listings of the gateway's
+// own, and without pinning the pages of clients too. Verdicts are kept by the content of a definition. What could not be
+// scanned counts as if a reason to withhold it had been found. docs/contract.md §5 (`pinning.scan`).
+
+import type { PinningSettings } from '../config/settings.js';
+import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
+import type { PinName } from '../pins/approval.js';
+import type { WithheldByScan } from '../pins/catalog.js';
+import { digestOnce, type PinnedKind, sha256Hex } from '../pins/digest.js';
+import { type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
+import { approvedVersions, type Lock, nameOf } from '../pins/lock.js';
+import type { PinKind } from '../policy/definitions.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
+import type { Listing } from '../protocol/listings.js';
+import { BoundedMap } from '../state/bounded-map.js';
+import { type MessageReader, runInTurns } from '../upstream/message-reader.js';
+
+/** What the scan found in a definition that is offered now. `isFailed`: it could not be scanned. */
+export type ScannedItem = PinName & {
+  /** SHA-256 of its content, which is not its digest in the lock file. */
+  readonly content: string;
+  /** Of the tiers block and review, the gravest first. */
+  readonly findings: readonly DefinitionFinding[];
+  readonly isFailed: boolean;
+};
+
+export type DefinitionScan = {
+  /** Scans a complete listing, together with what of it is approved. Never rejects. */
+  reviewListing(listing: Listing): Promise<void>;
+  /** Scans the definitions of a page that were not scanned yet. Never rejects. */
+  reviewPage(kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
+  /** Absent if the scan withholds nothing. */
+  readonly isWithheld: WithheldByScan | undefined;
+  /** Whether the scan keeps a definition from being trusted. */
+  hasBlocked(definition: JsonObject | string): boolean;
+  /** What was found in what is offered now and not approved. */
+  found(observed: Observed | undefined, lock: Lock | undefined): readonly ScannedItem[];
+  /** Differs after each change of what was found. */
+  revision(): number;
+};
+
+type ScanPorts = {
+  readonly scanDefinitions: (
+    text: string,
+    upstream: string,
+  ) => Promise<readonly DefinitionFinding[] | undefined>;
+  readonly messageReader: MessageReader;
+  /** The lock file in force. */
+  readonly lock: () => Lock | undefined;
+};
+
+type Item = ScannedDefinition & { readonly digest: string };
+
+/** Several times as many as one listing may have. */
+const MAX_VERDICTS = 50_000;
+/** Parts of listings that are recognized; a listing of the largest size has some hundred. */
+const MAX_PARTS = 4_096;
+/** Kept for each definition, the gravest first: one with many is not worse, and all of them are held in memory. */
+const MAX_FINDINGS = 8;
+/** Definitions that are scanned in one job: a hostile text of this length takes half a second. */
+const PART_CHARS = 64 * 1024;
+
+type Content = { readonly hash: string; readonly chars: number };
+
+const contents = new WeakMap<JsonObject, Content>();
+
+/** Names a definition by its content, kept with the object, which nobody modifies. */
+function contentOf(definition: JsonObject | string): Content {
+  if (typeof definition === 'string')
+    return { hash: sha256Hex(definition), chars: definition.length };
+  const known = contents.get(definition);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(definition);
+  const content = { hash: sha256Hex(text), chars: text.length };
+  contents.set(definition, content);
+  return content;
+}
+
+/** Consecutive definitions that are scanned together. The first of `items` is the last of the part before. */
+type Part = { readonly items: readonly Item[]; readonly own: readonly Item[] };
+
+/** What one definition breaks off and the next takes up is found, because the parts overlap. */
+function divide(items: readonly Item[]): readonly Part[] {
+  const parts: Part[] = [];
+  let own: Item[] = [];
+  let before: Item | undefined;
+  let chars = 0;
+  const close = (): void => {
+    parts.push({ own, items: before === undefined ? own : [before, ...own] });
+    before = own.at(-1);
+    own = [];
+    chars = 0;
+  };
+  for (const item of items) {
+    const more = contentOf(item.definition).chars;
+    if (own.length > 0 && chars + more > PART_CHARS) close();
+    own.push(item);
+    chars += more;
+  }
+  if (own.length > 0) close();
+  return parts;
+}
+
+function keyOf(items: readonly Pick<Item, 'kind' | 'name' | 'definition'>[]): string {
+  const names = items.map(
+    ({ kind, name, definition }) => `${kind} ${JSON.stringify(name)} ${contentOf(definition).hash}`,
+  );
+  return sha256Hex(names.join('\n'));
+}
+
+/** Creates the scan of one upstream. */
+export function createDefinitionScan(
+  { scan }: Pick<PinningSettings, 'scan'>,
+  ports: ScanPorts,
+): DefinitionScan {
+  const verdicts = new BoundedMap<string, ScannedItem>(MAX_VERDICTS);
+  const scannedParts = new BoundedMap<string, true>(MAX_PARTS);
+  const { messageReader } = ports;
+  let revision = 0;
+  let listings: Promise<void> = Promise.resolve();
+
+  function isBlocked(content: string): boolean {
+    const verdict = verdicts.get(content);
+    return verdict?.isFailed === true || verdict?.findings[0]?.tier === 'block';
+  }
+
+  function scanItems(
+    items: readonly ScannedDefinition[],
+  ): Promise<readonly DefinitionFinding[] | undefined> {
+    const definitions = items.map(({ kind, name, definition }) => ({ kind, name, definition }));
+    return ports.scanDefinitions(JSON.stringify(definitions), messageReader.upstream);
+  }
+
+  /** Scans definitions in parts, and notes what was found in those of them that count. */
+  async function review(items: readonly Item[], counts: (item: Item) => boolean): Promise<void> {
+    await runInTurns(messageReader, items, ({ definition }) => void contentOf(definition));
+    const parts = divide(items);
+    const due = parts.filter((part) => part.own.some(counts) && !isReviewed(part, counts));
+    if (due.length === 0) return;
+    // Names are compared with all others of the server, however many parts its definitions have.
+    const named = parts.length === 1 ? [] : await scanItems(items.map(nameAlone));
+    for (const part of due) {
+      const found = await scanItems(part.items);
+      if (found !== undefined && named !== undefined) scannedParts.set(keyOf(part.items), true);
+      note(part.own.filter(counts), found && named && [...found, ...named]);
+    }
+    revision += 1;
+  }
+
+  /** One that failed is scanned again with the next listing. */
+  function isReviewed({ items, own }: Part, counts: (item: Item) => boolean): boolean {
+    const isKnown = ({ definition }: Item) =>
+      verdicts.get(contentOf(definition).hash)?.isFailed === false;
+    return scannedParts.has(keyOf(items)) && own.filter(counts).every(isKnown);
+  }
+
+  function note(items: readonly Item[], found: readonly DefinitionFinding[] | undefined): void {
+    const byName = new Map<string, DefinitionFinding[]>();
+    for (const finding of found ?? []) {
+      const key = `${finding.item.kind} ${finding.item.name}`;
+      const known = byName.get(key);
+      if (known === undefined) byName.set(key, [finding]);
+      else known.push(finding);
+    }
+    for (const { kind, name, definition } of items) {
+      const content = contentOf(definition).hash;
+      const findings = gravest(byName.get(`${kind} ${name}`) ?? []);
+      verdicts.set(content, { kind, name, content, findings, isFailed: found === undefined });
+    }
+  }
+
+  function isUnapproved(lock: Lock | undefined): (item: Item) => boolean {
+    return ({ kind, name, digest }) =>
+      approvedDigests(lock, { kind, name }).every((approved) => approved !== digest);
+  }
+
+  return {
+    async reviewListing(listing) {
+      if (scan === 'off') return;
+      const items = itemsOf(listing);
+      const counts = isUnapproved(ports.lock());
+      if (!items.some(counts)) return;
+      // One after the other: what is listed in both eras is mostly the same, and is then scanned once. Where a review
+      // fails nothing is noted, and what was not scanned is withheld.
+      listings = listings.then(() => review(items, counts)).catch(() => undefined);
+      await listings;
+    },
+    async reviewPage(kind, definitions) {
+      if (scan === 'off') return;
+      const items: Item[] = [];
+      await runInTurns(messageReader, definitions, (definition) => {
+        const verdict = verdicts.get(contentOf(definition).hash);
+        const name = nameOf(kind, definition);
+        if (name === undefined || verdict?.isFailed === false) return;
+        items.push({ kind, name, definition, digest: digestOnce(kind, definition, true) });
+      });
+      const unapproved = items.filter(isUnapproved(ports.lock()));
+      if (unapproved.length > 0) await review(unapproved, () => true);
+    },
+    isWithheld:
+      scan === 'block'
+        ? (definition, mustBeScanned) => {
+            const content = definition && contentOf(definition).hash;
+            if (content === undefined || !verdicts.has(content)) return mustBeScanned;
+            return isBlocked(content);
+          }
+        : undefined,
+    hasBlocked: (definition) => scan === 'block' && isBlocked(contentOf(definition).hash),
+    found(observed, lock) {
+      if (observed === undefined) return [];
+      return [...verdicts.values()].filter(
+        ({ kind, name, content, findings, isFailed }) =>
+          (isFailed || findings.length > 0) &&
+          !isBlockedByReview(lock, { kind, name }) &&
+          offered(observed, { kind, name }).some(
+            ({ digest, definition }) =>
+              definition !== undefined &&
+              contentOf(definition).hash === content &&
+              !approvedDigests(lock, { kind, name }).includes(digest),
+          ),
+      );
+    },
+    revision: () => revision,
+  };
+}
+
+function nameAlone({ kind, name }: Item): ScannedDefinition {
+  return { kind, name, definition: { name } };
+}
+
+function gravest(findings: readonly DefinitionFinding[]): readonly DefinitionFinding[] {
+  const of = (tier: DefinitionFinding['tier']) => findings.filter((one) => one.tier === tier);
+  return [...of('block'), ...of('review')].slice(0, MAX_FINDINGS);
+}
+
+function itemsOf({ tools, prompts, templates, resources, instructions }: Listing): Item[] {
+  const lists = [
+    ['tool', tools],
+    ['prompt', prompts],
+    ['template', templates],
+    ['resource', resources],
+  ] as const;
+  const items = lists.flatMap(([kind, list]) =>
+    list.flatMap(({ definition, isExact }) => {
+      const name = nameOf(kind, definition);
+      return name === undefined
+        ? []
+        : [{ kind, name, definition, digest: digestOnce(kind, definition, isExact) }];
+    }),
+  );
+  if (instructions === undefined) return items;
+  const { digest } = observeText(instructions);
+  const named = { kind: 'instructions', name: 'instructions' } as const;
+  return [...items, { ...named, definition: instructions, digest }];
+}
+
+function pinOf(lock: Lock | undefined, { kind, name }: PinName) {
+  return kind === 'instructions' ? lock?.instructions : lock?.pins[kind].get(name);
+}
+
+function approvedDigests(lock: Lock | undefined, pin: PinName): readonly string[] {
+  const found = pinOf(lock, pin);
+  if (found === undefined) return [];
+  return approvedVersions<unknown>(found).map(({ sha256 }) => sha256);
+}
+
+/** A reviewer has decided about the name: there is nothing left to report. */
+function isBlockedByReview(lock: Lock | undefined, pin: PinName): boolean {
+  return pinOf(lock, pin)?.status === 'blocked';
+}
+
+type Offered = { readonly digest: string; readonly definition: JsonObject | string | undefined };
+
+function offered(
+  observed: Observed,
+  { kind, name }: { kind: PinnedKind; name: string },
+): readonly Offered[] {
+  if (kind !== 'instructions') return shownItemsOf(observed, kind, name);
+  return observed.listings.flatMap(({ instructions }) =>
+    instructions === undefined
+      ? []
+      : [{ digest: instructions.digest, definition: instructions.text }],
+  );
+}

@@ -1,0 +1,182 @@
+// What each upstream with `pinning.mode: trust-on-first-use` offered first: read before anything is trusted, kept in a
+// file beside the lock files, or in memory where that cannot be written. docs/contract.md §5.
+
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { findDecisions } from '../pins/approval.js';
+import { trustObserved, withTrusted } from '../pins/first-use.js';
+import type { Observed } from '../pins/last-seen.js';
+import type { Lock } from '../pins/lock.js';
+import { readLock } from '../pins/lock-reader.js';
+import { writeLock } from '../pins/lock-yaml.js';
+import { countOf } from '../text/counting.js';
+import { describeReadError } from '../text/file-errors.js';
+import type { DefinitionScan } from './definition-scan.js';
+import { updateFile } from './pin-ports.js';
+
+/** Not a lock file, whose suffix it does not have: nobody reviewed it. */
+const SUFFIX = '.first-use.yaml';
+
+/** A text that is kept under the name of an upstream. `where` is for people; absent if a restart forgets it. */
+type Kept = { readonly text: string; readonly where: string | undefined };
+
+/** Where first uses are kept. Outlives the runtimes of upstreams. */
+export type FirstUseKeeper = {
+  /** What is kept; `undefined` if there is nothing yet. Rejects if that cannot be known. */
+  read(upstream: string): Promise<Kept | undefined>;
+  /** Keeps the text, unless another is kept already, and resolves with the one that is. Never rejects. */
+  keep(upstream: string, text: string): Promise<Kept>;
+};
+
+/** Keeps a file for each upstream in the folder of the lock files. */
+export function createFileKeeper(folder: () => string): FirstUseKeeper {
+  const inMemory = new Map<string, string>();
+
+  async function read(upstream: string): Promise<Kept | undefined> {
+    const where = `${upstream}${SUFFIX}`;
+    try {
+      return { text: await readFile(join(folder(), where), 'utf8'), where };
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      const text = inMemory.get(upstream);
+      return text === undefined ? undefined : { text, where: undefined };
+    }
+  }
+
+  return {
+    read,
+    async keep(upstream, text) {
+      inMemory.set(upstream, inMemory.get(upstream) ?? text);
+      try {
+        const path = join(folder(), `${upstream}${SUFFIX}`);
+        // Only one process is in there at a time, and the file of the first one stays.
+        await updateFile(path, () => (existsSync(path) ? undefined : inMemory.get(upstream)));
+        return (await read(upstream)) ?? { text, where: undefined };
+      } catch {
+        return { text: inMemory.get(upstream) ?? text, where: undefined };
+      }
+    },
+  };
+}
+
+function isMissing(error: unknown): boolean {
+  if (!(error instanceof Error) || !('code' in error)) return false;
+  return error.code === 'ENOENT' || error.code === 'ENOTDIR';
+}
+
+export type FirstUse = {
+  /** Reads what was trusted before; after an error, again when called again. Never rejects. */
+  load(): Promise<void>;
+  /** Trusts what is offered, unless something was trusted before. */
+  observe(observed: Observed): void;
+  /** Resolves when what is being trusted is trusted. */
+  settled(): Promise<void>;
+  /** False while it is not known what is trusted: then nothing is. */
+  isSettled(): boolean;
+  /** The lock file with what is trusted besides. */
+  lockWith(lock: Lock | undefined): Lock | undefined;
+  /** What is trusted, in words. */
+  describe(): string;
+  /** Differs after each change of what is trusted. */
+  revision(): number;
+};
+
+/** For upstreams that are pinned otherwise. */
+export const NO_FIRST_USE: FirstUse = {
+  load: () => Promise.resolve(),
+  observe: () => undefined,
+  settled: () => Promise.resolve(),
+  isSettled: () => true,
+  lockWith: (lock) => lock,
+  describe: () => '',
+  revision: () => 0,
+};
+
+type FirstUsePorts = {
+  readonly keeper: FirstUseKeeper;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly scan: Pick<DefinitionScan, 'hasBlocked'>;
+  /** Called when something is trusted; `isNew`: just now, and by this process. */
+  readonly onTrusted: (trusted: Lock, isNew: boolean) => void;
+};
+
+/** Creates the first use of one upstream. */
+export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse {
+  let trusted: { readonly lock: Lock; readonly where: string | undefined } | undefined;
+  let isLoaded = false;
+  let error: string | undefined;
+  let keeping: Promise<void> | undefined;
+  let revision = 0;
+  let merged: { readonly from: Lock | undefined; readonly lock: Lock } | undefined;
+
+  function adopt(kept: Kept, isNew: boolean): void {
+    const { lock, diagnostics } = readLock(`${upstream}${SUFFIX}`, kept.text);
+    if (lock === undefined || lock.upstream !== upstream) {
+      error = diagnostics[0]?.message ?? 'it is of another upstream';
+      isLoaded = false;
+      return;
+    }
+    trusted = { lock, where: kept.where };
+    error = undefined;
+    merged = undefined;
+    revision += 1;
+    ports.onTrusted(lock, isNew);
+  }
+
+  /** A name of which one form was left out is trusted in none. */
+  function isLeftOut(observed: Observed): (pin: { kind: string; name: string }) => boolean {
+    return ({ kind, name }) =>
+      observed.listings.some(({ seen, instructions }) => {
+        const definition =
+          kind === 'instructions'
+            ? instructions?.text
+            : seen[kind as keyof typeof seen].get(name)?.definition;
+        return definition !== undefined && ports.scan.hasBlocked(definition);
+      });
+  }
+
+  return {
+    async load() {
+      if (isLoaded) return;
+      try {
+        const kept = await ports.keeper.read(upstream);
+        isLoaded = true;
+        if (kept !== undefined) adopt(kept, false);
+      } catch (cause) {
+        error = describeReadError(cause);
+      }
+    },
+    observe(observed) {
+      if (!isLoaded || trusted !== undefined || keeping !== undefined) return;
+      const at = new Date(ports.now()).toISOString();
+      const lock = trustObserved(upstream, observed, at, isLeftOut(observed));
+      if (lock === undefined) return;
+      const text = writeLock(lock);
+      keeping = ports.keeper.keep(upstream, text).then((kept) => {
+        keeping = undefined;
+        adopt(kept, kept.text === text);
+      });
+    },
+    settled: () => keeping ?? Promise.resolve(),
+    isSettled: () => isLoaded && keeping === undefined,
+    lockWith(lock) {
+      if (trusted === undefined) return lock;
+      if (merged === undefined || merged.from !== lock)
+        merged = { from: lock, lock: withTrusted(lock, trusted.lock) };
+      return merged.lock;
+    },
+    describe() {
+      if (error !== undefined) return `what was trusted on first use cannot be used: ${error}`;
+      if (trusted === undefined) return 'nothing was trusted on first use yet';
+      const { lock, where } = trusted;
+      const decisions = findDecisions(undefined, lock);
+      const [first] = decisions;
+      const since = first?.record === undefined ? '' : ` on ${first.record.at}`;
+      const kept = where === undefined ? 'a restart forgets it' : `kept in ${where}`;
+      return `trusted on first use${since}: ${countOf(decisions.length, 'definition')}, ${kept}`;
+    },
+    revision: () => revision,
+  };
+}

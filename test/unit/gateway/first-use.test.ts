@@ -1,0 +1,101 @@
+// Where what was trusted first is kept, and what holds where it cannot be read or written.
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import {
+  createFileKeeper,
+  createFirstUse,
+  type FirstUseKeeper,
+} from '../../../src/gateway/first-use.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { observedOf, toolOf } from '../pins/samples.js';
+
+const FIRST = toolOf('read');
+const OTHER = toolOf('read', { description: 'Reads everything.' });
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-first-use-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+function firstUseOf(keeper: FirstUseKeeper, upstream = 'github') {
+  const told: boolean[] = [];
+  const firstUse = createFirstUse(upstream, {
+    keeper,
+    now: () => Date.UTC(2026, 10, 22),
+    scan: { hasBlocked: () => false },
+    onTrusted: (_, isNew) => told.push(isNew),
+  });
+  async function use(...tools: readonly JsonObject[]): Promise<string | undefined> {
+    await firstUse.load();
+    firstUse.observe(observedOf(tools));
+    await firstUse.settled();
+    const pin = firstUse.lockWith(undefined)?.pins.tool.get('read');
+    return pin?.definition['description'] as string | undefined;
+  }
+  return { ...firstUse, use, told };
+}
+
+it('[L-55] is kept in a file, which the next process reads', async () => {
+  const before = firstUseOf(createFileKeeper(() => folder));
+  expect(await before.use(FIRST)).toBe(FIRST['description']);
+  expect(before.told).toEqual([true]);
+  expect(before.describe()).toBe(
+    'trusted on first use on 2026-11-22T00:00:00.000Z: 1 definition, kept in github.first-use.yaml',
+  );
+  const after = firstUseOf(createFileKeeper(() => folder));
+  expect(await after.use(OTHER)).toBe(FIRST['description']);
+  expect(after.told).toEqual([false]);
+});
+
+it('[L-55] is what another process kept first', async () => {
+  const one = createFileKeeper(() => folder);
+  const two = createFileKeeper(() => folder);
+  const [first, second] = [firstUseOf(one, 'raced'), firstUseOf(two, 'raced')];
+  const [a, b] = await Promise.all([first.use(FIRST), second.use(OTHER)]);
+  expect(a).toBe(b);
+  expect([...first.told, ...second.told].sort()).toEqual([false, true]);
+});
+
+it('[L-55] is kept in memory where the file cannot be written, and that is said', async () => {
+  const blocker = join(folder, 'a-file');
+  await writeFile(blocker, '');
+  const keeper = createFileKeeper(() => join(blocker, 'pins'));
+  const firstUse = firstUseOf(keeper);
+  expect(await firstUse.use(FIRST)).toBe(FIRST['description']);
+  expect(firstUse.describe()).toContain('1 definition, a restart forgets it');
+  // A runtime that a reload has started again reads what the process remembers.
+  const again = firstUseOf(keeper);
+  expect(await again.use(OTHER)).toBe(FIRST['description']);
+  expect(again.told).toEqual([false]);
+});
+
+it('[L-55] is not known, and nothing is trusted, while the file is invalid', async () => {
+  const file = join(folder, 'broken.first-use.yaml');
+  await writeFile(file, 'lockfileVersion: 1\n');
+  const firstUse = firstUseOf(
+    createFileKeeper(() => folder),
+    'broken',
+  );
+  expect(await firstUse.use(FIRST)).toBeUndefined();
+  expect(firstUse.isSettled()).toBe(false);
+  expect(firstUse.describe()).toMatch(/^what was trusted on first use cannot be used: /);
+  expect(await readFile(file, 'utf8')).toBe('lockfileVersion: 1\n');
+  await rm(file);
+  expect(await firstUse.use(FIRST)).toBe(FIRST['description']);
+  expect(firstUse.isSettled()).toBe(true);
+});
+
+it('[L-55] is not settled before it is known whether something was trusted before', async () => {
+  const firstUse = firstUseOf(
+    createFileKeeper(() => folder),
+    'unread',
+  );
+  expect(firstUse.isSettled()).toBe(false);
+  firstUse.observe(observedOf([FIRST]));
+  await firstUse.settled();
+  expect(firstUse.lockWith(undefined)).toBeUndefined();
+});
