@@ -72,7 +72,9 @@ export function readCall(
   const upstream = requiredText(record, 'target', 'upstream');
   const subject = requiredText(record, 'actor', 'sub');
   const client = requiredText(record, 'actor', 'client_id');
-  const own = groups.get(requiredText(record, 'actor', 'token', 'id')) ?? [];
+  // An issuer that is asked may say otherwise of the same token the next time.
+  const isFixed = workspace.outline.issuerFacts.get(issuer ?? '')?.isIntrospected === false;
+  const own = isFixed ? groupsOf(record, groups) : [];
   const call = {
     id: requiredText(record, 'decision', 'id'),
     time: requiredText(record, 'time'),
@@ -86,6 +88,10 @@ export function readCall(
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
   const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, workspace, ports);
   return { ...call, facts, missing };
+}
+
+function groupsOf(record: AuditRecord, groups: GroupsByToken): Iterable<string> {
+  return groups.get(requiredText(record, 'actor', 'token', 'id')) ?? [];
 }
 
 /** What the rules decided; `undefined` if something else refused, or the caller was not verified. */
@@ -191,6 +197,7 @@ function argumentsOf(record: AuditRecord, areValid: boolean): KnownArguments {
       continue;
     values.set(name.replaceAll('~1', '/').replaceAll('~0', '~'), valuesOf(text));
   }
+  if (areNamesKnown && keys.length === 0) return { all: {} };
   return { names: areNamesKnown ? new Set(keys) : undefined, values, bytes, areValid };
 }
 
