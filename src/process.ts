@@ -269,6 +269,10 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
     const { explainCommand } = await import('./cli/policy/explain.js');
     return explainCommand(io, await workspacePorts());
   },
+  async replay() {
+    const { replayCommand } = await import('./cli/policy/replay.js');
+    return replayCommand(io, await workspacePorts());
+  },
   async pin() {
     const { pinCommand } = await import('./cli/pin/command.js');
     return pinCommand(io, await pinPorts());

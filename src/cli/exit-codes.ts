@@ -78,6 +78,11 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
     1: 'The audit files have no such decision, or rules had no part in it.',
     2: 'A gateway file, policy, lock file or audit file cannot be read or has errors.',
   },
+  replay: {
+    0: 'No decision is known to change; with `--suggest`, the policy was printed.',
+    1: 'Decisions would change.',
+    2: 'A gateway file, policy or lock file has errors, or an audit file cannot be read or was altered.',
+  },
   'pin fetch': {
     0: 'The lock files contain the definitions of the upstreams.',
     1: 'A definition cannot be pinned, or was not approved because of a finding of the scan; all others were written.',

@@ -93,7 +93,11 @@ async function findDiagnostics(
   });
   if (outline === undefined) return diagnostics;
   const locks = await readLocks(outline, ports);
-  return [...diagnostics, ...locks.diagnostics, ...policyDiagnostics(outline, locks, ports)];
+  return [
+    ...diagnostics,
+    ...locks.diagnostics,
+    ...policyDiagnostics(outline, locks, options, ports),
+  ];
 }
 
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {
@@ -116,6 +120,7 @@ async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLo
 function policyDiagnostics(
   outline: Outline,
   locks: ReadLocks,
+  { strict }: ValidateOptions,
   ports: ValidatePorts,
 ): readonly Diagnostic[] {
   if (outline.policiesDir === undefined) return [];
@@ -125,7 +130,10 @@ function policyDiagnostics(
     files: ports.files,
     compile: (documents, hash) => {
       const names = { upstreams, issuers, profiles, unknownNames };
-      const context = { hash, ...names, pins, invalidLocks: invalid };
+      const context = {
+        ...{ hash, ...names, pins, invalidLocks: invalid },
+        isStrict: strict === true,
+      };
       return {
         policies: undefined,
         diagnostics: ports.compilePolicies(documents, context).diagnostics,

@@ -90,6 +90,8 @@ export type IssuerFacts = {
   /** The `iss` claim. */
   readonly url: string;
   readonly impliedScopes: IssuerSettings['impliedScopes'];
+  /** What a token says may change while it is valid. */
+  readonly isIntrospected: boolean;
 };
 
 const NAME_PATHS: readonly (readonly [NameKind, FilePath])[] = [
@@ -141,9 +143,10 @@ function outlineOf(
     })),
     issuers: Object.keys(gateway.issuers ?? {}),
     issuerFacts: new Map(
-      entriesOf(gateway.issuers).map(([name, { issuer, scopeHierarchy }]) => {
+      entriesOf(gateway.issuers).map(([name, { issuer, scopeHierarchy, introspection }]) => {
         const impliedScopes = compileHierarchy(Object.fromEntries(entriesOf(scopeHierarchy)));
-        return [name, { url: issuer ?? '', impliedScopes }] as const;
+        const isIntrospected = introspection !== undefined;
+        return [name, { url: issuer ?? '', impliedScopes, isIntrospected }] as const;
       }),
     ),
     profiles: Object.keys(inspection?.profiles ?? {}),

@@ -37,8 +37,8 @@ export type KnownArguments =
       readonly areValid: boolean;
     };
 
-/** Why something is not known. */
-export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments';
+/** Why something is not known; `validity` is whether the definition admits the arguments. */
+export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity';
 
 /** A call as far as it is known. */
 export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'catalog'> & {
@@ -453,7 +453,7 @@ function verdictOfPossible(
   if (sure !== undefined && open.length === 0 && validity === 'holds')
     return { verdict: 'allow', rule: sure.id };
   const causes = open.flatMap(({ clauses }) => clauses.flatMap(({ cause }) => cause ?? []));
-  if (validity === 'unknown') causes.push('arguments');
+  if (validity === 'unknown') causes.push('validity');
   return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
 }
 

@@ -73,7 +73,8 @@ function ed25519(key: unknown): string[] {
   return crv === 'Ed25519' && typeof x === 'string' ? [x] : [];
 }
 
-async function readKeys(texts: readonly string[], cwd: string): Promise<readonly string[]> {
+/** The raw public keys of options: given as text, or in files. */
+export async function readKeys(texts: readonly string[], cwd: string): Promise<readonly string[]> {
   const all: string[] = [];
   for (const text of texts) {
     const given = publicKeysOf(text);

@@ -2,6 +2,7 @@
 // which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
 
 import { type AuditRecord, isRecord, valueAt } from '../../audit/chain.js';
+import type { PinnedDefinition } from '../../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../../policy/explain.js';
 import type { PrincipalFacts } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
@@ -72,7 +73,9 @@ export function readCall(
   const upstream = requiredText(record, 'target', 'upstream');
   const subject = requiredText(record, 'actor', 'sub');
   const client = requiredText(record, 'actor', 'client_id');
-  const own = groups.get(requiredText(record, 'actor', 'token', 'id')) ?? [];
+  // An issuer that is asked may say otherwise of the same token the next time.
+  const isFixed = workspace.outline.issuerFacts.get(issuer ?? '')?.isIntrospected === false;
+  const own = isFixed ? groupsOf(record, groups) : [];
   const call = {
     id: requiredText(record, 'decision', 'id'),
     time: requiredText(record, 'time'),
@@ -86,6 +89,10 @@ export function readCall(
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
   const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, workspace, ports);
   return { ...call, facts, missing };
+}
+
+function groupsOf(record: AuditRecord, groups: GroupsByToken): Iterable<string> {
+  return groups.get(requiredText(record, 'actor', 'token', 'id')) ?? [];
 }
 
 /** What the rules decided; `undefined` if something else refused, or the caller was not verified. */
@@ -163,13 +170,15 @@ function factsOf(
   };
   const catalog = catalogOf(upstream);
   const pin = textAt(record, 'target', 'pin');
-  const isSamePin =
-    (target.kind === 'tool' || target.kind === 'prompt') &&
-    catalog.statusOf(target.kind, target.name).pinned?.digest === pin;
+  const pinned =
+    target.kind === 'tool' || target.kind === 'prompt'
+      ? catalog.statusOf(target.kind, target.name).pinned
+      : undefined;
+  const isValid = call.verdict === 'allow' && pinned?.digest === pin;
   return {
     principal: ports.supposePrincipal(principal),
     ...{ upstream, target, catalog },
-    args: argumentsOf(record, call.verdict === 'allow' && isSamePin),
+    args: argumentsOf(record, isValid ? pinned : undefined),
     unknown: new Set([
       ...(['groups', 'claims'] as const),
       ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
@@ -177,7 +186,8 @@ function factsOf(
   };
 }
 
-function argumentsOf(record: AuditRecord, areValid: boolean): KnownArguments {
+/** `pinned` is the definition that is known to admit the arguments. */
+function argumentsOf(record: AuditRecord, pinned: PinnedDefinition | undefined): KnownArguments {
   const args = record['args'];
   if (!isRecord(args)) return { all: {} };
   const keys = textsAt(record, 'args', 'keys');
@@ -189,9 +199,12 @@ function argumentsOf(record: AuditRecord, areValid: boolean): KnownArguments {
     const [, name, ...deeper] = pointer.split('/');
     if (name === undefined || deeper.length > 0 || typeof text !== 'string' || !isVerbatim(text))
       continue;
-    values.set(name.replaceAll('~1', '/').replaceAll('~0', '~'), valuesOf(text));
+    const member = name.replaceAll('~1', '/').replaceAll('~0', '~');
+    values.set(member, admitted(valuesOf(text), member, pinned));
   }
-  return { names: areNamesKnown ? new Set(keys) : undefined, values, bytes, areValid };
+  if (areNamesKnown && keys.length === 0) return { all: {} };
+  const names = areNamesKnown ? new Set(keys) : undefined;
+  return { names, values, bytes, areValid: pinned !== undefined };
 }
 
 /** A captured value is a text as it is, or anything else as JSON: `7` may be either. */
@@ -202,6 +215,21 @@ function valuesOf(text: string): readonly Json[] {
   } catch {
     return [text];
   }
+}
+
+/** Those of several possible values that the type in the definition admits. */
+function admitted(
+  values: readonly Json[],
+  name: string,
+  pinned: PinnedDefinition | undefined,
+): readonly Json[] {
+  const schema = pinned?.definition['inputSchema'];
+  const properties = isRecord(schema) ? schema['properties'] : undefined;
+  const property =
+    isRecord(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const type = isRecord(property) ? property['type'] : undefined;
+  if (typeof type !== 'string') return values;
+  return values.filter((value) => (type === 'string') === (typeof value === 'string'));
 }
 
 /** Untrusted text is masked, made visible and cut in a line; this one surely was not. */

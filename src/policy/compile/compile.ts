@@ -20,6 +20,7 @@ import {
   type RuleDocument,
 } from './documents.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
+import { type CheckedRule, warnOfRules } from './warnings.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
 
@@ -372,18 +373,27 @@ export function compilePolicies(
   const diagnostics = new DiagnosticCollector();
   const rules: Rule[] = [];
   const shadowed: Shadowed[] = [];
+  const checked: CheckedRule[] = [];
   const policyNames = new Set<string>();
   const run = createRun();
   for (const document of documents) {
     const report = diagnostics.forFile(document.file);
     checkPolicyName(document, policyNames, report);
     const own = compileDocument(document, context, run, report);
-    if (document.mode === 'shadow') {
+    const isEnforced = document.mode !== 'shadow';
+    for (const [index, written] of document.rules.entries()) {
+      const rule = own[index];
+      const reportRule: ReportDiagnostic = (path, ...rest) =>
+        report(['rules', index, ...path], ...rest);
+      if (rule !== undefined) checked.push({ rule, written, report: reportRule, isEnforced });
+    }
+    if (!isEnforced) {
       report(['mode'], 'warning', NOT_ENFORCED);
       shadowed.push({ policy: document.policy, rules: own });
     } else rules.push(...own);
   }
   for (const { report } of run.unpinned.values()) report();
+  if (!diagnostics.hasErrors) warnOfRules(checked, context);
   const policies = diagnostics.hasErrors
     ? createPolicySet(context.hash, [])
     : createSet(rules, shadowed, context);

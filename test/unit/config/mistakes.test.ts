@@ -469,7 +469,9 @@ const ROWS: readonly Row[] = [
   {
     name: '50 a rule without upstreams',
     edit: RULE('effect: deny', 'who: {anyone: true}', 'what: {tools: [get_note]}'),
-    lines: [],
+    lines: [
+      'policies/notes.policy.yaml:4:5 warning this rule can never matter: "notes/r" denies everything that it names, to everybody that it names',
+    ],
   },
   {
     name: '51 a merge marker',

@@ -80,7 +80,9 @@ describe('names', () => {
     expect(twice.diagnostics).toMatchObject([{ path: ['policy'], severity: 'error' }]);
     const same = compiled([document([RULE, RULE], 'a')]);
     expect(same.diagnostics).toMatchObject([{ path: ['rules', 1, 'id'], severity: 'error' }]);
-    expect(compiled([document([RULE], 'a'), document([RULE], 'b')]).diagnostics).toEqual([]);
+    expect(compiled([document([RULE], 'a'), document([RULE], 'b')]).diagnostics).toMatchObject([
+      { path: ['rules', 0], severity: 'warning', message: 'this rule says the same as "a/read"' },
+    ]);
     expect(compiled([document([RULE], 'builtin')]).diagnostics).toMatchObject([
       { path: ['policy'] },
     ]);

@@ -1,0 +1,242 @@
+// Makes a policy for one group from what its members were allowed and refused: exact names, as few rules as upstreams
+// and scopes permit. A target of which the record does not tell allowed from refused calls is left out and named. Pure.
+// docs/contract.md §1 (replay).
+
+import { compilePolicies } from '../../policy/compile/compile.js';
+import type { PolicyDocument, RuleDocument } from '../../policy/compile/documents.js';
+import { writtenRules } from '../../policy/explain.js';
+import { isExactPattern } from '../../policy/patterns.js';
+import { allRules, matchesTarget, matchesUpstream } from '../../policy/rules.js';
+import { quoteYaml } from '../../text/escaping.js';
+import type { RecordedCall } from './recorded.js';
+import { evaluate, type Rules } from './replay-tally.js';
+import type { Workspace } from './workspace.js';
+
+/** A target, and what was recorded of it. */
+type Use = {
+  readonly issuer: string;
+  readonly upstream: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly allowed: RecordedCall[];
+  readonly refused: RecordedCall[];
+};
+
+export type Suggestion = {
+  /** The policy file. */
+  readonly text: string;
+  readonly document: PolicyDocument;
+  /** What no rule was made for, and why. */
+  readonly apart: readonly {
+    readonly upstream: string;
+    readonly kind: string;
+    readonly name: string;
+    readonly calls: number;
+    readonly why: string;
+  }[];
+  /** Names that rules grant to the group, and that nobody of it used. */
+  readonly unused: readonly { readonly rule: string; readonly names: readonly string[] }[];
+};
+
+type Grant = Use & { readonly scopes: readonly string[] };
+
+const WHAT = {
+  tool: 'tools',
+  prompt: 'prompts',
+  resource: 'resources',
+  template: 'templates',
+} as const;
+
+function isNamedKind(kind: string): kind is keyof typeof WHAT {
+  return Object.hasOwn(WHAT, kind);
+}
+
+/** Suggests a policy for the calls of one group. */
+export function suggestPolicy(
+  group: string,
+  calls: readonly RecordedCall[],
+  workspace: Workspace,
+): Suggestion {
+  const apart: Suggestion['apart'][number][] = [];
+  const leave = (use: Use, why: string): void => {
+    const { upstream, kind, name, allowed, refused } = use;
+    apart.push({ upstream, kind, name, calls: allowed.length + refused.length, why });
+  };
+  const grants = usesOf(calls).flatMap((use): Grant[] => {
+    if (use.allowed.length === 0) return [];
+    const obstacle = obstacleOf(use);
+    const scopes = obstacle === undefined ? scopesFor(use) : undefined;
+    if (scopes === undefined) {
+      leave(use, obstacle ?? 'it was allowed and refused, and the record does not tell why');
+      return [];
+    }
+    return [{ ...use, scopes }];
+  });
+  const kept = grants.filter((grant) => {
+    const isKept = keepsRecord(group, grant, workspace);
+    if (!isKept) leave(grant, 'no rule about its name alone decides its calls as they were');
+    return isKept;
+  });
+  const document = documentOf(group, kept);
+  const unused = findUnused(group, calls, workspace);
+  return { text: render(group, document), document, apart, unused };
+}
+
+function usesOf(calls: readonly RecordedCall[]): readonly Use[] {
+  const uses = new Map<string, Use>();
+  for (const call of calls) {
+    const { caller, upstream, kind, name } = call;
+    const key = JSON.stringify([caller.issuer, upstream, kind, name]);
+    const use = uses.get(key) ?? {
+      ...{ issuer: caller.issuer, upstream, kind, name },
+      ...{ allowed: [], refused: [] },
+    };
+    uses.set(key, use);
+    (call.verdict === 'allow' ? use.allowed : use.refused).push(call);
+  }
+  return [...uses.values()];
+}
+
+/** Why no rule can name the target exactly. */
+function obstacleOf({ kind, name, allowed, refused }: Use): string | undefined {
+  if (!isNamedKind(kind)) return 'it is a server request';
+  const unknown = [...allowed, ...refused].find(({ facts }) => facts === undefined);
+  if (unknown !== undefined) return `the record does not give the ${unknown.missing}`;
+  return kind === 'template' || isExactPattern(name) ? undefined : 'its name reads as a pattern';
+}
+
+/** The scopes that tell allowed from refused calls; none if nothing was refused for another reason than arguments. */
+function scopesFor({ allowed, refused }: Use): readonly string[] | undefined {
+  const disputed = refused.filter(({ reason }) => reason !== 'arguments-invalid');
+  if (disputed.length === 0) return [];
+  const scopesOf = (call: RecordedCall) => new Set(call.facts?.principal.scopes);
+  const common = [...scopesOf(allowed[0] as RecordedCall)].filter((scope) =>
+    allowed.every((call) => scopesOf(call).has(scope)),
+  );
+  const lacks = (call: RecordedCall, scope: string): boolean => !scopesOf(call).has(scope);
+  const one = common.find((scope) => disputed.every((call) => lacks(call, scope)));
+  if (one !== undefined) return [one];
+  const all = disputed.every((call) => common.some((scope) => lacks(call, scope)));
+  return all ? common.sort() : undefined;
+}
+
+/** Whether the rule for a target alone allows every call that was allowed, and no call that is known to be refused. */
+function keepsRecord(group: string, grant: Grant, workspace: Workspace): boolean {
+  const rules = compileFor(documentOf(group, [grant]), workspace);
+  return [...grant.allowed, ...grant.refused].every((call) => {
+    const now = evaluate(call, rules);
+    const isKnown = now !== undefined && now.verdict !== 'unknown';
+    return call.verdict === 'allow' ? now?.verdict === 'allow' : !isKnown || now.verdict === 'deny';
+  });
+}
+
+/** Compiles a suggested policy. */
+export function compileFor(document: PolicyDocument, { outline, policies }: Workspace): Rules {
+  const compiled = compilePolicies([document], {
+    ...{ hash: policies.hash, upstreams: outline.upstreams },
+    ...{ issuers: outline.issuers, profiles: outline.profiles },
+  });
+  return { policies: compiled.policies, written: writtenRules([document]) };
+}
+
+function documentOf(group: string, grants: readonly Grant[]): PolicyDocument {
+  const byRule = new Map<string, Grant[]>();
+  for (const grant of grants) {
+    const key = JSON.stringify([grant.issuer, grant.upstream, grant.scopes]);
+    byRule.set(key, [...(byRule.get(key) ?? []), grant]);
+  }
+  const name = idOf(group);
+  const ids = new Set<string>();
+  const rules = [...byRule.values()].flatMap((all): RuleDocument[] => {
+    const [first] = all;
+    if (first === undefined) return [];
+    const id = uniqueId(`${name}-${first.upstream}`, ids);
+    const issuers = first.issuer === 'none' ? {} : { issuers: [first.issuer] };
+    const scopes = first.scopes.length === 0 ? {} : { scopes: first.scopes };
+    const what = { upstreams: [first.upstream], ...targetsOf(all) };
+    return [{ id, effect: 'allow', who: { ...issuers, groups: [group] }, what, ...scopes }];
+  });
+  return { file: `${name}.policy.yaml`, policy: name, mode: 'enforce', rules };
+}
+
+function targetsOf(grants: readonly Grant[]): Record<string, readonly string[]> {
+  const targets: Record<string, readonly string[]> = {};
+  for (const [kind, key] of Object.entries(WHAT)) {
+    const names = grants.filter((grant) => grant.kind === kind).map(({ name }) => name);
+    if (names.length > 0) targets[key] = [...new Set(names)].sort();
+  }
+  return targets;
+}
+
+const MAX_ID = 48;
+
+/** A name that policies and rules may have. */
+function idOf(text: string): string {
+  const id = text
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, '-')
+    .replace(/^[^a-z0-9]+/, '')
+    .slice(0, MAX_ID);
+  return id === '' ? 'suggested' : id;
+}
+
+function uniqueId(wanted: string, taken: Set<string>): string {
+  let id = wanted;
+  for (let number = 2; taken.has(id); number += 1) id = `${wanted}-${number}`;
+  taken.add(id);
+  return id;
+}
+
+function render(group: string, { policy, rules }: PolicyDocument): string {
+  const list = (names: readonly string[] = []): string => names.map(quoteYaml).join(', ');
+  const texts = rules.map(({ id, who, what, ...rule }) => {
+    const issuers = who.issuers === undefined ? '' : `issuers: [${list(who.issuers)}], `;
+    const { upstreams, ...kinds } = what;
+    const named = Object.entries(kinds).flatMap(([key, names]) => [
+      `      ${key}:`,
+      ...(names as readonly string[]).map((name) => `        - ${quoteYaml(name)}`),
+    ]);
+    return [
+      `  - id: ${quoteYaml(id)}`,
+      '    effect: allow',
+      `    who: {${issuers}groups: [${list(who.groups)}]}`,
+      '    what:',
+      `      upstreams: [${list(upstreams)}]`,
+      ...named,
+      ...('scopes' in rule && rule.scopes !== undefined
+        ? [`    scopes: [${list(rule.scopes)}]`]
+        : []),
+    ].join('\n');
+  });
+  const body = texts.length === 0 ? 'rules: []' : `rules:\n${texts.join('\n')}`;
+  return `# What members of the group ${quoteYaml(group)} were allowed, by \`sallyport replay --suggest\`. Review each name.\nversion: 1\npolicy: ${quoteYaml(policy)}\n${body}\n`;
+}
+
+/** What rules grant to the group by who and what, less what was allowed to one of its members. */
+function findUnused(
+  group: string,
+  calls: readonly RecordedCall[],
+  { outline, policies, written, catalogOf }: Workspace,
+): Suggestion['unused'] {
+  const used = new Set(
+    calls
+      .filter(({ verdict }) => verdict === 'allow')
+      .map(({ upstream, kind, name }) => JSON.stringify([upstream, kind, name])),
+  );
+  return allRules(policies).flatMap((rule) => {
+    const groups = written.get(rule.id)?.rule.who.groups;
+    if (rule.effect !== 'allow' || groups?.includes(group) !== true) return [];
+    const names = outline.upstreams
+      .filter(({ name }) => matchesUpstream(rule, name))
+      .flatMap(({ name: upstream }) =>
+        (['tool', 'prompt', 'template'] as const).flatMap((kind) =>
+          catalogOf(upstream)
+            .names(kind)
+            .filter((name) => matchesTarget(rule, kind, name))
+            .filter((name) => !used.has(JSON.stringify([upstream, kind, name])))
+            .map((name) => `${upstream}/${name}`),
+        ),
+      );
+    return names.length === 0 ? [] : [{ rule: rule.id, names }];
+  });
+}

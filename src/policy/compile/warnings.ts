@@ -1,0 +1,217 @@
+// Warns of rules that compile and do not do what their author expects: rules that can never matter, prompts that are
+// allowed by a glob, optional members that an expression reads without asking for them, and, where warnings are errors,
+// a deny by type that another type passes. docs/contract.md §4, law 4.
+
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { PinnedDefinition } from '../definitions.js';
+import { isExactPattern, matchesPattern, type Pattern } from '../patterns.js';
+import {
+  isUnconditional,
+  matchesTarget,
+  matchesUpstream,
+  type Rule,
+  TARGET_KINDS,
+} from '../rules.js';
+import type { PolicyContext, ReportDiagnostic, RuleDocument } from './documents.js';
+
+/** A compiled rule with what it was compiled from. */
+export type CheckedRule = {
+  readonly rule: Rule;
+  readonly written: RuleDocument;
+  readonly report: ReportDiagnostic;
+  /** Its policy decides. */
+  readonly isEnforced: boolean;
+};
+
+/** Reports warnings about rules, and about what they mean together. */
+export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContext): void {
+  const seen = new Map<string, string>();
+  const denying = rules.filter(
+    ({ rule, isEnforced }) => isEnforced && rule.effect === 'deny' && isUnconditional(rule),
+  );
+  for (const checked of rules) {
+    const { rule, written, report } = checked;
+    warnOfPrompts(written, report);
+    if (rule.when?.reads.valuePaths.some(({ length }) => length > 1) === true)
+      warnOfOptionalMembers(checked, definitionsOf(rule, context));
+    warnOfClaims(written, report);
+    if (context.isStrict === true) warnOfTypes(checked, definitionsOf(rule, context));
+    const { id: _, ...same } = written;
+    const meaning = JSON.stringify(same, sortKeys);
+    const twin = seen.get(meaning);
+    if (twin !== undefined) report([], 'warning', `this rule says the same as "${twin}"`);
+    else warnOfDenies(checked, denying);
+    seen.set(meaning, twin ?? rule.id);
+  }
+}
+
+/** The order of keys means nothing. */
+function sortKeys(_key: string, value: unknown): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** What a prompt returns goes to the model in the name of the user, and a glob grants prompts to come as well. */
+function warnOfPrompts({ effect, what }: RuleDocument, report: ReportDiagnostic): void {
+  // Whoever allows every tool has chosen to name nothing.
+  if (effect !== 'allow' || what.tools?.includes('*') === true) return;
+  for (const [index, text] of (what.prompts ?? []).entries()) {
+    if (isExactPattern(text)) continue;
+    const message = `"${text}" allows prompts by a glob, and prompts speak to the model for the user: name each one`;
+    report(['what', 'prompts', index], 'warning', message);
+  }
+}
+
+/** The pinned tools and prompts that the rule names. */
+function definitionsOf(rule: Rule, { pins, upstreams }: PolicyContext): PinnedDefinition[] {
+  const named = upstreams.filter(({ name }) => matchesUpstream(rule, name));
+  return named.flatMap(({ name: upstream }) => {
+    const catalog = pins?.(upstream);
+    const names = catalog?.names('tool').filter((name) => matchesTarget(rule, 'tool', name));
+    return (names ?? []).flatMap((name) => catalog?.statusOf('tool', name).pinned ?? []);
+  });
+}
+
+/** Reading a member that is missing is an error; those of the top level are checked with the pins. */
+function warnOfOptionalMembers(
+  { rule, written, report }: CheckedRule,
+  definitions: readonly PinnedDefinition[],
+): void {
+  const reads = rule.when?.reads;
+  const isTested = (path: readonly string[]): boolean =>
+    reads?.testedPaths.some((tested) => path.every((name, at) => tested[at] === name)) === true;
+  const reported = new Set<string>();
+  for (const path of reads?.valuePaths ?? []) {
+    for (let length = 2; length <= path.length; length += 1) {
+      const read = path.slice(0, length);
+      const text = `args.${read.join('.')}`;
+      const isOptional = definitions.some(({ definition }) =>
+        mayLack(definition['inputSchema'], read),
+      );
+      const isGuaranteed = mayLack({ properties: written.args ?? {} }, read) === false;
+      if (!isOptional || isGuaranteed || isTested(read) || reported.has(text)) continue;
+      reported.add(text);
+      const message = `${text} may be missing, and reading it then is an error: ask has(${text})`;
+      report(['when'], 'warning', message);
+    }
+  }
+}
+
+/** Whether the last member of a path is described and not required; `undefined` if the schema does not show it. */
+function mayLack(schema: Json | undefined, path: readonly string[]): boolean | undefined {
+  let at: Json | undefined = schema;
+  for (const name of path.slice(0, -1)) at = propertyOf(at, name);
+  const last = path.at(-1) ?? '';
+  if (!isObject(at) || propertyOf(at, last) === undefined) {
+    const required = isObject(at) ? at['required'] : undefined;
+    return Array.isArray(required) && required.includes(last) ? false : undefined;
+  }
+  const { required } = at as { required?: Json };
+  return !(Array.isArray(required) && required.includes(last));
+}
+
+function propertyOf(schema: Json | undefined, name: string): Json | undefined {
+  const properties = isObject(schema) ? schema['properties'] : undefined;
+  return isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+}
+
+const STRING = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g;
+const CLAIM = /\bprincipal\.claims\.([A-Za-z_]\w*)/g;
+
+/** No token has to have a claim. */
+function warnOfClaims({ when = '' }: RuleDocument, report: ReportDiagnostic): void {
+  const code = when.replace(STRING, '""');
+  const names = new Set([...code.matchAll(CLAIM)].map(([, name = '']) => name));
+  for (const name of names) {
+    const isTested =
+      new RegExp(`\\bhas\\(\\s*principal\\.claims\\.${name}\\b`).test(code) ||
+      new RegExp(`["']${name}["']\\s+in\\s+principal\\.claims\\b`).test(when);
+    if (isTested) continue;
+    const text = `principal.claims.${name}`;
+    const message = `${text} may be missing, and reading it then is an error: ask has(${text})`;
+    report(['when'], 'warning', message);
+  }
+}
+
+/** A value of a type that the rule does not name is not denied, and a server may take it for one that is. */
+function warnOfTypes(
+  { rule, written, report }: CheckedRule,
+  definitions: readonly PinnedDefinition[],
+): void {
+  if (rule.effect !== 'deny') return;
+  const admits = (name: string): readonly (readonly string[] | undefined)[] =>
+    definitions.length === 0
+      ? [undefined]
+      : definitions.map(({ definition }) => typesOf(propertyOf(definition['inputSchema'], name)));
+  for (const [name, schema] of Object.entries(written.args ?? {})) {
+    const denied = typesOf(schema);
+    if (denied === undefined) continue;
+    const passes = admits(name).some(
+      (types) => types === undefined || types.some((type) => !coversType(denied, type)),
+    );
+    if (!passes) continue;
+    const message = `${denied.join(' or ')} is denied, and another type, such as an array, passes: leave "type" out, or name all types that the tool admits`;
+    report(['args', name, 'type'], 'warning', message);
+  }
+}
+
+function typesOf(schema: Json | JsonObject | boolean | undefined): readonly string[] | undefined {
+  const type = isObject(schema) ? schema['type'] : undefined;
+  if (typeof type === 'string') return [type];
+  return Array.isArray(type)
+    ? type.filter((one): one is string => typeof one === 'string')
+    : undefined;
+}
+
+function coversType(types: readonly string[], type: string): boolean {
+  return types.includes(type) || (type === 'integer' && types.includes('number'));
+}
+
+/** What an unconditional deny rule denies is never listed or called, whatever another rule says of it. */
+function warnOfDenies(
+  { rule, written, report }: CheckedRule,
+  denying: readonly CheckedRule[],
+): void {
+  const covering = denying.find(
+    (other) =>
+      other.rule !== rule && coversWho(other.written, written) && coversWhat(other.rule, rule),
+  );
+  if (covering === undefined) return;
+  const message = `this rule can never matter: "${covering.rule.id}" denies everything that it names, to everybody that it names`;
+  report([], 'warning', message);
+}
+
+function coversWho({ who: wide }: RuleDocument, narrow: RuleDocument): boolean {
+  const keys = Object.keys(wide).filter((key) => key !== 'anyone') as (keyof typeof wide)[];
+  return keys.every((key) => {
+    const [all, some] = [wide[key], narrow.who[key]];
+    if (!Array.isArray(all) || !Array.isArray(some)) return false;
+    return some.every((name) => all.includes(name));
+  });
+}
+
+function coversWhat(wide: Rule, narrow: Rule): boolean {
+  const areThere =
+    wide.upstreams === undefined ||
+    (narrow.upstreams !== undefined && coversPatterns(wide.upstreams, narrow.upstreams));
+  const { sampling, elicitation, roots } = narrow.grants;
+  const namesRequests = sampling || roots || elicitation.form || elicitation.url;
+  return (
+    (areThere || wide.upstreams?.some(({ text }) => text === '*') === true) &&
+    !namesRequests &&
+    TARGET_KINDS.every((kind) => coversPatterns(wide.targets[kind], narrow.targets[kind]))
+  );
+}
+
+/** Whether what one list of patterns matches is surely matched by another. */
+function coversPatterns(wide: readonly Pattern[], narrow: readonly Pattern[]): boolean {
+  return narrow.every((pattern) =>
+    wide.some((other) => {
+      if (other.text === pattern.text && other.kind === pattern.kind) return true;
+      if (other.kind === 'pattern' && other.text === '**') return true;
+      return pattern.kind === 'exact'
+        ? matchesPattern(other, pattern.text)
+        : other.kind === 'pattern' && other.text === '*' && !pattern.text.includes('/');
+    }),
+  );
+}

@@ -1,0 +1,124 @@
+// The commands that read decisions again, on what a running gateway has recorded: which would be others under other
+// policies, which rule decided one of them, and the policy that a group would need.
+
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { supposePrincipal } from '../../src/auth/principal.js';
+import { runExplainDecision } from '../../src/cli/policy/explain.js';
+import { type ReplayOptions, runReplay } from '../../src/cli/policy/replay.js';
+import { DISK_FILES } from '../../src/config/files.js';
+import { readLocksForPolicies } from '../../src/gateway/config-version.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import { callStateless } from '../support/wire-client.js';
+import { terminal } from '../unit/cli/console.js';
+
+const PORTS = { files: DISK_FILES, loadLocks: readLocksForPolicies, supposePrincipal };
+const TOOLS: readonly JsonObject[] = ['read_item', 'drop_item', 'never_used'].map((name) => ({
+  name,
+  description: 'Does something.',
+  inputSchema: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
+}));
+const POLICY = `version: 1
+policy: base
+rules:
+  - id: engineers
+    effect: allow
+    who: {groups: [eng]}
+    what: {upstreams: [target], tools: [read_item, drop_item, never_used]}
+  - {id: traced, effect: require, who: {anyone: true}, what: {tools: [drop_item]}, audit: {capture: [/id]}}
+`;
+const NEXT = `${POLICY}  - {id: keep-one, effect: deny, who: {anyone: true}, what: {tools: [drop_item]}, args: {id: {const: one}}}
+  - {id: not-two, effect: deny, who: {anyone: true}, what: {tools: [read_item]}, args: {id: {const: two}}}
+`;
+
+let rig: AttackRig;
+let folder: string;
+beforeAll(async () => {
+  rig = await startRig({
+    policies: { base: POLICY },
+    prepare(upstream) {
+      upstream.offer(() => TOOLS);
+      upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
+    },
+  });
+  folder = rig.gateway.folder;
+  await mkdir(join(folder, 'next'));
+  await writeFile(join(folder, 'next/base.policy.yaml'), NEXT);
+});
+afterAll(() => rig.close());
+
+async function call(name: string, id: string, groups: readonly string[] = ['eng']) {
+  const token = await rig.gateway.token('target', { sub: `of-${groups.join('-')}`, groups });
+  return callStateless(rig.as(token), name, { id });
+}
+
+async function replay(options: Partial<ReplayOptions> = {}) {
+  const io = terminal({ cwd: folder });
+  const given = { config: 'gateway.yaml', log: ['audit.jsonl'], ...options };
+  return { code: await runReplay(given, io, PORTS), out: io.out(), err: io.err() };
+}
+
+describe('[POL-07] replay', () => {
+  it('names the decisions that would change, counts what is not known, and leaves the rest', async () => {
+    await call('drop_item', 'one');
+    await call('drop_item', 'one');
+    await call('drop_item', 'two');
+    await call('read_item', 'two');
+    await call('read_item', 'three', ['ops']);
+    await expect.poll(async () => (await rig.gateway.audit()).length).toBeGreaterThan(9);
+    expect(await replay()).toMatchObject({
+      code: 0,
+      out: expect.not.stringContaining('would change'),
+    });
+    const { code, out, err } = await replay({ policies: 'next' });
+    expect(code).toBe(1);
+    expect(out).toContain('would change: 2 × of-eng (');
+    expect(out).toContain(
+      'target tool drop_item: allow by base/engineers -> deny: denied-by-rule by base/keep-one  (',
+    );
+    expect(out).toMatch(
+      /not known: 1 × of-eng \(.*\) target tool read_item: .*depends on: arguments {2}\(/,
+    );
+    expect(out).toMatch(
+      /not known: 1 × of-ops .*: deny: no-matching-allow, now depends on: .*groups/,
+    );
+    expect(err).toContain('5 decisions: 1 unchanged, 2 would change, 2 not known;');
+  });
+
+  it('suggests the rules that keep what a group was allowed, and names what it never used', async () => {
+    const { code, out } = await replay({ suggest: true, group: 'eng', days: 30 });
+    expect(code).toBe(0);
+    expect(out).toContain('tools:\n        - "drop_item"\n        - "read_item"\n');
+    expect(out).toContain('# granted by base/engineers and never used: target/never_used\n');
+    await mkdir(join(folder, 'suggested'));
+    await writeFile(join(folder, 'suggested/eng.policy.yaml'), out);
+    const again = await replay({ policies: 'suggested', group: 'eng' });
+    expect(again).toMatchObject({ code: 0, out: '' });
+  });
+
+  it('concludes nothing from files that were altered', async () => {
+    const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
+    await writeFile(
+      join(folder, 'altered.jsonl'),
+      text.replace('"verdict":"allow"', '"verdict":"deny"'),
+    );
+    const { code, out, err } = await replay({ log: ['altered.jsonl'] });
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toContain('error: the audit files are damaged, so nothing is concluded from them');
+  });
+
+  it('explains one decision: what was recorded, and what follows from the rules as they are', async () => {
+    const { id } = decisionOf(await call('read_item', 'four', ['ops']));
+    await expect.poll(async () => (await rig.gateway.audit()).length).toBeGreaterThan(11);
+    const io = terminal({ cwd: folder });
+    const options = { id, config: 'gateway.yaml', log: ['audit.jsonl'] };
+    expect(await runExplainDecision(options, io, PORTS)).toBe(0);
+    expect(io.out()).toContain('recorded: deny: no-matching-allow\n');
+    expect(io.out()).toContain('under these policies: not known, because the record does not give');
+    expect(io.out()).toContain('who.groups: not known: the groups of the caller are not recorded');
+    const other = { ...options, id: '00000000-0000-0000-0000-000000000000' };
+    expect(await runExplainDecision(other, io, PORTS)).toBe(1);
+  });
+});

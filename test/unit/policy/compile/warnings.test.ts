@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import type { RuleDocument } from '../../../../src/policy/compile/documents.js';
+import { catalog, compiled, document } from '../samples.js';
+
+const ANYONE = { anyone: true } as const;
+const ALLOW: RuleDocument = {
+  id: 'a',
+  effect: 'allow',
+  who: { groups: ['eng'] },
+  what: { upstreams: ['github'], tools: ['read', 'list_*'] },
+};
+const DENY: RuleDocument = { id: 'd', effect: 'deny', who: ANYONE, what: { tools: ['*'] } };
+
+const PINS = catalog({
+  tools: {
+    read: {
+      inputSchema: {
+        type: 'object',
+        required: ['path'],
+        properties: {
+          path: { type: 'string' },
+          any: {},
+          filter: {
+            type: 'object',
+            required: ['state'],
+            properties: { state: { type: 'string' }, label: { type: 'string' } },
+          },
+        },
+        additionalProperties: false,
+      },
+    },
+    list_all: {
+      inputSchema: { type: 'object', properties: { path: { type: ['string', 'array'] } } },
+    },
+  },
+});
+
+function warnings(rules: readonly RuleDocument[], isStrict = false) {
+  const { diagnostics } = compiled([document(rules)], { pins: () => PINS, isStrict });
+  return diagnostics.map(
+    ({ path, severity, message }) => `${path.join('.')} ${severity} ${message}`,
+  );
+}
+
+const NEVER = (id: string): string =>
+  `warning this rule can never matter: "main/${id}" denies everything that it names, to everybody that it names`;
+
+describe('[POL-09] rules that can never matter', () => {
+  it('are those of which a deny without conditions covers everything', () => {
+    expect(warnings([ALLOW, DENY])).toEqual([`rules.0 ${NEVER('d')}`]);
+    expect(warnings([{ ...ALLOW, effect: 'require', maxResultBytes: 1 }, DENY])).toEqual([
+      `rules.0 ${NEVER('d')}`,
+    ]);
+    const some: RuleDocument = {
+      ...DENY,
+      what: { tools: ['read', 'list_*'] },
+      who: { groups: ['ops', 'eng'] },
+    };
+    expect(warnings([ALLOW, some])).toEqual([`rules.0 ${NEVER('d')}`]);
+  });
+
+  it.each<[string, RuleDocument]>([
+    ['with a condition', { ...DENY, when: 'has(args.any)' }],
+    ['of other callers', { ...DENY, who: { groups: ['ops'] } }],
+    ['of one more key', { ...DENY, who: { groups: ['eng'], clients: ['editor'] } }],
+    ['of other upstreams', { ...DENY, what: { upstreams: ['mail'], tools: ['*'] } }],
+    ['of fewer tools', { ...DENY, what: { tools: ['list_*'] } }],
+    ['of another kind', { ...DENY, what: { prompts: ['*'] } }],
+  ])('are not those that a deny %s leaves something of', (_, deny) => {
+    expect(warnings([ALLOW, deny]).filter((line) => line.includes('never matter'))).toEqual([]);
+  });
+
+  it('are those that another rule says', () => {
+    expect(warnings([ALLOW, { ...ALLOW, id: 'b' }])).toEqual([
+      'rules.1 warning this rule says the same as "main/a"',
+    ]);
+    expect(warnings([ALLOW, { ...ALLOW, id: 'b', scopes: ['s'] }])).toEqual([]);
+  });
+
+  it('are not judged by a deny that is not enforced', () => {
+    const shadow = { ...document([DENY], 'next'), mode: 'shadow' } as const;
+    const { diagnostics } = compiled([document([ALLOW]), shadow], { pins: () => PINS });
+    expect(diagnostics.filter(({ message }) => message.includes('never matter'))).toEqual([]);
+  });
+});
+
+describe('[POL-09] what an expression may not find', () => {
+  const reading = (when: string, args?: RuleDocument['args']) =>
+    warnings([
+      { ...ALLOW, what: { upstreams: ['github'], tools: ['read'] }, when, ...(args && { args }) },
+    ]);
+  const missing = (text: string): string =>
+    `rules.0.when warning ${text} may be missing, and reading it then is an error: ask has(${text})`;
+
+  it('is an optional member of an argument', () => {
+    expect(reading('has(args.filter) && args.filter.label == "x"')).toEqual([
+      missing('args.filter.label'),
+    ]);
+    expect(reading('has(args.filter) && args.filter.state == "x"')).toEqual([]);
+    expect(
+      reading('has(args.filter) && has(args.filter.label) && args.filter.label == "x"'),
+    ).toEqual([]);
+    const args = { filter: { type: 'object', required: ['label'] } };
+    expect(reading('args.filter.label == "x"', args)).toEqual([]);
+  });
+
+  it('is a claim', () => {
+    expect(reading('principal.claims.tier == "gold"')).toEqual([missing('principal.claims.tier')]);
+    expect(reading('has(principal.claims.tier) && principal.claims.tier == "gold"')).toEqual([]);
+    expect(reading('"tier" in principal.claims && principal.claims.tier == "gold"')).toEqual([]);
+    expect(reading('args.path == "principal.claims.tier"')).toEqual([]);
+  });
+});
+
+describe('[POL-09] prompts', () => {
+  it('that an allow rule names by a glob are warned of', () => {
+    const prompts = (rule: RuleDocument) =>
+      warnings([rule]).filter((line) => line.includes('for the user'));
+    expect(prompts({ ...ALLOW, what: { prompts: ['answer_*'] } })).toHaveLength(1);
+    expect(prompts({ ...ALLOW, what: { tools: ['*'], prompts: ['*'] } })).toEqual([]);
+    expect(prompts({ ...DENY, what: { prompts: ['*'] } })).toEqual([]);
+  });
+});
+
+describe('[POL-09] a deny by type', () => {
+  const deny = (
+    tools: readonly string[],
+    schema: { readonly [keyword: string]: string },
+  ): RuleDocument => {
+    return { ...DENY, what: { upstreams: ['github'], tools }, args: { path: { ...schema } } };
+  };
+  const SECRET = { type: 'string', pattern: '^/etc/' };
+  const passing = (rule: RuleDocument, isStrict = true) =>
+    warnings([rule], isStrict).filter((line) => line.includes('another type'));
+
+  it('is warned of where the tool admits another type, and warnings count', () => {
+    expect(passing(deny(['list_all'], SECRET))).toEqual([
+      'rules.0.args.path.type warning string is denied, and another type, such as an array, passes: leave "type" out, or name all types that the tool admits',
+    ]);
+    expect(passing(deny(['list_all'], SECRET), false)).toEqual([]);
+  });
+
+  it('is none where the definition admits nothing else, and where no type is named', () => {
+    expect(passing(deny(['read'], SECRET))).toEqual([]);
+    expect(passing(deny(['list_all'], { pattern: '^/etc/' }))).toEqual([]);
+    expect(passing({ ...ALLOW, args: { path: SECRET } })).toEqual([]);
+  });
+});
