@@ -299,11 +299,12 @@ function traceText({ trace }: RequestRecord): string {
 
 /** Everything that is known of a request when it is decided. */
 function decidedText(record: RequestRecord, { gateway, mask }: EventContext): string {
-  const { policy, rule } = record.decision;
+  const { policy, rule, causes } = record.decision;
+  const causesText = causes === undefined ? '' : `,"causes":${quoteList(causes, MAX_LISTED)}`;
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
-    `${decisionText(record, member('policy', policy) + member('rule', rule))}` +
+    `${decisionText(record, member('policy', policy) + member('rule', rule) + causesText)}` +
     `${findingsText(record, mask)}${traceText(record)}`
   );
 }

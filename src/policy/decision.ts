@@ -48,6 +48,8 @@ export type Deny = {
   /** A sentence that a model can act on. Built from schema positions and texts of rules, never from traffic. */
   readonly advice?: string;
   readonly retryAfterSeconds?: number;
+  /** The decisions that caused this one, by their ids. */
+  readonly causes?: readonly string[];
   /** JSON pointers to the arguments whose values the record keeps for a refused call too. */
   readonly captures?: readonly string[];
   /** For a failed authentication whose challenge must name an error of the proof of possession. */

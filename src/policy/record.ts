@@ -55,6 +55,7 @@ export function openRecord(
       policy: undefined,
       rule: undefined,
       reasons: [],
+      causes: undefined,
     },
     findings: [],
     result: {
@@ -169,6 +170,8 @@ export type RequestRecord = {
     policy: string | undefined;
     rule: string | undefined;
     reasons: Reason[];
+    /** The decisions that caused this one. */
+    causes?: readonly string[] | undefined;
   };
   findings: Finding[];
   result: {

@@ -9,6 +9,7 @@ import type { Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
+import type { FlowSet } from './flows.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 
@@ -30,6 +31,8 @@ export interface PolicySet {
   /** SHA-256 over the policy files, lower-case hex; supplied by the reader. */
   readonly hash: string;
   readonly ruleCount: number;
+  /** Absent where no policy has a flow. */
+  readonly flows: FlowSet | undefined;
 }
 
 /** The kinds of target that rules name. */
@@ -124,8 +127,13 @@ interface CompiledPolicies extends PolicySet {
 }
 
 /** Makes the compiled set. Called by policy/compile/compile.ts alone. */
-export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet {
+export function createPolicySet(
+  hash: string,
+  rules: readonly Rule[],
+  flows?: FlowSet | undefined,
+): PolicySet {
   const set = {
+    flows,
     hash,
     ruleCount: rules.length,
     rules: Object.freeze([...rules]),

@@ -4,6 +4,7 @@
 
 import { EventEmitter } from 'node:events';
 import type { UpstreamBlocks } from '../policy/blocks.js';
+import type { FlowStore } from '../policy/flows.js';
 import type {
   LimitOutcome,
   LimitStore,
@@ -13,6 +14,7 @@ import type {
 } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
 import { OwnedMap } from './bounded-map.js';
+import { createMemoryFlows } from './flow-marks.js';
 import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation } from './revocations.js';
@@ -271,6 +273,7 @@ export type StoreStatus = {
 
 export type GatewayState = {
   readonly limits: LimitStore;
+  readonly flows: FlowStore;
   readonly replays: ReplayStore;
   /** Which server requests were replied to; separate from DPoP proofs, so that neither uses up the other's capacity. */
   readonly claimedReplies: ReplayStore;
@@ -296,6 +299,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   const ended = createEndedSessions();
   return {
     limits: createMemoryLimits(),
+    flows: createMemoryFlows(now),
     replays: createMemoryReplays(now),
     claimedReplies: createMemoryReplays(now),
     ended: {

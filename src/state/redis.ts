@@ -160,6 +160,19 @@ end
 return math.ceil(length * steps)
 `;
 
+/** KEYS marks; ARGV milliseconds left, then their texts. */
+const SET_FLOW_MARKS = `
+for i, key in ipairs(KEYS) do redis.call('SET', key, ARGV[i + 1], 'PX', ARGV[1]) end
+return 1
+`;
+
+/** KEYS marks. Returns their texts, empty where there is none. */
+const FLOW_MARKS = `
+local texts = {}
+for i, key in ipairs(KEYS) do texts[i] = redis.call('GET', key) or '' end
+return texts
+`;
+
 /** A replica that has not polled for this long no longer counts. */
 const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one poll returns. */
@@ -203,6 +216,8 @@ const SCRIPTS = {
   leave: scriptOf(ENQUEUE_MESSAGES),
   replicas: scriptOf(REPLICAS),
   take: scriptOf(TAKE),
+  setFlowMarks: scriptOf(SET_FLOW_MARKS),
+  flowMarks: scriptOf(FLOW_MARKS),
 } as const;
 
 function optionsOf({ commandTimeoutMs }: RedisSettings) {
@@ -336,6 +351,16 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       const uses = keyOf(`limit:${windowMs}:${key}`);
       const waitMs = Number(await run(SCRIPTS.take, [uses], [count, stepMs, STEPS_PER_WINDOW]));
       return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
+    },
+    async setFlowMarks(marks, leftMs) {
+      const keys = marks.map(({ hash }) => keyOf(`flow:${hash}`));
+      const texts = marks.map(({ sealed }) => sealed);
+      await run(SCRIPTS.setFlowMarks, keys, [integer(leftMs), ...texts]);
+    },
+    async flowMarks(hashes) {
+      const keys = hashes.map((hash) => keyOf(`flow:${hash}`));
+      const texts = listOf(await run(SCRIPTS.flowMarks, keys, []));
+      return hashes.map((_, index) => String(texts[index] ?? '') || undefined);
     },
     async useOnce(keyHash, leftMs) {
       return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';

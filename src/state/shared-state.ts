@@ -6,6 +6,7 @@
 import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
 import { OwnedMap } from './bounded-map.js';
+import { createSharedFlows } from './flow-marks.js';
 import {
   type AddResult,
   createEndedSessions,
@@ -407,6 +408,11 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       replicas: () => replicas,
       onError: noteError,
       hash: (key) => ring.hmac('limit', key),
+    }),
+    flows: createSharedFlows({
+      ...{ ring, now, link },
+      isReachable: () => poller.lastError() === undefined,
+      onError: noteError,
     }),
     replays: replayStore,
     // The two cannot collide, because their hashes are made under different purposes.

@@ -18,6 +18,7 @@ import {
   type ReportDiagnostic,
   type RuleDocument,
 } from './documents.js';
+import { compileFlows } from './flows.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
@@ -364,8 +365,9 @@ export function compilePolicies(
     rules.push(...compileDocument(document, context, run, report));
   }
   for (const { report } of run.unpinned.values()) report();
+  const flows = compileFlows(documents, context, diagnostics);
   return {
-    policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules),
+    policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules, flows),
     diagnostics: diagnostics.all,
   };
 }

@@ -112,6 +112,18 @@ export type PolicyDocument = {
   /** The `policy` key: unique across all files. */
   readonly policy: string;
   readonly rules: readonly RuleDocument[];
+  /** By `UPSTREAM` or `UPSTREAM/TOOL`, whose tool may be a glob. */
+  readonly labels?: LabelsDocument | undefined;
+  readonly flows?: readonly FlowDocument[] | undefined;
+};
+
+export type LabelsDocument = { readonly [target: string]: readonly string[] };
+
+export type FlowDocument = {
+  readonly id: string;
+  readonly from: string | readonly string[];
+  readonly to: string;
+  readonly withinMs: number;
 };
 
 /** A mistake in a policy: file, position, message, and a suggestion if one was found. */
