@@ -17,7 +17,7 @@ import { OwnedMap } from './bounded-map.js';
 import { createMemoryFlows } from './flow-marks.js';
 import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
-import { createRevocationSet, type Revocation } from './revocations.js';
+import { type Block, createRevocationSet, type Revocation } from './revocations.js';
 import type { StatePorts } from './store.js';
 
 /** Beyond these numbers the oldest are forgotten first; each is a keyed hash of 43 characters. */
@@ -259,6 +259,8 @@ export type Revocations = {
   lift(id: string): Promise<LiftResult>;
   /** Those in force, newest first. */
   list(): readonly Revocation[];
+  /** The blocks among them. */
+  blocks(): readonly Block[];
   /** Calls `listener` when the result of one of the checks may have changed. */
   onChange(listener: () => void): void;
 };
@@ -325,6 +327,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
         return 'lifted';
       },
       list: known.list,
+      blocks: known.blocks,
       onChange: (listener) => void changes.on('change', listener),
     },
     replicaBus: createLocalReplicaBus(),

@@ -436,6 +436,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       },
       lift: (id) => poller.inTurn(() => revocations.lift(id)),
       list: known.list,
+      blocks: known.blocks,
       onChange: (listener) => void changes.on('change', listener),
     },
     status: () => statusOf(link, poller),
