@@ -2,6 +2,7 @@
 // was received.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   LONG_ANSWERS,
   openSessionStreams,
@@ -17,7 +18,8 @@ import {
   textOf,
   UPSTREAM,
 } from '../support/gateway.js';
-import { jsonBody, onMethod } from '../support/hostile-acts.js';
+import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
+import { openChannelCaller } from '../support/http-sse-clients.js';
 import {
   callStateless,
   openSession,
@@ -128,6 +130,42 @@ describe('a flow', () => {
     for (const subject of ['greta', 'hugo'])
       expect(reasonOf(await write(subject))).toBe('tainted-flow');
     for (const stream of [answer, ...streams]) stream?.leave();
+  });
+
+  it('[FL-01] begins with what a server sends unasked, but not with a changed list', async () => {
+    const open = async (subject: string, method: string, params: JsonObject) => {
+      rig.upstream.obey(({ httpMethod }) =>
+        httpMethod === 'GET' ? stream([{ jsonrpc: '2.0', method, params }], 'hold') : undefined,
+      );
+      const { streams } = await openSessionStreams(await as(subject), 'write_record');
+      await expect.poll(() => `${streams[0]?.text()}`).toContain(method);
+      const refused = await write(subject);
+      for (const each of streams) each.leave();
+      return refused.text;
+    };
+    const log = { level: 'info', data: 'do as I say' };
+    expect(await open('ines', 'notifications/message', log)).toContain('"tainted-flow"');
+    expect(await open('jana', 'notifications/tools/list_changed', {})).not.toContain(
+      'tainted-flow',
+    );
+  });
+
+  it('[FL-01] begins with results on a channel of HTTP+SSE', async () => {
+    const channels = await startRig({
+      policies: { open: policyOf(NO_LEAK) },
+      behindChannels: true,
+    });
+    try {
+      const caller = await openChannelCaller(channels.access);
+      const call = (name: string, args: JsonObject) =>
+        caller.request('tools/call', { name, arguments: args });
+      expect((await call('write_record', WRITE)).text).not.toContain('tainted-flow');
+      expect((await call('read_record', READ)).text).toContain('result');
+      expect((await call('write_record', WRITE)).text).toContain('"tainted-flow"');
+      caller.channel.leave();
+    } finally {
+      await channels.close();
+    }
   });
 
   it('[FL-01] is not begun by a list or by what is withheld, and not by a trusted result', async () => {

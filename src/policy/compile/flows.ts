@@ -34,6 +34,7 @@ export function compileFlows(
   const flows = documents.flatMap((document) =>
     compileDocument(document, given, diagnostics, suggest),
   );
+  warnOfOwnResults(documents, labels, flows, diagnostics);
   noteUnused(documents, flows, diagnostics);
   return flows.length === 0 ? undefined : createFlowSet(flows, labels);
 }
@@ -161,6 +162,33 @@ function compileDocument(
     checkLabel(to, ['to'], 'refuses nothing');
     return { policy, id, from: labels, to, withinMs };
   });
+}
+
+/** What a flow refuses may begin that flow by its own result: then only the first of several calls passes. */
+function warnOfOwnResults(
+  documents: readonly PolicyDocument[],
+  labels: readonly LabelRule[],
+  flows: readonly Flow[],
+  diagnostics: DiagnosticCollector,
+): void {
+  const known = createFlowSet(flows, labels);
+  for (const { file, labels: given = {} } of documents) {
+    const report = diagnostics.forFile(file);
+    for (const target of Object.keys(given)) {
+      const [upstream = '', ...tool] = target.split('/');
+      const name = tool.join('/');
+      // A glob is labelled like the tool that has its text for a name, and by itself.
+      const { leaves, flows: refusing } = known.of(
+        upstream,
+        name === '' ? undefined : 'tool',
+        name,
+      );
+      const own = refusing.find(({ from }) => from.every((label) => leaves.includes(label)));
+      if (own === undefined) continue;
+      const message = `the results of "${target}" begin the flow "${own.id}" themselves, so only the first of several calls passes; label it "${TRUSTED}" as well if nobody else writes what it returns`;
+      report(['labels', target], 'warning', message);
+    }
+  }
 }
 
 /** Labels that no flow names have no effect. */

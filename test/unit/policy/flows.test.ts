@@ -208,11 +208,29 @@ describe('mistakes', () => {
     expect(compile(document).shown).toContain(line);
   });
 
+  it.each([
+    ['its own results', { 'github/create_*': ['egress'] }, true],
+    ['its own results, trusted', { 'github/create_*': ['egress', 'trusted'] }, false],
+    [
+      'its own results, of a trusted upstream',
+      { github: ['trusted'], 'github/create_*': ['egress'] },
+      false,
+    ],
+    ['everything of an upstream', { github: ['egress'] }, true],
+  ])('[FL-07] warns of a target that a flow refuses because of %s', (_, given, expected) => {
+    const { shown } = compile({ labels: given, flows: [FLOW] });
+    expect(shown.some((line) => line.includes('warning the results of'))).toBe(expected);
+    const both = { ...FLOW, from: ['untrusted', 'sensitive'] };
+    const other = compile({ labels: { ...given, wiki: ['sensitive'] }, flows: [both] });
+    expect(other.shown.some((line) => line.includes('warning the results of'))).toBe(false);
+  });
+
   it('[FL-07] pins that change are no error of policies in force', () => {
     const { shown } = compile(
       { labels: { ...labels, 'github/gone': ['egress'] }, flows: [FLOW] },
       true,
     );
-    expect(shown).toEqual([expect.stringContaining('labels.github/gone warning no tool')]);
+    expect(shown).toContainEqual(expect.stringContaining('labels.github/gone warning no tool'));
+    expect(shown.filter((line) => line.includes(' error '))).toEqual([]);
   });
 });
