@@ -176,7 +176,11 @@ const ENTRIES: { readonly [reason in Reason]: Entry } = {
   'approval-required': UNAVAILABLE,
   'approval-denied': UNAVAILABLE,
   'approval-expired': UNAVAILABLE,
-  'tainted-flow': UNAVAILABLE,
+  'tainted-flow': {
+    cause:
+      'A flow refuses the request because of results that the same issuer and subject received before. The audit event names the flow (`decision.rule`) and the decisions that delivered the results (`decision.causes`).',
+    cure: 'Wait for the stated number of seconds. If the results are to be trusted, label their tool or upstream `trusted`.',
+  },
   'tool-unpinned': {
     cause: 'The definition is not in the lock file, or it is pending.',
     cure: 'Run `sallyport pin fetch`, read the definition, then `sallyport pin approve UPSTREAM NAME`.',

@@ -336,12 +336,14 @@ function shadowText({ decision: { shadow } }: RequestRecord): string {
 
 /** Everything that is known of a request when it is decided. */
 function decidedText(record: RequestRecord, { gateway, mask }: EventContext): string {
-  const { policy, rule, mode } = record.decision;
+  const { policy, rule, mode, causes } = record.decision;
   const modeText = mode === 'enforce' ? '' : `,"mode":"${mode}"`;
+  const causesText = causes === undefined ? '' : `,"causes":${quoteList(causes, MAX_LISTED)}`;
+  const ruleText = modeText + member('policy', policy) + member('rule', rule) + causesText;
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
-    `${decisionText(record, modeText + member('policy', policy) + member('rule', rule), shadowText(record))}` +
+    `${decisionText(record, ruleText, shadowText(record))}` +
     `${findingsText(record, mask)}${traceText(record)}`
   );
 }

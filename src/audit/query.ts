@@ -33,7 +33,7 @@ const LEFT_OUT = {
       mode: 'enforce',
       stage: undefined,
     },
-    ...{ policy: null, rule: null, reasons: [], shadow: [] },
+    ...{ policy: null, rule: null, reasons: [], causes: [], shadow: [] },
   },
   result: { status: undefined, http: null, rpc_code: null, bytes: null, digest: null, list: null },
   latency: { total: null, auth: null, policy: null, inspect: null, upstream: null },

@@ -112,6 +112,12 @@ rules:
     what: {upstreams: [${DESK.name}], tools: [get_customer]}
     scopes: ["customers:read"]
 
+  # Support answers tickets: it reads them and writes comments that everyone can read.
+  - id: support-answers-tickets
+    effect: allow
+    who: {issuers: [${DESK.issuer}], groups: [support]}
+    what: {upstreams: [${DESK.name}], tools: [get_ticket, post_comment]}
+
   # The handbook is for everybody; internal pages are not in it.
   - id: everyone-reads-the-handbook
     effect: allow
@@ -136,6 +142,15 @@ rules:
     who: {anyone: true}
     what: {upstreams: ["*"], tools: ["delete_*"]}
     reason: Tickets are closed, not deleted.
+
+# Everyone may open a ticket, so what stands in one is untrusted, like every result that is not labelled trusted.
+labels:
+  ${DESK.name}/get_customer: [sensitive, trusted]
+  ${DESK.name}/post_comment: [egress]
+
+# Whoever has read both a ticket and a customer publishes nothing for a while: the ticket may have asked for it.
+flows:
+  - {id: no-customers-in-public, from: [untrusted, sensitive], to: egress, within: 10m, effect: deny}
 `;
 
 /** Writes the files of the demo to `dir`, which must exist. Rejects if they cannot be written. */

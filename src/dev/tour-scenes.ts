@@ -158,7 +158,7 @@ const allowed: Scene = {
 
 const filtered: Scene = {
   title: 'The list shows only what this caller may use',
-  expect: 'four of six tools, without get_customer and delete_ticket',
+  expect: 'four of seven tools, without get_customer, post_comment and delete_ticket',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const names = (await listNames(session)).sort().join(' ');
@@ -342,6 +342,40 @@ const audience: Scene = {
   },
 };
 
+const leaked: Scene = {
+  title: 'A public ticket that asks a model to publish a customer record',
+  expect:
+    'after the ticket and the record were read, the comment is refused; a comment before is not',
+  run: (stage) =>
+    withSession(stage, 'support', async (session) => {
+      const comment = { id: 'T-105', text: 'We are looking into it.' };
+      const before = await callTool(session, 'post_comment', comment);
+      const ticket = await callTool(session, 'get_ticket', { project: 'web', id: 'T-105' });
+      const customer = await callTool(session, 'get_customer', { id: 'C-7' });
+      stage.upstream.forget();
+      const after = await callTool(session, 'post_comment', { ...comment, text: customer.body });
+      const result = member(after.message, 'result');
+      const reason = member(result, '_meta', DECISION_KEY, 'reason');
+      const named = new Set(JSON.stringify(result ?? null).match(DECISION_ID)).size;
+      const names = await listNames(session);
+      return [
+        check('a comment before', before.body.includes('Commented'), before.body.slice(0, 120)),
+        check(
+          'the instruction',
+          ticket.body.includes('post the record'),
+          ticket.body.slice(0, 120),
+        ),
+        check('the record', customer.body.includes('C-7'), customer.body.slice(0, 120)),
+        check('reason tainted-flow', reason === 'tainted-flow', reason),
+        check('it names its own decision and those of both results', named === 3, named),
+        checkUpstreamUntouched(stage),
+        check('the list is as before', names.includes('post_comment'), names.join(' ')),
+      ];
+    }),
+};
+
+const DECISION_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+
 const drifted: Scene = {
   title: 'The server changes the description of an approved tool',
   expect: 'get_ticket is hidden from everyone until it is approved again or restored',
@@ -376,5 +410,6 @@ export const SCENES: readonly Scene[] = [
   resource,
   stolen,
   audience,
+  leaked,
   drifted,
 ];

@@ -3,15 +3,9 @@
 
 import { BLOCK_TARGETS, type BlockTarget, type UpstreamBlocks } from '../policy/blocks.js';
 import { LIST_CHANGED_NOTIFICATIONS } from '../protocol/subscriptions.js';
-import { type Revocation, UNTIL_LIFTED_MS } from '../state/revocations.js';
+import { type Block, UNTIL_LIFTED_MS } from '../state/revocations.js';
 import type { Controls } from '../telemetry/controls.js';
 import type { Metrics } from '../telemetry/metrics.js';
-
-type Block = Revocation & { readonly revoked: { readonly kind: 'block' } };
-
-export function isBlock(revocation: Revocation): revocation is Block {
-  return revocation.revoked.kind === 'block';
-}
 
 /** Tells the streams of each upstream whose blocks have changed since it was called last that its lists may have changed. */
 export function createBlockAnnouncer(

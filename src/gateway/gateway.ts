@@ -21,7 +21,7 @@ import { errorCode, type Log } from '../telemetry/log.js';
 import type { Build } from '../telemetry/metrics.js';
 import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
-import { createBlockAnnouncer, isBlock } from './blocks.js';
+import { createBlockAnnouncer } from './blocks.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
 import { refreshControls, removeControls } from './control-states.js';
 import { createFileKeeper } from './first-use.js';
@@ -420,7 +420,7 @@ function assemble(
     refreshControls(observability.controls, observability.metrics, {
       ...sources,
       store: state.status(),
-      blocks: state.revocations.list().filter(isBlock),
+      blocks: state.revocations.blocks(),
     });
   }
   function apply(next: Version): void {

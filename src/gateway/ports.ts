@@ -132,6 +132,7 @@ export function createPorts(dependencies: PortDependencies): Ports {
       digest: digestOnce,
     },
     limits: state.limits,
+    flows: state.flows,
     audit: createAuditPort(dependencies.observability, ring, dependencies.log),
     streams: {
       reserve: streams.reserve,

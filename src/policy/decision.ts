@@ -53,6 +53,8 @@ export type Deny = {
   readonly retryAfterSeconds?: number;
   /** For `arguments-invalid`: the first arguments that were refused. */
   readonly violations?: readonly Violation[];
+  /** The decisions that caused this one, by their ids. */
+  readonly causes?: readonly string[];
   /** JSON pointers to the arguments whose values the record keeps for a refused call too. */
   readonly captures?: readonly string[];
   /** For a failed authentication whose challenge must name an error of the proof of possession. */

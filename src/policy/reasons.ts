@@ -138,7 +138,7 @@ export const REASONS = {
     'settle',
     'warn',
     1409,
-    'Data from an untrusted source may not be sent there.',
+    'A flow of the policy denies this after results that were received before.',
   ),
 
   'tool-unpinned': hidden('decide', 'info', 'The definition is not approved.'),

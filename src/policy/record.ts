@@ -68,6 +68,7 @@ export function openRecord(
       reasons: [],
       mode: 'enforce',
       shadow: NO_SHADOW,
+      causes: undefined,
     },
     findings: [],
     result: {
@@ -187,6 +188,8 @@ export type RequestRecord = {
     /** `observe`: no rule was enforced. */
     mode: 'enforce' | 'observe';
     shadow: readonly ShadowDecision[];
+    /** The decisions that caused this one. */
+    causes?: readonly string[] | undefined;
   };
   findings: Finding[];
   result: {

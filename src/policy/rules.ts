@@ -9,6 +9,7 @@ import type { Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
+import type { FlowSet } from './flows.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 
@@ -32,6 +33,8 @@ export interface PolicySet {
   readonly ruleCount: number;
   /** Absent where every policy is enforced. */
   readonly shadow?: Shadow;
+  /** Absent where no policy has a flow. */
+  readonly flows: FlowSet | undefined;
 }
 
 /** What is evaluated beside the rules in force, for the record alone: see shadow.ts. */
@@ -145,8 +148,13 @@ interface CompiledPolicies extends PolicySet {
 }
 
 /** Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would decide. */
-export function createPolicySet(hash: string, rules: readonly Rule[], shadow?: Shadow): PolicySet {
+export function createPolicySet(
+  hash: string,
+  rules: readonly Rule[],
+  { flows, shadow }: { flows?: FlowSet | undefined; shadow?: Shadow } = {},
+): PolicySet {
   const set = {
+    flows,
     hash,
     ruleCount: rules.length,
     ...(shadow && { shadow }),

@@ -6,6 +6,7 @@ import type { InspectionPort } from '../inspection/jobs.js';
 import type { PageCache } from '../inspection/lists.js';
 import type { Page } from '../pins/last-seen.js';
 import type { Catalog, PinKind } from '../policy/definitions.js';
+import type { FlowStore } from '../policy/flows.js';
 import type { LimitOutcome, LimitStore, ReplayOutcome } from '../policy/limits.js';
 import type {
   GatewayReply,
@@ -379,6 +380,7 @@ export type Ports = {
   readonly upstreams: UpstreamPort;
   readonly inspection: ContentPort;
   readonly limits: LimitStore;
+  readonly flows: FlowStore;
   readonly audit: AuditPort;
   readonly streams: StreamPort;
   readonly progress: ProgressPort;

@@ -405,16 +405,19 @@ export function noteRefusal(call: RequestContext, refusal: Refusal): void {
   decision.action = wasForwarded ? 'withheld' : 'refused';
   if (!wasForwarded) {
     decision.verdict = 'deny';
-    if (refusal.deny.reason === 'blocked') noteBlock(decision, refusal.deny);
+    if (OVERRIDING.has(refusal.deny.reason)) noteOverride(decision, refusal.deny);
   }
   decision.stage = refusal.stage;
   if (decision.reasons.at(-1) !== refusal.deny.reason) decision.reasons.push(refusal.deny.reason);
 }
 
-/** What refused is the block, whatever rule had allowed the request. */
-function noteBlock(decision: RequestRecord['decision'], { policy, rule }: Deny): void {
+/** What refused is the block or the flow, whatever rule had allowed the request. */
+const OVERRIDING: ReadonlySet<Reason> = new Set(['blocked', 'tainted-flow']);
+
+function noteOverride(decision: RequestRecord['decision'], { policy, rule, causes }: Deny): void {
   decision.policy = policy;
   decision.rule = rule;
+  decision.causes = causes;
 }
 
 /** What the rendering of a refusal may know of this request. */

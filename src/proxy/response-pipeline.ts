@@ -21,6 +21,7 @@ import { checkInputRequired } from './features/input-required.js';
 import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
+import { createDelivery, type Delivery, recordDelivery } from './flows.js';
 import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
 import {
   type CheckContext,
@@ -79,6 +80,7 @@ export function createResponseCheck(
 ): ResponseCheck {
   const { admitted, principal } = responsePlan;
   let notificationGate: NotificationGate | undefined;
+  let delivery: Delivery | undefined;
   const context: CheckContext = {
     call,
     responseObligations: responsePlan.responseObligations,
@@ -101,6 +103,16 @@ export function createResponseCheck(
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
   function checkSource(source: Uint8Array | string): MessageOutcome | Promise<MessageOutcome> {
+    const outcome = checkBeforeDelivery(source);
+    // Without flows, which is read at each message because policies may have changed, nothing is recorded.
+    if (call.snapshot.policies.flows === undefined) return outcome;
+    delivery ??= createDelivery(call, principal, admitted.target);
+    return recordDelivery(delivery, outcome, admitted.target.kind !== 'none');
+  }
+
+  function checkBeforeDelivery(
+    source: Uint8Array | string,
+  ): MessageOutcome | Promise<MessageOutcome> {
     const bytes = typeof source === 'string' ? undefined : source;
     const reading = readMessage(call, source);
     return reading instanceof Promise

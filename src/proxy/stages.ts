@@ -22,6 +22,7 @@ import { NO_GRANTS, type ServerRequestGrants } from '../protocol/server-requests
 import { adaptToAcceptHeader } from './accept.js';
 import { authenticateAgain, checkSession } from './access-lease.js';
 import { decideTarget, queryFor } from './authorization.js';
+import { enforceFlows } from './flows.js';
 import type { AnyPort, AuthnError, Snapshot } from './ports.js';
 import {
   callerOf,
@@ -341,8 +342,19 @@ function noteGuarded(call: RequestContext, outcome: GuardOutcome): Refusal | und
   return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
 }
 
-/** Enforces the decision's limits, and that a server request is answered only once. */
+/** Enforces flows, the decision's limits, and that a server request is answered only once. */
 export function enforceObligations(
+  call: RequestContext<'flows' | 'limits' | 'sessions'>,
+  decided: DecidedRequest,
+): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
+  const { principal, restored } = decided;
+  const tainted = enforceFlows(call, principal, restored);
+  if (tainted instanceof Promise)
+    return tainted.then((refusal) => refusal ?? enforceLimits(call, decided));
+  return tainted ?? enforceLimits(call, decided);
+}
+
+function enforceLimits(
   call: RequestContext<'limits' | 'sessions'>,
   { principal, allow, restored }: DecidedRequest,
 ): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {

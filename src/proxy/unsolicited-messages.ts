@@ -7,7 +7,7 @@ import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import { applyEdits, type ParsedJson, spanOf } from '../protocol/json/json.js';
-import { isJsonRpcId, type JsonObject } from '../protocol/jsonrpc.js';
+import { isJsonRpcId, type JsonObject, type Target } from '../protocol/jsonrpc.js';
 import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';
 import { filterOfNotification, type ListFilter } from '../protocol/subscriptions.js';
 import { protocolOfSession } from '../protocol/versions/detection.js';
@@ -15,6 +15,7 @@ import { mayKnowList, maySee } from './authorization.js';
 import { createSessionGate, type NotificationGate } from './features/progress.js';
 import { checkServerRequest } from './features/server-requests.js';
 import { checkSessionTaskNotification } from './features/tasks/status.js';
+import { createDelivery, type Delivery } from './flows.js';
 import type { RequestContext } from './request-context.js';
 import { isRead, readMessage } from './request-context.js';
 import {
@@ -26,6 +27,8 @@ import {
   inspect,
   type MessageOutcome,
 } from './response-context.js';
+
+const NO_TARGET: Target = { kind: 'none' };
 
 type ResponseMessage = Extract<
   UpstreamMessage,
@@ -57,6 +60,7 @@ export function createUnsolicitedCheck(
     refusedServerRequests: 0,
     gate: () => gate,
   };
+  const delivery = createDelivery(call, principal, NO_TARGET);
   return async (data) => {
     const reading = await readMessage(call, data);
     if (!reading.ok) {
@@ -68,8 +72,30 @@ export function createUnsolicitedCheck(
     // Messages of such a stream are independent: no text continues in the next message.
     context.previousTail = NO_PREVIOUS_TAIL;
     const verdict = await checkOtherMessage(context, reading, message);
-    return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
+    if (verdict.kind !== 'pass' || !(await mayDeliver(context, delivery, message)))
+      return undefined;
+    return verdict.text ?? data;
   };
+}
+
+/** Records the delivery of a message with content; without that it is dropped. */
+async function mayDeliver(
+  { call }: CheckContext,
+  delivery: Delivery,
+  message: UpstreamMessage,
+): Promise<boolean> {
+  if (!carriesContent(message) || (await delivery.record())) return true;
+  drop(call, 'unrecorded-delivery');
+  return false;
+}
+
+/** Notifications that are rebuilt, or only say that something is over, carry nothing that a model could read. */
+function carriesContent(message: UpstreamMessage): boolean {
+  return (
+    message.kind !== 'notification' ||
+    (filterOfNotification(message.method) === undefined &&
+      message.method !== 'notifications/cancelled')
+  );
 }
 
 /** Checks one message that is not the response itself. */

@@ -4,6 +4,7 @@
 
 import { EventEmitter } from 'node:events';
 import type { UpstreamBlocks } from '../policy/blocks.js';
+import type { FlowStore } from '../policy/flows.js';
 import type {
   LimitOutcome,
   LimitStore,
@@ -13,9 +14,10 @@ import type {
 } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
 import { OwnedMap } from './bounded-map.js';
+import { createMemoryFlows } from './flow-marks.js';
 import { createQuota } from './quota.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
-import { createRevocationSet, type Revocation } from './revocations.js';
+import { type Block, createRevocationSet, type Revocation } from './revocations.js';
 import type { SeenCounter, StatePorts } from './store.js';
 
 /** Beyond these numbers the oldest are forgotten first; each is a keyed hash of 43 characters. */
@@ -257,6 +259,8 @@ export type Revocations = {
   lift(id: string): Promise<LiftResult>;
   /** Those in force, newest first. */
   list(): readonly Revocation[];
+  /** The blocks among them. */
+  blocks(): readonly Block[];
   /** Calls `listener` when the result of one of the checks may have changed. */
   onChange(listener: () => void): void;
 };
@@ -280,6 +284,7 @@ export type CounterStore = {
 
 export type GatewayState = {
   readonly limits: LimitStore;
+  readonly flows: FlowStore;
   readonly replays: ReplayStore;
   /** Which server requests were replied to; separate from DPoP proofs, so that neither uses up the other's capacity. */
   readonly claimedReplies: ReplayStore;
@@ -307,6 +312,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   const ended = createEndedSessions();
   return {
     limits: createMemoryLimits(),
+    flows: createMemoryFlows(now),
     replays: createMemoryReplays(now),
     claimedReplies: createMemoryReplays(now),
     ended: {
@@ -332,6 +338,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
         return 'lifted';
       },
       list: known.list,
+      blocks: known.blocks,
       onChange: (listener) => void changes.on('change', listener),
     },
     replicaBus: createLocalReplicaBus(),

@@ -177,6 +177,19 @@ if #ARGV > 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return redis.call('HGETALL', KEYS[1])
 `;
 
+/** KEYS marks; ARGV milliseconds left, then their texts. */
+const SET_FLOW_MARKS = `
+for i, key in ipairs(KEYS) do redis.call('SET', key, ARGV[i + 1], 'PX', ARGV[1]) end
+return 1
+`;
+
+/** KEYS marks. Returns their texts, empty where there is none. */
+const FLOW_MARKS = `
+local texts = {}
+for i, key in ipairs(KEYS) do texts[i] = redis.call('GET', key) or '' end
+return texts
+`;
+
 /** A replica that has not polled for this long no longer counts. */
 const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one poll returns. */
@@ -221,6 +234,8 @@ const SCRIPTS = {
   replicas: scriptOf(REPLICAS),
   take: scriptOf(TAKE),
   raise: scriptOf(RAISE_COUNTERS),
+  setFlowMarks: scriptOf(SET_FLOW_MARKS),
+  flowMarks: scriptOf(FLOW_MARKS),
 } as const;
 
 function optionsOf({ commandTimeoutMs }: RedisSettings) {
@@ -369,6 +384,16 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
         return [hash, { counter: Number(counter), sha256 }] as const;
       });
       return new Map(stored);
+    },
+    async setFlowMarks(marks, leftMs) {
+      const keys = marks.map(({ hash }) => keyOf(`flow:${hash}`));
+      const texts = marks.map(({ sealed }) => sealed);
+      await run(SCRIPTS.setFlowMarks, keys, [integer(leftMs), ...texts]);
+    },
+    async flowMarks(hashes) {
+      const keys = hashes.map((hash) => keyOf(`flow:${hash}`));
+      const texts = listOf(await run(SCRIPTS.flowMarks, keys, []));
+      return hashes.map((_, index) => String(texts[index] ?? '') || undefined);
     },
     async useOnce(keyHash, leftMs) {
       return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';

@@ -30,6 +30,8 @@ export type RevocationSet = {
   get(id: string): Revocation | undefined;
   /** Those in force, newest first. */
   list(): readonly Revocation[];
+  /** The blocks among them. */
+  blocks(): readonly Block[];
 };
 
 type Tables = {
@@ -126,9 +128,21 @@ export function createRevocationSet(
     get: (id) => known.get(id),
     list() {
       sweep();
-      return [...known.values()].sort((one, other) => other.atMs - one.atMs);
+      return newestFirst([...known.values()]);
+    },
+    blocks() {
+      sweep();
+      return tables.blocks.size === 0 ? [] : newestFirst([...known.values()].filter(isBlock));
     },
   };
+}
+
+function newestFirst<One extends Revocation>(all: readonly One[]): readonly One[] {
+  return [...all].sort((one, other) => other.atMs - one.atMs);
+}
+
+function isBlock(revocation: Revocation): revocation is Block {
+  return revocation.revoked.kind === 'block';
 }
 
 function emptyTables(): Tables {
@@ -244,6 +258,8 @@ export type Revocation = {
   readonly expiresAtMs: number;
   readonly note: string;
 };
+
+export type Block = Revocation & { readonly revoked: { readonly kind: 'block' } };
 
 /** A revocation as it is kept in the store, bound to its id. */
 export const STORED_REVOCATION = sealedToken<Revocation>('revocation');

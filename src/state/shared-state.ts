@@ -6,6 +6,7 @@
 import { EventEmitter } from 'node:events';
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
 import { OwnedMap } from './bounded-map.js';
+import { createSharedFlows } from './flow-marks.js';
 import {
   type AddResult,
   type CounterStore,
@@ -441,6 +442,11 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       onError: noteError,
       hash: (key) => ring.hmac('limit', key),
     }),
+    flows: createSharedFlows({
+      ...{ ring, now, link },
+      isReachable: () => poller.lastError() === undefined,
+      onError: noteError,
+    }),
     replays: replayStore,
     // The two cannot collide, because their hashes are made under different purposes.
     claimedReplies: replayStore,
@@ -464,6 +470,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       },
       lift: (id) => poller.inTurn(() => revocations.lift(id)),
       list: known.list,
+      blocks: known.blocks,
       onChange: (listener) => void changes.on('change', listener),
     },
     status: () => statusOf(link, poller),

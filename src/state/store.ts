@@ -81,6 +81,13 @@ export interface StoreLink {
     counters: ReadonlyMap<string, SeenCounter>,
     leftMs: number,
   ): Promise<ReadonlyMap<string, SeenCounter>>;
+  /** Sets each of these marks, by its keyed hash, for `leftMs`. */
+  setFlowMarks(
+    marks: readonly { readonly hash: string; readonly sealed: string }[],
+    leftMs: number,
+  ): Promise<void>;
+  /** The sealed mark of each hash, in their order; undefined where there is none. */
+  flowMarks(hashes: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** True for the first use. */
   useOnce(keyHash: string, leftMs: number): Promise<boolean>;
   /** Hints that something changed. Hints may be lost, and nothing relies on them. */

@@ -5,8 +5,9 @@ export const policyEffects: Readonly<Record<string, string>> = {
   version: "unit/config/policies.test.ts > swap('version: 1', 'version: 2')",
   policy: 'integration/effects-of-rules.test.ts > policy and id what the record says',
   mode: 'integration/shadow.test.ts > refuses nothing, and the record says',
-  labels: 'unit/config/policies.test.ts > labels: {web/fetch: [untrusted]}',
-  flows: "unit/config/policies.test.ts > more('flows: []')",
+  labels: 'integration/flows.test.ts > needs each of its labels',
+  'flows[].{id,from,to,within,effect}':
+    'integration/flows.test.ts > refuses the sink after a result, names its decision',
   sensitive: "unit/config/policies.test.ts > more('sensitive: {}')",
 
   'rules[].id': 'integration/effects-of-rules.test.ts > policy and id what the record says',

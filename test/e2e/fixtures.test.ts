@@ -103,7 +103,7 @@ describe('demo upstream', () => {
   it('[D-03] answers SDK v1 in a session, over two pages, and tells progress', async () => {
     const { client, close } = await connectSdkV1(desk.url);
     const first = await client.listTools();
-    expect(first.tools).toHaveLength(3);
+    expect(first.tools).toHaveLength(4);
     const second = await client.listTools({ cursor: first.nextCursor });
     expect(second.tools).toHaveLength(3);
     expect(second.nextCursor).toBeUndefined();
@@ -112,7 +112,7 @@ describe('demo upstream', () => {
       onprogress: (step: { message?: string | undefined }) => received.push(step.message),
     };
     await client.callTool({ name: 'export_all', arguments: {} }, undefined, options);
-    expect(received).toHaveLength(4);
+    expect(received).toHaveLength(5);
     await close();
   });
 

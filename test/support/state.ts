@@ -166,6 +166,23 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
       expect(state.revocations.list()).toEqual([added]);
     });
 
+    it('[FL-03] remembers the newest result of each label, of any of the histories', async () => {
+      const { flows } = state;
+      expect(await flows.read(['a', 'b'], ['x', 'y'])).toEqual(new Map());
+      expect(await flows.record(['a'], ['x', 'y'], 'first', HOUR_MS)).toBe(true);
+      expect(await flows.record(['a', 'b'], ['x'], 'second', HOUR_MS)).toBe(true);
+      const history = await flows.read(['a', 'c'], ['x', 'y', 'z']);
+      if (history === 'unavailable') throw new Error('not there');
+      const decisions = [...history].map(([label, { decision }]) => [label, decision]);
+      expect(decisions.sort()).toEqual([
+        ['x', 'second'],
+        ['y', 'first'],
+      ]);
+      for (const { ageMs } of history.values()) expect(ageMs).toBeLessThan(HOUR_MS);
+      const others = await Promise.all([flows.read(['b'], ['y']), flows.read(['c'], ['x'])]);
+      expect(others).toEqual([new Map(), new Map()]);
+    });
+
     it('[REV-05] tells of every change', async () => {
       let notified = 0;
       state.revocations.onChange(() => {
@@ -243,6 +260,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const uses = new Map<string, number[]>();
   const used = new Map<string, number>();
   const counters = new Map<string, SeenCounter>();
+  const flowMarks = new Map<string, { readonly text: string; readonly untilMs: number }>();
   const replicas = new Set<string>();
   const messages = new Map<string, { readonly text: string; readonly at: number }[]>();
   let lastAt = 0;
@@ -325,6 +343,18 @@ export function createFakeStore(now: () => number): FakeStore {
         uses.set(key, [...within, now()]);
         return { ok: true } as const;
       }),
+    setFlowMarks: (marks, leftMs) =>
+      ask('setFlowMarks', () => {
+        for (const { hash, sealed: text } of marks)
+          flowMarks.set(hash, { text, untilMs: now() + leftMs });
+      }),
+    flowMarks: (hashes) =>
+      ask('flowMarks', () =>
+        hashes.map((hash) => {
+          const { text, untilMs } = flowMarks.get(hash) ?? { text: undefined, untilMs: 0 };
+          return untilMs > now() ? text : undefined;
+        }),
+      ),
     useOnce: (keyHash, leftMs) =>
       ask('useOnce', () => {
         const isKnown = (used.get(keyHash) ?? 0) > now();
@@ -352,10 +382,12 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, messages]) table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks]) table.clear();
       changes = 0;
     },
     dump: () =>
-      JSON.stringify([sealed, lifted, ended, uses, used, messages].map((table) => [...table])),
+      JSON.stringify(
+        [sealed, lifted, ended, uses, used, messages, flowMarks].map((table) => [...table]),
+      ),
   };
 }

@@ -37,6 +37,14 @@ rules:
   - {id: few, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["write_record"]}, limits: {rate: 4/h, per: subject}}
 `;
 const WRITE = { id: 'x', text: 'y' };
+/** Only `read_record` leaves something behind; what was received at any replica counts at each. */
+const FLOWS = `version: 1
+policy: open
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"]}}
+labels: {${UPSTREAM}/write_record: [egress, trusted]}
+flows: [{id: no-leak, from: untrusted, to: egress, effect: deny}]
+`;
 
 let folder: string;
 let redis: RedisServer;
@@ -47,10 +55,10 @@ let admins: Admins;
 
 const STATE = 'state: {type: redis, url: {env: REDIS_URL}, maxAge: 2s, commandTimeout: 300ms}';
 
-async function start(state: string = STATE): Promise<RunningGateway> {
+async function start(state: string = STATE, policy = LIMITED): Promise<RunningGateway> {
   return startTestGateway({
     upstreams: [{ name: UPSTREAM, url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
-    policies: { open: LIMITED },
+    policies: { open: policy },
     issuerUrl: issuer.issuer,
     env: { REDIS_URL: redis.url },
     more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]
@@ -220,6 +228,49 @@ describe('three replicas', () => {
     upstream.repent();
     await expect.poll(status, WITHIN_TWO_SECONDS).toBe(200);
     await later.close();
+  });
+});
+
+describe('three replicas with flows', () => {
+  const replicas: RunningGateway[] = [];
+  beforeAll(async () => {
+    for (let count = 0; count < 3; count += 1)
+      replicas.push(await start(STATE.replace('maxAge: 2s', 'maxAge: 10m'), FLOWS));
+  });
+  afterAll(async () => {
+    for (const replica of replicas) await replica.close();
+  });
+  const callAt = async (index: number, tool: string, subject: string) => {
+    const replica = replicas[index];
+    if (replica === undefined) throw new Error('there is no such replica');
+    const args = tool === 'read_record' ? { id: 'one' } : WRITE;
+    return (await callStateless(await accessTo(replica, subject), tool, args)).text;
+  };
+
+  it('[FL-08] refuse after what was received at another, at once, and others are served', async () => {
+    for (const index of [0, 1, 2])
+      expect(await callAt(index, 'write_record', 'kim')).not.toContain('isError":true');
+    expect(await callAt(0, 'read_record', 'kim')).not.toContain('isError":true');
+    for (const index of [0, 1, 2]) {
+      expect(await callAt(index, 'write_record', 'kim')).toContain('"tainted-flow"');
+      expect(await callAt(index, 'write_record', 'leo')).not.toContain('tainted-flow');
+    }
+    const keys = await redis.command('KEYS', '{sallyport}:flow:*');
+    expect(keys).not.toContain('kim');
+    expect(keys).not.toContain('untrusted');
+  });
+
+  it('[FL-05] withhold results and refuse what a flow concerns while the store is away', async () => {
+    redis.pause();
+    try {
+      expect(await callAt(1, 'read_record', 'mia')).toContain('"store-unavailable"');
+      expect(await callAt(2, 'write_record', 'mia')).toContain('"store-unavailable"');
+    } finally {
+      redis.resume();
+    }
+    // Who has received nothing is served again; of a result that was withheld, the store may have been told.
+    const served = async () => callAt(1, 'write_record', 'noa');
+    await expect.poll(served, PATIENT).not.toContain('"isError":true');
   });
 });
 

@@ -70,6 +70,7 @@ const DECISION = group('What was decided, where and why.', {
   policy: MAYBE_TEXT,
   rule: MAYBE_TEXT,
   reasons: TEXTS,
+  causes: TEXTS,
   shadow: {
     type: 'array',
     description: 'What policies that are not enforced would have decided.',

@@ -3,6 +3,7 @@
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { SIZE_PATTERN } from '../units.js';
 import {
+  duration,
   list,
   literal,
   MEANING,
@@ -21,6 +22,9 @@ import {
 } from './definitions.js';
 
 const RULE_ID_PATTERN = '^[a-z0-9][a-z0-9._-]{0,63}$';
+const LABEL_PATTERN = '^[a-z][a-z0-9-]{0,31}$';
+const LABEL_TITLE = 'a label of lower-case letters, digits and -';
+const MAX_LABELS = 16;
 const MAX_EXPRESSION_LENGTH = 4096;
 const MAX_REASON_LENGTH = 200;
 const MAX_CAPTURES = 64;
@@ -159,6 +163,33 @@ const RULE = union('effect', 'Effect of the rule.', [
   ),
 ]);
 
+const FLOW = record(
+  'After results with the labels `from`, requests with the label `to` are refused for a while.',
+  {
+    id: text('Name of the flow, unique among the flows and rules of its file.', {
+      title: 'an id of lower-case letters, digits, ., - and _',
+      pattern: RULE_ID_PATTERN,
+    }),
+    from: typed<string | readonly string[]>({
+      type: ['string', 'array'],
+      title: 'a label, or a list of labels',
+      description: 'The label of the results; of several, each must have been received.',
+      pattern: LABEL_PATTERN,
+      minItems: 1,
+      maxItems: MAX_LABELS,
+      uniqueItems: true,
+      items: { type: 'string', title: LABEL_TITLE, pattern: LABEL_PATTERN },
+    }),
+    to: text('The label of the requests that are refused.', {
+      title: LABEL_TITLE,
+      pattern: LABEL_PATTERN,
+    }),
+    within: duration('For how long after the results.', '10m'),
+    effect: literal('deny', 'The only effect.'),
+  },
+  { title: 'a flow', required: ['id', 'from', 'to', 'effect'] },
+);
+
 /** JSON Schema of `*.policy.yaml`. */
 export const POLICY_SCHEMA = published(
   'urn:sallyport:schema:policy:1',
@@ -177,8 +208,22 @@ export const POLICY_SCHEMA = published(
         { default: 'enforce' },
       ),
       rules: list('The rules; their order does not matter.', RULE),
-      labels: unavailable('Labels of tools, for flows.'),
-      flows: unavailable('Which labelled results may reach which tools.'),
+      labels: typed<Readonly<Record<string, readonly string[]>>>({
+        type: 'object',
+        description:
+          'Labels for flows, by upstream (everything of it) or `UPSTREAM/TOOL`, where the tool may be a glob. Results are `untrusted` unless they are labelled `trusted`.',
+        minProperties: 1,
+        additionalProperties: {
+          type: 'array',
+          minItems: 1,
+          maxItems: MAX_LABELS,
+          uniqueItems: true,
+          items: { type: 'string', title: LABEL_TITLE, pattern: LABEL_PATTERN },
+        },
+      }),
+      flows: list('What is refused for a while after a result was received.', FLOW, {
+        minItems: 1,
+      }),
       sensitive: unavailable('Places in results that hold sensitive values.'),
     },
     { title: 'a policy file', required: ['version', 'policy', 'rules'] },

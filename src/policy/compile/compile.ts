@@ -8,6 +8,7 @@ import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
 import { promptArguments } from '../conditions.js';
 import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
+import type { FlowSet } from '../flows.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import { observedRules } from '../shadow.js';
@@ -19,6 +20,7 @@ import {
   type ReportDiagnostic,
   type RuleDocument,
 } from './documents.js';
+import { compileFlows } from './flows.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
 import { type CheckedRule, warnOfRules } from './warnings.js';
 
@@ -388,35 +390,52 @@ export function compilePolicies(
       if (rule !== undefined) checked.push({ rule, written, report: reportRule, isEnforced });
     }
     if (!isEnforced) {
-      report(['mode'], 'warning', NOT_ENFORCED);
+      warnOfShadow(document, report);
       shadowed.push({ policy: document.policy, rules: own });
     } else rules.push(...own);
   }
   for (const { report } of run.unpinned.values()) report();
   if (!diagnostics.hasErrors) warnOfRules(checked, context);
+  const enforced = documents.filter(({ mode }) => mode !== 'shadow');
+  const flows = compileFlows(enforced, context, diagnostics);
   const policies = diagnostics.hasErrors
     ? createPolicySet(context.hash, [])
-    : createSet(rules, shadowed, context);
+    : createSet({ rules, shadowed, flows }, context);
   return { policies, diagnostics: diagnostics.all };
 }
 
 const NOT_ENFORCED =
   'this policy is not enforced: what its rules would decide is only recorded, and its deny rules protect nothing';
 
+const NOT_EVALUATED =
+  'this policy is not enforced: its labels and flows are checked only when it is, and nothing records what they would refuse';
+
+function warnOfShadow(document: PolicyDocument, report: ReportDiagnostic): void {
+  report(['mode'], 'warning', NOT_ENFORCED);
+  const unused = (['labels', 'flows'] as const).find((key) => document[key] !== undefined);
+  if (unused !== undefined) report([unused], 'warning', NOT_EVALUATED);
+}
+
 type Shadowed = { readonly policy: string; readonly rules: readonly Rule[] };
 
 function createSet(
-  rules: readonly Rule[],
-  shadowed: readonly Shadowed[],
+  compiled: {
+    readonly rules: readonly Rule[];
+    readonly shadowed: readonly Shadowed[];
+    readonly flows: FlowSet | undefined;
+  },
   { hash, mode }: PolicyContext,
 ): PolicySet {
+  const { rules, shadowed, flows } = compiled;
   const isObserved = mode === 'observe';
-  if (shadowed.length === 0 && !isObserved) return createPolicySet(hash, rules);
+  if (shadowed.length === 0 && !isObserved) return createPolicySet(hash, rules, { flows });
+  const policies = shadowed.map(({ policy, rules: own }) => {
+    return { policy, set: createPolicySet(hash, [...rules, ...own]) };
+  });
+  const unenforced = isObserved ? createPolicySet(hash, rules) : undefined;
   return createPolicySet(hash, isObserved ? observedRules(rules) : rules, {
-    policies: shadowed.map(({ policy, rules: own }) => {
-      return { policy, set: createPolicySet(hash, [...rules, ...own]) };
-    }),
-    unenforced: isObserved ? createPolicySet(hash, rules) : undefined,
+    flows: isObserved ? undefined : flows,
+    shadow: { policies, unenforced },
   });
 }
 

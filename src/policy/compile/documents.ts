@@ -118,6 +118,18 @@ export type PolicyDocument = {
   /** `shadow`: its rules are evaluated for the record, and decide nothing. */
   readonly mode?: 'enforce' | 'shadow';
   readonly rules: readonly RuleDocument[];
+  /** By `UPSTREAM` or `UPSTREAM/TOOL`, whose tool may be a glob. */
+  readonly labels?: LabelsDocument | undefined;
+  readonly flows?: readonly FlowDocument[] | undefined;
+};
+
+export type LabelsDocument = { readonly [target: string]: readonly string[] };
+
+export type FlowDocument = {
+  readonly id: string;
+  readonly from: string | readonly string[];
+  readonly to: string;
+  readonly withinMs: number;
 };
 
 /** A mistake in a policy: file, position, message, and a suggestion if one was found. */

@@ -237,8 +237,6 @@ describe('[C-15] keys by effect', () => {
       '18:5',
       '"approval"',
     ],
-    ['labels', more('labels: {web/fetch: [untrusted]}'), '26:1', '"labels"'],
-    ['flows', more('flows: []'), '26:1', '"flows"'],
     ['sensitive', more('sensitive: {}'), '26:1', '"sensitive"'],
   ])('[C-11] reads and refuses %s', (_, text, place, key) => {
     expect(linesOf(text)).toEqual([`${place} error ${key} is not available in this version`]);

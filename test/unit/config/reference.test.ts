@@ -45,6 +45,5 @@ describe('[C-18] the reference', () => {
     expect(page).toContain('| `upstreams.<name>.limits.requestTimeout` | a duration');
     expect(page).toMatch(/`upstreams\.<name>\.pinning\.maxAge` \|[^|]*\| `60s` \|/);
     expect(page).toMatch(/`publicUrl` \|[^|]*\| required \|/);
-    expect(page).toContain('`observe` (not available)');
   });
 });

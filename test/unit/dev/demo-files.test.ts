@@ -116,6 +116,7 @@ describe('the files of the demo', () => {
       ['allow', 'engineers-read-tickets'],
       ['allow', 'engineers-export'],
       ['allow', 'support-reads-customers'],
+      ['allow', 'support-answers-tickets'],
       ['allow', 'everyone-reads-the-handbook'],
       ['require', 'small-results'],
       ['deny', 'nobody-deletes'],

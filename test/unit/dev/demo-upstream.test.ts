@@ -205,7 +205,7 @@ describe('misbehaviour', () => {
 
   it('[D-07] drifts in three ways and comes back', async () => {
     const original = await listTools();
-    expect(original).toHaveLength(6);
+    expect(original).toHaveLength(7);
     desk.misbehave({ drift: 'description' });
     expect(differing(await listTools(), original)).toEqual(['get_ticket']);
     desk.misbehave({ drift: 'schema' });

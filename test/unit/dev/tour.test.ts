@@ -61,7 +61,7 @@ describe('the tour against a server without a gateway', () => {
     expect(text).toMatch(/✗ HTTP 401 — seen: HTTP 200/);
     expect(text).toMatch(/✗ HTTP 404 — seen: HTTP 200/);
     expect(text).toMatch(/✗ the upstream received nothing — seen: delete_ticket/);
-    expect(text).toMatch(/12 of 12 outcomes differ/);
+    expect(text).toMatch(/13 of 13 outcomes differ/);
   });
 
   it('[D-08] counts a scene that cannot be played as a difference', async () => {

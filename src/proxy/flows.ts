@@ -1,0 +1,101 @@
+// Flows at work: records what is delivered to a caller before it leaves, and refuses what follows from it. Every message
+// that a check has passed comes by here, so no way of delivering a result is left out. Where no policy has a flow, none
+// of this runs. docs/contract.md §4.
+
+import {
+  findViolation,
+  historiesRead,
+  historiesWritten,
+  RECORD_EVERY_MS,
+} from '../policy/flows.js';
+import type { Principal } from '../policy/principal.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { AdmittedMessage } from '../protocol/admitted-request.js';
+import type { Target } from '../protocol/jsonrpc.js';
+import { nameOf, type RequestContext } from './request-context.js';
+import type { MessageOutcome } from './response-context.js';
+
+const MS_PER_SECOND = 1_000;
+
+/** Kinds of targets whose requests carry something to the upstream, and that flows may refuse. */
+const SINKS: ReadonlySet<Target['kind']> = new Set(['tool', 'prompt', 'resource', 'template']);
+
+/** The refusal of a request that a flow does not permit after what this caller has received. */
+export function enforceFlows(
+  { ports, snapshot, incoming }: RequestContext<'flows'>,
+  principal: Principal,
+  { target, message }: AdmittedMessage,
+): Refusal | undefined | Promise<Refusal | undefined> {
+  const all = snapshot.policies.flows;
+  if (all === undefined || !SINKS.has(target.kind) || message.kind !== 'request') return undefined;
+  const { flows } = all.of(incoming.upstream, target.kind, nameOf(target) ?? '');
+  if (flows.length === 0) return undefined;
+  const labels = [...new Set(flows.flatMap(({ from }) => from))];
+  const decide = (history: Awaited<ReturnType<typeof ports.flows.read>>): Refusal | undefined => {
+    if (history === 'unavailable') return refuseWith('store-unavailable');
+    const violation = findViolation(flows, history);
+    if (violation === undefined) return undefined;
+    const { flow, causes, leftMs } = violation;
+    const retryAfterSeconds = Math.ceil(leftMs / MS_PER_SECOND);
+    return refuseWith('tainted-flow', {
+      ...{ policy: flow.policy, rule: flow.id, causes, retryAfterSeconds },
+      advice: `They were received with ${causes.join(', ')}. Try again in ${retryAfterSeconds} seconds.`,
+    });
+  };
+  const history = ports.flows.read(historiesRead(principal), labels);
+  return history instanceof Promise ? history.then(decide) : decide(history);
+}
+
+/** What one response, or one stream, delivers to its caller. */
+export type Delivery = {
+  /** True once the labels of the target are recorded; they are recorded again from time to time. */
+  record(): boolean | Promise<boolean>;
+};
+
+export function createDelivery(
+  call: RequestContext<'flows'>,
+  principal: Principal,
+  target: Target,
+): Delivery {
+  const kind = target.kind === 'task' ? 'tool' : target.kind;
+  const name = nameOf(target) ?? '';
+  let recordedAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    record() {
+      const { incoming, ports, snapshot } = call;
+      const { flows } = snapshot.policies;
+      const leaves = flows?.of(incoming.upstream, kind, name).leaves ?? [];
+      const atMs = performance.now();
+      if (flows === undefined || leaves.length === 0 || atMs - recordedAtMs < RECORD_EVERY_MS)
+        return true;
+      const note = (isRecorded: boolean): boolean => {
+        if (isRecorded) recordedAtMs = atMs;
+        return isRecorded;
+      };
+      const recorded = ports.flows.record(
+        historiesWritten(principal),
+        leaves,
+        incoming.id,
+        flows.keepMs,
+      );
+      return recorded instanceof Promise ? recorded.then(note) : note(recorded);
+    },
+  };
+}
+
+/** Records a message that passed its check, or withholds it. `isAnswer`: a response is one about a target. */
+export function recordDelivery(
+  delivery: Delivery,
+  outcome: MessageOutcome | Promise<MessageOutcome>,
+  isAnswer: boolean,
+): MessageOutcome | Promise<MessageOutcome> {
+  if (outcome instanceof Promise)
+    return outcome.then((resolved) => recordDelivery(delivery, resolved, isAnswer));
+  // A list or a handshake shows what is pinned or was asked for by policy alone; what is sent beside it may be anything.
+  const isDelivered = outcome.kind === 'pass' || (outcome.kind === 'response' && isAnswer);
+  if (!isDelivered) return outcome;
+  const recorded = delivery.record();
+  const settle = (isRecorded: boolean): MessageOutcome =>
+    isRecorded ? outcome : { kind: 'refused', refusal: refuseWith('store-unavailable') };
+  return recorded instanceof Promise ? recorded.then(settle) : settle(recorded);
+}
