@@ -30,14 +30,14 @@ const acts = {
   progress: ({ id, params }) => { send({ method: 'notifications/progress', params: { progressToken: params._meta.progressToken, progress: 1 } }); send({ id, result: {} }); },
   change: ({ id }) => { send({ method: 'notifications/tools/list_changed' }); send({ id, result: {} }); },
   ask: ({ id }) => { send({ id: 'q1', method: 'roots/list' }); replied = (reply) => send({ id, result: { reply } }); },
-  'tools/list': ({ id }) => { send({ id: 'q2', method: 'roots/list' }); replied = (reply) => { heard = reply; }; send({ id, result: { tools: [] } }); },
-  heard: ({ id }) => send({ id, result: { heard } }),
+  'tools/list': ({ id }) => { send({ id: 'q2', method: 'roots/list' }); replied = (reply) => { answered = reply; }; send({ id, result: { tools: [] } }); },
+  answered: ({ id }) => send({ id, result: { answered } }),
   flood: ({ id }) => { for (let i = 0; i < 5000; i += 1) send({ method: 'notifications/message', params: { level: 'info', data: 'z'.repeat(1000) } }); send({ id, result: {} }); },
   longId: ({ id }) => { send({ id: 'q'.repeat(5000), method: 'roots/list' }); replied = (reply) => send({ id, result: { reply } }); },
   deaf: ({ id }) => { setInterval(() => {}, 1000); process.stdin.pause(); send({ id, result: {} }); },
 };
 let replied = () => {};
-let heard = null;
+let answered = null;
 if (process.argv[1] === 'stubborn') process.on('SIGTERM', () => {});
 if (process.argv[1] === 'stubborn') setInterval(() => {}, 1000);
 if (process.argv[1] === 'refusing') acts.initialize = ({ id }) => send({ id, error: { code: -32602, message: 'No.' } });

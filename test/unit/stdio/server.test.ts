@@ -132,10 +132,10 @@ describe('[STD-01] a client of the adapter', () => {
     const unread = await rig.open();
     // What it asks while a list is read is not about the list.
     expect((await rig.call(unread, 'tools/list')).messages).toHaveLength(1);
-    const heard = async (at: StdioRig, session: string) =>
-      (await at.call(session, 'heard')).messages;
+    const answered = async (at: StdioRig, session: string) =>
+      (await at.call(session, 'answered')).messages;
     const error = { code: -32603, message: 'The client reads no messages.' };
-    await expect.poll(() => heard(rig, unread)).toMatchObject([{ result: { heard: error } }]);
+    await expect.poll(() => answered(rig, unread)).toMatchObject([{ result: { answered: error } }]);
     const late = { jsonrpc: '2.0', id: 'q2', result: { roots: [] } };
     expect((await rig.send({ session: unread, body: late })).status).toBe(400);
     const stream = await rig.listen(unread);
@@ -150,8 +150,8 @@ describe('[STD-01] a client of the adapter', () => {
     await expect.poll(() => opened.text()).toContain('"q2"');
     expect((await patient.send({ session: read, body: late })).status).toBe(202);
     await expect
-      .poll(() => heard(patient, read))
-      .toMatchObject([{ result: { heard: { roots: [] } } }]);
+      .poll(() => answered(patient, read))
+      .toMatchObject([{ result: { answered: { roots: [] } } }]);
     opened.close();
   });
 
