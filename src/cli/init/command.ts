@@ -32,6 +32,7 @@ import {
   initPaths,
   policyText,
   resourceOf,
+  testText,
 } from './files.js';
 import { type InitOptions, type QuestionPorts, readAnswers } from './questions.js';
 
@@ -55,7 +56,7 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   const answers = await readAnswers(options, io, ports);
   if (answers === undefined) return EXIT_UNCHECKED;
   const paths = initPaths(answers.name);
-  const existing = [paths.config, paths.policy, paths.lock, paths.key, paths.header]
+  const existing = [paths.config, paths.policy, paths.test, paths.lock, paths.key, paths.header]
     .map((path) => join(folder, path))
     .filter((path) => existsSync(path));
   if (existing.length > 0) {
@@ -76,14 +77,15 @@ export async function runInit(options: InitOptions, io: CliIo, ports: InitPorts)
   if (fetched === undefined) return EXIT_UNCHECKED;
   const pinned = fetched.lock;
   const policy = { path: paths.policy, text: policyText(answers, pinned), isSecret: false };
+  const test = { path: paths.test, text: testText(answers, pinned), isSecret: false };
   const locks =
     pinned === undefined ? [] : [{ path: paths.lock, text: writeLock(pinned), isSecret: false }];
-  const error = await writeFiles(folder, [...files, policy, ...locks]);
+  const error = await writeFiles(folder, [...files, policy, test, ...locks]);
   if (error !== undefined) {
     io.stderr(`error: nothing was written: ${error}\n`);
     return EXIT_UNCHECKED;
   }
-  const written = [...files, policy, ...locks].map(({ path }) => path);
+  const written = [...files, policy, test, ...locks].map(({ path }) => path);
   io.stdout(`written to ${shown(folder, io)}: ${[...written, paths.ignore].join(', ')}\n`);
   const code = await ports.validate(join(folder, paths.config));
   if (code === EXIT_FINE) printNext(folder, answers, fetched, io, ports);

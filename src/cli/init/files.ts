@@ -33,6 +33,7 @@ export type InitAnswers = {
 export type InitPaths = {
   readonly config: string;
   readonly policy: string;
+  readonly test: string;
   readonly lock: string;
   readonly key: string;
   readonly header: string;
@@ -48,6 +49,7 @@ export function initPaths(name: string): InitPaths {
   return {
     config: CONFIG_FILE,
     policy: `policies/${name}.policy.yaml`,
+    test: `policies/${name}.policy.test.yaml`,
     lock: `${PINS_FOLDER}/${name}.lock.yaml`,
     key: `${SECRETS_FOLDER}/sallyport-key`,
     header: `${SECRETS_FOLDER}/${name}-header`,
@@ -232,4 +234,40 @@ version: 1
 policy: ${name}
 ${rules.join('\n')}
 `;
+}
+
+/** The first tests of the policy. They hold before anything is approved; the last one waits for that, as a comment. */
+export function testText(answers: InitAnswers, lock: Lock | undefined): string {
+  const { name, groups, allow } = answers;
+  const { granted, listed } = sortTools(lock, allow);
+  const list = (names: readonly string[]): string => `[${names.map(quoteYaml).join(', ')}]`;
+  const hidden =
+    listed.length === 0
+      ? ''
+      : `  - name: a member sees no tool that is not granted
+    as: member
+    list: ${name}
+    lacks: ${list(listed)}
+`;
+  const shown =
+    granted.length === 0
+      ? ''
+      : `  # Holds once the definitions are approved (\`sallyport pin approve\`). Then remove the # here.
+  # - name: a member sees what is granted
+  #   as: member
+  #   list: ${name}
+  #   items: ${list(granted)}
+`;
+  return `# Tests of the policy, written by \`sallyport init\`. Run them with: sallyport test policies
+# docs/guides/writing-policies.md shows how to go on.
+version: 1
+principals:
+  member: {groups: ${list(groups.slice(0, 1))}}
+  stranger: {}
+cases:
+  - name: whoever is in no group sees nothing
+    as: stranger
+    list: ${name}
+    items: []
+${hidden}${shown}`;
 }

@@ -46,9 +46,10 @@ export async function openLog({ log, key = [] }: LogOptions, io: CliIo): Promise
       lastMs = Math.max(lastMs, Date.parse(String(record['time'])) || 0);
     }
   }
-  const { faults, unchecked } = verifier.end();
-  if (faults[0] !== undefined) throw new UsageError(damageOf(faults[0]));
-  for (const text of unchecked) io.stderr(`note: not checked: ${makeVisible(text)}\n`);
+  const verdict = verifier.end();
+  const [damage] = verdict.faults;
+  if (damage !== undefined) throw new UsageError(damageOf(damage));
+  for (const text of verdict.unchecked) io.stderr(`note: not checked: ${makeVisible(text)}\n`);
   return { groups, lastMs, decisions: () => readDecisions(files) };
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type InitPorts, initCommand } from '../../../../src/cli/init/command.js';
 import type { Observation } from '../../../../src/cli/pin/lock-files.js';
+import { runTest } from '../../../../src/cli/policy/test.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { DISK_FILES } from '../../../../src/config/files.js';
 import { loadPolicies } from '../../../../src/config/policies.js';
@@ -11,6 +12,7 @@ import { compilePolicies } from '../../../../src/policy/compile/compile.js';
 import { readYaml } from '../../../../src/text/yaml.js';
 import { observedOf, toolOf } from '../../pins/samples.js';
 import { terminal } from '../console.js';
+import { PORTS as POLICY_PORTS } from '../policy/ports.js';
 
 const READS = { annotations: { readOnlyHint: true } };
 const OFFERED = [toolOf('get_issue', READS), toolOf('close_issue'), toolOf('list_issues', READS)];
@@ -78,12 +80,37 @@ async function grantedTools(path: string): Promise<unknown> {
 }
 
 describe('[C-26] init', () => {
+  it('writes first tests, which hold before and after the approval', async () => {
+    await run(FLAGS);
+    const tests = 'policies/github-mcp.policy.test.yaml';
+    const check = async () => {
+      const io = terminal({ cwd: folder });
+      const options = { config: 'sallyport.yaml', folder: 'policies' };
+      return { code: await runTest(options, io, POLICY_PORTS), out: io.out(), err: io.err() };
+    };
+    expect(await check()).toMatchObject({ code: 0, err: expect.stringContaining('0 failed') });
+    const lock = 'policies/pins/github-mcp.lock.yaml';
+    const approved = (await read(lock)).replaceAll(
+      'status: pending',
+      'status: approved\n    approval:\n      at: "2026-11-20T09:00:00.000Z"\n      by: "reviewer"',
+    );
+    await writeFile(join(folder, lock), approved);
+    const whole = (await read(tests)).replace(/^ {2}# (- | {2})/gm, '  $1');
+    await writeFile(join(folder, tests), whole);
+    expect(await check()).toMatchObject({
+      code: 0,
+      out: '',
+      err: '3 cases, 0 failed, 1 of 1 rule decisive (100 %)\n',
+    });
+  });
+
   it('writes a gateway file, a policy, a key and a lock file, and validates them', async () => {
     const { code, out, err, validated } = await run(FLAGS);
     expect([code, err]).toEqual([0, '']);
     expect(await entries()).toEqual([
       '.gitignore',
       'policies',
+      'policies/github-mcp.policy.test.yaml',
       'policies/github-mcp.policy.yaml',
       'policies/pins',
       'policies/pins/github-mcp.lock.yaml',
