@@ -37,6 +37,9 @@ type UpstreamOutline = {
   readonly issuers?: readonly string[];
   /** True if pinning is on: only pinned definitions may be used. */
   readonly strict: boolean;
+  /** What happens to arguments that the schema of a tool does not declare, if it can be read. */
+  readonly undeclaredArguments: string | undefined;
+  readonly position: Position;
 };
 
 /** An aggregate's backends and prefixes, and its position in the file. */
@@ -107,13 +110,17 @@ function outlineOf(
       backends: backendsOf(aggregate),
       position: locate(['endpoints', name], 'key'),
     })),
-    upstreams: entriesOf(gateway.upstreams).map(([name, { issuers, pinning }]) => ({
-      name,
-      ...(areIssuersWrong(name, found)
-        ? {}
-        : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
-      strict: pinning?.mode !== 'off',
-    })),
+    upstreams: entriesOf(gateway.upstreams).map(
+      ([name, { issuers, pinning, arguments: undeclared }]) => ({
+        name,
+        undeclaredArguments: undeclared,
+        position: locate(['upstreams', name], 'key'),
+        ...(areIssuersWrong(name, found)
+          ? {}
+          : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
+        strict: pinning?.mode !== 'off',
+      }),
+    ),
     issuers: Object.keys(gateway.issuers ?? {}),
     profiles: Object.keys(inspection?.profiles ?? {}),
     unknownNames: findUnknownNames(found),

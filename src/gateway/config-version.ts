@@ -19,6 +19,8 @@ import type { Catalog } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
+import { countOf } from '../text/counting.js';
+import { escapeForTerminal } from '../text/escaping.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -84,18 +86,44 @@ function pinsOf(
       observed: undefined,
       mode: 'strict',
       onDrift: 'hide-tool',
+      undeclaredArguments: 'declared',
       compile,
     });
   };
 }
 
+/** A note names no more tools of one upstream. */
+const MAX_NAMED_TOOLS = 8;
+
+/** Notes the tools of each upstream whose schemas leave arguments undeclared, where that makes a difference. */
+function noteUndeclaredArguments(
+  { file, upstreams }: Pick<Outline, 'file' | 'upstreams'>,
+  pins: PinsOf,
+): readonly Diagnostic[] {
+  return upstreams.flatMap(({ name, undeclaredArguments: mode, position }) => {
+    if (mode !== 'declared' && mode !== 'observe') return [];
+    const catalog = pins(name);
+    const tools = (catalog?.names('tool') ?? []).filter(
+      (tool) => catalog?.statusOf('tool', tool).pinned?.input?.firstUndeclared !== undefined,
+    );
+    if (tools.length === 0) return [];
+    const more = tools.length - MAX_NAMED_TOOLS;
+    const shown = tools.slice(0, MAX_NAMED_TOOLS).map(escapeForTerminal).join(', ');
+    const named = more > 0 ? `${shown} and ${more} more` : shown;
+    const effect = mode === 'declared' ? 'refuses' : 'records';
+    const message = `"arguments: ${mode}" ${effect} arguments that the schemas of ${countOf(tools.length, 'tool')} do not declare: ${named}`;
+    return [{ file, ...position, severity: 'note', rule: 'lock', message } as const];
+  });
+}
+
 /** Reads the lock files of a folder for `validate`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'aggregates'>,
+  outline: Pick<Outline, 'file' | 'aggregates' | 'upstreams'>,
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
+  readonly notes: readonly Diagnostic[];
   readonly invalid: ReadonlySet<string>;
   readonly pins: (upstream: string) => Catalog | undefined;
 }> {
@@ -106,7 +134,8 @@ export async function readLocksForPolicies(
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
-  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], invalid, pins };
+  const notes = noteUndeclaredArguments(outline, pins);
+  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], notes, invalid, pins };
 }
 
 /** A version that may be used: nothing in it is invalid. */

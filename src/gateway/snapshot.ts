@@ -95,6 +95,7 @@ function buildSnapshot(
       observed,
       mode,
       onDrift,
+      undeclaredArguments: upstream.arguments,
       compile,
       clientProfile,
     });

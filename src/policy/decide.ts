@@ -14,10 +14,12 @@ import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
   type Catalog,
   definitionOf,
+  findUndeclared,
   type PinKind,
   type PinnedDefinition,
   type PinState,
   type SchemaError,
+  type UndeclaredMember,
 } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
@@ -51,6 +53,10 @@ function adviseErrors(errors: readonly SchemaError[]): string {
 
 const UNDESCRIBED_ADVICE =
   'The arguments contain a member that the definition does not describe. Send only described members.';
+
+function adviseUndeclared({ shown }: UndeclaredMember): string {
+  return `The argument at ${shown} is not declared by the definition. Send only declared arguments.`;
+}
 
 const NOT_ALLOWED_ADVICE = 'A policy rule does not allow these arguments.';
 
@@ -197,6 +203,7 @@ export const NO_ARGUMENTS: JsonObject = Object.freeze({});
 /** A catalog without pins, for callers of `isListed` that have none. */
 export const NO_CATALOG: Omit<Catalog, 'upstream'> = {
   mode: 'off',
+  undeclaredArguments: 'declared',
   isStopped: false,
   statusOf: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
   names: () => [],
@@ -370,6 +377,7 @@ function evaluationInputOf(
     pinned: pin.pinned,
     described: pin.described,
     mustDescribe: hasName && pin.mustDescribe,
+    undeclaredArguments: query.catalog.undeclaredArguments,
     upstream: query.upstream,
     name: hasName ? policyTarget.name : '',
     uri: policyTarget.kind === 'resource' ? policyTarget.name : undefined,
@@ -404,6 +412,13 @@ function checkArguments(
   const errors = input.described?.input?.check(input.args) ?? [];
   if (errors.length > 0) {
     return deny('arguments-invalid', true, undefined, { advice: adviseErrors(errors) });
+  }
+  const undeclared =
+    input.undeclaredArguments === 'declared'
+      ? findUndeclared(input.described, input.args)
+      : undefined;
+  if (undeclared !== undefined) {
+    return deny('arguments-invalid', true, undefined, { advice: adviseUndeclared(undeclared) });
   }
   // An allow rule that reads such a member fails by itself; a restricting rule must not be bypassed.
   const isUnread = (rule: Rule): boolean => readsUndescribed(rule, input);
