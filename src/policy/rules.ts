@@ -86,8 +86,8 @@ export type Candidates = {
   readonly requires: readonly RequireRule[];
 };
 
-export function readsArguments(rule: Rule): boolean {
-  return rule.reads !== undefined;
+export function readsArguments({ reads, when }: Rule): boolean {
+  return reads !== undefined || when?.reads.readsAnyArgument === true;
 }
 
 /** True for a rule that depends on nothing but caller and target. */

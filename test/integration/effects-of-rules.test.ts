@@ -53,6 +53,11 @@ ${Object.entries(WHO)
     what: {tools: [asked]}
     args: {to: {const: others}}
     reason: Ask the platform team first.
+  - id: no-internal-urls
+    effect: deny
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"]}
+    when: 'anyArg(a, a.contains("://") && !url.isPublic(a)) || (has(args.to) && path.under(args.to, "private"))'
   - id: elsewhere
     effect: allow
     who: {anyone: true}
@@ -73,6 +78,18 @@ beforeAll(async () => {
   });
 });
 afterAll(() => rig.close());
+
+describe('[P-46, P-47] one rule over the arguments of all tools', () => {
+  it.each([
+    [{ id: 'http://0x7f.1/' }, true],
+    [{ to: 'https://user@example.com/' }, false],
+    [{ to: './private/%2e/key' }, true],
+    [{ id: 'private/key', to: 'public/key' }, false],
+  ])('refuses %j: %s', async (args, isRefused) => {
+    const reply = await callStateless(rig.access, 'by_anyone', args);
+    expect(resultOf(reply)['isError'] === true).toBe(isRefused);
+  });
+});
 
 describe('[P-35] args in lists', () => {
   it('show each caller what its rules leave of one approved definition', async () => {

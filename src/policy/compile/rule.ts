@@ -255,8 +255,11 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   if (rule.args.length > 0) report(['args'], severity, message);
   if (rule.effect === 'require' && rule.captures.length > 0)
     report(['audit', 'capture'], severity, message);
-  if (when !== undefined && when.reads.argumentPaths.length > 0)
-    report(['when'], severity, message);
+  if (when !== undefined && readsAnything(when)) report(['when'], severity, message);
+}
+
+function readsAnything({ reads: { argumentPaths, readsAnyArgument } }: Expression): boolean {
+  return readsAnyArgument || argumentPaths.length > 0;
 }
 
 function grantsAny({ sampling, elicitation, roots }: ServerRequestGrants): boolean {
