@@ -6,6 +6,7 @@ import { Option } from 'commander';
 import {
   countDiagnostics,
   type Diagnostic,
+  hasErrors,
   REPORT_FORMATS,
   type ReportFormat,
   renderDiagnostics,
@@ -26,6 +27,8 @@ export type ReadLocks = {
   /** The upstreams that have a lock file. */
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
+  /** What settings mean for the pinned definitions: of interest only once there is no error. */
+  readonly notes?: readonly Diagnostic[];
   /** The upstreams whose lock file has mistakes. */
   readonly invalid?: ReadonlySet<string>;
   /** The pinned definitions of an upstream, for the check of policies. */
@@ -93,11 +96,12 @@ async function findDiagnostics(
   });
   if (outline === undefined) return diagnostics;
   const locks = await readLocks(outline, ports);
-  return [
+  const found = [
     ...diagnostics,
     ...locks.diagnostics,
     ...policyDiagnostics(outline, locks, options, ports),
   ];
+  return hasErrors(found) ? found : [...found, ...(locks.notes ?? [])];
 }
 
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {

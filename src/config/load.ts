@@ -44,6 +44,9 @@ type UpstreamOutline = {
   readonly issuers?: readonly string[];
   /** True if only definitions that the lock file approves may be used. */
   readonly strict: boolean;
+  /** What happens to arguments that the schema of a tool does not declare, if it can be read. */
+  readonly undeclaredArguments: string | undefined;
+  readonly position: Position;
 };
 
 /** An aggregate's backends and prefixes, and its position in the file. */
@@ -134,13 +137,17 @@ function outlineOf(
       backends: backendsOf(aggregate),
       position: locate(['endpoints', name], 'key'),
     })),
-    upstreams: entriesOf(gateway.upstreams).map(([name, { issuers, pinning }]) => ({
-      name,
-      ...(areIssuersWrong(name, found)
-        ? {}
-        : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
-      strict: pinning?.mode === undefined || pinning.mode === 'strict',
-    })),
+    upstreams: entriesOf(gateway.upstreams).map(
+      ([name, { issuers, pinning, arguments: undeclared }]) => ({
+        name,
+        undeclaredArguments: undeclared,
+        position: locate(['upstreams', name], 'key'),
+        ...(areIssuersWrong(name, found)
+          ? {}
+          : { issuers: textsOf(issuers).map(([, issuer]) => issuer) }),
+        strict: pinning?.mode === undefined || pinning.mode === 'strict',
+      }),
+    ),
     issuers: Object.keys(gateway.issuers ?? {}),
     issuerFacts: new Map(
       entriesOf(gateway.issuers).map(([name, { issuer, scopeHierarchy, introspection }]) => {

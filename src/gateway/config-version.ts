@@ -28,6 +28,7 @@ import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { countOf } from '../text/counting.js';
+import { escapeForTerminal } from '../text/escaping.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -93,18 +94,44 @@ function pinsOf(
       observed: undefined,
       mode: 'strict',
       onDrift: 'hide-tool',
+      undeclaredArguments: 'declared',
       compile,
     });
   };
 }
 
+/** A note names no more tools of one upstream. */
+const MAX_NAMED_TOOLS = 8;
+
+/** Notes the tools of each upstream whose schemas leave arguments undeclared, where that makes a difference. */
+function noteUndeclaredArguments(
+  { file, upstreams }: Pick<Outline, 'file' | 'upstreams'>,
+  pins: PinsOf,
+): readonly Diagnostic[] {
+  return upstreams.flatMap(({ name, undeclaredArguments: mode, position }) => {
+    if (mode !== 'declared' && mode !== 'observe') return [];
+    const catalog = pins(name);
+    const tools = (catalog?.names('tool') ?? []).filter(
+      (tool) => catalog?.statusOf('tool', tool).pinned?.input?.firstUndeclared !== undefined,
+    );
+    if (tools.length === 0) return [];
+    const more = tools.length - MAX_NAMED_TOOLS;
+    const shown = tools.slice(0, MAX_NAMED_TOOLS).map(escapeForTerminal).join(', ');
+    const named = more > 0 ? `${shown} and ${more} more` : shown;
+    const effect = mode === 'declared' ? 'refuses' : 'records';
+    const message = `"arguments: ${mode}" ${effect} arguments that the schemas of ${countOf(tools.length, 'tool')} do not declare: ${named}`;
+    return [{ file, ...position, severity: 'note', rule: 'lock', message } as const];
+  });
+}
+
 /** Reads the lock files of a folder for `validate`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'aggregates' | 'signing'>,
+  outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams'>,
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
+  readonly notes: readonly Diagnostic[];
   readonly invalid: ReadonlySet<string>;
   readonly pins: (upstream: string) => Catalog | undefined;
 }> {
@@ -115,7 +142,8 @@ export async function readLocksForPolicies(
   const alike = checkAggregateNames(outline, pins, 'error');
   const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock));
   const found = [...diagnostics, ...unchecked, ...alike, ...pending];
-  return { upstreams: locks.keys(), diagnostics: found, invalid, pins };
+  const notes = noteUndeclaredArguments(outline, pins);
+  return { upstreams: locks.keys(), diagnostics: found, notes, invalid, pins };
 }
 
 /** A rule that grants what is pending has no effect yet, which nothing else in a valid configuration says. */

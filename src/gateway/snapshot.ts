@@ -106,6 +106,7 @@ function buildSnapshot(
       observed,
       mode: mode === 'off' ? 'off' : 'strict',
       onDrift,
+      undeclaredArguments: upstream.arguments,
       compile,
       isWithheld: runtime.scan.isWithheld,
       clientProfile,

@@ -3,6 +3,7 @@
 // reaches the client as it was reviewed. `isVisible` decides who may see what.
 // Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; docs/contract.md §5 and §6.
 
+import type { SchemaEdit } from '../policy/narrowed-schema.js';
 import type { Finding } from '../policy/record.js';
 import {
   applyEdits,
@@ -13,6 +14,7 @@ import {
   removalEdits,
   type Span,
   type SplitMessage,
+  setMember,
   setPrivate,
   spanOf,
   splitAtId,
@@ -66,6 +68,8 @@ export type ListInput = {
   /** Digest of an item's original bytes. An item without a digest never matches a pin. */
   digestOf(item: JsonObject, itemText: string): string | undefined;
   isVisible(item: ListItem): boolean;
+  /** What of a visible definition is shown otherwise to this caller. */
+  editsOf?(definition: JsonObject): readonly SchemaEdit[];
   /** Position of an item in the first listing. Items without a position are sorted to the end. */
   rankOf?(name: string): number | undefined;
 };
@@ -125,7 +129,7 @@ export function filterItems(
     ({ item }) => names.get(item.name) === 1 && input.isVisible(item),
   );
   const kept = sortByRank(visible, input);
-  let filtered = cutHidden(text, span, kept, kept === visible ? spans.length : undefined);
+  let filtered = writeShown(text, span, kept, input, kept === visible ? spans.length : undefined);
   if (input.hasCacheHints) filtered = setPrivate(filtered, result, input.listTtlMs);
   return {
     kind: 'filtered',
@@ -165,20 +169,35 @@ function sortByRank(items: readonly Candidate[], { rankOf }: ListInput): readonl
   return [...items].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
 }
 
-/** The text with only the kept elements in the array. Returns the same text where all elements stay in place. */
-function cutHidden(
+/**
+ * The text with only the kept elements in the array, each as the caller is shown it. Returns the same text where all
+ * elements stay as they are.
+ */
+function writeShown(
   text: string,
   array: Span,
   kept: readonly Candidate[],
+  { editsOf }: Pick<ListInput, 'editsOf'>,
   total: number | undefined,
 ): string {
-  const withIcons = kept.filter(({ value }) => hasRemoteIcons(value));
-  if (kept.length === total && withIcons.length === 0) return text;
+  let isChanged = kept.length !== total;
   const elements = kept.map(({ value, span }) => {
     const element = text.slice(span.start, span.end);
-    return hasRemoteIcons(value) ? withoutIcons(element) : element;
+    const edits = editsOf?.(value) ?? [];
+    const hasIcons = hasRemoteIcons(value);
+    if (!hasIcons && edits.length === 0) return element;
+    isChanged = true;
+    return narrowed(hasIcons ? withoutIcons(element) : element, edits);
   });
+  if (!isChanged) return text;
   return applyEdits(text, [{ ...array, text: `[${elements.join(',')}]` }]);
+}
+
+function narrowed(element: string, edits: readonly SchemaEdit[]): string {
+  return edits.reduce(
+    (shown, { path, keyword, value }) => setMember(shown, path, keyword, value),
+    element,
+  );
 }
 
 function withoutIcons(element: string): string {

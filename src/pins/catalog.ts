@@ -9,6 +9,7 @@ import type {
   DefinitionStatus,
   PinKind,
   PinnedDefinition,
+  UndeclaredArguments,
 } from '../policy/definitions.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { type ClientProfile, isSameProfile } from '../protocol/listings.js';
@@ -40,6 +41,7 @@ export type CatalogInput = {
   readonly observed: Observed | undefined;
   readonly mode: 'strict' | 'off';
   readonly onDrift: 'hide-tool' | 'stop-upstream';
+  readonly undeclaredArguments: UndeclaredArguments;
   readonly compile: CompileDefinition;
   /** Whether the scan keeps what nobody approved from being used; absent if it withholds nothing. */
   readonly isWithheld?: WithheldByScan | undefined;
@@ -76,6 +78,7 @@ export function createCatalog(input: CatalogInput): Catalog {
   return {
     upstream,
     mode,
+    undeclaredArguments: input.undeclaredArguments,
     isStopped: mode === 'strict' && input.onDrift === 'stop-upstream' && hasDrift(lock, observed),
     statusOf(kind, name) {
       const known = statuses[kind].get(name);

@@ -4,12 +4,23 @@
 // throws. Numbers of arguments are doubles.
 // Source: CEL language definition, "Macros" and "Standard definitions"; docs/contract.md §4, laws 5 and 7.
 
-import { type CelInput, celEnv, celMap, isCelError, parse, plan } from '@bufbuild/cel';
+import {
+  type CelInput,
+  CelScalar,
+  celEnv,
+  celFunc,
+  celMap,
+  isCelError,
+  parse,
+  plan,
+} from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { nearestCandidate } from '../text/edit-distance.js';
+import { ANY_ARGUMENT, ARGUMENT_TEXTS, expandAnyArgument, textsIn } from './any-argument.js';
 import { describeCelError } from './cel-errors.js';
+import { hostOfUrl, isPathUnder, isPublicUrl } from './cel-functions.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 import type { Principal } from './principal.js';
 
@@ -26,6 +37,8 @@ export type ExpressionReads = {
   readonly unguarded: readonly string[];
   readonly readsUri: boolean;
   readonly readsAnnotations: boolean;
+  /** The values of all arguments are read, whatever their names. */
+  readonly readsAnyArgument: boolean;
 };
 
 type Vetting =
@@ -51,6 +64,10 @@ const FUNCTIONS = new Set([
   ...'getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear'.split(' '),
   ...'getHours getMinutes getSeconds getMilliseconds @in'.split(' '),
 ]);
+
+/** Functions whose names have a dot. */
+const QUALIFIED_FUNCTIONS = ['path.under', 'url.host', 'url.isPublic'];
+const QUALIFIERS = new Set(QUALIFIED_FUNCTIONS.map((name) => name.split('.')[0]));
 
 const MAX_QUOTED_NAME = 64;
 
@@ -87,6 +104,7 @@ type CollectedReads = {
   readonly guarded: Set<string>;
   readsUri: boolean;
   readsAnnotations: boolean;
+  readsAnyArgument: boolean;
 };
 
 /** Vets a parsed expression; errors are sentences for the author of the policy. */
@@ -98,6 +116,7 @@ function vetExpression(expr: Expr): Vetting {
     guarded: new Set(),
     readsUri: false,
     readsAnnotations: false,
+    readsAnyArgument: false,
   };
   try {
     visit(expr, { locals: new Set(), isNested: false, isRepeated: false }, findings);
@@ -108,7 +127,7 @@ function vetExpression(expr: Expr): Vetting {
     return suggestion === undefined ? { ok: false, why } : { ok: false, why, suggestion };
   }
   const top = new Set(findings.paths.flatMap((path) => path.slice(0, 1)));
-  const { readsUri, readsAnnotations } = findings;
+  const { readsUri, readsAnnotations, readsAnyArgument } = findings;
   return {
     ok: true,
     reads: {
@@ -118,6 +137,7 @@ function vetExpression(expr: Expr): Vetting {
       unguarded: [...top].filter((name) => !findings.guarded.has(name)),
       readsUri,
       readsAnnotations,
+      readsAnyArgument,
     },
   };
 }
@@ -226,6 +246,10 @@ function visitChain(expr: Expr, position: ExpressionPosition, findings: Collecte
   if (position.locals.has(variableName) || TYPES.has(variableName)) return;
   // A leading dot names the variable of the environment even if a local one shadows it.
   const name = variableName.startsWith('.') ? variableName.slice(1) : variableName;
+  if (name === ARGUMENT_TEXTS) {
+    findings.readsAnyArgument = true;
+    return;
+  }
   if (!VARIABLES.includes(name)) {
     throw unknownOf('unknown name', name, VARIABLES);
   }
@@ -261,21 +285,50 @@ function visitCall(
   position: ExpressionPosition,
   findings: CollectedReads,
 ): void {
-  const name = call.function;
-  if (!OPERATORS.has(name) && !FUNCTIONS.has(name)) {
-    throw unknownOf('unknown function', name, FUNCTIONS);
+  if (call.function === ANY_ARGUMENT && call.target === undefined) {
+    const why = expandAnyArgument(expr);
+    if (why !== undefined) throw new VettingError(why);
+    visit(expr, position, findings);
+    return;
   }
+  const { name, operands, isFunction } = readCall(call);
   if (name === '_[_]' && unwind(expr).root !== expr) {
     visitChain(expr, position, findings);
     return;
   }
-  const operands = call.target === undefined ? call.args : [call.target, ...call.args];
   vetOperands(name, operands, findings);
   const before = countReads(findings);
   visitOperands(name, operands, position, findings);
-  if (position.isRepeated && FUNCTIONS.has(name) && countReads(findings) > before) {
+  if (position.isRepeated && isFunction && countReads(findings) > before) {
     throw new VettingError('inside a comprehension, functions may not read args or uri');
   }
+}
+
+/** The name of what is called, known to exist, and what it is called with. */
+function readCall(call: Call): {
+  readonly name: string;
+  readonly operands: readonly Expr[];
+  readonly isFunction: boolean;
+} {
+  const { function: name, target, args } = call;
+  const qualifier = qualifierOf(call);
+  if (qualifier !== undefined) {
+    const qualified = `${qualifier}.${name}`;
+    if (QUALIFIED_FUNCTIONS.includes(qualified))
+      return { name: qualified, operands: args, isFunction: true };
+    throw unknownOf('unknown function', qualified, QUALIFIED_FUNCTIONS);
+  }
+  const isFunction = FUNCTIONS.has(name);
+  if (!OPERATORS.has(name) && !isFunction) {
+    throw unknownOf('unknown function', name, [...FUNCTIONS, ANY_ARGUMENT]);
+  }
+  return { name, operands: target === undefined ? args : [target, ...args], isFunction };
+}
+
+/** `path` of `path.under(…)`: the functions with such names take precedence over variables, also local ones. */
+function qualifierOf({ target }: Call): string | undefined {
+  const name = target?.exprKind.case === 'identExpr' ? target.exprKind.value.name : undefined;
+  return name !== undefined && QUALIFIERS.has(name) ? name : undefined;
 }
 
 function countReads(findings: CollectedReads): number {
@@ -397,7 +450,16 @@ function regexFor(pattern: string): LinearRegex {
 }
 
 const environment = celEnv({
-  funcs: strings.filter((func) => STRING_FUNCTIONS.has(func.name)),
+  funcs: [
+    ...strings.filter((func) => STRING_FUNCTIONS.has(func.name)),
+    celFunc('path.under', [CelScalar.STRING, CelScalar.STRING], CelScalar.BOOL, isPathUnder),
+    celFunc('url.isPublic', [CelScalar.STRING], CelScalar.BOOL, isPublicUrl),
+    celFunc('url.host', [CelScalar.STRING], CelScalar.STRING, (url) => {
+      const host = hostOfUrl(url);
+      if (host === undefined) throw new Error('no URL with one host');
+      return host;
+    }),
+  ],
   re2: { compile: regexFor },
 });
 
@@ -452,6 +514,13 @@ function bindingsOf(facts: ExpressionFacts): Bindings {
     annotations: facts.annotations,
   });
   if (facts.uri !== undefined) bindings['uri'] = facts.uri;
+  let texts: readonly string[] | undefined;
+  Object.defineProperty(bindings, ARGUMENT_TEXTS, {
+    get() {
+      texts ??= textsIn(facts.args);
+      return texts;
+    },
+  });
   bindingsByFacts.set(facts, bindings);
   return bindings;
 }

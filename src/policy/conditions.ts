@@ -8,7 +8,7 @@ import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
 import type { ConditionResult, ExpressionFacts, ExpressionReads } from './cel.js';
-import type { ArgumentReads, PinnedDefinition } from './definitions.js';
+import type { ArgumentReads, PinnedDefinition, UndeclaredArguments } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Rule } from './rules.js';
 
@@ -186,6 +186,7 @@ export type EvaluationInput = {
    * it need not be if nothing was listed under the name.
    */
   readonly mustDescribe: boolean;
+  readonly undeclaredArguments: UndeclaredArguments;
   readonly facts: ExpressionFacts;
   /** Cached results, by what is read. */
   readonly undescribed: Map<ArgumentReads, boolean>;
@@ -203,13 +204,14 @@ const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
 /** Prepares a call. Annotations come from the pin only. */
 export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
-  const { principal, args, pinned, described, mustDescribe, upstream, name, uri } = source;
+  const { principal, args, pinned, upstream, name, uri } = source;
   const annotations = pinned?.definition['annotations'];
   return {
     principal,
     args,
-    described,
-    mustDescribe,
+    described: source.described,
+    mustDescribe: source.mustDescribe,
+    undeclaredArguments: source.undeclaredArguments,
     facts: {
       principal,
       upstream,

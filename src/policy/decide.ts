@@ -16,10 +16,12 @@ import {
   approvedFormFor,
   type Catalog,
   definitionOf,
+  findUndeclared,
   type PinKind,
   type PinnedDefinition,
   type PinState,
   type SchemaError,
+  type UndeclaredMember,
 } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
@@ -72,6 +74,14 @@ const UNDESCRIBED = {
   advice: UNDESCRIBED_ADVICE,
   violations: [{ pointer: '', keyword: 'undescribed' }],
 } as const;
+
+/** Names of members that no schema has are the caller's, and are not recorded. */
+function refuseUndeclared({ shown }: UndeclaredMember): Pick<Deny, 'advice' | 'violations'> {
+  return {
+    advice: `The argument at ${shown} is not declared by the definition. Send only declared arguments.`,
+    violations: [{ pointer: shown, keyword: 'undeclared' }],
+  };
+}
 
 const NOT_ALLOWED_ADVICE = 'A policy rule does not allow these arguments.';
 
@@ -226,6 +236,7 @@ export const NO_ARGUMENTS: JsonObject = Object.freeze({});
 /** A catalog without pins, for callers of `isListed` that have none. */
 export const NO_CATALOG: Omit<Catalog, 'upstream'> = {
   mode: 'off',
+  undeclaredArguments: 'declared',
   isStopped: false,
   statusOf: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
   names: () => [],
@@ -414,6 +425,7 @@ export function evaluationInputOf(
     pinned: pin.pinned,
     described: pin.described,
     mustDescribe: hasName && pin.mustDescribe,
+    undeclaredArguments: query.catalog.undeclaredArguments,
     upstream: query.upstream,
     name: hasName ? policyTarget.name : '',
     uri: policyTarget.kind === 'resource' ? policyTarget.name : undefined,
@@ -449,6 +461,13 @@ function checkArguments(
   if (errors.length > 0) {
     const more = { advice: adviseErrors(errors), violations: violationsOf(errors) };
     return deny('arguments-invalid', true, undefined, more);
+  }
+  const undeclared =
+    input.undeclaredArguments === 'declared'
+      ? findUndeclared(input.described, input.args)
+      : undefined;
+  if (undeclared !== undefined) {
+    return deny('arguments-invalid', true, undefined, refuseUndeclared(undeclared));
   }
   // An allow rule that reads such a member fails by itself; a restricting rule must not be bypassed.
   const isUnread = (rule: Rule): boolean => readsUndescribed(rule, input);

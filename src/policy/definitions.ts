@@ -64,7 +64,18 @@ export type CompiledSchema = {
    * for one that is read. Without `reads`, every member at any depth is read.
    */
   firstUndescribed(value: Json, reads?: ArgumentReads): string | undefined;
+  /**
+   * The first member that the schema neither declares nor leaves open, in a value that `check` found
+   * valid. Undefined for a schema that itself says of every object which members it takes.
+   */
+  readonly firstUndeclared?: ((value: Json) => UndeclaredMember | undefined) | undefined;
 };
+
+/** A member that no schema declares. `shown` has `*` for what is neither an index nor a name of the schema. */
+export type UndeclaredMember = { readonly pointer: string; readonly shown: string };
+
+/** What happens to arguments that the schema of a tool does not declare: they are refused, recorded, or ignored. */
+export type UndeclaredArguments = 'declared' | 'observe' | 'any';
 
 /** An approved definition, ready for decisions. Compiled once per digest, not once per request. */
 export type PinnedDefinition = {
@@ -126,10 +137,19 @@ export function definitionOf({ listed, pinned }: DefinitionStatus): PinnedDefini
   return listed ?? pinned;
 }
 
+/** The first argument that the schema of a definition neither declares nor leaves open. */
+export function findUndeclared(
+  described: PinnedDefinition | undefined,
+  args: JsonObject,
+): UndeclaredMember | undefined {
+  return described?.input?.firstUndeclared?.(args);
+}
+
 /** The definitions of one upstream under one version of the lock file and the last complete listing. */
 export interface Catalog {
   readonly upstream: string;
   readonly mode: 'strict' | 'off';
+  readonly undeclaredArguments: UndeclaredArguments;
   /** Everything is refused because of a drift (`onDrift: stop-upstream`). */
   readonly isStopped: boolean;
   statusOf(kind: PinKind, name: string): DefinitionStatus;

@@ -81,6 +81,50 @@ export function toRe2Syntax(pattern: string): string {
   }
 }
 
+/** A class in brackets, an escape, a group that is more than a group, or any character. */
+const PATTERN_PARTS =
+  /\[(?:\\u[0-9A-Fa-f]{4}|\\[^u]|[^\\\]])*\]|\\(?:u[0-9A-Fa-f]{4}|[^u])|\(\?:?|[^\\]/gsu;
+/** Escapes that RE2 and ECMA-262 read alike, besides those of punctuation. */
+const COMMON_ESCAPE = /^\\(?:[dDwWnrtf]|u[0-9A-Fa-f]{4}|[!-/:-@[-`{-~])$/u;
+const ESCAPES = /\\(?:u[0-9A-Fa-f]{4}|[^u])/gsu;
+const BLANKS = '\\t\\n\\f\\r ';
+
+/**
+ * The pattern of a policy in the syntax that readers of JSON Schema (ECMA-262) read as RE2 does; undefined if there
+ * is something in it that they could read otherwise.
+ */
+export function portablePattern(pattern: string): string | undefined {
+  const parts = pattern.match(PATTERN_PARTS) ?? [];
+  const shown = parts.map((part) =>
+    part.startsWith('[') ? portableClass(part) : portablePart(part),
+  );
+  if (parts.join('') !== pattern || shown.includes(undefined)) return undefined;
+  const text = shown.join('');
+  try {
+    new RegExp(text, 'u');
+    return text;
+  } catch {
+    return undefined;
+  }
+}
+
+function portablePart(part: string): string | undefined {
+  if (part === '.') return '[^\\n]';
+  if (part === '\\s') return `[${BLANKS}]`;
+  if (part === '\\S') return `[^${BLANKS}]`;
+  if (part.startsWith('\\')) return COMMON_ESCAPE.test(part) ? part : undefined;
+  // Groups with a question mark, and brackets without a class, have more than one reading.
+  return part === '(?' || part === '[' || part === ']' ? undefined : part;
+}
+
+function portableClass(part: string): string | undefined {
+  // A class that is empty up to its first bracket, or that names another one, has more than one reading.
+  if (/^\[\^?\]/.test(part) || part.slice(1).replace(ESCAPES, '').includes('[')) return undefined;
+  if (/\\s-[^\]]/.test(part)) return undefined;
+  const shown = part.replace(ESCAPES, (one) => (one === '\\s' ? BLANKS : one));
+  return (shown.match(ESCAPES) ?? []).every((one) => COMMON_ESCAPE.test(one)) ? shown : undefined;
+}
+
 /** Maximum length of a glob, in characters. */
 const MAX_GLOB_CHARS = 512;
 

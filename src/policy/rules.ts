@@ -63,7 +63,12 @@ type RuleBase = {
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
   /** The server requests that the rule applies to. */
   readonly grants: ServerRequestGrants;
-  readonly args: readonly { readonly name: string; readonly schema: CompiledSchema }[];
+  readonly args: readonly {
+    readonly name: string;
+    readonly schema: CompiledSchema;
+    /** The schema as the policy has it. */
+    readonly written: JsonObject | boolean;
+  }[];
   readonly when: Expression | undefined;
   /** What `args` and `when` read of the arguments; undefined if they read nothing of them. */
   readonly reads: ArgumentReads | undefined;
@@ -94,8 +99,8 @@ export type Candidates = {
   readonly requires: readonly RequireRule[];
 };
 
-export function readsArguments(rule: Rule): boolean {
-  return rule.reads !== undefined;
+export function readsArguments({ reads, when }: Rule): boolean {
+  return reads !== undefined || when?.reads.readsAnyArgument === true;
 }
 
 /** True for a rule that depends on nothing but caller and target. */

@@ -37,6 +37,7 @@ import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
 import { readTasks } from './task-requests.js';
 import type { AdmissionInput, Call, Classified, SessionCheck } from './versions/admission-rules.js';
+import { cutUndefinedParams } from './versions/defined-params.js';
 import { checkRepeated, classify, errorContextOf, protocolOfReply } from './versions/detection.js';
 import type { ProtocolVersion } from './versions/protocol-version.js';
 import { checkSession, unknownSession } from './versions/session.js';
@@ -202,6 +203,7 @@ function admitReply(
     paramHeaders: NO_PARAM_HEADERS,
     selfReported: undefined,
     removed,
+    undefinedParams: NO_NAMES,
   });
 }
 
@@ -233,12 +235,13 @@ function admitCall(
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'error') return tasks;
   const metaEdits = ownMetaEdits(text.text, meta);
+  const cutParams = cutUndefinedParams(call, version, { ...tasks, text: text.text });
   const cut = protocol.cutCapabilities(context);
   return admit({
     kind: 'admitted',
     protocol,
     version,
-    message: call,
+    message: cutParams.call,
     serverRequestId: undefined,
     rule,
     target: tasks.target,
@@ -251,12 +254,15 @@ function admitCall(
     bytes: input.body,
     text: text.text,
     nameHeader: protocol.mirrorsBody ? input.headers['mcp-name']?.trim() : undefined,
-    edits: mergeAll(cut.edits, metaEdits.edits, tasks.edits),
+    edits: mergeAll(cut.edits, metaEdits.edits, cutParams.edits),
     paramHeaders,
     selfReported: readSelfReported(call, meta),
     removed: metaEdits.removed,
+    undefinedParams: cutParams.names,
   });
 }
+
+const NO_NAMES: readonly string[] = [];
 
 // INVARIANT: casts to AdmittedMessage are in this file alone.
 function admit(
@@ -268,9 +274,9 @@ function admit(
 function mergeAll(
   cut: readonly TextEdit[],
   metaEdits: readonly TextEdit[],
-  tasks: readonly TextEdit[],
+  params: readonly TextEdit[],
 ): readonly TextEdit[] {
-  return metaEdits.length + tasks.length === 0 ? cut : merge(cut, [...metaEdits, ...tasks]);
+  return metaEdits.length + params.length === 0 ? cut : merge(cut, [...metaEdits, ...params]);
 }
 
 /** Adds the edits that restoring sealed values, or narrowing by policy, requires. */

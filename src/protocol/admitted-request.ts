@@ -190,6 +190,8 @@ export type AdmittedMessage<M extends Message = Message> = AdmittedBrand & {
   /** For the record: clientInfo as the client states it, and the names of the members that were removed. */
   readonly selfReported: { readonly name: string; readonly version: string } | undefined;
   readonly removed: readonly string[];
+  /** The names of the members of `params` that were cut, because the revision does not define them. */
+  readonly undefinedParams: readonly string[];
 };
 
 /** Replaces the characters from `start` to `end` (UTF-16 offsets) by `text`. */

@@ -3,24 +3,24 @@
 // and an expired id are all treated as a task that does not exist.
 // Source: MCP 2025-11-25, tasks; the Tasks extension of 2026-07-28 (capability negotiation, error handling).
 
-import type { OpenedTask, ProtocolError, TextEdit } from './admitted-request.js';
+import type { OpenedTask, ProtocolError } from './admitted-request.js';
 import { INVALID_PARAMS, protocolErrorOf } from './errors.js';
-import { removalEdits, spanOf } from './json/json.js';
 import type { Target } from './jsonrpc.js';
 import { isTaskParam } from './tasks.js';
 import type { ClassifiedCall } from './versions/admission-rules.js';
 import { hasTask } from './versions/detection.js';
 
-/** `edits` remove a request for a task that is not available here. */
 type TaskReading = {
   readonly kind: 'read';
   readonly target: Target;
   readonly mayBecomeTask: boolean;
   readonly task: OpenedTask | undefined;
-  readonly edits: readonly TextEdit[];
+  /**
+   * A task cannot be requested here. A server without tasks should ignore such a request, but a lax one must not
+   * create a task from it.
+   */
+  readonly hasNoTask: boolean;
 };
-
-const NO_EDITS: readonly TextEdit[] = [];
 
 /** Reads what a message has to do with tasks, or returns why it may not pass. */
 export function readTasks(context: ClassifiedCall, target: Target): TaskReading | ProtocolError {
@@ -32,17 +32,12 @@ export function readTasks(context: ClassifiedCall, target: Target): TaskReading 
     const text = 'task must be an object with a time to live, or without.';
     return protocolErrorOf('invalid-message', INVALID_PARAMS, text, context.errorContext);
   }
-  const edits = isRequested ? NO_EDITS : taskParamEdits(context);
+  const hasNoTask = !isRequested;
   if (target.kind !== 'task')
-    return { kind: 'read', target, mayBecomeTask, task: undefined, edits };
+    return { kind: 'read', target, mayBecomeTask, task: undefined, hasNoTask };
   const task = openTask(context);
-  return { kind: 'read', target: { kind: 'task', tool: task?.tool }, mayBecomeTask, task, edits };
-}
-
-/** A server without tasks should ignore the member, but a lax one must not create a task from it. */
-function taskParamEdits({ call, text }: ClassifiedCall): readonly TextEdit[] {
-  const params = call.params?.['task'] === undefined ? undefined : spanOf(text, ['params']);
-  return params === undefined ? NO_EDITS : removalEdits(text, params, (name) => name === 'task');
+  const ofTool = { kind: 'task', tool: task?.tool } as const;
+  return { kind: 'read', target: ofTool, mayBecomeTask, task, hasNoTask };
 }
 
 function openTask({ input, classified, call }: ClassifiedCall): OpenedTask | undefined {

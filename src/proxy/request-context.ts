@@ -7,11 +7,17 @@ import type { AuthorizedRequest, ResponseObligations } from '../policy/authorize
 import { refuseBlocked } from '../policy/blocks.js';
 import { capturedBy } from '../policy/decide.js';
 import type { Allow, Decision, Deny } from '../policy/decision.js';
-import type { Catalog, PinKind } from '../policy/definitions.js';
+import {
+  type Catalog,
+  type DefinitionStatus,
+  definitionOf,
+  findUndeclared,
+  type PinKind,
+} from '../policy/definitions.js';
 import type { ReplayOutcome } from '../policy/limits.js';
 import { type Caller, closeToken, type Principal } from '../policy/principal.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
-import type { RequestRecord } from '../policy/record.js';
+import { addFinding, type RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
 import { decideShadows } from '../policy/shadow.js';
@@ -186,6 +192,7 @@ export function noteAdmitted(
   record.target.requestId = message.kind === 'notification' ? undefined : message.id;
   record.client.session = admitted.session?.hash;
   noteRemoved(record, admitted.removed);
+  for (const name of admitted.undefinedParams) noteUndefinedParam(record, name);
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {
@@ -208,6 +215,12 @@ function noteRemoved(record: RequestRecord, removed: readonly string[]): void {
       action: 'strip',
     });
   }
+}
+
+function noteUndefinedParam({ findings }: RequestRecord, name: string): void {
+  const path = `/params/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const detector = 'undefined-params';
+  addFinding(findings, { detector, direction: 'to-upstream', path, count: 1, action: 'drop' });
 }
 
 /** The name of a target in rules, pins and records. */
@@ -253,6 +266,24 @@ export function noteDecision(
   const status = snapshot.catalogFor(admitted ?? PLAIN_SESSION).statusOf(kind, name);
   record.target.definition = status.observed;
   record.target.pin = status.pinned?.digest;
+  if (decision.verdict === 'allow' && args !== undefined) noteUndeclared(call, status, args);
+}
+
+/** Where undeclared arguments are observed only, records the first that would be refused. */
+function noteUndeclared(
+  { record, snapshot, admitted }: RequestContext,
+  status: DefinitionStatus,
+  args: JsonObject,
+): void {
+  const { undeclaredArguments } = snapshot.catalogFor(admitted ?? PLAIN_SESSION);
+  if (undeclaredArguments !== 'observe') return;
+  const undeclared = findUndeclared(definitionOf(status), args);
+  const detector = 'undeclared-argument';
+  // A request that waited is decided again.
+  if (undeclared === undefined || record.findings.some((found) => found.detector === detector))
+    return;
+  const path = `/params/arguments${undeclared.pointer}`;
+  record.findings.push({ detector, direction: 'to-upstream', path, count: 1, action: 'flag' });
 }
 
 /** Captures the arguments that rules ask to record. A later decision replaces an earlier one. */

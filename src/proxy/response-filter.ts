@@ -20,6 +20,7 @@ import {
 } from '../inspection/lists.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definitions.js';
+import { narrowInputSchema } from '../policy/narrowed-schema.js';
 import { refuseWith } from '../policy/refusal.js';
 import { matchKey } from '../policy/rules.js';
 import type { SessionTarget } from '../protocol/admitted-request.js';
@@ -396,12 +397,24 @@ function listInput(
       if (pin !== undefined) notePageOnce(pin);
       return !withheld.has(item.name) && isItemListed(call, responsePlan, pin, item);
     },
+    ...(pin === 'tool' ? { editsOf: narrowingFor(call, responsePlan) } : {}),
     ...(pin === undefined
       ? {}
       : {
           rankOf: (name: string) =>
             call.snapshot.catalogFor(responsePlan.admitted).rankOf?.(pin, name),
         }),
+  };
+}
+
+/** Shows the caller which arguments its rules allow. The catalog, and with it every digest, has what the page says. */
+function narrowingFor(
+  call: RequestContext,
+  { principal }: ResponsePlan,
+): NonNullable<ListInput['editsOf']> {
+  return (definition) => {
+    const { policies, upstream } = call.snapshot;
+    return narrowInputSchema(policies, principal, upstream, definition);
   };
 }
 

@@ -97,6 +97,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/upstream-tls.test.ts > lets in the server that has one of them',
   'upstreams.<name>.identity.{header,ttl}':
     'integration/upstream-identity.test.ts > is as long as configured',
+  'upstreams.<name>.arguments':
+    'integration/effects-of-settings.test.ts > arguments says what happens to those that nobody declared',
   'upstreams.<name>.pinning.mode':
     'integration/effects-of-settings.test.ts > mode: off calls what nobody has pinned',
   'upstreams.<name>.pinning.maxAge':

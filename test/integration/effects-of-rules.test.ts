@@ -16,13 +16,17 @@ const WHO: Readonly<Record<string, string>> = {
   by_group: 'issuers: [test], groups: [readers]',
   by_claim: 'issuers: [test], claims: {tenant: [acme], level: [3]}',
 };
-const TOOLS: readonly JsonObject[] = [...Object.keys(WHO), 'asked', 'elsewhere', 'counted'].map(
-  (name) => ({
-    name,
-    description: 'Does something.',
-    inputSchema: { type: 'object', properties: { id: { type: 'string' }, to: { type: 'string' } } },
-  }),
-);
+const TOOLS: readonly JsonObject[] = [
+  ...Object.keys(WHO),
+  'asked',
+  'elsewhere',
+  'counted',
+  'narrowed',
+].map((name) => ({
+  name,
+  description: 'Does something.',
+  inputSchema: { type: 'object', properties: { id: { type: 'string' }, to: { type: 'string' } } },
+}));
 
 const POLICY = `version: 1
 policy: who-and-what
@@ -41,12 +45,19 @@ ${Object.entries(WHO)
     args: {id: {enum: [one, two]}}
     when: args.id != "two" || principal.subject == "ada"
   - {id: counted, effect: allow, who: {issuers: [test], groups: [counting]}, what: {tools: [counted]}, limits: {rate: 1/h, per: rule}}
+  - {id: east, effect: allow, who: {issuers: [test], groups: [east]}, what: {tools: [narrowed]}, args: {id: {const: e1}}}
+  - {id: west, effect: allow, who: {issuers: [test], groups: [west]}, what: {tools: [narrowed]}, args: {id: {enum: [w1, w2]}}}
   - id: not-to-others
     effect: deny
     who: {anyone: true}
     what: {tools: [asked]}
     args: {to: {const: others}}
     reason: Ask the platform team first.
+  - id: no-internal-urls
+    effect: deny
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"]}
+    when: 'anyArg(a, a.contains("://") && !url.isPublic(a)) || (has(args.to) && path.under(args.to, "private"))'
   - id: elsewhere
     effect: allow
     who: {anyone: true}
@@ -67,6 +78,45 @@ beforeAll(async () => {
   });
 });
 afterAll(() => rig.close());
+
+describe('[P-46, P-47] one rule over the arguments of all tools', () => {
+  it.each([
+    [{ id: 'http://0x7f.1/' }, true],
+    [{ to: 'https://user@example.com/' }, false],
+    [{ to: './private/%2e/key' }, true],
+    [{ id: 'private/key', to: 'public/key' }, false],
+  ])('refuses %j: %s', async (args, isRefused) => {
+    const reply = await callStateless(rig.access, 'by_anyone', args);
+    expect(resultOf(reply)['isError'] === true).toBe(isRefused);
+  });
+});
+
+describe('[P-35] args in lists', () => {
+  it('show each caller what its rules leave of one approved definition', async () => {
+    const shown = async (groups: readonly string[]): Promise<unknown> => {
+      const access = rig.as(await rig.gateway.token('target', { groups }));
+      const tools = resultOf(await requestStateless(access, 'tools/list'))['tools'];
+      const tool = (tools as readonly JsonObject[]).find(({ name }) => name === 'narrowed');
+      return tool?.['inputSchema'];
+    };
+    const to = { type: 'string' };
+    const schemaWith = (id: JsonObject, required: readonly string[] = ['id']) => ({
+      type: 'object',
+      required,
+      properties: { id: { ...id, type: 'string' }, to },
+    });
+    const east = schemaWith({ const: 'e1' });
+    // Twice each: the second list is written from the cache, by the rules of its caller.
+    for (const _ of [1, 2]) {
+      expect(await shown(['east'])).toEqual(east);
+      expect(await shown(['west'])).toEqual(schemaWith({ enum: ['w1', 'w2'] }));
+      expect(await shown(['east', 'west'])).toEqual(schemaWith({ enum: ['e1', 'w1', 'w2'] }));
+    }
+    const access = rig.as(await rig.gateway.token('target', { groups: ['east'] }));
+    const called = await callStateless(access, 'narrowed', { id: 'e1' });
+    expect(resultOf(called)['isError']).not.toBe(true);
+  });
+});
 
 describe('[C-24] keys of who and of what', () => {
   it('list a tool for exactly the callers that they name', async () => {

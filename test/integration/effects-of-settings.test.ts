@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startExchangeRig } from '../support/deployments.js';
-import { type AttackRig, decisionOf, startRig } from '../support/gateway.js';
+import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/gateway.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { makeGithubToken, makeSecret } from '../support/secrets.js';
 import {
@@ -166,6 +166,27 @@ describe('[C-24] keys of a listener and of an upstream', () => {
       expect(resultOf(reply)['content']).toBeDefined();
       expect(rig.upstream.uses()).toHaveLength(1);
     }));
+
+  it('[P-32] arguments says what happens to those that nobody declared', async () => {
+    const args = { id: 'one', nobody: { declared: 'this' } };
+    const outcomes: unknown[] = [];
+    for (const mode of ['declared', 'observe', 'any']) {
+      await withRig({ upstream: [PINNED_SELDOM, `arguments: ${mode}`] }, async (rig) => {
+        const reply = await callStateless(rig.access, 'read_record', args);
+        const sent = rig.upstream.uses().length;
+        const isRefused = resultOf(reply)['isError'] === true;
+        const lines = await rig.gateway.audit();
+        const found = lines.flatMap((line) => line['findings'] ?? []);
+        if (isRefused) await expectRefusedLines(rig, reply, 'arguments-invalid');
+        outcomes.push([mode, sent, isRefused, [...new Set(found.map(({ path }) => path))]]);
+      });
+    }
+    expect(outcomes).toEqual([
+      ['declared', 0, true, []],
+      ['observe', 1, false, ['/params/arguments/nobody']],
+      ['any', 1, false, []],
+    ]);
+  });
 
   it('path is where an upstream is called', () =>
     withRig({ upstream: [PINNED_SELDOM, 'path: /moved/here'] }, async (rig) => {

@@ -211,6 +211,23 @@ describe('what stands around a message', () => {
       .toMatchObject([{ direction: 'to-upstream', action: 'strip' }]);
   });
 
+  it('[P-33] members of params that the revision does not define are dropped and recorded', async () => {
+    rig.upstream.forget();
+    const params = { name: 'read_record', other: { id: 'two' }, arguments: { id: 'one' } };
+    const reply = await requestStateless(rig.access, 'tools/call', params);
+    expect(reply.text).toContain('read_record one');
+    const sent = JSON.parse(String(rig.upstream.uses()[0]?.body)) as { params: object };
+    expect(Object.keys(sent.params).sort()).toEqual(['_meta', 'arguments', 'name']);
+    await expect
+      .poll(async () =>
+        (await rig.gateway.audit())
+          .filter((line) => line['type'] === 'mcp.decision')
+          .flatMap((line) => line['findings'] ?? [])
+          .filter((finding) => finding.detector === 'undefined-params'),
+      )
+      .toMatchObject([{ direction: 'to-upstream', path: '/params/other', action: 'drop' }]);
+  });
+
   it('[W-08] a stateless client that leaves is no failure of the upstream', async () => {
     rig.upstream.forget();
     rig.upstream.obey(onMethod('tools/call', () => events([':\n\n'], 0, 'hold')));

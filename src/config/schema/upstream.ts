@@ -298,6 +298,11 @@ export const UPSTREAM_SCHEMA = record(
     tls: UPSTREAM_TLS,
     identity: IDENTITY,
     pinning: PINNING,
+    arguments: oneOfStrings(
+      'Members of tool arguments that the input schema does not declare, in objects that it describes: refused (`declared`), recorded as a finding (`observe`), or left to the schema as it is written (`any`).',
+      ['declared', 'observe', 'any'],
+      { default: 'declared' },
+    ),
     inspect: text('Name of an inspection profile.', { default: 'default' }),
     limits: LIMITS,
   },

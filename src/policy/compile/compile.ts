@@ -224,6 +224,8 @@ function* cutNames(names: Iterable<string>, length: number): Iterable<string> {
 }
 
 type ArgumentUse = {
+  /** The expression asks by has() whether the argument is there, so a tool may lack it. */
+  readonly isOptional?: boolean;
   readonly path: readonly (string | number)[];
   readonly names: readonly string[];
 };
@@ -238,7 +240,9 @@ function checkArguments(
   const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
   if (definitions.length === 0) return;
   for (const use of argumentUses(rule, written)) {
-    const lacking = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
+    const without = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
+    const isOptional = use.isOptional === true && without.length < definitions.length;
+    const lacking = isOptional ? without.filter(({ pinned }) => hasFirst(pinned, use)) : without;
     if (lacking.length === 0) continue;
     const isError = lacking.length === definitions.length || lacking.some(({ isExact }) => isExact);
     const message = `${lackingNames(lacking)} no argument /${use.names.join('/')} in ${lacking.length === 1 ? 'its pinned schema' : 'their pinned schemas'}`;
@@ -250,6 +254,11 @@ function checkArguments(
     );
   }
   checkGuards(rule, definitions, report);
+}
+
+/** Whether a tool has the argument in which something else is missing. */
+function hasFirst(pinned: PinnedDefinition | undefined, { names }: ArgumentUse): boolean {
+  return describesPath(pinned, names.slice(0, 1));
 }
 
 const MAX_LACKING = 4;
@@ -274,7 +283,8 @@ function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[]
     for (const names of schemaPaths(schema, [name])) uses.push({ path: ['args', name], names });
   }
   for (const names of rule.when?.reads.argumentPaths ?? []) {
-    if (names.length > 0) uses.push({ path: ['when'], names });
+    const isOptional = rule.when?.reads.unguarded.includes(names[0] ?? '') === false;
+    if (names.length > 0) uses.push({ path: ['when'], names, isOptional });
   }
   const captures = rule.effect === 'require' ? rule.captures : [];
   for (const [index, pointer] of captures.entries()) {

@@ -6,7 +6,6 @@ import { nearestCandidate } from '../../text/edit-distance.js';
 import { compileExpression, type Expression } from '../cel.js';
 import { collectReads } from '../conditions.js';
 import type { RateLimit } from '../decision.js';
-import type { CompiledSchema } from '../definitions.js';
 import { compileSchema } from '../json-schema/validator.js';
 import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
 import { normalizeUriPattern } from '../resource-uri.js';
@@ -223,10 +222,10 @@ function compilePatterns(
 function compileArguments(
   args: NonNullable<RuleDocument['args']>,
   report: ReportDiagnostic,
-): readonly { readonly name: string; readonly schema: CompiledSchema }[] {
+): Rule['args'] {
   return Object.entries(args).flatMap(([name, written]) => {
     const compiled = compileSchema(written);
-    if (compiled.ok) return [{ name, schema: compiled.schema }];
+    if (compiled.ok) return [{ name, schema: compiled.schema, written }];
     report(['args', name], 'error', compiled.why);
     return [];
   });
@@ -256,8 +255,11 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   if (rule.args.length > 0) report(['args'], severity, message);
   if (rule.effect === 'require' && rule.captures.length > 0)
     report(['audit', 'capture'], severity, message);
-  if (when !== undefined && when.reads.argumentPaths.length > 0)
-    report(['when'], severity, message);
+  if (when !== undefined && readsAnything(when)) report(['when'], severity, message);
+}
+
+function readsAnything({ reads: { argumentPaths, readsAnyArgument } }: Expression): boolean {
+  return readsAnyArgument || argumentPaths.length > 0;
 }
 
 function grantsAny({ sampling, elicitation, roots }: ServerRequestGrants): boolean {

@@ -176,7 +176,7 @@ function searchReadItems(
 }
 
 /** Appends a name to a pointer (RFC 6901 §3). */
-function pointerTo(pointer: string, name: string): string {
+export function pointerTo(pointer: string, name: string): string {
   return `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 

@@ -225,7 +225,7 @@ export function isNode(value: unknown): value is SchemaNode {
 }
 
 /** The schema that a local reference points to, or undefined. RFC 6901 §6, in a URI fragment. */
-function resolveReference(root: Schema, ref: string): Schema | undefined {
+export function resolveReference(root: Schema, ref: string): Schema | undefined {
   let at: unknown = root;
   for (const segment of ref.split('/').slice(1)) {
     const key = decodeSegment(segment);

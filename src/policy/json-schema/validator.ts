@@ -4,10 +4,18 @@
 // check is one number. Never coerces, never fills in defaults, never logs.
 // Source: ajv, "Security considerations"; JSON Schema 2020-12 and draft-07; MCP, JSON Schema usage.
 
-import { _, Ajv, type AnySchema, type ErrorObject, type KeywordCxt, type Options } from 'ajv';
+import {
+  _,
+  Ajv,
+  type AnySchema,
+  type ErrorObject,
+  type KeywordCxt,
+  type Options,
+  type ValidateFunction,
+} from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
-import type { CompiledSchema, SchemaError } from '../definitions.js';
+import type { CompiledSchema, SchemaError, UndeclaredMember } from '../definitions.js';
 import { compileLinear, type LinearRegex, toRe2Syntax } from '../patterns.js';
 import { findUndescribed } from './described-members.js';
 import {
@@ -17,6 +25,12 @@ import {
   type SchemaCopy,
   type SchemaNode,
 } from './sanitizer.js';
+import {
+  type Alternatives,
+  createUndeclaredSearch,
+  findAlternatives,
+  type Holds,
+} from './undeclared-members.js';
 
 /** Maximum number of errors that one check reports. */
 const MAX_SCHEMA_ERRORS = 8;
@@ -195,35 +209,62 @@ function charge(steps: number, value?: unknown): void {
   if (remainingSteps < 0) throw new BudgetSpent();
 }
 
-/** Compiles the vetted copy; undefined if it is not a valid schema of its dialect. */
+type Validators = {
+  readonly validate: (value: Json) => Outcome;
+  /** One for each of the alternatives. */
+  readonly alternatives: ReadonlyMap<SchemaNode, Holds>;
+};
+
+/** Under which a schema is known to its instance while it is compiled, so that its parts can be. */
+const ROOT_KEY = 'root';
+
+/** Compiles the vetted copy and these parts of it, or says why it is not a valid schema of its dialect. */
 function compileValidator(
   copy: SchemaCopy,
   patterns: ReadonlyMap<string, LinearRegex>,
-): ((value: Json) => Outcome) | string {
+  alternatives: Alternatives,
+): Validators | string {
   const error = findSchemaError(copy);
   if (error !== undefined) return error;
   for (const node of copy.nodes) node[COST] = weigh(node);
   const ajv = instanceFor(copy.dialect);
   currentPatterns = patterns;
+  const parts: string[] = [];
   try {
-    const validate = ajv.compile(copy.root as AnySchema);
-    return (value) => {
-      remainingSteps = MAX_CHECK_STEPS;
-      try {
-        return validate(value) ? 'valid' : [...(validate.errors ?? [])];
-      } catch {
-        return 'exhausted';
-      } finally {
-        validate.errors = null;
-      }
+    ajv.addSchema(copy.root as AnySchema, ROOT_KEY);
+    const compilePart = (pointer: string): ((value: Json) => Outcome) => {
+      const key = `${ROOT_KEY}#${pointer}`;
+      parts.push(key);
+      return checkedBy(ajv.getSchema(key));
     };
+    const validate = checkedBy(ajv.getSchema(ROOT_KEY));
+    const holds = [...alternatives].map(([node, pointer]) => {
+      const check = compilePart(pointer);
+      return [node, (value: Json) => check(value) === 'valid'] as const;
+    });
+    return { validate, alternatives: new Map(holds) };
   } catch {
     return INVALID;
   } finally {
     currentPatterns = new Map();
+    for (const key of [...parts, ROOT_KEY]) ajv.removeSchema(key);
     if (typeof copy.root === 'object') ajv.removeSchema(copy.root);
     for (const node of copy.nodes) delete node[COST];
   }
+}
+
+function checkedBy(validate: ValidateFunction | undefined): (value: Json) => Outcome {
+  if (validate === undefined) throw new Error('a part of the schema was not compiled');
+  return (value) => {
+    remainingSteps = MAX_CHECK_STEPS;
+    try {
+      return validate(value) ? 'valid' : [...(validate.errors ?? [])];
+    } catch {
+      return 'exhausted';
+    } finally {
+      validate.errors = null;
+    }
+  };
 }
 
 /** One for the schema itself and one for everything that it lists, one level deep. */
@@ -377,19 +418,29 @@ export function compileSchema(schema: JsonObject | boolean): SchemaResult {
   if (unbounded !== undefined) return { ok: false, why: unbounded };
   const patterns = compilePatterns(copy);
   if (typeof patterns === 'string') return { ok: false, why: patterns };
-  const validator = compileValidator(copy, patterns);
-  if (typeof validator === 'string') return { ok: false, why: validator };
+  const compiled = compileValidator(copy, patterns, findAlternatives(copy));
+  if (typeof compiled === 'string') return { ok: false, why: compiled };
+  const { validate, alternatives } = compiled;
+  const findUndeclared = createUndeclaredSearch(copy, patterns, alternatives);
   return {
     ok: true,
     schema: {
       check(value: Json): readonly SchemaError[] {
-        const outcome = validator(value);
+        const outcome = validate(value);
         if (outcome === 'valid') return NO_ERRORS;
         return outcome === 'exhausted' ? UNCHECKABLE : describeErrors(outcome, copy.names);
       },
       firstUndescribed: (value, reads) => findUndescribed(copy, patterns, value, reads),
+      firstUndeclared: findUndeclared && ((value) => described(findUndeclared(value), copy.names)),
     },
   };
+}
+
+function described(
+  pointer: string | undefined,
+  names: ReadonlySet<string>,
+): UndeclaredMember | undefined {
+  return pointer === undefined ? undefined : { pointer, shown: maskPointer(pointer, names) };
 }
 
 function compilePatterns(copy: SchemaCopy): ReadonlyMap<string, LinearRegex> | string {

@@ -66,8 +66,17 @@ rules:
     what: {upstreams: [notes], tools: [get_note]}
 `;
 
-function pin(name: string, description: string, properties: JsonObject): readonly [string, Pin] {
-  const inputSchema = { type: 'object', properties };
+function pin(
+  name: string,
+  description: string,
+  properties: JsonObject,
+  isOpen = false,
+): readonly [string, Pin] {
+  const inputSchema = {
+    type: 'object',
+    properties,
+    ...(isOpen ? {} : { additionalProperties: false }),
+  };
   const definition: JsonObject = { name, description, inputSchema };
   const digest = digestDefinition('tool', definition);
   if (!digest.ok) throw new Error(digest.why);
@@ -330,7 +339,7 @@ const ROWS: readonly Row[] = [
     name: '30 a lock file changed by hand',
     edit: swap(PATHS.lock, 'Echoes back', 'Echoes  back'),
     lines: [
-      'policies/pins/everything.lock.yaml:7:13 error this digest does not match the definition of tools/echo, whose digest is 81e2a5fba61454542ab0d1263bfca5bfc697c3f86976d54a58894fa6ea162cef: the file was changed by hand; restore it, or delete it and run: sallyport pin fetch',
+      'policies/pins/everything.lock.yaml:7:13 error this digest does not match the definition of tools/echo, whose digest is 6924dee7807864e9a6e8865c1520cb539d309109606c4432ccff2dbc8fa667c5: the file was changed by hand; restore it, or delete it and run: sallyport pin fetch',
     ],
   },
   {
@@ -801,6 +810,33 @@ async function validate(
   );
   return { code, lines: shown, counts: io.err() };
 }
+
+describe('[P-32] arguments that nobody declared', () => {
+  const openPins: Edit = (files) => {
+    const names = Array.from({ length: 10 }, (_, at) => `get-${at}`);
+    const tools = names.map((name) => pin(name, 'Gets.', { id: TEXT }, true));
+    files['policies/pins/notes.lock.yaml'] = lock('notes', [
+      pin('get_note', 'Reads a note.', { id: TEXT }),
+      ...tools,
+    ]);
+  };
+
+  it('are noted with the tools that the setting affects, once there is no error', async () => {
+    const { lines, code } = await validate({ edit: openPins }, { strict: true });
+    expect(lines).toEqual([
+      'g:17:3 note "arguments: declared" refuses arguments that the schemas of 10 tools do not declare: get-0, get-1, get-2, get-3, get-4, get-5, get-6, get-7 and 2 more',
+    ]);
+    expect(code).toBe(0);
+    const observed = both(openPins, gateway('  notes:\n', '  notes:\n    arguments: observe\n'));
+    expect((await validate({ edit: observed })).lines).toEqual([
+      expect.stringContaining('"arguments: observe" records arguments that'),
+    ]);
+    const any = both(openPins, gateway('  notes:\n', '  notes:\n    arguments: any\n'));
+    expect((await validate({ edit: any })).lines).toEqual([]);
+    const wrong = await validate({ edit: both(openPins, policy('60/min', 'often')) });
+    expect(wrong.lines).toEqual([expect.stringContaining(' error ')]);
+  });
+});
 
 describe('[C-21] typical mistakes', () => {
   it.each(ROWS)('$name', async (row) => {

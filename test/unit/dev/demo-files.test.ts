@@ -40,6 +40,7 @@ function load(files: DemoFiles) {
 const UNPINNED: Catalog = {
   upstream: DESK.name,
   mode: 'off',
+  undeclaredArguments: 'declared',
   isStopped: false,
   statusOf: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
   names: () => [],

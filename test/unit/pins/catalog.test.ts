@@ -57,6 +57,7 @@ function catalogOf(
     observed,
     mode: 'strict',
     onDrift: 'hide-tool',
+    undeclaredArguments: 'declared',
     compile: createDefinitionCompiler(toolsThat()),
     ...more,
   });

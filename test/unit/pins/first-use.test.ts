@@ -27,6 +27,7 @@ function stateOf(lock: Lock | undefined, offered: readonly JsonObject[]): string
     observed: observedOf(offered),
     mode: 'strict',
     onDrift: 'hide-tool',
+    undeclaredArguments: 'any',
     compile,
   });
   return catalog.statusOf('tool', 'read').state;

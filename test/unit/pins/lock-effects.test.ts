@@ -95,7 +95,7 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     expect(messages).toEqual([]);
     const catalog = createCatalog({
       ...{ upstream: 'github', lock, observed: offer(offered), mode: 'strict' },
-      ...{ onDrift: 'hide-tool', compile },
+      ...{ onDrift: 'hide-tool', undeclaredArguments: 'declared', compile },
     });
     return catalog.statusOf(kind, name).state;
   }
@@ -178,7 +178,7 @@ describe('[C-24] of instructions in a lock file', () => {
     expect(messages).toEqual([]);
     return createCatalog({
       ...{ upstream: 'github', lock, observed: observed([], { instructions: offered }) },
-      ...{ mode: 'strict', onDrift: 'hide-tool', compile },
+      ...{ mode: 'strict', onDrift: 'hide-tool', undeclaredArguments: 'declared', compile },
     }).instructions;
   };
 

@@ -23,7 +23,10 @@ const SCHEMA: JsonObject = {
     list: { type: 'array', items: { type: 'object', properties: { kind: { type: 'string' } } } },
   },
 };
-const PINS = catalog({ tools: { fetch: { inputSchema: SCHEMA } } });
+const PINS = catalog({
+  tools: { fetch: { inputSchema: SCHEMA } },
+  undeclaredArguments: 'any',
+});
 const TARGET: Target = { kind: 'tool', name: 'fetch' };
 const CALLER = principal();
 const WHO = { who: { anyone: true }, what: { upstreams: ['github'], tools: ['fetch'] } } as const;

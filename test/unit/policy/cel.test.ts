@@ -1,7 +1,11 @@
 // CEL in policies: what compiles, what it sees, and that every failure is a value.
 
 import { describe, expect, it } from 'vitest';
-import { compileExpression, type ExpressionFacts } from '../../../src/policy/cel.js';
+import {
+  compileExpression,
+  type Expression,
+  type ExpressionFacts,
+} from '../../../src/policy/cel.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { principal } from './samples.js';
 
@@ -25,6 +29,12 @@ function evaluate(
   const result = compileExpression(text);
   if (!result.ok) throw new Error(result.why);
   return result.expression.evaluate(facts(args, more));
+}
+
+function compiledReads(text: string): Pick<Expression, 'reads'> {
+  const result = compileExpression(text);
+  if (!result.ok) throw new Error(result.why);
+  return result.expression;
 }
 
 function errorOf(text: string): string {
@@ -92,6 +102,42 @@ describe('compilation', () => {
     expect(errorOf('args.t.matches("(?=a)")')).toMatch(/RE2/);
     expect(errorOf(`args.t == "${'x'.repeat(2100)}"`)).toMatch(/longer/);
     expect(errorOf(`${'('.repeat(1000)}true${')'.repeat(1000)}`)).toMatch(/not valid CEL|nested/);
+  });
+
+  it('reads the text of every argument, under any name and at any depth [P-47]', () => {
+    const args = { a: { b: ['x', { c: 'secret' }] }, n: 1.5, yes: true, none: null };
+    expect(evaluate('anyArg(a, a == "secret")', args)).toBe('holds');
+    expect(evaluate('anyArg(a, a.contains("other"))', args)).toBe('fails');
+    expect(evaluate('anyArg(value, value == "1.5") && anyArg(v, v == "true")', args)).toBe('holds');
+    expect(evaluate('anyArg(a, a == "null" || a == "c")', args)).toBe('fails');
+    expect(evaluate('anyArg(a, true)', {})).toBe('fails');
+    expect(
+      evaluate('!anyArg(a, a.contains("://") && !url.isPublic(a))', { u: 'http://10.0.0.1/' }),
+    ).toBe('fails');
+    expect(evaluate('anyArg(a, a.contains("x"))', { big: 'x'.repeat(17_000) })).toBe('error');
+    expect(errorOf('args.l.all(x, anyArg(a, a == x))')).toMatch(/may not nest/);
+    expect(errorOf('anyArg(a, a == args.x && a.contains(args.y))')).toMatch(/may not read args/);
+    expect(errorOf('anyArg("a", true)')).toMatch(/anyArg takes a name/);
+    expect(errorOf('anyArg(a)')).toMatch(/anyArg takes a name/);
+    expect(errorOf('texts.exists(a, true)')).toMatch(/unknown name/);
+    const { reads } = compiledReads('anyArg(a, a == "x")');
+    expect(reads).toMatchObject({ argumentPaths: [], readsAnyArgument: true });
+  });
+
+  it('has functions for paths and URLs, whatever a local variable is called [P-46]', () => {
+    const args = { p: 'reports/%2e%2e/x', u: 'https://user@Example.com./' };
+    expect(evaluate('path.under(args.p, "reports/")', args)).toBe('fails');
+    expect(evaluate('url.host(args.u) == "example.com" && url.isPublic(args.u)', args)).toBe(
+      'holds',
+    );
+    expect(evaluate('url.host(args.p) == "x"', args)).toBe('error');
+    expect(evaluate('path.under(args.n, "x")', { n: 1 })).toBe('error');
+    expect(evaluate('args.l.all(path, path.under(path, "x"))', { l: ['x/a', 'x/b'] })).toBe(
+      'holds',
+    );
+    expect(errorOf('path.unter(args.p, "x")')).toBe('unknown function "path.unter" (path.under)');
+    expect(errorOf('path == "x"')).toMatch(/unknown name "path"/);
+    expect(compiledReads('path.under(args.p, "x")').reads.argumentPaths).toEqual([['p']]);
   });
 
   it('reports what is read, and what is read without asking first [P-45]', () => {

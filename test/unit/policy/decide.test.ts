@@ -142,6 +142,39 @@ describe('what is hidden', () => {
   });
 });
 
+describe('arguments that nobody declared', () => {
+  const withMode = (undeclaredArguments: 'declared' | 'observe' | 'any') =>
+    catalog({ ...PINS, undeclaredArguments });
+  const args = { owner: 'acme', filter: { state: 'open', evil: true } };
+
+  it('are refused by their place, in names of the schema [P-32]', () => {
+    expect(ask([ALLOW], { args })).toEqual({
+      verdict: 'deny',
+      reason: 'arguments-invalid',
+      listed: true,
+      advice:
+        'The argument at /filter/* is not declared by the definition. Send only declared arguments.',
+      violations: [{ pointer: '/filter/*', keyword: 'undeclared' }],
+    });
+    expect(ask([ALLOW], { args: { owner: 'acme', filter: { state: 'open' } } }).verdict).toBe(
+      'allow',
+    );
+    const listAll: Target = { kind: 'tool', name: 'list_issues' };
+    expect(ask([ALLOW], { args, target: listAll }).verdict).toBe('allow');
+  });
+
+  it('pass where they are observed or ignored, unless a rule could be bypassed by them [P-32]', () => {
+    const reading: RuleDocument = { ...ALLOW, args: { owner: { const: 'acme' } } };
+    for (const mode of ['observe', 'any'] as const) {
+      expect(ask([ALLOW], { args, catalog: withMode(mode) }).verdict).toBe('allow');
+      const twice = { owner: 'acme', Owner: 'other' };
+      expect(ask([reading], { args: twice, catalog: withMode(mode) })).toMatchObject({
+        reason: 'arguments-invalid',
+      });
+    }
+  });
+});
+
 describe('what is listed', () => {
   it('asks scopes first and names all of the alternative with the fewest missing [P-08]', () => {
     const rules: readonly RuleDocument[] = [
@@ -190,7 +223,7 @@ describe('what is listed', () => {
       violations: [{ pointer: '/owner', keyword: 'enum' }],
     });
     expect(ask([rule], { args: { owner: 'acme', Owner: 'secret' } })).toMatchObject({
-      violations: [{ pointer: '', keyword: 'undescribed' }],
+      violations: [{ pointer: '/*', keyword: 'undeclared' }],
     });
   });
 
@@ -202,17 +235,20 @@ describe('what is listed', () => {
     };
     const extra = { owner: 'acme', Owner: 'evil' };
     const nested = { owner: 'acme', filter: { state: 'x', State: 'x' } };
-    expect(ask([ALLOW], { args: extra }).verdict).toBe('allow');
+    const open = catalog({ ...PINS, undeclaredArguments: 'any' });
+    expect(ask([ALLOW], { args: extra, catalog: open }).verdict).toBe('allow');
     for (const [rule, args] of [
       [reading, extra],
       [deep, nested],
     ] as const) {
-      const refused = ask([rule], { args });
+      const refused = ask([rule], { args, catalog: open });
       expect(refused).toMatchObject({ reason: 'arguments-invalid', listed: true });
       expect(JSON.stringify(refused)).not.toMatch(/Owner|State|evil/);
     }
     // An allow that reads arguments takes nothing away from one that does not.
-    expect(ask([ALLOW, { ...reading, id: 'r' }], { args: extra }).verdict).toBe('allow');
+    expect(ask([ALLOW, { ...reading, id: 'r' }], { args: extra, catalog: open }).verdict).toBe(
+      'allow',
+    );
     const deny: RuleDocument = {
       id: 'd',
       effect: 'deny',
@@ -220,7 +256,9 @@ describe('what is listed', () => {
       what: { tools: ['get_issue'] },
       when: 'args.owner == "other"',
     };
-    expect(ask([ALLOW, deny], { args: extra })).toMatchObject({ reason: 'arguments-invalid' });
+    expect(ask([ALLOW, deny], { args: extra, catalog: open })).toMatchObject({
+      reason: 'arguments-invalid',
+    });
     expect(ask([ALLOW, deny]).verdict).toBe('allow');
   });
 

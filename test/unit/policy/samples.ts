@@ -12,6 +12,7 @@ import type {
   PinKind,
   PinnedDefinition,
   PinState,
+  UndeclaredArguments,
 } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Principal } from '../../../src/policy/principal.js';
@@ -43,6 +44,7 @@ export type CatalogSample = {
   readonly upstream?: string;
   readonly mode?: 'strict' | 'off';
   readonly isStopped?: boolean;
+  readonly undeclaredArguments?: UndeclaredArguments;
   readonly tools?: { readonly [name: string]: PinSample };
   readonly prompts?: { readonly [name: string]: PinSample };
   readonly templates?: { readonly [name: string]: PinSample };
@@ -60,6 +62,7 @@ export function catalog(sample: CatalogSample = {}): Catalog {
     upstream: sample.upstream ?? 'github',
     mode: sample.mode ?? 'strict',
     isStopped: sample.isStopped ?? false,
+    undeclaredArguments: sample.undeclaredArguments ?? 'declared',
     statusOf: (kind, name) => kinds.get(kind)?.get(name) ?? UNPINNED,
     names: (kind) => [...(kinds.get(kind)?.keys() ?? [])],
     instructions: undefined,

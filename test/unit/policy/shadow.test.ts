@@ -77,7 +77,7 @@ describe('policies that are not enforced', () => {
     expect(compile([document([])]).shadow).toBeUndefined();
   });
 
-  it('[POL-12] have labels and flows that are not evaluated, with a warning', () => {
+  it('[POL-05] have labels and flows that are not evaluated, with a warning', () => {
     const flows = {
       labels: { 'github/get_issue': ['sensitive'], 'github/create_issue': ['egress'] },
       flows: [{ id: 'no-leak', from: 'sensitive', to: 'egress', within: '10m', effect: 'deny' }],

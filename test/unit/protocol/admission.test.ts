@@ -16,6 +16,53 @@ import {
 const bytes = (...values: number[]) => Uint8Array.from(values);
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'wipe' } };
 
+describe('[P-33] members of params', () => {
+  const dropped = (outcome: ReturnType<typeof post>) => admitted(outcome).undefinedParams;
+  const inRevision = (version: string, method: string, params: object) =>
+    inSession(method, params, { session: { ...SESSION, version } });
+
+  test('that the revision does not define are cut out of the text and of what is read', () => {
+    const outcome = inSession('tools/call', {
+      extra: { a: [1] },
+      name: 'wipe',
+      arguments: { id: 1 },
+      _meta: { own: 1 },
+      other: 2,
+    });
+    expect(dropped(outcome)).toEqual(['extra', 'other']);
+    expect(leaving(outcome)).toBe(
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe","arguments":{"id":1},"_meta":{"own":1}}}',
+    );
+    expect(admitted(outcome).message).toMatchObject({ params: { name: 'wipe' } });
+    expect(admitted(outcome).message).not.toHaveProperty('params.extra');
+  });
+
+  test('are those of the revision, in sessions and without', () => {
+    const context = {
+      ref: { type: 'ref/prompt', name: 'p' },
+      argument: { name: 'a', value: '' },
+      context: {},
+    };
+    expect(dropped(inRevision('2025-03-26', 'completion/complete', context))).toEqual(['context']);
+    expect(dropped(inRevision('2025-06-18', 'completion/complete', context))).toEqual([]);
+    const listed = { cursor: 'c', level: 'x' };
+    expect(dropped(stateless('tools/list', listed))).toEqual(['level']);
+    expect(dropped(inSession('tools/list', listed))).toEqual(['level']);
+    // A request for a task is cut too, and recorded by the feature that knows of tasks.
+    const wish = stateless('tools/call', { name: 'wipe', task: {} });
+    expect([dropped(wish), leaving(wish).includes('task')]).toEqual([[], false]);
+    const retry = { name: 'wipe', requestState: 's', inputResponses: {} };
+    expect(dropped(stateless('tools/call', retry))).toEqual([]);
+    expect(dropped(inSession('ping', { now: true }))).toEqual(['now']);
+  });
+
+  test('that are all defined leave the bytes as they came', () => {
+    const outcome = admitted(stateless('tools/call', { name: 'wipe', arguments: { any: 1 } }));
+    expect(outcome.edits).toEqual([]);
+    expect(outcome.undefinedParams).toEqual([]);
+  });
+});
+
 describe('reading', () => {
   test.each([
     ['invalid UTF-8', bytes(0x7b, 0xff, 0x7d)],
@@ -85,7 +132,7 @@ describe('reading', () => {
   test('[M-06] a number that a double changes is refused where it is judged, and passes elsewhere', () => {
     const raw = (id: string, args: string, other: string) =>
       post(
-        `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t","arguments":${args},"other":${other}},"id":${id}}`,
+        `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t","arguments":${args},"_meta":{"other":${other}}},"id":${id}}`,
         {
           headers: { 'mcp-session-id': 's-1' },
         },

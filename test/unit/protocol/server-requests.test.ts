@@ -148,6 +148,7 @@ describe('[Q-07] answers of a client', () => {
       target: { kind: 'question', name: 'sampling' },
       rule: { method: 'sampling/createMessage' },
       removed: ['dev.sallyport/x'],
+      undefinedParams: [],
     });
     if (outcome.kind !== 'admitted') return;
     expect(applyEdits(outcome.text, outcome.edits)).toBe(

@@ -193,6 +193,7 @@ describe('[MRG-14] names that look alike under prefixes', () => {
   function pinned(names: readonly string[]): Catalog {
     return {
       ...{ upstream: 'x', mode: 'strict', isStopped: false, instructions: undefined },
+      undeclaredArguments: 'declared',
       statusOf: (_kind, name) => ({
         state: name.startsWith('new_') ? 'pending' : 'absent',
         pinned: undefined,

@@ -234,6 +234,21 @@ describe('pins', () => {
     expect(check({ ...globbed, args: { title: true } })).toEqual([warningAt('args', 'title')]);
   });
 
+  it('lets a tool lack an argument that a rule asks for by has(), or reads by anyArg [P-47]', () => {
+    const check = (when: string) =>
+      diagnostics(
+        { what: { upstreams: ['github'], tools: ['*_issue', 'list_*'] }, when },
+        { pins },
+      );
+    expect(check('has(args.title) && args.title == "x"')).toEqual([]);
+    expect(check('anyArg(a, a == "x")')).toEqual([]);
+    expect(check('args.title == "x"')).toEqual([warningAt('when'), warningAt('when')]);
+    expect(check('has(args.titel) && args.titel == "x"')).toEqual([
+      errorAt('when'),
+      errorAt('when'),
+    ]);
+  });
+
   it('warns where an argument is read that may be missing [P-57]', () => {
     const check = (rule: object) => diagnostics(rule, { pins });
     expect(check({ when: 'args.title.size() < 5' })).toEqual([warningAt('when')]);

@@ -48,7 +48,7 @@ function contextWith(run: HandleRequest): { context: AggregateContext; written: 
   const message = { kind: 'request', id: 1, method: 'tools/list', params: undefined };
   const target = { kind: 'none' };
   const rule = { method: 'tools/list' };
-  const admitted = { message, target, rule, protocol: SESSION, removed: [] };
+  const admitted = { message, target, rule, protocol: SESSION, removed: [], undefinedParams: [] };
   const context = {
     ...{
       incoming,

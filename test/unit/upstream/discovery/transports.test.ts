@@ -65,6 +65,7 @@ function statesOf(observed: Observed): Set<string> {
     observed,
     mode: 'strict',
     onDrift: 'hide-tool',
+    undeclaredArguments: 'declared',
     compile: createDefinitionCompiler({ compileSchema, mirroredParameters }),
   });
   const names = catalog.names('tool');

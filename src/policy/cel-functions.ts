@@ -1,0 +1,94 @@
+// The functions that expressions have for paths and URLs. Each reads a text as the most lenient of its readers might,
+// and says no, or fails, where readers could differ: a path that is encoded twice, a host that is a number in
+// octal. Nothing is resolved: neither names nor links. Linear in the text.
+// Source: RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761; docs/contract.md §4.
+
+import { isAddressAllowed } from './addresses.js';
+
+/** More layers of percent-encoding than any reader removes. */
+const MAX_DECODINGS = 8;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
+/** A drive, a server, a home folder: the start of a path that is not relative and not below `/`. */
+const OTHER_ROOT = /^(?:[A-Za-z]:|\/\/|~)/;
+/** `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`. */
+const AMBIGUOUS_SEGMENT = /^[. ]{3,}$|^\.{1,2};|^\s|\s$/;
+
+type Path = { readonly root: string; readonly segments: readonly string[] };
+
+/** Whether a path names the folder or something below it, as it is written: links are not followed. */
+export function isPathUnder(path: string, folder: string): boolean {
+  const decoded = decodeFully(path);
+  const base = readPath(folder);
+  if (decoded === undefined || base === undefined) return false;
+  // Some readers fold compatibility forms, in which a full-width dot or slash is a plain one.
+  const forms = [decoded, decodeFully(decoded.normalize('NFKC'))];
+  return forms.every((form) => {
+    const read = form === undefined ? undefined : readPath(form);
+    return read?.root === base.root && base.segments.every((one, at) => read.segments[at] === one);
+  });
+}
+
+/** Without any percent-encoding; undefined for a text that some readers could not decode, or that never ends. */
+function decodeFully(text: string): string | undefined {
+  let decoded = text;
+  for (let round = 0; round < MAX_DECODINGS; round += 1) {
+    if (!decoded.includes('%')) return decoded;
+    try {
+      decoded = decodeURIComponent(decoded);
+    } catch {
+      return undefined;
+    }
+  }
+  return undefined;
+}
+
+/** A path with its dot segments resolved; undefined for one that climbs above its start or has several readings. */
+function readPath(text: string): Path | undefined {
+  const path = text.replaceAll('\\', '/');
+  if (CONTROL.test(path) || OTHER_ROOT.test(path)) return undefined;
+  const segments: string[] = [];
+  for (const segment of path.split('/').filter((one) => one !== '' && one !== '.')) {
+    if (AMBIGUOUS_SEGMENT.test(segment)) return undefined;
+    if (segment !== '..') segments.push(segment);
+    else if (segments.pop() === undefined) return undefined;
+  }
+  return { root: path.startsWith('/') ? '/' : '', segments };
+}
+
+const MAX_URL_CHARS = 8192;
+const AUTHORITY = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/([^/?#]*)/;
+/** A host and a port, after at most one user name. An address in brackets is the only host with a colon. */
+const HOST = /^(?:[^@]*@)?(\[[^\]@]*\]|[^@:[\]]*)(?::[0-9]{0,5})?$/;
+
+/**
+ * The host of an absolute URL in its normal form: in lower case, in Punycode, an IPv4 address with four decimal
+ * numbers, an IPv6 address without brackets, without a trailing dot. Undefined for a URL that readers could take
+ * for different ones.
+ */
+export function hostOfUrl(url: string): string | undefined {
+  if (url.length > MAX_URL_CHARS || CONTROL.test(url) || /[\s\\]/u.test(url)) return undefined;
+  const [, written = ''] = HOST.exec(AUTHORITY.exec(url)?.[1] ?? '') ?? [];
+  if (written === '' || written.includes('%')) return undefined;
+  const parsed = `http://${written}/`;
+  if (!URL.canParse(parsed)) return undefined;
+  const host = new URL(parsed).hostname.replace(/\.$/, '');
+  if (host === '' || host.endsWith('.')) return undefined;
+  return host.startsWith('[') ? host.slice(1, -1) : host;
+}
+
+/** Names that no public resolver answers (RFC 6761, RFC 8375, RFC 9476), and those that private networks use. */
+const LOCAL_DOMAINS: ReadonlySet<string> = new Set([
+  ...['localhost', 'localdomain', 'local', 'internal', 'intranet', 'private', 'corp', 'home'],
+  ...['lan', 'arpa', 'test', 'invalid', 'example', 'onion', 'alt'],
+]);
+
+/** Whether a URL names a public address, or a name of a public domain, as it is written. */
+export function isPublicUrl(url: string): boolean {
+  const host = hostOfUrl(url);
+  if (host === undefined) return false;
+  if (host.includes(':') || /^[0-9.]+$/.test(host)) return isAddressAllowed(host, 'public');
+  const labels = host.split('.');
+  const domain = labels.at(-1) ?? '';
+  return labels.length > 1 && !labels.includes('') && !LOCAL_DOMAINS.has(domain);
+}

@@ -1,0 +1,130 @@
+// The functions for paths and URLs: every trick that makes a path leave its folder or a host look public, by name.
+
+import { describe, expect, it } from 'vitest';
+import { hostOfUrl, isPathUnder, isPublicUrl } from '../../../src/policy/cel-functions.js';
+
+describe('[P-46] path.under', () => {
+  it.each(['reports/a', 'reports', 'reports/', './reports/x', 'reports/a/../b', 'x/../reports/b'])(
+    'holds for %s',
+    (path) => expect(isPathUnder(path, 'reports/')).toBe(true),
+  );
+
+  it.each([
+    ['climbing', 'reports/../secret'],
+    ['climbing out', '../reports/a'],
+    ['another name', 'reports2/a'],
+    ['another case', 'Reports/a'],
+    ['absolute', '/reports/a'],
+    ['encoded dots', 'reports/%2e%2e/secret'],
+    ['encoded slash', 'reports%2f..%2fsecret'],
+    ['encoded twice', 'reports/%252e%252e/secret'],
+    ['encoded six times', 'reports/%252525252525' + '2e%2e/secret'],
+    ['encoded without end', `reports/%${'25'.repeat(40)}2e./secret`],
+    ['malformed escape', 'reports/%zz'],
+    ['overlong UTF-8', 'reports/%c0%ae%c0%ae/secret'],
+    ['backslashes', 'reports\\..\\secret'],
+    ['encoded backslash', 'reports/%5c..%5csecret/..'],
+    ['NUL', 'reports/a\0/../../secret'],
+    ['encoded NUL', 'reports/a%00'],
+    ['a line end', 'reports/a\n'],
+    ['a drive', 'C:reports/a'],
+    ['a server', '//host/reports/a'],
+    ['a server by backslashes', '\\\\host\\reports'],
+    ['home', '~/reports/a'],
+    ['three dots', 'reports/.../secret'],
+    ['dots and a blank', 'reports/.. /secret'],
+    ['dots and parameters', 'reports/..;/secret'],
+    ['full-width dots', 'reports/\uff0e\uff0e/secret'],
+    ['a full-width slash', 'reports/a\uff0f..\uff0f..\uff0fsecret'],
+    ['a full-width escape', 'reports/\uff052e\uff052e/secret'],
+    ['nothing', ''],
+  ])('does not hold for %s', (_what, path) => {
+    expect(isPathUnder(path, 'reports/')).toBe(false);
+  });
+
+  it('compares absolute paths with absolute folders, and anything relative with an empty one', () => {
+    expect(isPathUnder('/srv/a', '/srv')).toBe(true);
+    expect(isPathUnder('/srv/../etc', '/srv')).toBe(false);
+    expect(isPathUnder('srv/a', '/srv')).toBe(false);
+    expect(isPathUnder('/etc', '/')).toBe(true);
+    expect(isPathUnder('a/b', '')).toBe(true);
+    expect(isPathUnder('../a', '')).toBe(false);
+    expect(isPathUnder('a', '..')).toBe(false);
+  });
+});
+
+describe('[P-46] url.host', () => {
+  it.each([
+    ['https://Example.COM:8443/a', 'example.com'],
+    ['https://example.com./', 'example.com'],
+    ['https://user:pass@example.com/', 'example.com'],
+    ['https://good.example@evil.example/', 'evil.example'],
+    ['https://bücher.example/', 'xn--bcher-kva.example'],
+    ['https://ｅxample.com/', 'example.com'],
+    ['http://2130706433/', '127.0.0.1'],
+    ['http://0x7f.1/', '127.0.0.1'],
+    ['http://0177.0.0.01/', '127.0.0.1'],
+    ['http://[::FFFF:7f00:1]:80/', '::ffff:7f00:1'],
+    ['ftp://example.com', 'example.com'],
+  ])('of %s is %s', (url, host) => expect(hostOfUrl(url)).toBe(host));
+
+  it.each([
+    'example.com',
+    '//example.com/',
+    'https:example.com',
+    'https:/example.com',
+    'https:\\\\example.com',
+    'https://example.com\\@evil.example/',
+    'https://a@b@c/',
+    'https://exam\tple.com/',
+    ' https://example.com/',
+    'https://ex%61mple.com/',
+    'https://example.com../',
+    'https:///path',
+    'https://[::1/',
+    'https://256.256.256.256/',
+    'https://a:b:c/',
+    'javascript:alert(1)',
+    `https://${'a'.repeat(9000)}/`,
+  ])('of %s is not known', (url) => expect(hostOfUrl(url)).toBeUndefined());
+});
+
+describe('[P-46] url.isPublic', () => {
+  it.each(['https://example.com/', 'http://93.184.216.34/', 'https://[2606:4700::1111]/'])(
+    'holds for %s',
+    (url) => expect(isPublicUrl(url)).toBe(true),
+  );
+
+  it.each([
+    'http://localhost/',
+    'http://LOCALHOST./',
+    'http://a.localhost/',
+    'http://intranet/',
+    'http://db.corp.internal/',
+    'http://printer.local/',
+    'http://metadata.google.internal/',
+    'http://127.0.0.1/',
+    'http://127.1/',
+    'http://2130706433/',
+    'http://0x7f000001/',
+    'http://017700000001/',
+    'http://0/',
+    'http://10.1.2.3/',
+    'http://172.16.0.1./',
+    'http://192.168.1.1/',
+    'http://100.64.0.1/',
+    'http://169.254.169.254/latest/meta-data',
+    'http://[::1]/',
+    'http://[::ffff:10.0.0.1]/',
+    'http://[::ffff:a00:1]/',
+    'http://[64:ff9b::a00:1]/',
+    'http://[fe80::1]/',
+    'http://[fd00::1]/',
+    'http://[2002:7f00:1::]/',
+    'http://example.com@10.0.0.1/',
+    'http://①②⑦.0.0.1/',
+    'http://127。0。0。1/',
+    'not a url',
+    '',
+  ])('does not hold for %s', (url) => expect(isPublicUrl(url)).toBe(false));
+});
