@@ -436,7 +436,7 @@ export function noteRefusal(call: RequestContext, refusal: Refusal): void {
   decision.action = wasForwarded ? 'withheld' : 'refused';
   if (!wasForwarded) {
     decision.verdict = 'deny';
-    if (OVERRIDING.has(refusal.deny.reason)) noteOverride(decision, refusal.deny);
+    noteOverride(decision, refusal.deny);
   }
   decision.stage = refusal.stage;
   if (decision.reasons.at(-1) !== refusal.deny.reason) decision.reasons.push(refusal.deny.reason);
@@ -445,7 +445,12 @@ export function noteRefusal(call: RequestContext, refusal: Refusal): void {
 /** What refused is the block or the flow, whatever rule had allowed the request. */
 const OVERRIDING: ReadonlySet<Reason> = new Set(['blocked', 'tainted-flow']);
 
-function noteOverride(decision: RequestRecord['decision'], { policy, rule, causes }: Deny): void {
+/** Notes what refused a request that a rule had allowed, or that was not decided yet. */
+export function noteOverride(
+  decision: RequestRecord['decision'],
+  { reason, policy, rule, causes }: Deny,
+): void {
+  if (!OVERRIDING.has(reason)) return;
   decision.policy = policy;
   decision.rule = rule;
   decision.causes = causes;

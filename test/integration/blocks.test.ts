@@ -112,6 +112,16 @@ describe('a blocked tool', () => {
       expect((await callStateless(merged.access, 'right_read_record', { id: 'one' })).status).toBe(
         200,
       );
+      const token = await merged.gateway.token('all', { sub: 'eve' });
+      const eve = { target: 'subject', issuer: 'test', subject: 'eve' };
+      const { body } = await at.revoke({ block: eve });
+      const shut = await callStateless({ ...merged.access, token }, 'right_read_record', {});
+      expect(shut.status).toBe(403);
+      const [line] = await expectRefusedLines(merged, shut, 'blocked');
+      expect(line).toMatchObject({
+        actor: { sub: 'eve' },
+        decision: { rule: `block:${body.revocation.id}` },
+      });
     } finally {
       await merged.close();
     }

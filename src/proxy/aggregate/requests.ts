@@ -18,7 +18,7 @@ import { encodeHeaderValue } from '../../protocol/headers.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import type { Incoming, Outgoing } from '../../protocol/transport.js';
 import type { Aggregate, HandleRequest, IdentityPort, Ports } from '../ports.js';
-import { noteAdmitted, presentedScheme } from '../request-context.js';
+import { noteAdmitted, noteOverride, presentedScheme } from '../request-context.js';
 import type { Backend } from './merge.js';
 
 /** How the request to one backend differs from the client's. */
@@ -173,6 +173,7 @@ export function refuseAggregate(context: AggregateContext, refusal: Refusal): vo
   record.decision.verdict = 'deny';
   record.decision.stage = refusal.stage;
   record.decision.reasons.push(refusal.deny.reason);
+  noteOverride(record.decision, refusal.deny);
   const rendered = renderAggregateRefusal(context, refusal);
   const hasResponseBody = admitted === undefined || admitted.message.kind === 'request';
   const status = rendered.status === 200 && !hasResponseBody ? 400 : rendered.status;
