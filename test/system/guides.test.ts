@@ -13,6 +13,7 @@ import { type DevIssuer, startIssuer } from '../../src/dev/issuer.js';
 import { buildProgram } from '../support/processes.js';
 import { type GuideBlock, readGuide, runScript, scriptOf } from './guide-commands.js';
 import { must } from './programs.js';
+import { startRewordedServer } from './reworded-server.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** A token for the server, which a client would get by its login, and a request with it. */
@@ -81,6 +82,37 @@ function envOfReader(): Readonly<Record<string, string>> {
   };
 }
 
+/** A repository with the configuration of one server whose definitions are approved. */
+const PREPARE = `git init -q --bare remote.git
+git init -q -b main repository
+cd repository
+git config user.name Alice
+git config user.email alice@example.com
+git remote add origin ../remote.git
+mkdir policies
+printf 'version: 1\npolicy: tickets\nrules: []\n' > policies/tickets.policy.yaml
+cat > sallyport.yaml <<END
+version: 1
+publicUrl: http://127.0.0.1:8080
+upstreams:
+  tickets: {url: "$SERVER", network: loopback, authentication: none}
+policies: {dir: ./policies}
+pins: {dir: ./policies/pins}
+END
+sallyport pin fetch --approve
+`;
+const CONFIGURE =
+  "sed -i 's#^pins: .*#pins: {dir: ./policies/pins, signers: {alice: {publicKey: {file: ./alice.pub.pem}}}}#' sallyport.yaml";
+const DRIFT = `git add sallyport.yaml policies alice.pub.pem
+git commit -qm "The first pins"
+curl -sS "\${SERVER%/mcp}/reword"
+`;
+const REVIEW = `DIGEST=$(sallyport pin diff tickets | sed -n 's/.*-> sha256:\\([0-9a-f]*\\).*/\\1/p')`;
+const CHECK = `sallyport pin verify
+sallyport pin verify --format sarif >/dev/null
+echo "pushed: $(git --git-dir=../remote.git log -1 --format=%s main)"
+`;
+
 /** The rule of the quickstart, about a tool of the demo upstream. */
 async function ruleOfQuickstart(): Promise<string> {
   const page = await readFile(join(ROOT, 'docs/guides/quickstart.md'), 'utf8');
@@ -98,6 +130,30 @@ describe('[GU-01] the guides', () => {
     const cwd = await emptyFolder('rotation');
     const printed = await runScript(scriptOf(blocks), { cwd, prefix, env: envOfReader() });
     expect(printed.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('[GU-09] reviewing drift: from a drift to a signed approval that is pushed, and back', async () => {
+    const [look, approve, sign, push, keys, signAll, rollback] =
+      await readGuide('reviewing-drift.md');
+    const [before, after] = ['Reads one ticket', 'Reads one ticket and its state'];
+    const server = await startRewordedServer(upstream.url, before, after);
+    const cwd = await emptyFolder('reviewing-drift');
+    const parts = [
+      ...[PREPARE, keys, CONFIGURE, signAll, DRIFT, look, REVIEW, approve, sign, push],
+      ...[CHECK, rollback, 'sallyport validate'],
+    ];
+    const blocks = parts.map((part) =>
+      typeof part === 'object' ? part : { isServing: false, text: part ?? 'exit 9' },
+    );
+    const env = { SERVER: server.url };
+    const printed = await runScript(scriptOf(blocks), { cwd, prefix, env });
+    server.close();
+    expect(printed).toContain('signed tickets: counter 1');
+    expect(printed).toMatch(/tickets tool get_ticket: description/);
+    expect(printed).toContain('signed tickets: counter 2');
+    expect(printed).toContain('tickets: as pinned');
+    expect(printed).toContain('pushed: Approve get_ticket of tickets');
+    expect(printed).toContain('signed tickets: counter 3');
   });
 
   it('[GU-02] quickstart: installed, looked at, configured, approved, served and refused', async () => {

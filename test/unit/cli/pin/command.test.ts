@@ -157,8 +157,9 @@ describe('[L-71] pin diff and verify', () => {
   it('diff shows the lines, escaped, and does not fail', async () => {
     const { code, out } = await run('diff', { lock: APPROVED, offers: OFFERS_OTHER });
     expect(code).toBe(0);
-    expect(out).toContain('  - description: Reads one issue.\n');
-    expect(out).toContain('  + description: Reads any issue.\\u{7}[2J\n');
+    expect(out).toContain(
+      '  /description: new-cue, description\n    - "Reads one issue."\n    + "Reads any issue.\\u{7}[2J"\n',
+    );
     expect(out).not.toContain('\u0007');
   });
 
