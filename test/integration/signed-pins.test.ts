@@ -208,7 +208,9 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
     );
     expect(await control()).toMatchObject({ state: 'degraded' });
     const counters = JSON.parse(await readFile(join(folder, 'audit.jsonl.lock-counters'), 'utf8'));
-    expect(counters.counters[UPSTREAM]).toMatchObject({ counter: 3 });
+    expect(counters.counters[UPSTREAM]).toEqual({
+      ...{ counter: 3, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    });
     // Signed again, the old file is the newest.
     await signAs(alice, 4);
     await signAs(bob);

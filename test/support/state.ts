@@ -299,10 +299,12 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, messages]) table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, messages, counters]) table.clear();
       changes = 0;
     },
     dump: () =>
-      JSON.stringify([sealed, lifted, ended, uses, used, messages].map((table) => [...table])),
+      JSON.stringify(
+        [sealed, lifted, ended, uses, used, messages, counters].map((table) => [...table]),
+      ),
   };
 }

@@ -34,12 +34,12 @@ import {
   readSettingsQuietly,
 } from './lock-files.js';
 import {
+  completeDigest,
   isBlocked,
   isDigest,
   pinLabel,
   type Selection,
   selectPins,
-  wholeDigest,
 } from './selection.js';
 
 type DecisionOptions = PinOptions & {
@@ -114,7 +114,7 @@ export async function runPinApprove(
     approveSelected(lock, selection.pins, {
       ...{ before: before.lock, observed, approval },
       accept: options.accept ?? [],
-      isExact: wholeDigest(options.digest) !== undefined,
+      isExact: completeDigest(options.digest) !== undefined,
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
