@@ -239,6 +239,9 @@ describe('[L-93] the counters of lock files', () => {
       const signers = `{dir: ./policies/pins, ${SIGNERS}}`;
       await writeFile(gatewayFile, text.replace('{dir: ./policies/pins}', signers));
       await sign(alice, bob);
+      await writeFile(gatewayFile, text);
+      expect((await validate())[1]).toContain('note nothing checks this file: "pins.signers" is');
+      await writeFile(gatewayFile, text.replace('{dir: ./policies/pins}', signers));
       await own.gateway.gateway.close();
       const counters = at('audit.jsonl.lock-counters');
       const seen = (counter: number) =>

@@ -29,6 +29,7 @@ import {
   type PinFolder,
   type PinOptions,
   type PinPorts,
+  printSignNext,
   readLockFile,
   readOutline,
   readSettingsQuietly,
@@ -119,10 +120,7 @@ export async function runPinApprove(
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
   printApproved(options, selection, changed.outcome, fetchLine, io);
-  if (changed.isChanged && signing !== undefined) {
-    const line = commandLine(io, ['pin', 'sign', '-c', options.config, upstream]);
-    io.stderr(`The lock file has to be signed now: ${line} --key FILE\n`);
-  }
+  if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
 
@@ -282,7 +280,7 @@ export async function runPinBlock(
   const block = approvalOf(options, io, ports);
   const outline = readFolder(options, io, ports);
   if (outline === undefined) return EXIT_UNCHECKED;
-  const { folder } = outline;
+  const { folder, signing } = outline;
   const pin: PinName = { kind, name };
   const change = (lock: Lock | undefined) => {
     const outcome: PinChange =
@@ -310,6 +308,7 @@ export async function runPinBlock(
   }
   const text = `blocked ${upstream} ${kind} ${escapeForTerminal(name)}\n`;
   io.stdout(options.json ? `${JSON.stringify({ ...what, done: 'blocked' })}\n` : text);
+  if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return EXIT_FINE;
 }
 

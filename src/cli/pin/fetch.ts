@@ -24,6 +24,7 @@ import {
   type PinOptions,
   type PinPorts,
   type PinTarget,
+  printSignNext,
   readTargets,
 } from './lock-files.js';
 
@@ -51,6 +52,9 @@ export async function runPinFetch(
     if (done !== undefined) fetched.push(done);
   }
   printFetched(options, fetched, io);
+  for (const { upstream, isChanged } of fetched) {
+    if (isChanged) printSignNext(upstream, targets[0]?.gateway.signing, options.config, io);
+  }
   if (fetched.length < targets.length) return EXIT_UNCHECKED;
   const isComplete = fetched.every(
     ({ unusable, withheld }) => unusable.length === 0 && withheld.length === 0,

@@ -17,7 +17,7 @@ import { readLock } from '../../pins/lock-reader.js';
 import { writeLock } from '../../pins/lock-yaml.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import type { CliIo } from '../program.js';
+import { type CliIo, commandLine } from '../program.js';
 
 /** What one upstream offers now. */
 export type Observation =
@@ -143,6 +143,18 @@ export function readContent(
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
     return isMissing ? 'missing' : 'unreadable';
   }
+}
+
+/** Says that a lock file that was changed needs new signatures, where signatures are required. */
+export function printSignNext(
+  upstream: string,
+  signing: LockSigning | undefined,
+  config: string,
+  io: CliIo,
+): void {
+  if (signing === undefined) return;
+  const line = commandLine(io, ['pin', 'sign', '-c', config, upstream]);
+  io.stderr(`The lock file has to be signed before it takes effect: ${line} --key FILE\n`);
 }
 
 /** The new content of a lock file (`undefined`: unchanged), and what the command reports about it. */
