@@ -94,7 +94,7 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   },
   'pin verify': {
     0: 'No drift. Pending definitions are printed but do not count.',
-    1: 'Drift.',
+    1: 'Drift, or a lock file that is not signed as it must be.',
     2: `No drift was found, but not everything could be checked. ${NEEDS_CONFIG}, or an upstream could not be listed.`,
   },
   'pin approve': {

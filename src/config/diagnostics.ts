@@ -136,34 +136,67 @@ function escapeControls(line: string): string {
   );
 }
 
-function nameFile(file: string, folder: string): string {
+/** A file below `folder` relative to it. */
+export function nameFile(file: string, folder: string): string {
   if (!isAbsolute(file)) return file;
   const path = relative(folder, file);
   return path === '' || path === '..' || path.startsWith(`..${sep}`) ? file : path;
 }
 
 function renderSarif(diagnostics: readonly Diagnostic[]): object {
-  const ids = [...new Set(diagnostics.map((diagnostic) => diagnostic.rule))].sort();
+  const results = diagnostics.map((diagnostic): SarifResult => {
+    const { file, line, column, rule, severity: level } = diagnostic;
+    return { file, line, column, rule, level, text: textOf(diagnostic) };
+  });
+  return sarifLog(results);
+}
+
+export type SarifResult = Position & {
+  /** Absolute, or relative to the folder that the reader knows. */
+  readonly file: string;
+  readonly rule: string;
+  readonly level: Severity;
+  readonly text: string;
+  /** Equal in the reports of two runs that found the same. */
+  readonly fingerprint?: string;
+  /** Of any shape, for machines. */
+  readonly properties?: object;
+};
+
+/** A SARIF 2.1.0 log of one run. `descriptions` has a sentence for rules that need one. */
+export function sarifLog(
+  results: readonly SarifResult[],
+  descriptions: { readonly [rule: string]: string } = {},
+): object {
+  const ids = [...new Set(results.map(({ rule }) => rule))].sort();
+  const rules = ids.map((id) => {
+    const text = descriptions[id];
+    return text === undefined ? { id } : { id, shortDescription: { text } };
+  });
   return {
     $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
     version: '2.1.0',
     runs: [
       {
-        tool: { driver: { name: 'sallyport', rules: ids.map((id) => ({ id })) } },
+        tool: { driver: { name: 'sallyport', rules } },
         columnKind: 'utf16CodeUnits',
-        results: diagnostics.map((diagnostic) => ({
-          ruleId: diagnostic.rule,
-          ruleIndex: ids.indexOf(diagnostic.rule),
-          level: diagnostic.severity,
-          message: { text: textOf(diagnostic) },
+        results: results.map(({ rule, level, text, file, line, column, ...more }) => ({
+          ruleId: rule,
+          ruleIndex: ids.indexOf(rule),
+          level,
+          message: { text },
           locations: [
             {
               physicalLocation: {
-                artifactLocation: { uri: uriOf(diagnostic.file) },
-                region: { startLine: diagnostic.line, startColumn: diagnostic.column },
+                artifactLocation: { uri: uriOf(file) },
+                region: { startLine: line, startColumn: column },
               },
             },
           ],
+          ...(more.fingerprint === undefined
+            ? {}
+            : { partialFingerprints: { 'sallyport/v1': more.fingerprint } }),
+          ...(more.properties === undefined ? {} : { properties: more.properties }),
         })),
       },
     ],

@@ -139,9 +139,9 @@ export function createLockCounters({
     seen = raise(seen, version.signed);
     unkept = undefined;
     const store = storeOf(version.signed.keys());
-    lastError = store === undefined ? NOWHERE : undefined;
     try {
       await store?.raise(version.signed);
+      lastError = store === undefined ? NOWHERE : undefined;
     } catch (error) {
       lastError = `a restart forgets the counters of lock files: ${messageOf(error)}`;
       unkept = version;

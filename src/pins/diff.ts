@@ -3,7 +3,7 @@
 
 import type { Json } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
-import { sortMembers } from './compare.js';
+import { sortMembers } from './schema-comparison.js';
 
 /** Above this product of line counts, both sides are shown completely, one after the other. */
 const MAX_TABLE_CELLS = 4_000_000;

@@ -420,8 +420,10 @@ async function checkFiles(
       'why' in envelope
         ? { ok: false, why: `is not signed: ${name} ${envelope.why}` }
         : checkSignatures(lock, envelope.text, signing);
-    if (check.ok) signed.set(lock.upstream, check.statement);
-    else {
+    if (check.ok) {
+      const { counter, sha256 } = check.statement;
+      signed.set(lock.upstream, { counter, sha256 });
+    } else {
       unsigned.add(lock.upstream);
       diagnostics.push(lockDiagnostic(`${folder}/${lock.file}`, `the lock file ${check.why}`));
     }

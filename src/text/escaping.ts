@@ -165,6 +165,13 @@ export function quoteYaml(text: string): string {
   });
 }
 
+/** JSON with indentation, in which every character of a text that cannot be seen is written as `\uXXXX`. */
+export function toVisibleJson(value: object): string {
+  return JSON.stringify(value, null, 2).replace(ESCAPED, (character) =>
+    Array.from({ length: character.length }, (_, at) => escapeUnit(character.charAt(at))).join(''),
+  );
+}
+
 /** A single line that is safe on a terminal: controls, escapes and unseen characters become `\u{…}`. */
 export function escapeForTerminal(text: string): string {
   return text.replace(TERMINAL, (character) => {

@@ -208,7 +208,9 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
     );
     expect(await control()).toMatchObject({ state: 'degraded' });
     const counters = JSON.parse(await readFile(join(folder, 'audit.jsonl.lock-counters'), 'utf8'));
-    expect(counters.counters[UPSTREAM]).toMatchObject({ counter: 3 });
+    expect(counters.counters[UPSTREAM]).toEqual({
+      ...{ counter: 3, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    });
     // Signed again, the old file is the newest.
     await signAs(alice, 4);
     await signAs(bob);
@@ -237,6 +239,9 @@ describe('[L-93] the counters of lock files', () => {
       const signers = `{dir: ./policies/pins, ${SIGNERS}}`;
       await writeFile(gatewayFile, text.replace('{dir: ./policies/pins}', signers));
       await sign(alice, bob);
+      await writeFile(gatewayFile, text);
+      expect((await validate())[1]).toContain('note nothing checks this file: "pins.signers" is');
+      await writeFile(gatewayFile, text.replace('{dir: ./policies/pins}', signers));
       await own.gateway.gateway.close();
       const counters = at('audit.jsonl.lock-counters');
       const seen = (counter: number) =>

@@ -382,12 +382,15 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks]) table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters])
+        table.clear();
       changes = 0;
     },
     dump: () =>
       JSON.stringify(
-        [sealed, lifted, ended, uses, used, messages, flowMarks].map((table) => [...table]),
+        [sealed, lifted, ended, uses, used, messages, flowMarks, counters].map((table) => [
+          ...table,
+        ]),
       ),
   };
 }

@@ -53,6 +53,23 @@ async function replica(prefix: string = randomUUID()): Promise<GatewayState> {
 describeState('Redis', () => replica());
 
 describe('replicas at a real store', () => {
+  it('[L-93] raise the counters of lock files, never lower them, and let them expire', async () => {
+    const prefix = randomUUID();
+    const [one, other] = [await replica(prefix), await replica(prefix)];
+    const seen = (counter: number) => ({ counter, sha256: `${counter}`.padEnd(64, 'a') });
+    const upstreams = ['github', 'gitlab'];
+    const raise = (state: GatewayState, counter: number) =>
+      state.countersOf?.(upstreams).raise(new Map([['github', seen(counter)]]));
+    await raise(one, 10);
+    expect(await raise(other, 9)).toEqual(new Map([['github', seen(10)]]));
+    expect(await raise(other, 11)).toEqual(new Map([['github', seen(11)]]));
+    expect(await one.countersOf?.(upstreams).raise(new Map())).toEqual(
+      new Map([['github', seen(11)]]),
+    );
+    const left = await redis.command('PTTL', `{sallyport}:${prefix}}:pins:counters`);
+    expect(Number(/\d+/.exec(left)?.[0])).toBeGreaterThan(399 * 24 * 3_600_000);
+  });
+
   it('[REV-10] hear of a revocation, a lift and an ended session within two seconds', async () => {
     const prefix = randomUUID();
     const [one, other] = [await replica(prefix), await replica(prefix)];

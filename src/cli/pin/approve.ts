@@ -30,11 +30,12 @@ import {
   type PinOptions,
   type PinPorts,
   pinLabel,
+  printSignNext,
   readLockFile,
   readOutline,
   readSettingsQuietly,
 } from './lock-files.js';
-import { isBlocked, isDigest, type Selection, selectPins, wholeDigest } from './selection.js';
+import { completeDigest, isBlocked, isDigest, type Selection, selectPins } from './selection.js';
 
 type DecisionOptions = PinOptions & {
   readonly upstream: string;
@@ -108,15 +109,12 @@ export async function runPinApprove(
     approveSelected(lock, selection.pins, {
       ...{ before: before.lock, observed, approval },
       accept: options.accept ?? [],
-      isExact: wholeDigest(options.digest) !== undefined,
+      isExact: completeDigest(options.digest) !== undefined,
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
   printApproved(options, selection, changed.outcome, fetchLine, io);
-  if (changed.isChanged && signing !== undefined) {
-    const line = commandLine(io, ['pin', 'sign', '-c', options.config, upstream]);
-    io.stderr(`The lock file has to be signed now: ${line} --key FILE\n`);
-  }
+  if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
 
@@ -276,7 +274,7 @@ export async function runPinBlock(
   const block = approvalOf(options, io, ports);
   const outline = readFolder(options, io, ports);
   if (outline === undefined) return EXIT_UNCHECKED;
-  const { folder } = outline;
+  const { folder, signing } = outline;
   const pin: PinName = { kind, name };
   const change = (lock: Lock | undefined) => {
     const outcome: PinChange =
@@ -304,6 +302,7 @@ export async function runPinBlock(
   }
   const text = `blocked ${upstream} ${kind} ${escapeForTerminal(name)}\n`;
   io.stdout(options.json ? `${JSON.stringify({ ...what, done: 'blocked' })}\n` : text);
+  if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return EXIT_FINE;
 }
 

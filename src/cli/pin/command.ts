@@ -2,6 +2,7 @@
 // implement them. docs/contract.md §1.
 
 import { type Command as Commander, InvalidArgumentError, Option } from 'commander';
+import { REPORT_FORMATS } from '../../config/diagnostics.js';
 import { isCounter, MAX_COUNTER } from '../../pins/signature.js';
 import { withConfigOption } from '../config-file.js';
 import type { CliIo, Command, Finish } from '../program.js';
@@ -24,7 +25,7 @@ export function pinCommand(io: CliIo, ports: PinPorts): Command {
     examples: [
       'sallyport pin fetch -c config/gateway.yaml github --approve --by alex --note "first review"',
       'sallyport pin diff',
-      'sallyport pin verify --json    # in CI: exit 1 on drift',
+      'sallyport pin verify --format sarif > pins.sarif    # in CI: exit 1 on drift',
       'sallyport pin approve github get_issue list_issues --by alex --note "JIRA-12"',
       'sallyport pin approve github --all    # everything that is pending in the lock file',
       'sallyport pin block github delete_repo',
@@ -74,6 +75,7 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
       io,
     )
       .description(text)
+      .addOption(new Option('--format <format>', 'output format').choices([...REPORT_FORMATS]))
       .action(async (upstream: string | undefined, options: PinFetchOptions) =>
         finish(await run({ ...options, ...withNameOptions(upstream) }, io, ports)),
       );

@@ -1,6 +1,8 @@
 // `sallyport pin diff` and `pin verify`: show and check the drift of upstreams from their lock files, and say what
 // is pending. Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
 
+import { basename } from 'node:path';
+import type { ReportFormat } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
@@ -13,35 +15,43 @@ import { NO_DIGEST } from '../../pins/digest.js';
 import { findDifferences, isInformational } from '../../pins/drift.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
+import { checkSignatures, type SignatureCheck, signatureFileOf } from '../../pins/signature.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import {
+  differencesJson,
+  differenceText,
+  pendingText,
+  type UpstreamDifferences,
+} from './differences.js';
 import { blockingFindings, findingsText, isSamePin, scanPins } from './findings.js';
 import type { PinPorts } from './lock-files.js';
 import {
-  differenceLine,
-  differencesJson,
-  differenceText,
+  lockFileOf,
   observeTarget,
   type PinOptions,
-  pendingText,
+  type PinTarget,
   pinLabel,
+  readContent,
   readTargets,
-  type UpstreamDifferences,
 } from './lock-files.js';
+import { differencesSarif } from './sarif.js';
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
   const found = await findDrift(options, io, ports);
   if (found === undefined) return EXIT_UNCHECKED;
   const { upstreams, isComplete } = found;
-  if (options.json) io.stdout(differencesJson(upstreams, true));
-  else for (const one of upstreams) printForReview(one, options.config, io, ports);
+  const format = formatOf(options);
+  if (format === 'text') {
+    for (const one of upstreams) printForReview(one, options.config, io, ports);
+  } else io.stdout(render(format, upstreams, true, io));
   return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /**
- * Prints the same as a check. Exit 1: there is a difference other than a new server version. Exit 2: no
- * difference was found, but not everything could be checked.
+ * Prints the same as a check. Exit 1: there is a difference other than a new server version, or a lock file is not signed
+ * as it must be. Exit 2: no difference was found, but not everything could be checked.
  */
 export async function runPinVerify(
   options: PinOptions,
@@ -51,26 +61,67 @@ export async function runPinVerify(
   const found = await findDrift(options, io, ports);
   if (found === undefined) return EXIT_UNCHECKED;
   const { upstreams, isComplete } = found;
-  if (options.json) io.stdout(differencesJson(upstreams, false));
-  else {
+  const format = formatOf(options);
+  if (format === 'text') {
     for (const one of upstreams) {
-      for (const difference of one.differences) io.stdout(differenceLine(one.upstream, difference));
+      for (const difference of one.differences) {
+        io.stdout(differenceText(one.upstream, difference, false));
+      }
       printFindings(one, io);
+      printSignatures(one, io);
       printStatus(one, io);
     }
-  }
+  } else io.stdout(render(format, upstreams, false, io));
+  const isUnsigned = upstreams.some(({ signatures }) => signatures?.ok === false);
   const hasDrift = upstreams.some(({ differences }) =>
     differences.some((difference) => !isInformational(difference)),
   );
-  if (hasDrift) return EXIT_FAILED;
+  if (hasDrift || isUnsigned) return EXIT_FAILED;
   return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /** What was found at an upstream, with what it was compared with. */
 type Found = UpstreamDifferences & {
-  readonly lock: Lock | undefined;
   readonly observed: Observed;
 };
+
+function formatOf({ json, format }: PinOptions): ReportFormat {
+  return format ?? (json ? 'json' : 'text');
+}
+
+function render(
+  format: 'json' | 'sarif',
+  upstreams: readonly Found[],
+  withLines: boolean,
+  io: CliIo,
+): string {
+  return format === 'json'
+    ? differencesJson(upstreams, withLines)
+    : differencesSarif(upstreams, io.cwd);
+}
+
+/** Whether the lock file is signed as it must be; `undefined` if it need not be. */
+function checkTarget(
+  { settings: { name: upstream }, gateway, locked }: PinTarget,
+  ports: PinPorts,
+): SignatureCheck | undefined {
+  const { pinsDir, signing } = gateway;
+  if (signing === undefined || locked.lock === undefined) return undefined;
+  const file = lockFileOf(pinsDir, upstream);
+  const content = readContent(signatureFileOf(file), ports);
+  if (content === 'unreadable')
+    return { ok: false, why: 'is not signed: its signatures cannot be read' };
+  const lock = { file: basename(file), upstream, text: locked.text };
+  return checkSignatures(lock, content === 'missing' ? undefined : content.text, signing);
+}
+
+function printSignatures({ upstream, signatures }: Found, io: CliIo): void {
+  if (signatures === undefined) return;
+  const text = signatures.ok
+    ? `signed by ${signatures.signers.join(', ')}, counter ${signatures.statement.counter}`
+    : `the lock file ${signatures.why}`;
+  io.stdout(`${upstream}: ${escapeForTerminal(text)}\n`);
+}
 
 async function findDrift(
   options: PinOptions,
@@ -83,12 +134,15 @@ async function findDrift(
   for (const target of targets) {
     const observed = await observeTarget(target, io, ports);
     if (observed === undefined) continue;
-    const { lock } = target.locked;
+    const { lock, text } = target.locked;
+    const signatures = checkTarget(target, ports);
     const differences = findDifferences(lock, observed);
     const pending = lock === undefined ? [] : pendingOf(lock);
     const upstream = target.settings.name;
     const findings = scanOffered(upstream, lock, observed);
-    upstreams.push({ upstream, differences, pending, findings, lock, observed });
+    const file = lockFileOf(target.gateway.pinsDir, upstream);
+    const locked = { lock, text, file };
+    upstreams.push({ upstream, differences, pending, findings, signatures, ...locked, observed });
   }
   return { upstreams, isComplete: upstreams.length === targets.length };
 }

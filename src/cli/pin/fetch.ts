@@ -25,6 +25,7 @@ import {
   type PinPorts,
   type PinTarget,
   pinLabel,
+  printSignNext,
   readTargets,
 } from './lock-files.js';
 
@@ -52,6 +53,9 @@ export async function runPinFetch(
     if (done !== undefined) fetched.push(done);
   }
   printFetched(options, fetched, io);
+  for (const { upstream, isChanged } of fetched) {
+    if (isChanged) printSignNext(upstream, targets[0]?.gateway.signing, options.config, io);
+  }
   if (fetched.length < targets.length) return EXIT_UNCHECKED;
   const isComplete = fetched.every(
     ({ unusable, withheld }) => unusable.length === 0 && withheld.length === 0,

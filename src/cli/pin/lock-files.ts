@@ -1,24 +1,23 @@
-// Shared by the `pin` commands: reads the gateway file and lock files, queries upstreams, and prints
-// differences. Reads no policy. Replaces lock files atomically, and never overwrites one with errors.
+// Shared by the `pin` commands: reads the gateway file and lock files, and queries upstreams. Reads no policy. Replaces lock files atomically, and never overwrites one with errors.
 // Text from upstreams is escaped for terminals. docs/contract.md §1 (`pin`) and §5.
 
 import { join, resolve } from 'node:path';
-import { type Diagnostic, fileDiagnostic, renderDiagnostics } from '../../config/diagnostics.js';
+import {
+  type Diagnostic,
+  fileDiagnostic,
+  type ReportFormat,
+  renderDiagnostics,
+} from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway } from '../../config/load.js';
 import type { LockSigning, Settings, UpstreamSettings } from '../../config/settings.js';
-import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
-import type { PinDigest } from '../../pins/approval.js';
-import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
-import type { ItemDifference } from '../../pins/drift.js';
 import type { Observed } from '../../pins/last-seen.js';
-import { type Approval, LOCK_SUFFIX, type Lock, type PinVersion } from '../../pins/lock.js';
+import { type Approval, LOCK_SUFFIX, type Lock } from '../../pins/lock.js';
 import { readLock } from '../../pins/lock-reader.js';
 import { writeLock } from '../../pins/lock-yaml.js';
-import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import type { CliIo } from '../program.js';
+import { type CliIo, commandLine } from '../program.js';
 
 /** What one upstream offers now. */
 export type Observation =
@@ -146,6 +145,18 @@ export function readContent(
   }
 }
 
+/** Says that a lock file that was changed needs new signatures, where signatures are required. */
+export function printSignNext(
+  upstream: string,
+  signing: LockSigning | undefined,
+  config: string,
+  io: CliIo,
+): void {
+  if (signing === undefined) return;
+  const line = commandLine(io, ['pin', 'sign', '-c', config, upstream]);
+  io.stderr(`The lock file has to be signed before it takes effect: ${line} --key FILE\n`);
+}
+
 /** The new content of a lock file (`undefined`: unchanged), and what the command reports about it. */
 type LockChange<Outcome> = { readonly lock: Lock | undefined; readonly outcome: Outcome };
 
@@ -187,88 +198,9 @@ function printDiagnostics(io: CliIo, diagnostics: readonly Diagnostic[]): void {
   io.stderr(renderDiagnostics(diagnostics, 'text', io.cwd));
 }
 
-/** Unchanged lines printed around a changed one. */
-const CONTEXT_LINES = 2;
-
-export type UpstreamDifferences = {
-  readonly upstream: string;
-  readonly differences: readonly ItemDifference[];
-  /** Definitions of the lock file that nobody has approved yet. */
-  readonly pending: readonly PinDigest[];
-  /** What the scan found in what nobody has approved. */
-  readonly findings: readonly DefinitionFinding[];
-};
-
-/** An item as it is printed, safe on a terminal. A kind of which there is one has no name of its own. */
-export function pinLabel({ kind, name }: { readonly kind: string; readonly name: string }): string {
-  return kind === 'instructions' || kind === 'server' ? kind : `${kind} ${escapeForTerminal(name)}`;
-}
-
-/** One line per difference: upstream, kind, name, classes and both digests. */
-export function differenceLine(upstream: string, difference: ItemDifference): string {
-  const { kind, name, changes, before, after } = difference;
-  return `${upstream} ${pinLabel({ kind, name })}: ${changes.join(', ')} (${digestText(before)} -> ${digestText(after)})\n`;
-}
-
 /** A digest in the form that commands accept. */
 export function digestText(digest: string | undefined): string {
   return digest === undefined ? 'none' : `sha256:${digest}`;
-}
-
-/** The difference with its changed lines indented below it. */
-export function differenceText(
-  upstream: string,
-  difference: ItemDifference,
-  isPending: boolean,
-): string {
-  const line = differenceLine(upstream, difference);
-  return (isPending ? line.replace(/\n$/, ', pending\n') : line) + linesText(difference);
-}
-
-/** A pending definition of the lock file, compared with the approved one. */
-export function pendingText(
-  upstream: string,
-  pin: PinDigest,
-  before: PinVersion<Definition> | undefined,
-  after: PinVersion<Definition>,
-): string {
-  const digests = `(${digestText(before?.sha256)} -> ${digestText(after.sha256)})`;
-  const line = `${upstream} ${pinLabel(pin)}: pending ${digests}\n`;
-  return (
-    line + linesText({ beforeDefinition: before?.definition, afterDefinition: after.definition })
-  );
-}
-
-type Definition = JsonObject | string;
-type Definitions = Pick<ItemDifference, 'beforeDefinition' | 'afterDefinition'>;
-
-function linesText(definitions: Definitions): string {
-  return differenceLines(definitions)
-    .map((line) => `  ${printDiffLine(line)}\n`)
-    .join('');
-}
-
-function differenceLines({ beforeDefinition, afterDefinition }: Definitions) {
-  return changedLines(diffDefinitions(beforeDefinition, afterDefinition), CONTEXT_LINES);
-}
-
-/** All differences as one JSON document. Control characters are escaped by JSON itself. */
-export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
-  const upstreams = found.map(({ upstream, differences, pending, findings }) => ({
-    upstream,
-    pending,
-    findings,
-    differences: differences.map((difference) => ({
-      kind: difference.kind,
-      name: difference.name,
-      change: difference.change,
-      changes: difference.changes,
-      before: difference.before ?? null,
-      after: difference.after ?? null,
-      ...(withLines ? { lines: differenceLines(difference) } : {}),
-    })),
-  }));
-  return `${JSON.stringify({ upstreams }, null, 2)}\n`;
 }
 
 /** Options of every `pin` command. */
@@ -276,13 +208,15 @@ export type PinOptions = {
   readonly config: string;
   readonly upstream?: string;
   readonly json?: boolean;
+  /** Of `pin diff` and `pin verify`. */
+  readonly format?: ReportFormat;
 };
 
 /** An upstream that a command applies to, with its lock file. */
 export type PinTarget = {
   readonly settings: UpstreamSettings;
   /** The settings with which the upstream is queried. */
-  readonly gateway: Pick<Settings, 'keys' | 'publicBase' | 'pinsDir'>;
+  readonly gateway: Pick<Settings, 'keys' | 'publicBase' | 'pinsDir' | 'signing'>;
   readonly locked: LockFile;
 };
 
@@ -352,3 +286,8 @@ export function approvalOf(
 /** Printed where a decision needs a name and there is none. */
 export const NO_NAME =
   'error: an approval names who gives it: add --by NAME, or set user.name and user.email in git\n';
+
+/** An item as it is printed, safe on a terminal. A kind of which there is one has no name of its own. */
+export function pinLabel({ kind, name }: { readonly kind: string; readonly name: string }): string {
+  return kind === 'instructions' || kind === 'server' ? kind : `${kind} ${escapeForTerminal(name)}`;
+}

@@ -41,7 +41,7 @@ export function isDigest(text: string): boolean {
 const DIGEST_DIGITS = 64;
 
 /** All digits of a digest; `undefined` if some are left out. */
-export function wholeDigest(text = ''): string | undefined {
+export function completeDigest(text = ''): string | undefined {
   const [, digits = ''] = DIGEST.exec(text) ?? [];
   return digits.length === DIGEST_DIGITS ? digits : undefined;
 }
@@ -55,12 +55,12 @@ function selectOffered(
   { kind, digest }: Wanted,
   observed: Observed | undefined,
 ): PinDigest | undefined {
-  const whole = wholeDigest(digest);
-  if (whole === undefined) return undefined;
+  const complete = completeDigest(digest);
+  if (complete === undefined) return undefined;
   const offering = KINDS.filter((one) => one === (kind ?? one)).find((one) =>
-    digestsOffered(observed, { kind: one, name })?.includes(whole),
+    digestsOffered(observed, { kind: one, name })?.includes(complete),
   );
-  return offering && { kind: offering, name, digest: whole };
+  return offering && { kind: offering, name, digest: complete };
 }
 
 export function isBlocked(lock: Lock | undefined, { kind, name }: PinName): boolean {

@@ -26,7 +26,12 @@ function withInput(more: JsonObject): JsonObject {
 
 test.each<[string, JsonObject, readonly string[]]>([
   ['nothing', { ...BASE }, []],
-  ['the dialect', withInput({ $schema: 'x:2020-12' }), ['notation-only']],
+  [
+    'the dialect',
+    withInput({ $schema: 'https://json-schema.org/draft/2020-12/schema' }),
+    ['notation-only'],
+  ],
+  ['another dialect', withInput({ $schema: 'x:old' }), ['input-widened', 'input-narrowed']],
   ['the order of required', withInput({ required: ['state', 'id'] }), ['notation-only']],
   ['spacing', { ...BASE, description: 'Reads one\n issue. ' }, ['notation-only']],
   ['the description', { ...BASE, description: 'Reads any issue.' }, ['description']],
@@ -54,7 +59,11 @@ test.each<[string, JsonObject, readonly string[]]>([
     }),
     ['input-widened', 'input-narrowed'],
   ],
-  ['a parameter gone', withInput({ properties: { id: properties.id } }), ['input-narrowed']],
+  [
+    'a parameter gone, and anything in its place',
+    withInput({ properties: { id: properties.id } }),
+    ['input-widened', 'input-narrowed'],
+  ],
   ['less required', withInput({ required: ['id'] }), ['input-widened']],
   [
     'a longer limit',
@@ -74,7 +83,7 @@ test.each<[string, JsonObject, readonly string[]]>([
     ['input-widened'],
   ],
   ['closed to others', withInput({ additionalProperties: false }), ['input-narrowed']],
-  ['a keyword that is not known', withInput({ 'x-new': 1 }), ['input-narrowed']],
+  ['a keyword that is not known', withInput({ 'x-new': 1 }), ['input-widened', 'input-narrowed']],
   ['an output', { ...BASE, outputSchema: { type: 'object' } }, ['output']],
   ['annotations', { ...BASE, annotations: { readOnlyHint: true } }, ['annotations']],
   ['members of a later revision', { ...BASE, constructor: { a: 1 } }, ['annotations']],

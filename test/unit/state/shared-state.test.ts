@@ -77,6 +77,37 @@ describe('[REV-02, REV-03, REV-04, REV-05, REV-06, REV-07]', () => {
   describeState('a store', () => replica());
 });
 
+describe('[L-93] the counters of lock files in a store', () => {
+  const seen = (counter: number) => ({ counter, sha256: `${counter}`.padEnd(64, '0') });
+  const countersOf = (state: GatewayState, ...upstreams: readonly string[]) =>
+    state.countersOf?.(upstreams).raise(new Map()) ?? Promise.reject(new Error('no store'));
+
+  it('only rise, are known to every replica, and name no upstream', async () => {
+    const [one, other] = [await replica(), await replica()];
+    await one.countersOf?.(['github']).raise(new Map([['github', seen(3)]]));
+    await other.countersOf?.(['github']).raise(new Map([['github', seen(2)]]));
+    expect(await countersOf(other, 'github', 'gitlab')).toEqual(new Map([['github', seen(3)]]));
+    expect(await countersOf(one, 'gitlab')).toEqual(new Map());
+    expect(store.dump()).not.toContain('github');
+    expect(createMemoryState({ ring, now: Date.now }).countersOf).toBeUndefined();
+  });
+
+  it('are found under an older gateway key', async () => {
+    const old = await replica({ of: createKeyRing([KEY]) });
+    await old.countersOf?.(['github']).raise(new Map([['github', seen(5)]]));
+    const rotated = await replica({ of: createKeyRing([NEXT_KEY, KEY]) });
+    expect(await countersOf(rotated, 'github')).toEqual(new Map([['github', seen(5)]]));
+    await rotated.countersOf?.(['github']).raise(new Map([['github', seen(6)]]));
+    expect(await countersOf(rotated, 'github')).toEqual(new Map([['github', seen(6)]]));
+  });
+
+  it('are not known while the store cannot be reached, with a fixed text', async () => {
+    const state = await replica();
+    store.goDown();
+    await expect(countersOf(state, 'github')).rejects.toThrow(/^[a-z ]+$/);
+  });
+});
+
 describe('several replicas', () => {
   it('[REV-10] all know what one was told, after the next look', async () => {
     const [one, other] = [await replica(), await replica()];

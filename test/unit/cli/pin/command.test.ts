@@ -5,6 +5,7 @@ import { buildProgram } from '../../../../src/cli/program.js';
 import { namedPins, pendingOf } from '../../../../src/pins/approval.js';
 import { readLock } from '../../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../../src/pins/lock-yaml.js';
+import { makeSigner } from '../../../support/signers.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';
 import { digestOf, lockOf, observedOf, pinOf, toolOf, versionOf } from '../../pins/samples.js';
 import { terminal } from '../console.js';
@@ -157,8 +158,9 @@ describe('[L-71] pin diff and verify', () => {
   it('diff shows the lines, escaped, and does not fail', async () => {
     const { code, out } = await run('diff', { lock: APPROVED, offers: OFFERS_OTHER });
     expect(code).toBe(0);
-    expect(out).toContain('  - description: Reads one issue.\n');
-    expect(out).toContain('  + description: Reads any issue.\\u{7}[2J\n');
+    expect(out).toContain(
+      '  /description: new-cue, description\n    - "Reads one issue."\n    + "Reads any issue.\\u{7}[2J"\n',
+    );
     expect(out).not.toContain('\u0007');
   });
 
@@ -537,6 +539,29 @@ describe('[L-74] pin diff', () => {
   it('asks to fetch again where the upstream no longer offers what is pending', async () => {
     const { err } = await run('diff', { lock: WAITING, offers: OFFERS_TOOL });
     expect(nextOf(err)).toBe('fetch github');
+  });
+});
+
+describe('[L-91] a change of a lock file that must be signed', () => {
+  const { publicKey } = makeSigner('alice');
+  const given = {
+    gateway: `${GOOD}pins: {signers: {alice: {publicKey: {env: ALICE}}}}\n`,
+    env: { KEY: KEY_HEX, ALICE: publicKey },
+  };
+  const NEXT =
+    'has to be signed before it takes effect: sallyport pin sign -c config/gateway.yaml github';
+
+  it.each([
+    ['fetch', undefined],
+    ['fetch --approve --by alex', undefined],
+    [`approve github --all --by alex`, WAITING],
+    ['block github get_issue', WAITING],
+  ])('is followed by the command that signs it: %s', async (line, lock) => {
+    const own = { ...given, offers: OFFERS_OTHER, ...(lock === undefined ? {} : { lock }) };
+    const { code, err } = await run(line, own);
+    expect([code, err]).toEqual([0, expect.stringContaining(NEXT)]);
+    const unsigned = await run(line, { ...own, gateway: GOOD });
+    expect(unsigned.err).not.toContain('signed');
   });
 });
 

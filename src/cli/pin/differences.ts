@@ -1,0 +1,124 @@
+// How `pin diff` and `pin verify` show what differs, as text and as JSON: each difference with its classes and field by
+// field. Text from upstreams is escaped; what cannot be seen is made visible. docs/contract.md §5.
+
+import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
+import type { PinDigest } from '../../pins/approval.js';
+import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
+import type { DriftKind, ItemDifference } from '../../pins/drift.js';
+import { differingFields, type FieldDifference, fieldLines } from '../../pins/fields.js';
+import type { Lock, PinVersion } from '../../pins/lock.js';
+import type { SignatureCheck } from '../../pins/signature.js';
+import type { PinKind } from '../../policy/definitions.js';
+import type { JsonObject } from '../../protocol/jsonrpc.js';
+import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
+import { digestText, pinLabel } from './lock-files.js';
+
+/** Unchanged lines printed around a changed one. */
+const CONTEXT_LINES = 2;
+
+export type UpstreamDifferences = {
+  readonly upstream: string;
+  /** Path of the lock file, what it holds, and its text. */
+  readonly file: string;
+  readonly lock: Lock | undefined;
+  readonly text: string;
+  readonly differences: readonly ItemDifference[];
+  /** Definitions of the lock file that nobody has approved yet. */
+  readonly pending: readonly PinDigest[];
+  /** What the scan found in what nobody has approved. */
+  readonly findings: readonly DefinitionFinding[];
+  /** Whether the lock file is signed as it must be; `undefined` if it need not be. */
+  readonly signatures: SignatureCheck | undefined;
+};
+
+/** The fields of a difference; none if one side does not exist or its content is not known. */
+export function fieldsOf(difference: ItemDifference): readonly FieldDifference[] {
+  const { kind, beforeDefinition, afterDefinition, changes } = difference;
+  return differingFields(pinKindOf(kind), beforeDefinition, afterDefinition, changes);
+}
+
+/** The kind of what has a definition with members; `undefined` for texts and for the identity of a server. */
+function pinKindOf(kind: DriftKind): PinKind | undefined {
+  return kind === 'instructions' || kind === 'server' ? undefined : kind;
+}
+
+/** One line per difference: upstream, kind, name, classes and both digests. */
+function differenceLine(upstream: string, difference: ItemDifference): string {
+  const { kind, name, changes, before, after } = difference;
+  const what = `${upstream} ${pinLabel({ kind, name })}`;
+  return `${what}: ${changes.join(', ')} (${digestText(before)} -> ${digestText(after)})`;
+}
+
+/** The difference with its fields indented below it. */
+export function differenceText(
+  upstream: string,
+  difference: ItemDifference,
+  isPending: boolean,
+): string {
+  const line = `${differenceLine(upstream, difference)}${isPending ? ', pending' : ''}\n`;
+  const { beforeDefinition, afterDefinition } = difference;
+  return line + contentText(fieldsOf(difference), beforeDefinition, afterDefinition);
+}
+
+type Definition = JsonObject | string;
+
+/** A pending definition of the lock file, compared with the approved one. */
+export function pendingText(
+  upstream: string,
+  pin: PinDigest,
+  before: PinVersion<Definition> | undefined,
+  after: PinVersion<Definition>,
+): string {
+  const digests = `(${digestText(before?.sha256)} -> ${digestText(after.sha256)})`;
+  const line = `${upstream} ${pinLabel(pin)}: pending ${digests}\n`;
+  const [one, other] = [before?.definition, after.definition];
+  return line + contentText(differingFields(pinKindOf(pin.kind), one, other, []), one, other);
+}
+
+/** The fields, or the whole of a definition that one side does not have. */
+function contentText(
+  fields: readonly FieldDifference[],
+  before: Definition | undefined,
+  after: Definition | undefined,
+): string {
+  if (fields.length > 0) return fields.map(fieldText).join('');
+  return changedLines(diffDefinitions(before, after), CONTEXT_LINES)
+    .map((line) => `  ${printDiffLine(line)}\n`)
+    .join('');
+}
+
+function fieldText(field: FieldDifference): string {
+  const { pointer, changes } = field;
+  const at = pointer === '' ? 'the text' : escapeForTerminal(pointer);
+  const lines = changedLines(fieldLines(field), CONTEXT_LINES);
+  const shown = lines.map((line) => `    ${printDiffLine(line)}\n`).join('');
+  return `  ${at}: ${changes.join(', ')}\n${shown}`;
+}
+
+/** All differences as one JSON document, in which every character can be seen. */
+export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
+  const upstreams = found.map(({ upstream, differences, pending, findings, signatures }) => ({
+    upstream,
+    pending,
+    findings,
+    signatures: signatures ?? null,
+    differences: differences.map((difference) => ({
+      kind: difference.kind,
+      name: difference.name,
+      change: difference.change,
+      changes: difference.changes,
+      before: difference.before ?? null,
+      after: difference.after ?? null,
+      fields: fieldsOf(difference).map(({ path: _, ...field }) => field),
+      ...(withLines
+        ? {
+            lines: changedLines(
+              diffDefinitions(difference.beforeDefinition, difference.afterDefinition),
+              CONTEXT_LINES,
+            ),
+          }
+        : {}),
+    })),
+  }));
+  return `${toVisibleJson({ upstreams })}\n`;
+}

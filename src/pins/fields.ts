@@ -1,0 +1,119 @@
+// The fields in which two definitions differ: a JSON pointer into the definition, the old and the new value, and the
+// classes of that field alone. Pure, with bounded work. docs/contract.md §5; RFC 6901.
+
+import type { PinKind } from '../policy/definitions.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { escapeForTerminal } from '../text/escaping.js';
+import { type Change, compareDefinitions } from './compare.js';
+import { type DiffLine, diffDefinitions } from './diff.js';
+import { sortMembers } from './schema-comparison.js';
+
+/** The steps from a definition to one of its values. */
+type Path = readonly (string | number)[];
+
+export type FieldDifference = {
+  readonly path: Path;
+  /** RFC 6901; empty for the whole definition. */
+  readonly pointer: string;
+  /** Absent on the side that does not have it. */
+  readonly before?: Json;
+  readonly after?: Json;
+  /** The classes that the difference of this field alone has. */
+  readonly changes: readonly Change[];
+};
+
+type Definition = JsonObject | string;
+
+/** Beyond this number the classes of a field are those of the whole difference. */
+const MAX_CLASSIFIED = 200;
+
+/**
+ * The fields that differ, in a stable order. A list differs as one field if its length does, because its elements have no
+ * names. Only what both sides have has fields: a new or a removed definition has none.
+ */
+export function differingFields(
+  kind: PinKind | undefined,
+  before: Definition | undefined,
+  after: Definition | undefined,
+  changes: readonly Change[],
+): readonly FieldDifference[] {
+  if (before === undefined || after === undefined) return [];
+  const found = [...differences([], before, after)];
+  return found.map(({ path, ...values }, index) => {
+    const isClassified =
+      index < MAX_CLASSIFIED && kind !== undefined && isObject(before) && isObject(after);
+    const own = isClassified
+      ? compareDefinitions(kind, before, replaceAt(before, path, values.after) as JsonObject)
+      : changes;
+    const pointer = path.map((step) => `/${escapeStep(String(step))}`).join('');
+    return { path, pointer, ...values, changes: own.length > 0 ? own : ['notation-only'] };
+  });
+}
+
+function escapeStep(step: string): string {
+  return step.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+type Found = { readonly path: Path; readonly before?: Json; readonly after?: Json };
+
+function* differences(path: Path, before: Json, after: Json): Generator<Found> {
+  if (isObject(before) && isObject(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+    for (const name of [...names].sort()) yield* memberDifferences(path, name, before, after);
+  } else if (Array.isArray(before) && Array.isArray(after) && before.length === after.length) {
+    for (const [index, item] of (before as readonly Json[]).entries()) {
+      yield* differences([...path, index], item, (after as readonly Json[])[index] ?? null);
+    }
+  } else if (JSON.stringify(before) !== JSON.stringify(after)) yield { path, before, after };
+}
+
+function* memberDifferences(
+  path: Path,
+  name: string,
+  before: JsonObject,
+  after: JsonObject,
+): Generator<Found> {
+  const at = [...path, name];
+  const [old, next] = [memberOf(before, name), memberOf(after, name)];
+  if (old === undefined) yield { path: at, ...(next === undefined ? {} : { after: next }) };
+  else if (next === undefined) yield { path: at, before: old };
+  else yield* differences(at, old, next);
+}
+
+/** An own member, never an inherited one: names come from upstreams. */
+function memberOf(object: JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** The value with another one at a path, or without it. */
+function replaceAt(value: Json, path: Path, by: Json | undefined): Json | undefined {
+  const [step, ...rest] = path;
+  if (step === undefined) return by;
+  if (Array.isArray(value)) {
+    return value.map((item: Json, index) =>
+      index === step ? (replaceAt(item, rest, by) ?? null) : item,
+    );
+  }
+  if (!isObject(value)) return value;
+  const own = memberOf(value, String(step)) ?? null;
+  const replaced = replaceAt(own, rest, by);
+  const others = Object.entries(value).filter(([name]) => name !== String(step));
+  const added = replaced === undefined ? [] : [[String(step), replaced] as const];
+  return Object.fromEntries([...others, ...added]);
+}
+
+/** The lines of a field: what was is marked with `-`, what is with `+`. Strings are quoted, and split at their line ends. */
+export function fieldLines({ before, after }: FieldDifference): readonly DiffLine[] {
+  return diffDefinitions(listed(before), listed(after)).map(({ sign, text }) => {
+    return { sign, text: text.replace(/^- /, '') };
+  });
+}
+
+/** The lines of a value as the items of a list. */
+function listed(value: Json | undefined): Json | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') return JSON.stringify(sortMembers(value), null, 2).split('\n');
+  return value.split(/(?<=\n)/).map((line) => {
+    return `"${escapeForTerminal(line.replace(/["\\]/g, '\\$&'))}"`;
+  });
+}

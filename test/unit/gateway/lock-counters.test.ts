@@ -1,0 +1,129 @@
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Settings } from '../../../src/config/settings.js';
+import type { Version } from '../../../src/gateway/config-version.js';
+import { createLockCounters, type LockCounters } from '../../../src/gateway/lock-counters.js';
+import type { CounterStore } from '../../../src/state/memory.js';
+import type { SeenCounter } from '../../../src/state/store.js';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-counters-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+function versionOf(counter: number, sha256 = `${counter}`): Version {
+  const signed = new Map([['github', { counter, sha256 }]]);
+  const settings = { file: '/srv/gateway.yaml', pinsDir: '/srv/pins', signing: {} };
+  // The parts that counters read.
+  return { signed, settings } as unknown as Version;
+}
+
+type Given = {
+  readonly path?: string;
+  readonly store?: CounterStore;
+  readonly nowMs?: () => number;
+};
+
+function countersOf({ path, store, nowMs }: Given): LockCounters {
+  const sinks = path === undefined ? [{ type: 'stdout' }] : [{ type: 'file', path }];
+  return createLockCounters({
+    state: { countersOf: store && (() => store) },
+    settings: { audit: { sinks } } as unknown as Settings,
+    ...(nowMs === undefined ? {} : { nowMs }),
+  });
+}
+
+async function refused(counters: LockCounters, version: Version, phase: 'start' | 'reload') {
+  const reading = await counters.check({ version, diagnostics: [] }, phase);
+  const [found] = reading.diagnostics;
+  expect(reading.version).toBe(found === undefined ? version : undefined);
+  return found?.message;
+}
+
+/** A store that can be cut off. */
+function makeStore() {
+  const kept = new Map<string, SeenCounter>();
+  let isDown = false;
+  return {
+    set isDown(value: boolean) {
+      isDown = value;
+    },
+    async raise(counters: ReadonlyMap<string, SeenCounter>) {
+      if (isDown) throw new Error('no connection');
+      for (const [name, seen] of counters) {
+        if (seen.counter > (kept.get(name)?.counter ?? 0)) kept.set(name, seen);
+      }
+      return new Map(kept);
+    },
+  };
+}
+
+describe('[L-93] counters of lock files', () => {
+  it('are kept in a file beside the audit log, over a restart', async () => {
+    const path = join(folder, 'audit.jsonl');
+    const first = countersOf({ path });
+    expect(await refused(first, versionOf(3), 'start')).toBeUndefined();
+    await first.keep(versionOf(3));
+    expect(first.error()).toBeUndefined();
+    const second = countersOf({ path });
+    expect(await refused(second, versionOf(2), 'start')).toContain('its counter is 2, and 3 was');
+    expect(await refused(second, versionOf(3, 'other'), 'start')).toContain('is another one than');
+    expect(await refused(second, versionOf(3), 'start')).toBeUndefined();
+    // A lower counter that somehow came into force lowers nothing.
+    await second.keep(versionOf(1));
+    const { counters } = JSON.parse(await readFile(`${path}.lock-counters`, 'utf8'));
+    expect(counters).toEqual({ github: { counter: 3, sha256: '3' } });
+  });
+
+  it('are forgotten by a restart without a store and a file, which is said', async () => {
+    const counters = countersOf({});
+    await counters.keep(versionOf(3));
+    expect(counters.error()).toContain('a restart forgets the counters of lock files: there is');
+    expect(await refused(counters, versionOf(2), 'reload')).toContain('is older than one');
+  });
+
+  it('are said to be forgotten where the file cannot be written, until it can', async () => {
+    let nowMs = 0;
+    const path = join(folder, 'missing/audit.jsonl');
+    const counters = countersOf({ path, nowMs: () => nowMs });
+    await counters.keep(versionOf(3));
+    expect(counters.error()).toMatch(/^a restart forgets .*audit\.jsonl\.lock-counters cannot be/);
+    expect(await refused(counters, versionOf(2), 'reload')).toContain('is older than one');
+    counters.retry();
+    expect(counters.error()).toBeDefined();
+    await mkdir(join(folder, 'missing'));
+    nowMs = 31_000;
+    counters.retry();
+    await expect.poll(() => counters.error()).toBeUndefined();
+    expect(await readFile(`${path}.lock-counters`, 'utf8')).toContain('"counter": 3');
+  });
+
+  it('are asked of the store: a start waits for it, a running gateway knows its own', async () => {
+    const store = makeStore();
+    const first = countersOf({ store });
+    await first.keep(versionOf(3));
+    store.isDown = true;
+    expect(await refused(countersOf({ store }), versionOf(9), 'start')).toBe(
+      'the counters of lock files cannot be read: no connection',
+    );
+    expect(await refused(first, versionOf(4), 'reload')).toBeUndefined();
+    expect(await refused(first, versionOf(2), 'reload')).toContain('is older than one');
+    await first.keep(versionOf(4));
+    expect(first.error()).toContain('no connection');
+    store.isDown = false;
+    await first.keep(versionOf(4));
+    expect(first.error()).toBeUndefined();
+    // Another replica learns of it.
+    expect(await refused(countersOf({ store }), versionOf(3), 'start')).toContain('and 4 was seen');
+  });
+
+  it('are not asked where no signatures are required', async () => {
+    const store = makeStore();
+    store.isDown = true;
+    const version = { ...versionOf(1), settings: { signing: undefined } } as unknown as Version;
+    expect(await refused(countersOf({ store }), version, 'start')).toBeUndefined();
+  });
+});

@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compareDefinitions } from '../../../src/pins/compare.js';
+import { printDiffLine } from '../../../src/pins/diff.js';
+import { differingFields, fieldLines } from '../../../src/pins/fields.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
+
+const BASE: JsonObject = {
+  name: 'get_issue',
+  description: 'Reads one issue.',
+  inputSchema: {
+    type: 'object',
+    properties: { id: { type: 'string', maxLength: 10 }, 'a/b~c': { type: 'string' } },
+    required: ['id'],
+  },
+};
+
+function fieldsOf(after: JsonObject, before: JsonObject = BASE) {
+  const changes = compareDefinitions('tool', before, after);
+  return differingFields('tool', before, after, changes);
+}
+
+function shown(after: JsonObject): readonly string[] {
+  return fieldsOf(after).flatMap((field) => [
+    `${field.pointer} ${field.changes.join()}`,
+    ...fieldLines(field).map(printDiffLine),
+  ]);
+}
+
+function withSchema(more: JsonObject): JsonObject {
+  return { ...BASE, inputSchema: { ...(BASE['inputSchema'] as JsonObject), ...more } };
+}
+
+describe('[L-96] a difference field by field', () => {
+  it('has a pointer, both values and the classes of each field alone', () => {
+    const after = {
+      ...withSchema({
+        properties: { id: { type: 'string', maxLength: 99 }, 'a/b~c': { type: 'null' } },
+        required: [],
+      }),
+      description: 'Reads\u200b one issue.',
+      annotations: { readOnlyHint: true },
+    };
+    expect(fieldsOf(after).map(({ path: _, ...field }) => field)).toEqual([
+      { pointer: '/annotations', after: { readOnlyHint: true }, changes: ['annotations'] },
+      {
+        ...{ pointer: '/description', before: 'Reads one issue.' },
+        ...{ after: 'Reads\u200b one issue.', changes: ['new-cue', 'description'] },
+      },
+      {
+        ...{ pointer: '/inputSchema/properties/a~1b~0c/type', before: 'string', after: 'null' },
+        changes: ['input-widened', 'input-narrowed'],
+      },
+      {
+        ...{ pointer: '/inputSchema/properties/id/maxLength', before: 10, after: 99 },
+        changes: ['input-widened'],
+      },
+      {
+        ...{ pointer: '/inputSchema/required', before: ['id'], after: [] },
+        changes: ['input-widened'],
+      },
+    ]);
+  });
+
+  it('is shown with what cannot be seen, and what is text as text', () => {
+    const after = { ...BASE, description: 'Reads\u200b "one"\nissue. ', name: 'get\u202eissue' };
+    expect(shown(after)).toEqual([
+      '/description new-cue,description',
+      '- "Reads one issue."',
+      '+ "Reads\\u{200b} \\"one\\"\\n"',
+      '+ "issue. "',
+      '/name new-cue,description',
+      '- "get_issue"',
+      '+ "get\\u{202e}issue"',
+    ]);
+    const number = withSchema({ properties: { id: { type: 'string', maxLength: '10' } } });
+    expect(shown(number).slice(-3)).toEqual([
+      '/inputSchema/properties/id/maxLength input-widened,input-narrowed',
+      '- 10',
+      '+ "10"',
+    ]);
+  });
+
+  it('is one of a text for instructions, and none where one side does not exist', () => {
+    const [field] = differingFields(undefined, 'Be brief.', 'Be long.', ['description']);
+    expect(field).toMatchObject({ pointer: '', before: 'Be brief.', changes: ['description'] });
+    expect(differingFields('tool', undefined, BASE, ['new-tool'])).toEqual([]);
+    expect(differingFields('tool', BASE, undefined, ['removed'])).toEqual([]);
+  });
+
+  it('is complete: the old definition with every field changed is the new one', () => {
+    const key = fc.constantFrom('a', 'b', '__proto__', 'toString', '');
+    const { value } = fc.letrec<{ value: Json }>((tie) => ({
+      value: fc.oneof(
+        { depthSize: 'small' },
+        fc.constantFrom<Json>(null, 0, 'x', true),
+        fc.array(tie('value'), { maxLength: 2 }) as fc.Arbitrary<Json>,
+        fc.dictionary(key, tie('value'), { noNullPrototype: true }) as fc.Arbitrary<Json>,
+      ),
+    }));
+    const definition = fc.dictionary(key, value, {
+      noNullPrototype: true,
+    }) as fc.Arbitrary<JsonObject>;
+    const leaves = (at: Json, path: string, found: Map<string, string>): Map<string, string> => {
+      if (typeof at === 'object' && at !== null && Object.keys(at).length > 0) {
+        for (const [name, child] of Object.entries(at)) {
+          leaves(child, `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, found);
+        }
+      } else found.set(path, JSON.stringify(at));
+      return found;
+    };
+    fc.assert(
+      fc.property(definition, definition, (before, after) => {
+        const fields = differingFields('prompt', before, after, ['notation-only']);
+        const covers = (path: string): boolean =>
+          fields.some(({ pointer }) => path === pointer || path.startsWith(`${pointer}/`));
+        const [old, next] = [leaves(before, '', new Map()), leaves(after, '', new Map())];
+        for (const [path, text] of [...old, ...next]) {
+          // An empty object becomes one with members: the leaf was its own place.
+          const isSame = old.get(path) === text && next.get(path) === text;
+          const isEmpty = text === '{}' || text === '[]';
+          expect(isSame || isEmpty || covers(path)).toBe(true);
+        }
+        for (const field of fields) {
+          expect(JSON.stringify(field.before)).not.toBe(JSON.stringify(field.after));
+        }
+      }),
+    );
+  });
+});

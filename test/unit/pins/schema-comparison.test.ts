@@ -1,0 +1,284 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compareDefinitions } from '../../../src/pins/compare.js';
+import { compareSchemas } from '../../../src/pins/schema-comparison.js';
+import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
+
+const name = fc.constantFrom('a', 'b');
+const small = fc.integer({ min: 0, max: 3 });
+const leaf = fc.constantFrom<Json>(null, true, 0, 1, 1.5, 2, '', 'a', 'ab', 'abcd');
+const TYPES = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'];
+const type = fc.constantFrom(...TYPES);
+
+/** A keyword with a value that ajv takes. Few names and values, so that schemas that are made apart have much in common. */
+function keyword(schema: fc.Arbitrary<Json>, hasReferences: boolean): fc.Arbitrary<JsonObject> {
+  const schemas = fc.array(schema, { minLength: 1, maxLength: 2 });
+  const map = fc.dictionary(name, schema, { maxKeys: 2, noNullPrototype: true });
+  const named = (key: string, value: fc.Arbitrary<Json>) => value.map((one) => ({ [key]: one }));
+  return fc.oneof(
+    named('type', fc.oneof(type, fc.uniqueArray(type, { minLength: 1, maxLength: 3 }))),
+    named('enum', fc.uniqueArray(leaf, { minLength: 1, maxLength: 3 })),
+    named('const', leaf),
+    named('required', fc.uniqueArray(name, { maxLength: 2 })),
+    { arbitrary: named('properties', map), weight: 4 },
+    named('additionalProperties', schema),
+    named(
+      'patternProperties',
+      fc.dictionary(fc.constantFrom('^a', 'b$'), schema, { maxKeys: 1, noNullPrototype: true }),
+    ),
+    named('propertyNames', schema),
+    named('dependentRequired', fc.constant({ a: ['b'] })),
+    named(
+      'dependentSchemas',
+      fc.dictionary(name, schema, { minKeys: 1, maxKeys: 1, noNullPrototype: true }),
+    ),
+    named('items', schema),
+    named('prefixItems', schemas),
+    named('contains', schema),
+    named('minContains', small),
+    named('maxContains', small),
+    named('uniqueItems', fc.boolean()),
+    ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'].map(
+      (key) => named(key, small),
+    ),
+    ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'].map((key) =>
+      named(key, small),
+    ),
+    named('multipleOf', fc.constantFrom(1, 2)),
+    named('pattern', fc.constantFrom('^a', 'b')),
+    named('allOf', schemas),
+    named('anyOf', schemas),
+    named('oneOf', schemas),
+    named('not', schema),
+    named('if', schema),
+    named('then', schema),
+    named('else', schema),
+    named('unevaluatedProperties', schema),
+    named('unevaluatedItems', schema),
+    named('nullable', fc.constant(true)).map((one) => ({ ...one, type: 'string' })),
+    named(hasReferences ? '$ref' : '$comment', fc.constantFrom('#/$defs/a', '#/$defs/b')),
+    named('title', fc.constantFrom('a', 'b')),
+  );
+}
+
+function schemaOf(hasReferences: boolean): fc.Arbitrary<Json> {
+  const { schema } = fc.letrec<{ schema: Json }>((tie) => ({
+    schema: fc.oneof(
+      { depthSize: 'xsmall', withCrossShrink: true },
+      { arbitrary: fc.boolean(), weight: 1 },
+      {
+        arbitrary: fc
+          .array(keyword(tie('schema') as fc.Arbitrary<Json>, hasReferences), { maxLength: 3 })
+          .map((parts) => Object.assign({}, ...parts) as Json),
+        weight: 6,
+      },
+    ),
+  }));
+  return schema;
+}
+
+/** Definitions have no references: ajv follows those that lead back for as long as the stack lasts. */
+const definition = schemaOf(false);
+const part = keyword(schemaOf(true), true);
+const root = fc
+  .tuple(fc.array(part, { maxLength: 4 }), definition, definition)
+  .map(([parts, a, b]) => Object.assign({ $defs: { a, b } }, ...parts) as JsonObject);
+
+const { value: anyValue } = fc.letrec<{ value: Json }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    leaf,
+    fc.array(tie('value'), { maxLength: 3 }) as fc.Arbitrary<Json>,
+    fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), {
+      maxKeys: 3,
+      noNullPrototype: true,
+    }) as fc.Arbitrary<Json>,
+  ),
+}));
+
+/** One change at a random place: another keyword, one more, or one less. */
+const change = fc.tuple(
+  fc.nat(),
+  fc.oneof(part, keyword(definition, false)),
+  fc.constantFrom('replace', 'add', 'drop'),
+);
+
+/** The objects of a schema that a reference may stand in, without definitions, or those alone. */
+function placesIn(schema: Json, isDefinition: boolean): Record<string, Json>[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const own = Array.isArray(schema) ? [] : [schema as Record<string, Json>];
+  const below = Object.entries(schema).flatMap(([key, child]) =>
+    key === '$defs' && !isDefinition ? [] : placesIn(child as Json, isDefinition),
+  );
+  return [...own, ...below];
+}
+
+function changed(schema: JsonObject, [at, more, how]: [number, JsonObject, string]): JsonObject {
+  const copy = structuredClone(schema) as Record<string, Json>;
+  const isDefinition =
+    at % 3 === 0 && !('$ref' in more) && !JSON.stringify(more).includes('"$ref"');
+  const places = placesIn(isDefinition ? (copy['$defs'] ?? null) : copy, isDefinition).slice(
+    isDefinition ? 1 : 0,
+  );
+  const place = places[at % Math.max(1, places.length)] ?? copy;
+  const keys = Object.keys(place).filter((key) => key !== '$defs');
+  if (how !== 'add' && keys.length > 0) delete place[keys[at % keys.length] ?? ''];
+  if (how !== 'drop') Object.assign(place, more);
+  return copy;
+}
+
+const ajv = new Ajv2020({ strict: false, logger: false, validateFormats: false });
+
+function compiled(schema: JsonObject): Validate | undefined {
+  try {
+    const validate = ajv.compile(structuredClone(schema));
+    return (value) => validate(value) === true;
+  } catch {
+    return undefined;
+  }
+}
+
+function classesOf(before: JsonObject, after: JsonObject): readonly string[] {
+  const tool = (inputSchema: JsonObject): JsonObject => ({ name: 'x', inputSchema });
+  return compareDefinitions('tool', tool(before), tool(after));
+}
+
+type Validate = (value: unknown) => boolean;
+
+function showsWidening(old: Validate, next: Validate, values: readonly Json[]): boolean {
+  try {
+    return values.some((value) => next(value) && !old(value));
+  } catch {
+    // The code that ajv makes for some combinations of `unevaluated` keywords throws.
+    return false;
+  }
+}
+
+let widened = 0;
+function check(before: JsonObject, after: JsonObject, values: readonly Json[]): void {
+  const [old, next] = [compiled(before), compiled(after)];
+  if (old === undefined || next === undefined) return;
+  if (!showsWidening(old, next, values)) return;
+  widened += 1;
+  expect(classesOf(before, after)).toContain('input-widened');
+}
+
+describe('[L-95] an input that accepts something new', () => {
+  const values = fc.array(anyValue, { minLength: 8, maxLength: 24 });
+
+  it('is named widened, between any two schemas', () => {
+    fc.assert(fc.property(root, root, values, check), { numRuns: 300 });
+  });
+
+  it('is named widened after one change', () => {
+    widened = 0;
+    const property = fc.property(root, change, values, (schema, one, samples) =>
+      check(schema, changed(schema, one), samples),
+    );
+    fc.assert(property, { numRuns: 600 });
+    // Otherwise the values would show nothing.
+    expect(widened).toBeGreaterThan(10);
+  });
+});
+
+const OPEN: JsonObject = { type: 'object', properties: { id: { type: 'string' } } };
+const CLOSED: JsonObject = { ...OPEN, additionalProperties: false };
+const WITH_NOTE = { properties: { id: { type: 'string' }, note: { type: 'string' } } };
+const pydantic = (more: JsonObject): JsonObject => ({
+  $defs: { User: { type: 'object', properties: { name: { type: 'string', ...more } } } },
+  properties: { user: { $ref: '#/$defs/User' }, all: { items: { $ref: '#/$defs/User' } } },
+});
+const optional = (more: JsonObject): JsonObject => ({
+  properties: { id: { anyOf: [{ type: 'string', ...more }, { type: 'null' }] } },
+});
+
+describe('[L-95] a change of an input schema', () => {
+  it.each<[string, JsonObject, JsonObject, string]>([
+    ['a new parameter of a closed object', CLOSED, { ...CLOSED, ...WITH_NOTE }, 'wide'],
+    ['a parameter less of a closed object', { ...CLOSED, ...WITH_NOTE }, CLOSED, 'narrow'],
+    ['a parameter less of an open object', { ...OPEN, ...WITH_NOTE }, OPEN, 'both'],
+    ['an object that was opened', CLOSED, OPEN, 'wide'],
+    ['an object that was closed', OPEN, CLOSED, 'narrow'],
+    ['less required', { required: ['a', 'b'] }, { required: ['a'] }, 'wide'],
+    ['another required', { required: ['a'] }, { required: ['b'] }, 'both'],
+    ['one choice more', { enum: ['a'] }, { enum: ['b', 'a'] }, 'wide'],
+    ['one type more', { type: 'string' }, { type: ['null', 'string'] }, 'wide'],
+    ['a number for an integer', { type: 'integer' }, { type: 'number' }, 'wide'],
+    [
+      'an integer for a number',
+      { type: ['number', 'null'] },
+      { type: ['integer', 'null'] },
+      'narrow',
+    ],
+    ['a wider range', { minimum: 1, maximum: 2 }, { minimum: 0, maximum: 3 }, 'wide'],
+    ['a range that moved', { minimum: 1, maximum: 2 }, { minimum: 2, maximum: 3 }, 'both'],
+    ['a pattern', {}, { pattern: '^a' }, 'narrow'],
+    ['another pattern', { pattern: '^b' }, { pattern: '^a' }, 'both'],
+    ['duplicates that are allowed', { uniqueItems: true }, { uniqueItems: false }, 'wide'],
+    [
+      'another alternative',
+      { anyOf: [{ type: 'null' }] },
+      { anyOf: [{ type: 'null' }, {}] },
+      'wide',
+    ],
+    ['a longer alternative', optional({ maxLength: 5 }), optional({ maxLength: 9 }), 'wide'],
+    ['a definition that was narrowed', pydantic({}), pydantic({ maxLength: 5 }), 'narrow'],
+    ['a definition that was widened', pydantic({ maxLength: 5 }), pydantic({}), 'wide'],
+    ['a definition that nothing uses', { $defs: { a: {} } }, { $defs: { a: false } }, 'none'],
+    [
+      'a definition in place of itself',
+      { $defs: { a: { type: 'string' } }, properties: { x: { $ref: '#/$defs/a' } } },
+      { properties: { x: { $ref: '#/$defs/a' } }, $defs: { a: { type: ['string'] } } },
+      'none',
+    ],
+    ['a negation', { not: { maxLength: 3 } }, { not: { maxLength: 2 } }, 'both'],
+    ['a condition', {}, { if: { required: ['a'] }, else: false }, 'both'],
+    ['a keyword that is not known', {}, { nullable: true }, 'both'],
+    ['what an extension does with a header', {}, { 'x-mcp-header': 'X-A' }, 'both'],
+    ['another dialect', {}, { $schema: 'http://json-schema.org/draft-07/schema#' }, 'both'],
+    [
+      'references to a name that decides',
+      pydantic({}),
+      { ...pydantic({ maxLength: 5 }), $id: 'x:y' },
+      'both',
+    ],
+    ['fewer items that are looked for', { contains: {} }, { contains: {}, minContains: 0 }, 'both'],
+    [
+      'names of keywords as names of parameters',
+      { properties: { $ref: { type: 'string' }, $id: {}, title: { enum: ['a'] } } },
+      { properties: { $ref: { type: 'string' }, $id: {}, title: { enum: ['a', 'b'] } } },
+      'wide',
+    ],
+    [
+      'a name of what depends on it that reads like a description',
+      { dependentRequired: { title: ['a'] } },
+      { dependentRequired: { title: ['b'] } },
+      'both',
+    ],
+  ])('is named by what it accepts: %s', (_, before, after, expected) => {
+    const { isWidened, isNarrowed } = compareSchemas(before, after);
+    const found = isWidened && isNarrowed ? 'both' : isWidened ? 'wide' : isNarrowed && 'narrow';
+    expect(found || 'none').toBe(expected);
+  });
+
+  it('ends for references that lead back, or that grow without bound', () => {
+    const node = (more: JsonObject): JsonObject => ({
+      $defs: { node: { properties: { next: { $ref: '#/$defs/node' }, ...more } } },
+      $ref: '#/$defs/node',
+    });
+    expect(compareSchemas(node({}), node({}))).toEqual({ isWidened: false, isNarrowed: false });
+    expect(compareSchemas(node({}), node({ a: {} })).isWidened).toBe(true);
+    const names = Array.from({ length: 40 }, (_, index) => `d${index}`);
+    const entries = names.map((one, index) => {
+      const $ref = `#/$defs/${names[index + 1] ?? 'd39'}`;
+      const body = index === 39 ? { type: 'string' } : { properties: { a: { $ref }, b: { $ref } } };
+      return [one, body] as const;
+    });
+    const bomb = (extra: JsonObject): JsonObject => ({
+      ...{ $defs: Object.fromEntries(entries), $ref: '#/$defs/d0' },
+      ...extra,
+    });
+    expect(compareSchemas(bomb({}), bomb({ maxProperties: 2 })).isWidened).toBe(true);
+  });
+});
