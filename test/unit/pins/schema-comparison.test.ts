@@ -182,6 +182,42 @@ describe('[L-95] an input that accepts something new', () => {
   });
 });
 
+/** The input schemas of ordinary tools: few parameters, and what decides about others. */
+const parameter = fc.constantFrom<Json>(
+  ...[{}, { type: 'string' }, { type: ['string', 'null'] }, { type: 'integer' }, { enum: ['a'] }],
+  ...[{ type: 'string', nullable: true }, { enum: ['a', 'ab'] }, { type: 'string', maxLength: 1 }],
+);
+const tool = fc.record(
+  {
+    type: fc.constant('object'),
+    properties: fc.dictionary(name, parameter, { maxKeys: 2, noNullPrototype: true }),
+    additionalProperties: fc.oneof(fc.boolean(), parameter),
+    patternProperties: fc.constantFrom({ '^a': { type: 'string' } }, { '^a': {} }),
+    required: fc.subarray(['a', 'b']),
+    unevaluatedProperties: fc.boolean(),
+    maxProperties: small,
+  },
+  { requiredKeys: ['properties'], noNullPrototype: true },
+) as fc.Arbitrary<JsonObject>;
+const args = fc.dictionary(fc.constantFrom('a', 'b', 'c'), leaf, {
+  noNullPrototype: true,
+}) as fc.Arbitrary<Json>;
+
+describe('[L-95] a tool that accepts something new', () => {
+  it('is named widened', () => {
+    widened = 0;
+    const samples = fc.array(args, { minLength: 10, maxLength: 20 });
+    const key = fc.constantFrom('properties', 'additionalProperties', 'required', 'maxProperties');
+    const property = fc.property(tool, tool, key, samples, (before, other, at, given) => {
+      const { [at]: _, ...rest } = before;
+      const taken = other[at];
+      check(before, taken === undefined ? rest : { ...rest, [at]: taken }, given);
+    });
+    fc.assert(property, { numRuns: 300 });
+    expect(widened).toBeGreaterThan(20);
+  });
+});
+
 const OPEN: JsonObject = { type: 'object', properties: { id: { type: 'string' } } };
 const CLOSED: JsonObject = { ...OPEN, additionalProperties: false };
 const WITH_NOTE = { properties: { id: { type: 'string' }, note: { type: 'string' } } };
