@@ -340,6 +340,11 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     async useOnce(keyHash, leftMs) {
       return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';
     },
+    async keepFirst(keyHash, text, leftMs) {
+      const key = keyOf(`first:${keyHash}`);
+      if (text !== undefined) await redis.set(key, text, 'PX', integer(leftMs), 'NX');
+      return (await redis.getex(key, 'PX', integer(leftMs))) ?? undefined;
+    },
     onHint(onHint) {
       const subscribe = () => void listener.subscribe(hintTopic).then(onHint, () => undefined);
       listener.on('ready', subscribe);

@@ -189,6 +189,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const ended = new Map<string, EndedSession & { readonly untilMs: number }>();
   const uses = new Map<string, number[]>();
   const used = new Map<string, number>();
+  const kept = new Map<string, string>();
   const replicas = new Set<string>();
   const messages = new Map<string, { readonly text: string; readonly at: number }[]>();
   let lastAt = 0;
@@ -277,6 +278,11 @@ export function createFakeStore(now: () => number): FakeStore {
         if (!isKnown) used.set(keyHash, now() + leftMs);
         return !isKnown;
       }),
+    keepFirst: (keyHash, text) =>
+      ask('keepFirst', () => {
+        if (text !== undefined && !kept.has(keyHash)) kept.set(keyHash, text);
+        return kept.get(keyHash);
+      }),
     onHint: (listener) => void listeners.add(listener),
     close: () => Promise.resolve(),
   });
@@ -291,10 +297,10 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, messages]) table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, kept, messages]) table.clear();
       changes = 0;
     },
     dump: () =>
-      JSON.stringify([sealed, lifted, ended, uses, used, messages].map((table) => [...table])),
+      JSON.stringify([sealed, lifted, ended, uses, used, kept, messages].map((table) => [...table])),
   };
 }

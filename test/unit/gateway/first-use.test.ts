@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   createFileKeeper,
   createFirstUse,
+  createStoreKeeper,
   type FirstUseKeeper,
 } from '../../../src/gateway/first-use.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
@@ -87,6 +88,38 @@ it('[L-55] is not known, and nothing is trusted, while the file is invalid', asy
   await rm(file);
   expect(await firstUse.use(FIRST)).toBe(FIRST['description']);
   expect(firstUse.isSettled()).toBe(true);
+});
+
+it('[L-55] is read again after the store was down, before anything is trusted', async () => {
+  let isDown = true;
+  let kept: string | undefined;
+  const reach = (): void => {
+    if (isDown) throw new Error('the store cannot be reached');
+  };
+  const keeper = createStoreKeeper({
+    async find() {
+      reach();
+      return kept;
+    },
+    async keep(_, text) {
+      reach();
+      kept ??= text;
+      return kept;
+    },
+  });
+  const firstUse = firstUseOf(keeper);
+  expect(await firstUse.use(FIRST)).toBeUndefined();
+  expect(firstUse.isSettled()).toBe(false);
+  expect(firstUse.describe()).toContain('the store cannot be reached');
+  isDown = false;
+  await firstUse.load();
+  isDown = true;
+  firstUse.observe(observedOf([FIRST]));
+  await firstUse.settled();
+  expect(firstUse.isSettled()).toBe(false);
+  isDown = false;
+  expect(await firstUse.use(FIRST)).toBe(FIRST['description']);
+  expect(firstUse.describe()).toContain('1 definition, kept in the shared store');
 });
 
 it('[L-55] is not settled before it is known whether something was trusted before', async () => {
