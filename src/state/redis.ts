@@ -343,7 +343,8 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     async keepFirst(keyHash, text, leftMs) {
       const key = keyOf(`first:${keyHash}`);
       if (text !== undefined) await redis.set(key, text, 'PX', integer(leftMs), 'NX');
-      return (await redis.getex(key, 'PX', integer(leftMs))) ?? undefined;
+      await redis.pexpire(key, integer(leftMs));
+      return (await redis.get(key)) ?? undefined;
     },
     onHint(onHint) {
       const subscribe = () => void listener.subscribe(hintTopic).then(onHint, () => undefined);
