@@ -192,9 +192,10 @@ describe.each(PAIRS)(
     });
 
     it('[L-54] is never shown it by a page that the gateway sees first', async () => {
-      pair.offer(POISONED, WRITE);
-      expect(await pair.list()).toEqual(['write_record']);
+      pair.offer(POISONED, WRITE, toolOf('more', 'Adds two numbers.'), toolOf('hidden', POISON));
+      expect(await pair.list()).toEqual(['write_record', 'more']);
       await pair.expectRefused('read_record', 'tool-poisoned');
+      await pair.expectRefused('hidden', 'tool-poisoned');
     });
   },
 );

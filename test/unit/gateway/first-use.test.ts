@@ -23,12 +23,12 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 function firstUseOf(keeper: FirstUseKeeper, upstream = 'github') {
-  const told: boolean[] = [];
+  const reports: boolean[] = [];
   const firstUse = createFirstUse(upstream, {
     keeper,
     now: () => Date.UTC(2026, 10, 22),
     scan: { hasBlocked: () => false },
-    onTrusted: (_, isNew) => told.push(isNew),
+    onTrusted: (_, isNew) => reports.push(isNew),
   });
   async function use(...tools: readonly JsonObject[]): Promise<string | undefined> {
     await firstUse.load();
@@ -37,19 +37,19 @@ function firstUseOf(keeper: FirstUseKeeper, upstream = 'github') {
     const pin = firstUse.lockWith(undefined)?.pins.tool.get('read');
     return pin?.definition['description'] as string | undefined;
   }
-  return { ...firstUse, use, told };
+  return { ...firstUse, use, reports };
 }
 
 it('[L-55] is kept in a file, which the next process reads', async () => {
   const before = firstUseOf(createFileKeeper(() => folder));
   expect(await before.use(FIRST)).toBe(FIRST['description']);
-  expect(before.told).toEqual([true]);
+  expect(before.reports).toEqual([true]);
   expect(before.describe()).toBe(
     'trusted on first use on 2026-11-22T00:00:00.000Z: 1 definition, kept in github.first-use.yaml',
   );
   const after = firstUseOf(createFileKeeper(() => folder));
   expect(await after.use(OTHER)).toBe(FIRST['description']);
-  expect(after.told).toEqual([false]);
+  expect(after.reports).toEqual([false]);
 });
 
 it('[L-55] is what another process kept first', async () => {
@@ -58,7 +58,7 @@ it('[L-55] is what another process kept first', async () => {
   const [first, second] = [firstUseOf(one, 'raced'), firstUseOf(two, 'raced')];
   const [a, b] = await Promise.all([first.use(FIRST), second.use(OTHER)]);
   expect(a).toBe(b);
-  expect([...first.told, ...second.told].sort()).toEqual([false, true]);
+  expect([...first.reports, ...second.reports].sort()).toEqual([false, true]);
 });
 
 it('[L-55] is kept in memory where the file cannot be written, and that is said', async () => {
@@ -71,7 +71,7 @@ it('[L-55] is kept in memory where the file cannot be written, and that is said'
   // A runtime that a reload has started again reads what the process remembers.
   const again = firstUseOf(keeper);
   expect(await again.use(OTHER)).toBe(FIRST['description']);
-  expect(again.told).toEqual([false]);
+  expect(again.reports).toEqual([false]);
 });
 
 it('[L-55] is not known, and nothing is trusted, while the file is invalid', async () => {
