@@ -301,6 +301,8 @@ export function createFakeStore(now: () => number): FakeStore {
       changes = 0;
     },
     dump: () =>
-      JSON.stringify([sealed, lifted, ended, uses, used, kept, messages].map((table) => [...table])),
+      JSON.stringify(
+        [sealed, lifted, ended, uses, used, kept, messages].map((table) => [...table]),
+      ),
   };
 }
