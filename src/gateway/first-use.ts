@@ -1,5 +1,6 @@
-// What each upstream with `pinning.mode: trust-on-first-use` offered first: read before anything is trusted, kept in a
-// file beside the lock files, or in memory where that cannot be written. docs/contract.md §5.
+// What each upstream with `pinning.mode: trust-on-first-use` offered first: read before anything is trusted, and kept in
+// the shared store, else in a file beside the lock files, or in memory where that cannot be written.
+// docs/contract.md §5.
 
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -10,6 +11,7 @@ import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
 import { writeLock } from '../pins/lock-yaml.js';
+import type { FirstUseStore } from '../state/memory.js';
 import { countOf } from '../text/counting.js';
 import { describeReadError } from '../text/file-errors.js';
 import type { DefinitionScan } from './definition-scan.js';
@@ -25,9 +27,21 @@ type Kept = { readonly text: string; readonly where: string | undefined };
 export type FirstUseKeeper = {
   /** What is kept; `undefined` if there is nothing yet. Rejects if that cannot be known. */
   read(upstream: string): Promise<Kept | undefined>;
-  /** Keeps the text, unless another is kept already, and resolves with the one that is. Never rejects. */
+  /** Keeps the text, unless another is kept already, and resolves with the one that is. Rejects like `read`. */
   keep(upstream: string, text: string): Promise<Kept>;
 };
+
+/** Keeps them for all replicas. */
+export function createStoreKeeper({ find, keep }: FirstUseStore): FirstUseKeeper {
+  const where = 'the shared store';
+  return {
+    async read(upstream) {
+      const text = await find(upstream);
+      return text === undefined ? undefined : { text, where };
+    },
+    keep: async (upstream, text) => ({ text: await keep(upstream, text), where }),
+  };
+}
 
 /** Keeps a file for each upstream in the folder of the lock files. */
 export function createFileKeeper(folder: () => string): FirstUseKeeper {
@@ -38,7 +52,7 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
     try {
       return { text: await readFile(join(folder(), where), 'utf8'), where };
     } catch (error) {
-      if (!isMissing(error)) throw error;
+      if (!isMissing(error)) throw new Error(describeReadError(error));
       const text = inMemory.get(upstream);
       return text === undefined ? undefined : { text, where: undefined };
     }
@@ -63,6 +77,10 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
 function isMissing(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error)) return false;
   return error.code === 'ENOENT' || error.code === 'ENOTDIR';
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : 'an unexpected error';
 }
 
 export type FirstUse = {
@@ -145,7 +163,7 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
         isLoaded = true;
         if (kept !== undefined) adopt(kept, false);
       } catch (cause) {
-        error = describeReadError(cause);
+        error = messageOf(cause);
       }
     },
     observe(observed) {
@@ -154,10 +172,18 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
       const lock = trustObserved(upstream, observed, at, isLeftOut(observed));
       if (lock === undefined) return;
       const text = writeLock(lock);
-      keeping = ports.keeper.keep(upstream, text).then((kept) => {
-        keeping = undefined;
-        adopt(kept, kept.text === text);
-      });
+      keeping = ports.keeper.keep(upstream, text).then(
+        (kept) => {
+          keeping = undefined;
+          adopt(kept, kept.text === text);
+        },
+        (cause: unknown) => {
+          keeping = undefined;
+          // Read again with the next listing: it may have been kept all the same.
+          isLoaded = false;
+          error = messageOf(cause);
+        },
+      );
     },
     settled: () => keeping ?? Promise.resolve(),
     isSettled: () => isLoaded && keeping === undefined,

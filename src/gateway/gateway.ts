@@ -24,7 +24,7 @@ import { type Aggregates, createAggregates, createDispatcher } from './aggregate
 import { createBlockAnnouncer } from './blocks.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
 import { refreshControls, removeControls } from './control-states.js';
-import { createFileKeeper } from './first-use.js';
+import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
 import {
@@ -378,7 +378,10 @@ function assemble(
     sessionBusOf: createSessionBuses(state.replicaBus),
     scanDefinitions: sharedResources.inspection.scanDefinitions,
     lockOf: (upstream) => current.version.locks.get(upstream),
-    firstUseKeeper: createFileKeeper(() => current.version.settings.pinsDir),
+    firstUseKeeper:
+      state.firstUses === undefined
+        ? createFileKeeper(() => current.version.settings.pinsDir)
+        : createStoreKeeper(state.firstUses),
     onFirstUse: (trusted) => recordFirstUse(trusted, { ...observability, ...sharedResources }),
     now,
     guardedFetch,
@@ -440,7 +443,7 @@ function assemble(
       // What a lock file approves is not scanned: what it approves no longer has to be now.
       const { mode } = runtime.settings.pinning;
       if (mode !== 'strict' && before.hashes.pins !== next.hashes.pins)
-        void runtime.noteListChanged();
+        runtime.noteListChanged().catch(() => undefined);
     }
     updateControls();
   }

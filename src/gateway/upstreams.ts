@@ -283,7 +283,7 @@ function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): Upstrea
     noteListChanged: () => lister.noteListChanged(),
     noteUnavailable() {
       // While listings fail, the timer tries again.
-      if (lister.isUp()) void lister.noteListChanged();
+      if (lister.isUp()) lister.noteListChanged().catch(() => undefined);
     },
     async close() {
       await lister.close();

@@ -189,21 +189,24 @@ function pinnedStatus(
   // Without pinning, a schema that may no longer be the upstream's must not be used for checks.
   const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
   const status = { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
-  if (state !== 'approved' || version === undefined || input.mode === 'off') return status;
-  const variants = otherForms(input, kind, name, version, comparison);
+  if (state !== 'approved' || input.mode === 'off') return status;
+  const variants = otherForms(input, kind, name, comparison);
   return variants.length === 0 ? status : { ...status, variants };
 }
 
-/** The approved forms that are offered besides the one in use. One that cannot be used is no form. */
+/**
+ * The approved forms that no listing of the gateway shows: the upstream may offer them to other callers. A form that is
+ * listed for another client profile is for clients of that profile alone. One that cannot be used is no form.
+ */
 function otherForms(
-  { compile }: CatalogInput,
+  { compile, observed }: CatalogInput,
   kind: PinKind,
   name: string,
-  inUse: PinVersion<Pin['definition']>,
-  { approved, observedItems }: PinComparison,
+  { approved }: PinComparison,
 ): readonly PinnedDefinition[] {
+  const listed = (observed?.listings ?? []).flatMap((each) => each.seen[kind].get(name) ?? []);
   return approved
-    .filter((version) => version.sha256 !== inUse.sha256 && matchesAny([version], observedItems))
+    .filter((version) => !matchesAny([version], listed))
     .flatMap((version) => {
       const compiled = compile(kind, name, version);
       return compiled.ok ? compiled.pinned : [];

@@ -97,7 +97,7 @@ export type DefinitionStatus = {
   readonly listed?: PinnedDefinition | undefined;
   /** Digest of the definition that the upstream listed last. */
   readonly observed: string | undefined;
-  /** Further approved forms that are offered now, to other callers or client profiles. */
+  /** Further approved forms, which no listing of the gateway shows: the upstream may offer them to other callers. */
   readonly variants?: readonly PinnedDefinition[];
 };
 

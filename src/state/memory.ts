@@ -282,12 +282,21 @@ export type CounterStore = {
   raise(counters: ReadonlyMap<string, SeenCounter>): Promise<ReadonlyMap<string, SeenCounter>>;
 };
 
+/** Keeps what upstreams offered first beyond the end of the process. Rejects with an error that may be shown. */
+export type FirstUseStore = {
+  find(upstream: string): Promise<string | undefined>;
+  /** Keeps the text, unless another is kept already, and returns the one that is. */
+  keep(upstream: string, text: string): Promise<string>;
+};
+
 export type GatewayState = {
   readonly limits: LimitStore;
   readonly flows: FlowStore;
   readonly replays: ReplayStore;
   /** Which server requests were replied to; separate from DPoP proofs, so that neither uses up the other's capacity. */
   readonly claimedReplies: ReplayStore;
+  /** `undefined` where no store outlives the process. */
+  readonly firstUses: FirstUseStore | undefined;
   readonly ended: EndedSessions;
   readonly revocations: Revocations;
   readonly replicaBus: ReplicaBus;
@@ -315,6 +324,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
     flows: createMemoryFlows(now),
     replays: createMemoryReplays(now),
     claimedReplies: createMemoryReplays(now),
+    firstUses: undefined,
     ended: {
       has: ended.has,
       add: (hash, _expiresAtMs, owner) => ended.add(hash, owner),

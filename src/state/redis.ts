@@ -398,6 +398,12 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     async useOnce(keyHash, leftMs) {
       return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';
     },
+    async keepFirst(keyHash, text, leftMs) {
+      const key = keyOf(`first:${keyHash}`);
+      if (text !== undefined) await redis.set(key, text, 'PX', integer(leftMs), 'NX');
+      await redis.pexpire(key, integer(leftMs));
+      return (await redis.get(key)) ?? undefined;
+    },
     onHint(onHint) {
       const subscribe = () => void listener.subscribe(hintTopic).then(onHint, () => undefined);
       listener.on('ready', subscribe);

@@ -74,6 +74,17 @@ export const LIST_CURSOR = sealedToken<
   maxCharacters: 256 * 1024,
 });
 
+const MAX_FIRST_USE = 4 * 1024 * 1024;
+
+/** What an upstream offered first, as the text of a lock file, kept in the shared store and bound to the upstream. */
+export const FIRST_USE = sealedToken<string>('first-use', {
+  maxPayload: MAX_FIRST_USE,
+  maxCharacters: 2 * MAX_FIRST_USE,
+});
+
+/** The latest time that a sealed value can state, for one that the store forgets. */
+export const LATEST_EXPIRY_MS = 2 ** 48 - 1;
+
 /** The part of a request that is sealed, by which its response is checked. */
 function requestOf(request: RequestFacts): RequestFacts {
   const { id, method, target, maxResultBytes, profiles, progressToken, mayDefer, task } = request;

@@ -13,6 +13,7 @@ import {
   createEndedSessions,
   createMemoryLimits,
   type EndedSessions,
+  type FirstUseStore,
   type GatewayState,
   type LiftResult,
   type StoreStatus,
@@ -28,6 +29,7 @@ import {
   type RevocationSet,
   STORED_REVOCATION,
 } from './revocations.js';
+import { FIRST_USE, LATEST_EXPIRY_MS } from './sealed-values.js';
 import type {
   EndedSession,
   StatePorts,
@@ -357,6 +359,47 @@ function createSharedCounters({
   };
 }
 
+/** Far longer than a gateway runs without a start or a reload, each of which reads it and so prolongs it. */
+const FIRST_USE_LEFT_MS = 400 * 24 * 60 * 60 * 1000;
+
+/**
+ * What upstreams offered first, for all replicas: sealed and bound to the upstream, so that the store can neither choose
+ * what is trusted nor exchange it. What it loses is trusted anew. docs/contract.md §10.
+ */
+function createSharedFirstUses({
+  ring,
+  now,
+  link,
+}: StatePorts & { readonly link: Pick<StoreLink, 'keepFirst' | 'describe'> }): FirstUseStore {
+  const keepFirst = (hash: string, text?: string): Promise<string | undefined> =>
+    link
+      .keepFirst(hash, text, FIRST_USE_LEFT_MS)
+      .catch((error: unknown) => Promise.reject(new Error(link.describe(error))));
+
+  async function find(upstream: string): Promise<string | undefined> {
+    // Kept under the first key of its time.
+    for (const hash of ring.hmacAll('first-use', upstream)) {
+      const sealed = await keepFirst(hash);
+      if (sealed === undefined) continue;
+      const text = FIRST_USE.open(ring, [upstream], sealed, now());
+      if (text === undefined) throw new Error('the store holds what this gateway did not seal');
+      return text;
+    }
+    return undefined;
+  }
+
+  return {
+    find,
+    async keep(upstream, text) {
+      const sealed = FIRST_USE.seal(ring, [upstream], text, LATEST_EXPIRY_MS);
+      if (sealed === undefined) throw new Error('it is too long for the store');
+      const [hash] = ring.hmacAll('first-use', upstream);
+      await keepFirst(hash, sealed);
+      return (await find(upstream)) ?? text;
+    },
+  };
+}
+
 /** Polls within which a message enqueued a moment ago is read, because a queue is bounded. */
 const MAX_POLLS_PER_MESSAGE = MAX_QUEUED_MESSAGES / MAX_MESSAGES_PER_POLL + 1;
 
@@ -450,6 +493,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     replays: replayStore,
     // The two cannot collide, because their hashes are made under different purposes.
     claimedReplies: replayStore,
+    firstUses: createSharedFirstUses({ ring, now: ports.now, link }),
     ended,
     replicaBus,
     countersOf: (upstreams) => createSharedCounters({ ring, link, upstreams }),

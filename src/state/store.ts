@@ -90,6 +90,11 @@ export interface StoreLink {
   flowMarks(hashes: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** True for the first use. */
   useOnce(keyHash: string, leftMs: number): Promise<boolean>;
+  /**
+   * Keeps a text unless another is kept, and returns the one that is, whose lifetime begins anew. Without a text it
+   * keeps nothing.
+   */
+  keepFirst(keyHash: string, text: string | undefined, leftMs: number): Promise<string | undefined>;
   /** Hints that something changed. Hints may be lost, and nothing relies on them. */
   onHint(listener: () => void): void;
   close(): Promise<void>;

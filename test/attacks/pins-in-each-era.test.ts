@@ -13,12 +13,25 @@ import {
 import { onlyIn, type UpstreamEra } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { openChannelCaller, type RawChannel } from '../support/http-sse-clients.js';
-import { openSession, type Reply, requestStateless, toolNames } from '../support/wire-client.js';
+import {
+  type Access,
+  type OpenSession,
+  openSession,
+  post,
+  type Reply,
+  requestInSession,
+  requestStateless,
+  toolNames,
+} from '../support/wire-client.js';
 
 type Era = 'channels' | UpstreamEra;
 
 const ALL: readonly Era[] = ['channels', 'sessions', 'stateless'];
-const PAIRS = ALL.flatMap((client) => ALL.map((upstream) => [client, upstream] as const));
+const OLDER = '2025-06-18';
+const PAIRS: readonly (readonly [Era | typeof OLDER, Era])[] = [
+  ...ALL.flatMap((client) => ALL.map((upstream) => [client, upstream] as const)),
+  [OLDER, 'sessions'],
+];
 
 const MAX_AGE_MS = 30_000;
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;
@@ -44,7 +57,23 @@ type Pair = {
   close(): Promise<void>;
 };
 
-async function startPair(client: Era, upstream: Era, options: RigOptions): Promise<Pair> {
+/** Sends requests in a session of an older version. */
+async function openOlderSession(access: Access): Promise<Pick<OpenSession, 'request'>> {
+  const clientInfo = { name: 'older', version: '1' };
+  const params = { protocolVersion: OLDER, capabilities: {}, clientInfo };
+  const message = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+  const opened = await post(access, JSON.stringify(message));
+  expect(opened.message).toHaveProperty('result.protocolVersion', OLDER);
+  const id = opened.headers.get('mcp-session-id') ?? '';
+  const version = { 'mcp-protocol-version': OLDER };
+  return { request: (method, sent) => requestInSession(access, id, method, sent, version) };
+}
+
+async function startPair(
+  client: Era | typeof OLDER,
+  upstream: Era,
+  options: RigOptions,
+): Promise<Pair> {
   const rig = await startRig({
     ...options,
     behindChannels: upstream === 'channels',
@@ -58,6 +87,7 @@ async function startPair(client: Era, upstream: Era, options: RigOptions): Promi
   let request = (method: string, params: JsonObject = {}): Promise<Reply> =>
     requestStateless(access, method, params);
   if (client === 'sessions') request = (await openSession(access)).request;
+  if (client === OLDER) ({ request } = await openOlderSession(access));
   if (client === 'channels') {
     const caller = await openChannelCaller(access);
     ({ channel, request } = caller);
@@ -162,9 +192,10 @@ describe.each(PAIRS)(
     });
 
     it('[L-54] is never shown it by a page that the gateway sees first', async () => {
-      pair.offer(POISONED, WRITE);
-      expect(await pair.list()).toEqual(['write_record']);
+      pair.offer(POISONED, WRITE, toolOf('more', 'Adds two numbers.'), toolOf('hidden', POISON));
+      expect(await pair.list()).toEqual(['write_record', 'more']);
       await pair.expectRefused('read_record', 'tool-poisoned');
+      await pair.expectRefused('hidden', 'tool-poisoned');
     });
   },
 );

@@ -30,11 +30,18 @@ import {
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;
 const SOON = { timeout: 10_000, interval: 20 };
 
-/** The approved form of `read_record` that some callers are offered. */
+function resultSchema(type: string): JsonObject {
+  return { type: 'object', properties: { value: { type } }, required: ['value'] };
+}
+
+/** The approved form of `read_record` that the gateway and most callers are offered. */
+const OWN_FORM: JsonObject = { ...READ, outputSchema: resultSchema('integer') };
+/** The approved form that other callers are offered. */
 const OTHER_FORM: JsonObject = {
   ...READ,
   description: 'Reads a record by its key.',
   inputSchema: { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
+  outputSchema: resultSchema('boolean'),
 };
 
 /** The subject of the assertion that the gateway sends about its caller; absent for its own listing. */
@@ -49,11 +56,15 @@ describe('two approved forms of a definition, each offered to some callers', () 
   let pat: Access;
   let sam: Access;
   beforeAll(async () => {
-    rig = await startRig({ upstream: ['identity: {header: X-Caller}', 'pinning: {maxAge: 10m}'] });
+    rig = await startRig({
+      upstream: ['identity: {header: X-Caller}', 'pinning: {maxAge: 10m}'],
+      prepare: (upstream) => upstream.offer(() => [OWN_FORM, WRITE]),
+    });
     pat = rig.as(await rig.gateway.token('target', { sub: 'pat' }));
     sam = rig.as(await rig.gateway.token('target', { sub: 'sam' }));
     await approveOtherForm(rig.gateway);
-    rig.upstream.offer((request) => [callerOf(request) === 'sam' ? OTHER_FORM : READ, WRITE]);
+    rig.upstream.offer((request) => [callerOf(request) === 'sam' ? OTHER_FORM : OWN_FORM, WRITE]);
+    answer(7);
   });
   afterAll(() => rig.close());
 
@@ -67,6 +78,10 @@ describe('two approved forms of a definition, each offered to some callers', () 
     const tool = new Map([...lock.pins.tool, ['read_record', { ...pin, variants: [variant] }]]);
     await writeFile(file, writeLock({ ...lock, pins: { ...lock.pins, tool } }));
     await reload();
+  }
+
+  function answer(value: number | boolean | string): void {
+    rig.upstream.answerCalls(() => ({ content: [], structuredContent: { value } }));
   }
 
   async function shownTo(access: Access): Promise<unknown> {
@@ -96,44 +111,23 @@ describe('two approved forms of a definition, each offered to some callers', () 
     );
   });
 
+  it('[L-58] results are those of one of the forms', async () => {
+    for (const value of [7, true]) {
+      answer(value);
+      const reply = await callStateless(sam, 'read_record', { key: 'a' });
+      expect(resultOf(reply)['structuredContent']).toEqual({ value });
+    }
+    answer('seven');
+    const reply = await callStateless(sam, 'read_record', { key: 'a' });
+    await expectWithheldLines(rig, reply, 'result-invalid');
+  });
+
   it('[L-58] a form that nobody approved takes it away from all', async () => {
     const third = { ...READ, description: 'Reads a record, and more.' };
-    rig.upstream.offer((request) => [callerOf(request) === 'sam' ? third : READ, WRITE]);
+    rig.upstream.offer((request) => [callerOf(request) === 'sam' ? third : OWN_FORM, WRITE]);
     expect(await shownTo(sam)).toEqual([['write_record', WRITE['description']]]);
     const reply = await callStateless(pat, 'read_record', { id: 'a' });
     await expectRefusedLines(rig, reply, 'tool-changed');
-  });
-});
-
-describe('a result of one of two approved forms', () => {
-  it('[L-58] is checked by the schemas of both', async () => {
-    const schema = (type: string): JsonObject => ({
-      outputSchema: { type: 'object', properties: { value: { type } }, required: ['value'] },
-    });
-    const forms = [
-      { ...READ, ...schema('integer') },
-      { ...READ, ...schema('boolean') },
-    ];
-    const rig = await startRig({
-      prepare: (upstream) =>
-        upstream.offer(({ headers }) => [
-          (headers['mcp-protocol-version'] === '2026-07-28' ? forms[0] : forms[1]) ?? READ,
-          WRITE,
-        ]),
-    });
-    try {
-      const answer = (value: number | boolean | string) =>
-        rig.upstream.answerCalls(() => ({ content: [], structuredContent: { value } }));
-      const call = () => callStateless(rig.access, 'read_record', { id: 'one' });
-      for (const value of [7, true]) {
-        answer(value);
-        expect(resultOf(await call())['structuredContent']).toEqual({ value });
-      }
-      answer('seven');
-      await expectWithheldLines(rig, await call(), 'result-invalid');
-    } finally {
-      await rig.close();
-    }
   });
 });
 

@@ -261,6 +261,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const used = new Map<string, number>();
   const counters = new Map<string, SeenCounter>();
   const flowMarks = new Map<string, { readonly text: string; readonly untilMs: number }>();
+  const kept = new Map<string, string>();
   const replicas = new Set<string>();
   const messages = new Map<string, { readonly text: string; readonly at: number }[]>();
   let lastAt = 0;
@@ -368,6 +369,11 @@ export function createFakeStore(now: () => number): FakeStore {
         }
         return new Map(counters);
       }),
+    keepFirst: (keyHash, text) =>
+      ask('keepFirst', () => {
+        if (text !== undefined && !kept.has(keyHash)) kept.set(keyHash, text);
+        return kept.get(keyHash);
+      }),
     onHint: (listener) => void listeners.add(listener),
     close: () => Promise.resolve(),
   });
@@ -382,13 +388,13 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters])
+      for (const table of [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept])
         table.clear();
       changes = 0;
     },
     dump: () =>
       JSON.stringify(
-        [sealed, lifted, ended, uses, used, messages, flowMarks, counters].map((table) => [
+        [sealed, lifted, ended, uses, used, messages, flowMarks, counters, kept].map((table) => [
           ...table,
         ]),
       ),

@@ -200,6 +200,9 @@ describe('replicas at a real store', () => {
     one.ended.add('session', Date.now() + 3_600_000, 'owner');
     await one.limits.take('["rule","subject","lovelace"]', { count: 1, windowMs: 60_000 });
     await one.replays.useOnce('use', Date.now() + 60_000, 'owner');
+    expect(await one.firstUses?.keep('lovelace', 'lovelace offers')).toBe('lovelace offers');
+    expect(await one.firstUses?.keep('lovelace', 'another')).toBe('lovelace offers');
+    expect(await one.firstUses?.find('nobody')).toBeUndefined();
     await expect.poll(() => redis.command('KEYS', '*:sessions:ended')).toContain('sessions:ended');
     const [first, second] = [await replica(prefix), await replica(prefix)];
     const { self } = second.replicaBus;

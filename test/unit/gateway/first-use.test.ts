@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   createFileKeeper,
   createFirstUse,
+  createStoreKeeper,
   type FirstUseKeeper,
 } from '../../../src/gateway/first-use.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
@@ -22,12 +23,12 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 function firstUseOf(keeper: FirstUseKeeper, upstream = 'github') {
-  const told: boolean[] = [];
+  const reports: boolean[] = [];
   const firstUse = createFirstUse(upstream, {
     keeper,
     now: () => Date.UTC(2026, 10, 22),
     scan: { hasBlocked: () => false },
-    onTrusted: (_, isNew) => told.push(isNew),
+    onTrusted: (_, isNew) => reports.push(isNew),
   });
   async function use(...tools: readonly JsonObject[]): Promise<string | undefined> {
     await firstUse.load();
@@ -36,19 +37,19 @@ function firstUseOf(keeper: FirstUseKeeper, upstream = 'github') {
     const pin = firstUse.lockWith(undefined)?.pins.tool.get('read');
     return pin?.definition['description'] as string | undefined;
   }
-  return { ...firstUse, use, told };
+  return { ...firstUse, use, reports };
 }
 
 it('[L-55] is kept in a file, which the next process reads', async () => {
   const before = firstUseOf(createFileKeeper(() => folder));
   expect(await before.use(FIRST)).toBe(FIRST['description']);
-  expect(before.told).toEqual([true]);
+  expect(before.reports).toEqual([true]);
   expect(before.describe()).toBe(
     'trusted on first use on 2026-11-22T00:00:00.000Z: 1 definition, kept in github.first-use.yaml',
   );
   const after = firstUseOf(createFileKeeper(() => folder));
   expect(await after.use(OTHER)).toBe(FIRST['description']);
-  expect(after.told).toEqual([false]);
+  expect(after.reports).toEqual([false]);
 });
 
 it('[L-55] is what another process kept first', async () => {
@@ -57,7 +58,7 @@ it('[L-55] is what another process kept first', async () => {
   const [first, second] = [firstUseOf(one, 'raced'), firstUseOf(two, 'raced')];
   const [a, b] = await Promise.all([first.use(FIRST), second.use(OTHER)]);
   expect(a).toBe(b);
-  expect([...first.told, ...second.told].sort()).toEqual([false, true]);
+  expect([...first.reports, ...second.reports].sort()).toEqual([false, true]);
 });
 
 it('[L-55] is kept in memory where the file cannot be written, and that is said', async () => {
@@ -70,7 +71,7 @@ it('[L-55] is kept in memory where the file cannot be written, and that is said'
   // A runtime that a reload has started again reads what the process remembers.
   const again = firstUseOf(keeper);
   expect(await again.use(OTHER)).toBe(FIRST['description']);
-  expect(again.told).toEqual([false]);
+  expect(again.reports).toEqual([false]);
 });
 
 it('[L-55] is not known, and nothing is trusted, while the file is invalid', async () => {
@@ -87,6 +88,38 @@ it('[L-55] is not known, and nothing is trusted, while the file is invalid', asy
   await rm(file);
   expect(await firstUse.use(FIRST)).toBe(FIRST['description']);
   expect(firstUse.isSettled()).toBe(true);
+});
+
+it('[L-55] is read again after the store was down, before anything is trusted', async () => {
+  let isDown = true;
+  let kept: string | undefined;
+  const reach = (): void => {
+    if (isDown) throw new Error('the store cannot be reached');
+  };
+  const keeper = createStoreKeeper({
+    async find() {
+      reach();
+      return kept;
+    },
+    async keep(_, text) {
+      reach();
+      kept ??= text;
+      return kept;
+    },
+  });
+  const firstUse = firstUseOf(keeper);
+  expect(await firstUse.use(FIRST)).toBeUndefined();
+  expect(firstUse.isSettled()).toBe(false);
+  expect(firstUse.describe()).toContain('the store cannot be reached');
+  isDown = false;
+  await firstUse.load();
+  isDown = true;
+  firstUse.observe(observedOf([FIRST]));
+  await firstUse.settled();
+  expect(firstUse.isSettled()).toBe(false);
+  isDown = false;
+  expect(await firstUse.use(FIRST)).toBe(FIRST['description']);
+  expect(firstUse.describe()).toContain('1 definition, kept in the shared store');
 });
 
 it('[L-55] is not settled before it is known whether something was trusted before', async () => {
