@@ -9,6 +9,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { scanDefinitions } from '../dist/inspection/definitions/scan.js';
+import { findShadowing } from '../dist/inspection/definitions/shadowing.js';
+import { CLONES, randomFrom } from './clones.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -118,4 +120,42 @@ mark(
   'at most 2 in 1,000',
 );
 process.stdout.write(`         definitions with one: ${tools}\n`);
+
+const toScanned = ({ definition }) => ({ kind: 'tool', name: definition.name, definition });
+const upstreams = [...servers].map(([upstream, list]) => ({
+  upstream,
+  definitions: list.map(toScanned),
+}));
+const shadowing = findShadowing(upstreams);
+for (const { items, evidence, reason } of values.show ? shadowing.findings : []) {
+  const names = items.map(({ upstream, name }) => `${upstream}/${name}`).join(' and ');
+  process.stdout.write(`  ${names}\n    ${reason} ${evidence}\n`);
+}
+mark(
+  'false alarms of shadowing, over all pairs',
+  shadowing.findings.length,
+  benign.length,
+  shadowing.findings.length <= 6,
+  'at most 6',
+);
+process.stdout.write(`         names that are merely shared: ${shadowing.collisions.length}\n`);
+
+const SEED = 20_261_122;
+for (const [technique, makeClone] of Object.entries(CLONES)) {
+  const random = randomFrom(SEED);
+  const cloned = benign.filter(({ definition }) => definition.description && definition.name);
+  const missed = cloned.filter(({ definition }) => {
+    const clone = { definition: makeClone(definition, random) };
+    const { findings } = findShadowing([
+      { upstream: 'own', definitions: [toScanned({ definition })] },
+      { upstream: 'clone', definitions: [toScanned(clone)] },
+    ]);
+    if (findings.length === 0 && values.show) {
+      process.stdout.write(`  ${clone.definition.name}: ${clone.definition.description}\n`);
+    }
+    return findings.length === 0;
+  });
+  const found = cloned.length - missed.length;
+  mark(`clones, ${technique}`, found, cloned.length, missed.length === 0, 'all');
+}
 process.exitCode = isMet ? 0 : 1;

@@ -19,6 +19,7 @@ import type { Catalog } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
+import { checkShadowing } from './shadowing-check.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -89,10 +90,14 @@ function pinsOf(
   };
 }
 
+function todayInUtc(): string {
+  return new Date().toISOString().slice(0, 10);
+}
+
 /** Reads the lock files of a folder for `validate`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'aggregates'>,
+  outline: Pick<Outline, 'file' | 'aggregates' | 'upstreams' | 'shadowing'>,
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
@@ -106,7 +111,9 @@ export async function readLocksForPolicies(
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
-  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], invalid, pins };
+  const shadowing = checkShadowing(outline, locks, todayInUtc());
+  const found = [...diagnostics, ...alike, ...shadowing];
+  return { upstreams: locks.keys(), diagnostics: found, invalid, pins };
 }
 
 /** A version that may be used: nothing in it is invalid. */
@@ -162,6 +169,10 @@ export async function loadVersion(
     ...(policies?.diagnostics ?? []),
     ...(pins?.diagnostics ?? []),
     ...alike,
+    // Comparing thousands of definitions would delay the requests of a running gateway.
+    ...(pins !== undefined && policyInForce === undefined
+      ? checkShadowing(outline, pins.locks, todayInUtc())
+      : []),
   ];
   if (
     settings === undefined ||

@@ -146,6 +146,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'policies.acceptUnenforced':
     'unit/config/checks/refusals.test.ts > dir: policies, acceptUnenforced: true',
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
+  'pins.shadowing[].{items,owner,until}':
+    'unit/cli/pin/shadowing.test.ts > is approved where an exception names both',
 
   'inspection.profiles.<name>.request.secrets':
     'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',

@@ -15,7 +15,14 @@ import type { PinnedKind } from '../../pins/digest.js';
 import type { Approval, Lock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
-import { blockingFindings, isSamePin, printWithheld, scanPins } from './findings.js';
+import {
+  blockingFindings,
+  type Company,
+  isSamePin,
+  printWithheld,
+  readCompany,
+  scanPins,
+} from './findings.js';
 import {
   approvalOf,
   changeLockFile,
@@ -102,6 +109,7 @@ export async function runPinApprove(
     approveSelected(lock, selection.pins, {
       ...{ before: before.lock, observed, approval },
       accept: options.accept ?? [],
+      company: readCompany(options.config, upstream, io, ports),
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
@@ -128,6 +136,7 @@ type Given = {
   readonly observed: Parameters<typeof approvePin>[0]['observed'];
   readonly approval: Approval;
   readonly accept: readonly string[];
+  readonly company: Company;
 };
 
 /** Approves each definition in the lock file as it is now, or says why not. */
@@ -137,7 +146,7 @@ function approveSelected(
   given: Given,
 ): { readonly lock: Lock | undefined; readonly outcome: Approved } {
   let lock = now;
-  const found = now === undefined ? [] : scanPins(now, pins);
+  const found = now === undefined ? [] : scanPins(now, pins, given.company);
   const approved: PinDigest[] = [];
   const refused: Refused[] = [];
   for (const pin of pins) {

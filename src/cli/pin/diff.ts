@@ -15,7 +15,14 @@ import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
-import { blockingFindings, findingsText, isSamePin, scanPins } from './findings.js';
+import {
+  blockingFindings,
+  type Company,
+  findingsText,
+  isSamePin,
+  readCompany,
+  scanPins,
+} from './findings.js';
 import type { PinPorts } from './lock-files.js';
 import {
   differenceLine,
@@ -87,7 +94,8 @@ async function findDrift(
     const differences = findDifferences(lock, observed);
     const pending = lock === undefined ? [] : pendingOf(lock);
     const upstream = target.settings.name;
-    const findings = scanOffered(upstream, lock, observed);
+    const company = readCompany(options.config, upstream, io, ports);
+    const findings = scanOffered(upstream, lock, observed, company);
     upstreams.push({ upstream, differences, pending, findings, lock, observed });
   }
   return { upstreams, isComplete: upstreams.length === targets.length };
@@ -98,9 +106,10 @@ function scanOffered(
   upstream: string,
   lock: Lock | undefined,
   observed: Observed,
+  company: Company,
 ): readonly DefinitionFinding[] {
   const offered = mergeFetched({ upstream, lock, observed, approval: undefined }).lock;
-  return scanPins(offered, pendingOf(offered));
+  return scanPins(offered, pendingOf(offered), company);
 }
 
 function printFindings({ upstream, findings }: Found, io: CliIo): void {

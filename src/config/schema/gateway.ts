@@ -214,6 +214,29 @@ export const DPOP = record(
   { default: {} },
 );
 
+const SHADOWING_EXCEPTION = record(
+  'An exception.',
+  {
+    items: list(
+      'Both definitions.',
+      typed<string>({
+        type: 'string',
+        title: 'the name of an upstream, a slash and the name of a definition',
+        pattern: '^[^/]+/.+$',
+      }),
+      { minItems: 2, maxItems: 2, uniqueItems: true },
+    ),
+    owner: text('Who answers for it.'),
+    until: typed<string>({
+      type: 'string',
+      title: 'a date, such as 2027-01-31',
+      pattern: '^\\d{4}-\\d{2}-\\d{2}$',
+      description: 'The last day on which it holds, in UTC.',
+    }),
+  },
+  { required: ['items', 'owner', 'until'] },
+);
+
 const LISTENERS = record(
   'Listeners of the gateway.',
   {
@@ -413,6 +436,10 @@ export const GATEWAY_SCHEMA = published(
       ),
       pins: record('Lock files.', {
         dir: text('Folder of the `*.lock.yaml` files; by default `pins` in the policy folder.'),
+        shadowing: list(
+          'Pairs of definitions of two upstreams that may stand side by side although one could pass for the other or gives orders about it.',
+          SHADOWING_EXCEPTION,
+        ),
       }),
       inspection: INSPECTION,
       state: STATE,

@@ -18,7 +18,8 @@ export type FindingKind =
   | 'context-parameter'
   | 'hidden-text'
   | 'look-alike-name'
-  | 'false-annotation';
+  | 'false-annotation'
+  | 'shadowing';
 
 /** What one rule found: the words from `start` to `end` of the reading. */
 export type Match = {
