@@ -19,6 +19,7 @@ export type FindingKind =
   | 'hidden-text'
   | 'look-alike-name'
   | 'false-annotation'
+  | 'excess-scope'
   | 'shadowing';
 
 /** What one rule found: the words from `start` to `end` of the reading. */

@@ -205,6 +205,25 @@ describe('[L-76] the scan of definitions', () => {
     expect(found.map(({ kind }) => kind)).toEqual(['context-parameter', 'false-annotation']);
   });
 
+  it('finds a scope for more than reading where a name says that a tool reads', () => {
+    const of = (name: string, scopes: readonly string[]) =>
+      kindsOf(tool({ securitySchemes: [{ type: 'oauth2', scopes }] }, name));
+    expect(of('get_issue', ['repo:read', 'repo:admin'])).toEqual(['excess-scope']);
+    expect(of('get_issue', ['repo:read', 'metadata'])).toEqual([]);
+    expect(of('delete_issue', ['repo:delete'])).toEqual([]);
+    const inputSchema = { properties: { scopes: { default: 'repo:admin' } } };
+    expect(kindsOf(tool({ inputSchema }, 'get_issue'))).toEqual([]);
+  });
+
+  it('takes comments and indentation in a page of an app for what they are', () => {
+    const page = (text: string): ScannedDefinition => {
+      return { kind: 'resource', name: 'ui://a', definition: { uri: 'ui://a', text } };
+    };
+    const source = `<!-- the list of the items --><ul>${' '.repeat(90)}<li>One</li></ul>`;
+    expect(kindsOf(page(source))).toEqual([]);
+    expect(kindsOf(page(`${source}<p>${ORDER}</p>`))).not.toEqual([]);
+  });
+
   it('quotes its evidence visibly and bounded, and names each finding by its text', () => {
     const hidden = described(`\u202e${'x'.repeat(900)}\u001b[8m`);
     const evidence = scanDefinitions([hidden]).map((one) => one.evidence);
