@@ -100,6 +100,15 @@ export function isDenied({ tokens }: Sentence, at: number): boolean {
   return tokens.slice(Math.max(0, at - 2), at).some(({ mask }) => (mask & CLASS.negation) !== 0);
 }
 
+export function beginsWithNegation({ tokens }: Sentence): boolean {
+  return tokens.slice(0, 2).some(({ mask }) => (mask & CLASS.negation) !== 0);
+}
+
+/** Whether another subject or verb follows the word: `private to the user and not shared`. */
+export function isJoined({ tokens }: Sentence, at: number): boolean {
+  return /^(?:and|or|but)$/.test(tokens[at + 1]?.base ?? '');
+}
+
 const FRAME_NEAR = CLASS.call | CLASS.tool | CLASS.name;
 const isStepOfWork = is(
   'return proceed complete finish respond answer start process continue generate perform provide',
