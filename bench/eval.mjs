@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 // Measures the scanner of definitions on rows of public data: `npm run eval -- --corpora DIR [--half tune|measure]
-// [--show]`. DIR has benign-tools.jsonl, poisoned-tools.jsonl and poisoned-tools-synthetic.jsonl, a definition a line
+// [--show] [--write PAGE]`. DIR has benign-tools.jsonl, poisoned-tools.jsonl and poisoned-tools-synthetic.jsonl, a definition a line
 // with `label`, `source`, `server` or `technique` besides its own members. Found means a finding of the tier block or
 // review. Prints each mark and whether it is met; ends with 1 if one is not.
 
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { scanDefinitions } from '../dist/inspection/definitions/scan.js';
@@ -17,6 +17,7 @@ const { values } = parseArgs({
     corpora: { type: 'string' },
     half: { type: 'string' },
     show: { type: 'boolean', default: false },
+    write: { type: 'string' },
   },
 });
 if (values.corpora === undefined) {
@@ -65,9 +66,12 @@ function show(row, findings) {
 }
 
 let isMet = true;
+const marks = [];
 function mark(name, count, total, isGood, wanted) {
   const share = total === 0 ? '' : ` (${((100 * count) / total).toFixed(1)} %)`;
   isMet &&= isGood;
+  const state = isGood ? 'yes' : 'no';
+  marks.push(`| ${name} | ${count} of ${total}${share} | ${wanted} | ${state} |`);
   process.stdout.write(
     `${isGood ? 'met   ' : 'missed'} ${name}: ${count} of ${total}${share}; ${wanted}\n`,
   );
@@ -157,5 +161,28 @@ for (const [technique, makeClone] of Object.entries(CLONES)) {
   });
   const found = cloned.length - missed.length;
   mark(`clones, ${technique}`, found, cloned.length, missed.length === 0, 'all');
+}
+if (values.write !== undefined) writePage(values.write);
+
+/** Replaces the table of marks in a page, and names the public repositories from which the rows come. */
+function writePage(page) {
+  const files = ['benign-tools', 'poisoned-tools', 'poisoned-tools-synthetic'];
+  const sources = files.flatMap((file) =>
+    readRows(`${file}.jsonl`).map(({ about }) => (about.source ?? about.base ?? '').split(':')[0]),
+  );
+  const named = [...new Set(sources)].filter((source) => /^[\w.-]+\/[\w.-]+$/.test(source)).sort();
+  const table = [
+    '| Mark | Result | Wanted | Met |',
+    '| --- | --- | --- | --- |',
+    ...marks,
+    '',
+    `The rows are definitions of ${named.join(', ')}; the payloads of the synthetic rows are this project's own.`,
+  ].join('\n');
+  const [begin, end] = ['<!-- npm run eval: begin -->', '<!-- npm run eval: end -->'];
+  const text = readFileSync(page, 'utf8');
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end);
+  if (from < 0 || to < from) throw new Error(`${page} has no place for the marks`);
+  writeFileSync(page, `${text.slice(0, from + begin.length)}\n${table}\n${text.slice(to)}`);
 }
 process.exitCode = isMet ? 0 : 1;

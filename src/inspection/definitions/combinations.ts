@@ -464,7 +464,7 @@ const OTHER_TOOLS: readonly Demand[] = demands(
   'other-tool',
   'review',
   'It says what must happen with the tools of others.',
-  [[call, is('after once'), is('any every each all another'), tool | call], { gap: 5 }],
+  [[call, is('after'), is('any every each all another'), tool | call], { gap: 5 }],
   [[negation, call, is('official native original'), tool], { gap: 3 }],
   [
     [is('other another different'), is('server mcp connector')],
