@@ -19,7 +19,7 @@ import type { Catalog } from '../policy/definitions.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
-import { checkShadowing } from './shadowing-check.js';
+import { checkPending, checkShadowing } from './definition-checks.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -112,7 +112,7 @@ export async function readLocksForPolicies(
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
   const shadowing = checkShadowing(outline, locks, todayInUtc());
-  const found = [...diagnostics, ...alike, ...shadowing];
+  const found = [...diagnostics, ...alike, ...shadowing, ...checkPending(outline, locks)];
   return { upstreams: locks.keys(), diagnostics: found, invalid, pins };
 }
 

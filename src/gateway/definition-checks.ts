@@ -1,14 +1,15 @@
-// Says at a start and in `validate` which definitions of the lock files stand in for those of another upstream, and
-// which exceptions are over. docs/contract.md §5.
+// Says what the lock files hold that a reviewer should know: definitions that stand in for those of another upstream,
+// exceptions that are over, and what the scan finds in definitions that are pending. docs/contract.md §5.
 
 import type { Diagnostic } from '../config/diagnostics.js';
 import type { Outline } from '../config/load.js';
+import { scanDefinitions } from '../inspection/definitions/scan.js';
 import {
   findShadowing,
   type Shadowing,
   withoutExceptions,
 } from '../inspection/definitions/shadowing.js';
-import { definitionsOf } from '../pins/approval.js';
+import { definitionsOf, pendingOf } from '../pins/approval.js';
 import type { Lock } from '../pins/lock.js';
 
 const MAX_REPORTED = 20;
@@ -43,4 +44,24 @@ function messageOf({ items: [item, other], reason }: Shadowing): string {
     JSON.stringify(`${upstream}/${name}`),
   );
   return `${one} can be taken for ${two}, or gives orders about it: ${reason} If both are meant, add an exception to pins.shadowing`;
+}
+
+/** A note for each upstream with findings in what is pending. */
+export function checkPending(
+  { file, upstreams }: Pick<Outline, 'file' | 'upstreams'>,
+  locks: ReadonlyMap<string, Lock>,
+): readonly Diagnostic[] {
+  return upstreams.flatMap(({ name }): Diagnostic[] => {
+    const lock = locks.get(name);
+    const pending = lock === undefined ? [] : pendingOf(lock);
+    if (lock === undefined || pending.length === 0) return [];
+    const found = scanDefinitions(definitionsOf(lock)).filter(
+      ({ tier, item }) =>
+        tier !== 'note' && pending.some((one) => one.kind === item.kind && one.name === item.name),
+    );
+    const items = new Set(found.map(({ item }) => `${item.kind} ${item.name}`)).size;
+    if (items === 0) return [];
+    const message = `the scan found something in ${items} of the ${pending.length} pending definitions of ${name}; to see it, run: sallyport pin diff ${name}`;
+    return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
+  });
 }
