@@ -141,8 +141,18 @@ export function isImperative({ tokens, index }: Sentence, at: number): boolean {
   return index > 0 && tokens[at]?.isBase === true && tokens[at - 1]?.base !== 'to';
 }
 
+/** What the demands find in a sentence, at most one match each. */
+export function findAll(list: readonly Demand[], sentence: Sentence): readonly Match[] {
+  const found: Match[] = [];
+  for (const demand of list) {
+    const match = findDemand(demand, sentence);
+    if (match !== undefined) found.push(match);
+  }
+  return found;
+}
+
 /** The first match of a demand in a sentence. */
-export function findDemand(demand: Demand, sentence: Sentence): Match | undefined {
+function findDemand(demand: Demand, sentence: Sentence): Match | undefined {
   if (!mayMatch(demand, sentence)) return undefined;
   const span = findSteps(demand, sentence.tokens);
   if (span === undefined || demand.when?.(sentence, span.first) === false) return undefined;

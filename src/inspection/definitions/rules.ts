@@ -6,7 +6,7 @@ import {
   beginsWithNegation,
   type Demand,
   demands,
-  findDemand,
+  findAll,
   has,
   is,
   isDenial,
@@ -593,5 +593,5 @@ const RULES: readonly Demand[] = [
 
 /** What the rules find in a sentence, at most one match a rule. */
 export function findDemands(sentence: Sentence): readonly Match[] {
-  return RULES.flatMap((demand) => findDemand(demand, sentence) ?? []);
+  return findAll(RULES, sentence);
 }
