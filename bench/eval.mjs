@@ -1,20 +1,23 @@
 #!/usr/bin/env node
 // Measures the scanner of definitions on rows of public data: `npm run eval -- --corpora DIR [--half tune|measure]
-// [--show]`. DIR has benign-tools.jsonl, poisoned-tools.jsonl and poisoned-tools-synthetic.jsonl, a definition a line
+// [--show] [--write PAGE]`. DIR has benign-tools.jsonl, poisoned-tools.jsonl and poisoned-tools-synthetic.jsonl, a definition a line
 // with `label`, `source`, `server` or `technique` besides its own members. Found means a finding of the tier block or
 // review. Prints each mark and whether it is met; ends with 1 if one is not.
 
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { scanDefinitions } from '../dist/inspection/definitions/scan.js';
+import { findShadowing } from '../dist/inspection/definitions/shadowing.js';
+import { CLONES, randomFrom } from './clones.mjs';
 
 const { values } = parseArgs({
   options: {
     corpora: { type: 'string' },
     half: { type: 'string' },
     show: { type: 'boolean', default: false },
+    write: { type: 'string' },
   },
 });
 if (values.corpora === undefined) {
@@ -63,9 +66,12 @@ function show(row, findings) {
 }
 
 let isMet = true;
+const marks = [];
 function mark(name, count, total, isGood, wanted) {
   const share = total === 0 ? '' : ` (${((100 * count) / total).toFixed(1)} %)`;
   isMet &&= isGood;
+  const state = isGood ? 'yes' : 'no';
+  marks.push(`| ${name} | ${count} of ${total}${share} | ${wanted} | ${state} |`);
   process.stdout.write(
     `${isGood ? 'met   ' : 'missed'} ${name}: ${count} of ${total}${share}; ${wanted}\n`,
   );
@@ -118,4 +124,65 @@ mark(
   'at most 2 in 1,000',
 );
 process.stdout.write(`         definitions with one: ${tools}\n`);
+
+const toScanned = ({ definition }) => ({ kind: 'tool', name: definition.name, definition });
+const upstreams = [...servers].map(([upstream, list]) => ({
+  upstream,
+  definitions: list.map(toScanned),
+}));
+const shadowing = findShadowing(upstreams);
+for (const { items, evidence, reason } of values.show ? shadowing.findings : []) {
+  const names = items.map(({ upstream, name }) => `${upstream}/${name}`).join(' and ');
+  process.stdout.write(`  ${names}\n    ${reason} ${evidence}\n`);
+}
+mark(
+  'false alarms of shadowing, over all pairs',
+  shadowing.findings.length,
+  benign.length,
+  shadowing.findings.length <= 6,
+  'at most 6',
+);
+process.stdout.write(`         names that are merely shared: ${shadowing.collisions.length}\n`);
+
+const SEED = 20_261_122;
+for (const [technique, makeClone] of Object.entries(CLONES)) {
+  const random = randomFrom(SEED);
+  const cloned = benign.filter(({ definition }) => definition.description && definition.name);
+  const missed = cloned.filter(({ definition }) => {
+    const clone = { definition: makeClone(definition, random) };
+    const { findings } = findShadowing([
+      { upstream: 'own', definitions: [toScanned({ definition })] },
+      { upstream: 'clone', definitions: [toScanned(clone)] },
+    ]);
+    if (findings.length === 0 && values.show) {
+      process.stdout.write(`  ${clone.definition.name}: ${clone.definition.description}\n`);
+    }
+    return findings.length === 0;
+  });
+  const found = cloned.length - missed.length;
+  mark(`clones, ${technique}`, found, cloned.length, missed.length === 0, 'all');
+}
+if (values.write !== undefined) writePage(values.write);
+
+/** Replaces the table of marks in a page, and names the public repositories from which the rows come. */
+function writePage(page) {
+  const files = ['benign-tools', 'poisoned-tools', 'poisoned-tools-synthetic'];
+  const sources = files.flatMap((file) =>
+    readRows(`${file}.jsonl`).map(({ about }) => (about.source ?? about.base ?? '').split(':')[0]),
+  );
+  const named = [...new Set(sources)].filter((source) => /^[\w.-]+\/[\w.-]+$/.test(source)).sort();
+  const table = [
+    '| Mark | Result | Wanted | Met |',
+    '| --- | --- | --- | --- |',
+    ...marks,
+    '',
+    `The rows are definitions of ${named.join(', ')}; the payloads of the synthetic rows are this project's own.`,
+  ].join('\n');
+  const [begin, end] = ['<!-- npm run eval: begin -->', '<!-- npm run eval: end -->'];
+  const text = readFileSync(page, 'utf8');
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end);
+  if (from < 0 || to < from) throw new Error(`${page} has no place for the marks`);
+  writeFileSync(page, `${text.slice(0, from + begin.length)}\n${table}\n${text.slice(to)}`);
+}
 process.exitCode = isMet ? 0 : 1;

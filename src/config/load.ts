@@ -56,6 +56,13 @@ export type AggregateOutline = {
   readonly position: Position;
 };
 
+export type ShadowingOutline = {
+  readonly items: readonly string[];
+  readonly owner: string;
+  readonly until: string;
+  readonly position: Position;
+};
+
 /**
  * What can be read of a gateway file even if parts of it are wrong: names and folders. Enough to check
  * policies and lock files in the same run, never enough to run a gateway.
@@ -79,6 +86,8 @@ export type Outline = {
   readonly pinsDir: string | undefined;
   /** Whose signatures lock files need; `incomplete` if the key of a signer could not be read. */
   readonly signing: LockSigning | 'incomplete' | undefined;
+  /** Pairs of definitions that may stand side by side, with their positions. */
+  readonly shadowing: readonly ShadowingOutline[];
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
   readonly isOpsSecure: boolean;
@@ -162,6 +171,7 @@ function outlineOf(
     policiesDir,
     pinsDir: pins?.dir ? resolve(folder, pins.dir) : policiesDir && resolve(policiesDir, 'pins'),
     signing,
+    shadowing: exceptionsOf(pins?.shadowing, locate),
     opsHost: listeners?.ops?.host || undefined,
     isOpsSecure: listeners?.ops?.tls !== undefined,
     opsPort: listeners?.ops?.port,
@@ -173,6 +183,18 @@ function adminOutline({ admin, listeners }: ReadableGateway): Outline['admin'] {
   const { host, port, tls } = listeners?.admin ?? {};
   if (admin === undefined || !host || port === undefined) return undefined;
   return { host, port, isSecure: tls !== undefined };
+}
+
+function exceptionsOf(
+  written: NonNullable<ReadableGateway['pins']>['shadowing'],
+  locate: Locate,
+): readonly ShadowingOutline[] {
+  return Object.entries(written ?? []).flatMap(([at, exception]) => {
+    const items = textsOf(exception?.items).map(([, item]) => item);
+    const { owner, until } = exception ?? {};
+    const position = locate(['pins', 'shadowing', Number(at)], 'value');
+    return owner && until ? [{ items, owner, until, position }] : [];
+  });
 }
 
 function areIssuersWrong(upstream: string, found: readonly PathDiagnostic[]): boolean {

@@ -29,6 +29,7 @@ import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
 import { countOf } from '../text/counting.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { checkPending, checkShadowing } from './definition-checks.js';
 
 type PinsOf = (upstream: string) => Catalog | undefined;
 
@@ -124,10 +125,14 @@ function noteUndeclaredArguments(
   });
 }
 
+function todayInUtc(): string {
+  return new Date().toISOString().slice(0, 10);
+}
+
 /** Reads the lock files of a folder for `validate`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams'>,
+  outline: Pick<Outline, 'file' | 'aggregates' | 'signing' | 'upstreams' | 'shadowing'>,
 ): Promise<{
   readonly upstreams: Iterable<string>;
   readonly diagnostics: readonly Diagnostic[];
@@ -141,7 +146,9 @@ export async function readLocksForPolicies(
   const pins = pinsOf(locks, compile);
   const alike = checkAggregateNames(outline, pins, 'error');
   const pending = [...locks.values()].flatMap((lock) => notePending(folder, lock));
-  const found = [...diagnostics, ...unchecked, ...alike, ...pending];
+  const shadowing = checkShadowing(outline, locks, todayInUtc());
+  const inPending = [...pending, ...checkPending(outline, locks)];
+  const found = [...diagnostics, ...unchecked, ...alike, ...shadowing, ...inPending];
   const notes = noteUndeclaredArguments(outline, pins);
   return { upstreams: locks.keys(), diagnostics: found, notes, invalid, pins };
 }
@@ -240,6 +247,10 @@ export async function loadVersion(
     ...(policies?.diagnostics ?? []),
     ...(pins?.diagnostics ?? []),
     ...alike,
+    // Comparing thousands of definitions would delay the requests of a running gateway.
+    ...(pins !== undefined && policyInForce === undefined
+      ? checkShadowing(outline, pins.locks, todayInUtc())
+      : []),
   ];
   if (
     settings === undefined ||

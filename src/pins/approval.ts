@@ -281,6 +281,15 @@ export function namedPins(lock: Lock): readonly NamedPin[] {
   return [...named, { kind: 'instructions', name: 'instructions', pin: lock.instructions }];
 }
 
+/** Every definition of a lock file that is approved or pending. */
+export function definitionsOf(lock: Lock) {
+  return namedPins(lock).flatMap(({ kind, name, pin }) =>
+    pin.status === 'blocked'
+      ? []
+      : versionsOf<JsonObject | string>(pin).map(({ definition }) => ({ kind, name, definition })),
+  );
+}
+
 /** The digests that are pending approval. A blocked name has none: it is blocked whatever it offers. */
 export function pendingOf(lock: Lock): readonly PinDigest[] {
   return namedPins(lock).flatMap(({ kind, name, pin }) =>

@@ -154,6 +154,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
   'pins.{signers.<name>.publicKey,require}':
     'integration/signed-pins.test.ts > a start and a reload, and validate says why',
+  'pins.shadowing[].{items,owner,until}':
+    'unit/cli/pin/shadowing.test.ts > is approved where an exception names both',
 
   'inspection.profiles.<name>.request.secrets':
     'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',

@@ -9,7 +9,7 @@ import { isExactPattern } from '../../policy/patterns.js';
 import { isObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
 import { CONFIG_FILE } from '../config-file.js';
-import { scanPins } from '../pin/findings.js';
+import { scanOwn } from '../pin/findings.js';
 
 /** What a person says about the gateway to be. */
 export type InitAnswers = {
@@ -143,7 +143,7 @@ type Tools = {
 function sortTools(lock: Lock | undefined, allow: InitAnswers['allow']): Tools {
   const tools = [...(lock?.pins.tool ?? [])].sort(([one], [other]) => (one < other ? -1 : 1));
   const exact = tools.filter(([name]) => isExactPattern(name));
-  const findings = lock === undefined ? [] : scanPins(lock, pendingOf(lock));
+  const findings = lock === undefined ? [] : scanOwn(lock, pendingOf(lock));
   const isFound = (tool: string): boolean =>
     findings.some(
       ({ tier, item }) => tier !== 'note' && item.kind === 'tool' && item.name === tool,

@@ -18,7 +18,14 @@ import type { PinnedKind } from '../../pins/digest.js';
 import { type Approval, emptyLock, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
-import { blockingFindings, isSamePin, printWithheld, scanPins } from './findings.js';
+import {
+  blockingFindings,
+  type Company,
+  isSamePin,
+  printWithheld,
+  readCompany,
+  scanPins,
+} from './findings.js';
 import {
   approvalOf,
   changeLockFile,
@@ -110,6 +117,7 @@ export async function runPinApprove(
       ...{ before: before.lock, observed, approval },
       accept: options.accept ?? [],
       isExact: completeDigest(options.digest) !== undefined,
+      company: readCompany(options.config, upstream, io, ports),
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
@@ -139,6 +147,7 @@ type Given = {
   readonly accept: readonly string[];
   /** The whole digest was given: the lock file need not hold the definition yet. */
   readonly isExact: boolean;
+  readonly company: Company;
 };
 
 /** Approves each definition in the lock file as it is now, or says why not. */
@@ -148,7 +157,7 @@ function approveSelected(
   given: Given,
 ): { readonly lock: Lock | undefined; readonly outcome: Approved } {
   let lock = addSelected(now, pins, given);
-  const found = lock === undefined ? [] : scanPins(lock, pins);
+  const found = lock === undefined ? [] : scanPins(lock, pins, given.company);
   const approved: PinDigest[] = [];
   const refused: Refused[] = [];
   for (const pin of pins) {

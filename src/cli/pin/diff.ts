@@ -24,7 +24,14 @@ import {
   pendingText,
   type UpstreamDifferences,
 } from './differences.js';
-import { blockingFindings, findingsText, isSamePin, scanPins } from './findings.js';
+import {
+  blockingFindings,
+  type Company,
+  findingsText,
+  isSamePin,
+  readCompany,
+  scanPins,
+} from './findings.js';
 import type { PinPorts } from './lock-files.js';
 import {
   lockFileOf,
@@ -139,7 +146,8 @@ async function findDrift(
     const differences = findDifferences(lock, observed);
     const pending = lock === undefined ? [] : pendingOf(lock);
     const upstream = target.settings.name;
-    const findings = scanOffered(upstream, lock, observed);
+    const company = readCompany(options.config, upstream, io, ports);
+    const findings = scanOffered(upstream, lock, observed, company);
     const file = lockFileOf(target.gateway.pinsDir, upstream);
     const locked = { lock, text, file };
     upstreams.push({ upstream, differences, pending, findings, signatures, ...locked, observed });
@@ -152,9 +160,10 @@ function scanOffered(
   upstream: string,
   lock: Lock | undefined,
   observed: Observed,
+  company: Company,
 ): readonly DefinitionFinding[] {
   const offered = mergeFetched({ upstream, lock, observed, approval: undefined }).lock;
-  return scanPins(offered, pendingOf(offered));
+  return scanPins(offered, pendingOf(offered), company);
 }
 
 function printFindings({ upstream, findings }: Found, io: CliIo): void {

@@ -13,7 +13,15 @@ import type { Observed } from '../../pins/last-seen.js';
 import type { Approval, Lock } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
-import { blockingFindings, findingsText, isSamePin, printWithheld, scanPins } from './findings.js';
+import {
+  blockingFindings,
+  type Company,
+  findingsText,
+  isSamePin,
+  printWithheld,
+  readCompany,
+  scanPins,
+} from './findings.js';
 import {
   approvalOf,
   changeLockFile,
@@ -49,7 +57,8 @@ export async function runPinFetch(
   const fetched: FetchedUpstream[] = [];
   for (const target of targets) {
     const observed = await observeTarget(target, io, ports);
-    const done = observed && (await fetchOne(target, observed, approval, io, ports));
+    const company = readCompany(options.config, target.settings.name, io, ports);
+    const done = observed && (await fetchOne(target, { observed, approval, company }, io, ports));
     if (done !== undefined) fetched.push(done);
   }
   printFetched(options, fetched, io);
@@ -91,10 +100,15 @@ type FetchedUpstream = {
   readonly withheld: readonly PinDigest[];
 };
 
+type FetchInput = {
+  readonly observed: Observed;
+  readonly approval: Approval | undefined;
+  readonly company: Company;
+};
+
 async function fetchOne(
   { settings, gateway }: PinTarget,
-  observed: Observed,
-  approval: Approval | undefined,
+  { observed, approval, company }: FetchInput,
   io: CliIo,
   ports: PinPorts,
 ): Promise<FetchedUpstream | undefined> {
@@ -103,7 +117,7 @@ async function fetchOne(
   const merge = (before: Lock | undefined) => {
     const fetched = mergeFetched({ upstream, lock: before, observed, approval: undefined });
     const offered = pendingOf(fetched.lock);
-    const findings = scanPins(fetched.lock, offered);
+    const findings = scanPins(fetched.lock, offered, company);
     const isWithheld = (pin: PinName): boolean => blockingFindings(findings, pin).length > 0;
     const withheld = approval === undefined ? [] : offered.filter(isWithheld);
     const isLeftOut = (pin: PinName): boolean => withheld.some((one) => isSamePin(one, pin));

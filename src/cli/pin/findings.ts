@@ -1,15 +1,85 @@
 // What the scan of definitions finds in those that nobody has approved, how it is printed, and what it keeps from
 // being approved. docs/contract.md §5.
 
+import { resolve } from 'node:path';
+import { loadGateway } from '../../config/load.js';
 import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
-import { namedPins, type PinDigest, type PinName } from '../../pins/approval.js';
+import {
+  findShadowing,
+  type ShadowingException,
+  type UpstreamDefinitions,
+  withoutExceptions,
+} from '../../inspection/definitions/shadowing.js';
+import { definitionsOf, namedPins, type PinDigest, type PinName } from '../../pins/approval.js';
+import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, commandLine } from '../program.js';
-import { digestText, pinLabel } from './lock-files.js';
+import { digestText, type PinPorts, pinLabel, readLockFile } from './lock-files.js';
 
-/** What is found in the given definitions of a lock file, read together with the others of their server. */
-export function scanPins(lock: Lock, pins: readonly PinDigest[]): readonly DefinitionFinding[] {
+/** What the definitions of one upstream are compared with: those of the others, and what is allowed. */
+export type Company = {
+  readonly upstreams: readonly UpstreamDefinitions[];
+  readonly exceptions: readonly ShadowingException[];
+  /** As in RFC 3339, in UTC. */
+  readonly today: string;
+};
+
+/** The lock files of the other upstreams. One that cannot be read is reported and not compared. */
+export function readCompany(config: string, upstream: string, io: CliIo, ports: PinPorts): Company {
+  const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
+  const { outline } = loadGateway(resolve(io.cwd, config), sources);
+  const folder = outline?.pinsDir;
+  const others = (outline?.upstreams ?? []).filter(({ name }) => name !== upstream);
+  const upstreams = others.flatMap(({ name }) => {
+    const read = folder === undefined ? 'invalid' : readLockFile(folder, name, io, ports);
+    if (read === 'invalid' || read.lock === undefined) return [];
+    return [{ upstream: name, definitions: definitionsOf(read.lock) }];
+  });
+  const today = new Date(ports.now()).toISOString().slice(0, 10);
+  return { upstreams, exceptions: outline?.shadowing ?? [], today };
+}
+
+/** What is found in the given definitions of a lock file, read together with the others of all servers. */
+export function scanPins(
+  lock: Lock,
+  pins: readonly PinDigest[],
+  company: Company,
+): readonly DefinitionFinding[] {
+  return [...scanOwn(lock, pins), ...shadowingOf(lock, pins, company)];
+}
+
+const ID_DIGITS = 8;
+
+/** Which of the given definitions stand in for those of other upstreams, or give orders about them. */
+function shadowingOf(
+  lock: Lock,
+  pins: readonly PinDigest[],
+  { upstreams, exceptions, today }: Company,
+): readonly DefinitionFinding[] {
+  if (pins.length === 0) return [];
+  const { upstream } = lock;
+  const own = { upstream, definitions: definitionsOf(lock) };
+  const { findings } = findShadowing([...upstreams, own]);
+  return withoutExceptions(findings, exceptions, today).flatMap((finding) => {
+    const [first, second] = finding.items;
+    const at = finding.how === 'alike' && first.upstream !== upstream ? 1 : 0;
+    const [item, other] = at === 0 ? [first, second] : [second, first];
+    if (item.upstream !== upstream || !pins.some((pin) => isSamePin(pin, item))) return [];
+    const { kind, name } = item;
+    const { pointer, evidence } = finding;
+    const reason = `${finding.reason} The other is ${JSON.stringify(escapeForTerminal(`${other.upstream}/${other.name}`))}.`;
+    const key = JSON.stringify([item, other, reason, evidence]);
+    const id = `shadowing-${sha256Hex(key).slice(0, ID_DIGITS)}`;
+    const tier = 'block' as const;
+    return [
+      { id, kind: 'shadowing' as const, tier, item: { kind, name }, pointer, evidence, reason },
+    ];
+  });
+}
+
+/** What is found in the given definitions, read together with the others of their server. */
+export function scanOwn(lock: Lock, pins: readonly PinDigest[]): readonly DefinitionFinding[] {
   const digests = new Set(pins.map(({ digest }) => digest));
   const scanned = namedPins(lock).flatMap(({ kind, name, pin }) => {
     const chosen = versionsOf(pin).filter(({ sha256 }) => digests.has(sha256));

@@ -213,6 +213,29 @@ export const DPOP = record(
   { default: {} },
 );
 
+const SHADOWING_EXCEPTION = record(
+  'An exception.',
+  {
+    items: list(
+      'Both definitions.',
+      typed<string>({
+        type: 'string',
+        title: 'the name of an upstream, a slash and the name of a definition',
+        pattern: '^[^/]+/.+$',
+      }),
+      { minItems: 2, maxItems: 2, uniqueItems: true },
+    ),
+    owner: text('Who answers for it.'),
+    until: typed<string>({
+      type: 'string',
+      title: 'a date, such as 2027-01-31',
+      pattern: '^\\d{4}-\\d{2}-\\d{2}$',
+      description: 'The last day on which it holds, in UTC.',
+    }),
+  },
+  { required: ['items', 'owner', 'until'] },
+);
+
 const LISTENERS = record(
   'Listeners of the gateway.',
   {
@@ -430,6 +453,10 @@ export const GATEWAY_SCHEMA = published(
         require: count(
           'How many different signers must have signed each lock file; 1 if absent. At most the number of different keys.',
           { min: 1, max: 16 },
+        ),
+        shadowing: list(
+          'Pairs of definitions of two upstreams that may stand side by side although one could pass for the other or gives orders about it.',
+          SHADOWING_EXCEPTION,
         ),
       }),
       inspection: INSPECTION,

@@ -71,6 +71,10 @@ function hasImperative(mask: number): (sentence: Sentence) => boolean {
     sentence.tokens.some((token, at) => (token.mask & mask) !== 0 && isImperative(sentence, at));
 }
 
+/** `Without`, where no other negation cancels it. */
+const isLeaving = (token: Token): boolean =>
+  token.base === 'without' ? (token.mask & negation) !== 0 : isOmission(token);
+const isOmission = is('skip bypass omit avoid');
 const isTarget = is('recipient amount bcc cc receiver beneficiary payee iban wallet');
 const isAlteration = is('change replace redirect substitute swap alter reroute rewrite');
 /** In a sentence after the one that says what the tool does. */
@@ -145,10 +149,7 @@ const SECRECY: readonly Demand[] = [
     'block',
     'It demands that the user not be asked, or that checks be left out.',
     [
-      [
-        is('skip bypass omit avoid without'),
-        is('check dialogue dialog consent review confirmation approval permission'),
-      ],
+      [isLeaving, is('check dialogue dialog consent review confirmation approval permission')],
       {
         gap: 5,
         when: (one, first) =>
@@ -463,6 +464,8 @@ const OTHER_TOOLS: readonly Demand[] = demands(
   'other-tool',
   'review',
   'It says what must happen with the tools of others.',
+  [[call, is('after'), is('any every each all another'), tool | call], { gap: 5 }],
+  [[negation, call, is('official native original'), tool], { gap: 3 }],
   [
     [is('other another different'), is('server mcp connector')],
     {

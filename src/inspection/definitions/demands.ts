@@ -18,7 +18,9 @@ export type FindingKind =
   | 'context-parameter'
   | 'hidden-text'
   | 'look-alike-name'
-  | 'false-annotation';
+  | 'false-annotation'
+  | 'excess-scope'
+  | 'shadowing';
 
 /** What one rule found: the words from `start` to `end` of the reading. */
 export type Match = {
@@ -98,6 +100,15 @@ export function isDenied({ tokens }: Sentence, at: number): boolean {
   return tokens.slice(Math.max(0, at - 2), at).some(({ mask }) => (mask & CLASS.negation) !== 0);
 }
 
+export function beginsWithNegation({ tokens }: Sentence): boolean {
+  return tokens.slice(0, 2).some(({ mask }) => (mask & CLASS.negation) !== 0);
+}
+
+/** Whether another subject or verb follows the word: `private to the user and not shared`. */
+export function isJoined({ tokens }: Sentence, at: number): boolean {
+  return /^(?:and|or|but)$/.test(tokens[at + 1]?.base ?? '');
+}
+
 const FRAME_NEAR = CLASS.call | CLASS.tool | CLASS.name;
 const isStepOfWork = is(
   'return proceed complete finish respond answer start process continue generate perform provide',
@@ -130,8 +141,18 @@ export function isImperative({ tokens, index }: Sentence, at: number): boolean {
   return index > 0 && tokens[at]?.isBase === true && tokens[at - 1]?.base !== 'to';
 }
 
+/** What the demands find in a sentence, at most one match each. */
+export function findAll(list: readonly Demand[], sentence: Sentence): readonly Match[] {
+  const found: Match[] = [];
+  for (const demand of list) {
+    const match = findDemand(demand, sentence);
+    if (match !== undefined) found.push(match);
+  }
+  return found;
+}
+
 /** The first match of a demand in a sentence. */
-export function findDemand(demand: Demand, sentence: Sentence): Match | undefined {
+function findDemand(demand: Demand, sentence: Sentence): Match | undefined {
   if (!mayMatch(demand, sentence)) return undefined;
   const span = findSteps(demand, sentence.tokens);
   if (span === undefined || demand.when?.(sentence, span.first) === false) return undefined;

@@ -176,7 +176,7 @@ const PAIRS: readonly (readonly [number, string])[] = [
   ],
   [
     CLASS.context,
-    'system prompt|chat history|thought process|tool output|last email|previous email|open document|latest chat|latest message|user prompt|message so|chain thought|conversation history|message history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|full prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
+    'system prompt|chat history|thought process|tool output|last email|previous email|open document|latest chat|latest message|user prompt|message so|chain thought|conversation history|message history|previous message|user last|this chat|full chat|entire chat|whole chat|current chat|your chat|chat transcript|chat record|chat content|session history|prior message|previous prompt|original prompt|your instruction|system instruction|system message|your context|full context|entire context|conversation context|chat log|context window|previous conversation|chat context|tool history|our discussion|our conversation|our chat|our exchange|this exchange|preceding dialogue|open file|developer message|initial prompt|hidden chain|hidden reasoning|earlier message',
   ],
   [
     CLASS.remote,

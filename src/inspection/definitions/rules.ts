@@ -3,15 +3,17 @@
 
 import { COMBINATIONS } from './combinations.js';
 import {
+  beginsWithNegation,
   type Demand,
   demands,
-  findDemand,
+  findAll,
   has,
   is,
   isDenial,
   isDenied,
   isFramed,
   isImperative,
+  isJoined,
   isOrder,
   type Match,
   type Step,
@@ -64,6 +66,9 @@ const isLeftOut: Step = (token) =>
 const isReading: Step = ({ base, mask }) => (mask & read) !== 0 && base !== 'access';
 /** Not `mention` with a person as its object, as in a comment. */
 const isTelling: Step = ({ base, mask }) => (mask & disclose) !== 0 && base !== 'mention';
+/** To learn, or to be told; not what the user says. */
+const isLearning: Step = ({ mask, isBase }) =>
+  (mask & know) !== 0 || ((mask & disclose) !== 0 && !isBase);
 const isBareSecret: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) === 0;
 const isSecretTool: Step = ({ mask }) => (mask & secret) !== 0 && (mask & name) !== 0;
 const isFilledUrl: Step = ({ mask }) => (mask & address) !== 0 && (mask & (context | secret)) !== 0;
@@ -92,11 +97,6 @@ function isDescribed({ tokens, mask, bases }: Sentence): boolean {
   );
 }
 
-/** Whether another subject or verb follows the word: `private to the user and not shared`. */
-function isJoined({ tokens }: Sentence, at: number): boolean {
-  return /^(?:and|or|but)$/.test(tokens[at + 1]?.base ?? '');
-}
-
 const SECRECY: readonly Demand[] = [
   ...demands(
     'secrecy',
@@ -119,7 +119,7 @@ const SECRECY: readonly Demand[] = [
     'block',
     'It says that the user must not learn of something.',
     [
-      [human, negation, know | disclose],
+      [human, negation, isLearning],
       {
         gap: 4,
         when: (one, first) => !has('if when')(one) && !isJoined(one, first) && !isDescribed(one),
@@ -148,7 +148,7 @@ const SECRECY: readonly Demand[] = [
     'It demands that the user not be asked, or that checks be left out.',
     [
       [negation, is('ask confirm request require seek wait prompt'), human | consent],
-      { gap: 4, when: (one) => isOrder(one) || one.tokens[0]?.mask === negation },
+      { gap: 4, when: (one) => isOrder(one) || beginsWithNegation(one) },
     ],
     [
       [isLeftOut, is('confirmation approval consent validation verification prompt confirm')],
@@ -270,7 +270,7 @@ const ORDERS: readonly Demand[] = [
   ),
   ...demands('order-to-model', 'review', 'It demands that what the model was told be repeated.', [
     [disclose | carry | read, is('your entire full complete whole'), context],
-    { gap: 4, unless: negation },
+    { gap: 4, unless: negation, when: (one) => !one.bases.has('return') },
   ]),
   ...demands('order-to-model', 'note', 'It tells the model when it must call tools.', [
     [must | every, call, tool | name],
@@ -364,7 +364,7 @@ const FURTHER: readonly Demand[] = [
     [[SOURCE, carry, DESTINATION], { gap: 8, unless: negation, needs: [model] }],
     [[read, isBareSecret, carry], { gap: 8, when: (one) => one.index > 0 || isOrder(one) }],
     [[carry, human, secret, parameter | answer], { gap: 5, when: isImperative }],
-    [[carry, store], { when: isImperative }],
+    [[carry, store], { gap: 8, when: isImperative }],
     [[carry, context], { gap: 8, unless: negation, when: isImperative }],
     [[carry, is('whatever any all every'), secret], { gap: 3, when: isImperative }],
     [[carry, address, order], { when: isImperative }],
@@ -593,5 +593,5 @@ const RULES: readonly Demand[] = [
 
 /** What the rules find in a sentence, at most one match a rule. */
 export function findDemands(sentence: Sentence): readonly Match[] {
-  return RULES.flatMap((demand) => findDemand(demand, sentence) ?? []);
+  return findAll(RULES, sentence);
 }

@@ -2,12 +2,14 @@
 // in every reading that a model may take from it, and the definitions together, for what is poisonous only in pieces.
 // Finds evidence for a reviewer; what is done about it is decided elsewhere. Deterministic and linear.
 
-import { type PinnedKind, sha256Hex } from '../../pins/digest.js';
+import { sha256Hex } from '../../pins/digest.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { confusableForm } from '../confusable-names.js';
 import { originalSpan } from '../detectors/normalized-text.js';
-import type { FindingKind, Match, Tier } from './demands.js';
+import { claimsOf } from './claims.js';
+import type { Match } from './demands.js';
+import type { DefinitionFinding, ScannedDefinition, UnnamedFinding } from './finding.js';
 import { CLASS } from './lexicon.js';
 import { markersIn } from './markers.js';
 import { findCarriedOver, findSoughtContent } from './passages.js';
@@ -16,25 +18,7 @@ import { type Concealment, hasMixedScripts, type Reading, readingsOf } from './r
 import { findDemands, SENT_ELSEWHERE } from './rules.js';
 import { type OwnNames, sentencesOf } from './sentences.js';
 
-/** A definition as the server listed it. `name` is what the lock file calls it. */
-export type ScannedDefinition = {
-  readonly kind: PinnedKind;
-  readonly name: string;
-  readonly definition: JsonObject | string;
-};
-
-export type DefinitionFinding = {
-  /** Names the finding in a command. Another text at its place makes another finding. */
-  readonly id: string;
-  readonly kind: FindingKind;
-  readonly tier: Tier;
-  readonly item: { readonly kind: PinnedKind; readonly name: string };
-  /** JSON pointer to the string in the definition. */
-  readonly pointer: string;
-  /** The words that were found, with invisible characters visible, at most 200 characters. */
-  readonly evidence: string;
-  readonly reason: string;
-};
+export type { DefinitionFinding, ScannedDefinition } from './finding.js';
 
 /** A string of a definition with its place. `isProse` is false for a name, `areNames` true for several in a row. */
 export type Text = {
@@ -50,8 +34,6 @@ const MAX_STRINGS = 20_000;
 const MAX_DEPTH = 64;
 const MAX_EVIDENCE = 200;
 const CONTEXT = 24;
-
-type UnnamedFinding = Omit<DefinitionFinding, 'id'>;
 
 /** All findings of the definitions of one server, in order of the definitions and without repetitions. */
 export function scanDefinitions(
@@ -151,7 +133,7 @@ function joinedStrings(value: JsonObject | readonly Json[]): string | undefined 
 function scanDefinition(scanned: ScannedDefinition, texts: readonly Text[]): UnnamedFinding[] {
   const own = ownNamesOf(scanned);
   const matched = texts.flatMap((text) => scanText(scanned, text, own));
-  return [...matched, ...contextParameters(scanned, own), ...annotationFindings(scanned)];
+  return [...matched, ...contextParameters(scanned, own), ...claimsOf(scanned)];
 }
 
 function ownNamesOf({ name, definition }: ScannedDefinition): OwnNames {
@@ -193,11 +175,16 @@ const BLOCKED: ReadonlySet<Concealment> = new Set([
   'bidirectional controls',
 ]);
 
+/** A page of an app has comments and indentation, which hide nothing from a reviewer of its source. */
+const USUAL_IN_MARKUP: ReadonlySet<Concealment> = new Set(['a comment', 'blank space']);
+
 function scanText(scanned: ScannedDefinition, text: Text, own: OwnNames): UnnamedFinding[] {
   const item = { kind: scanned.kind, name: scanned.name };
   const { pointer, value } = text;
   const { readings, concealments } = readingsOf(value);
-  const hidden = [...concealments].map((concealment) => ({
+  const isMarkup = scanned.kind === 'resource';
+  const unusual = [...concealments].filter((one) => !isMarkup || !USUAL_IN_MARKUP.has(one));
+  const hidden = unusual.map((concealment) => ({
     kind: 'hidden-text' as const,
     tier: BLOCKED.has(concealment) ? ('block' as const) : ('review' as const),
     item,
@@ -292,26 +279,6 @@ function contextParameters(scanned: ScannedDefinition, own: OwnNames): UnnamedFi
       },
     ];
   });
-}
-
-const CHANGES =
-  /^(?:create|delete|remove|drop|destroy|write|update|insert|send|put|post|set|add|edit|modify|execute|exec|run|deploy|move|rename|upload|purge|revoke|kill|terminate|transfer|pay|merge|push)(?:_|-|[A-Z]|$)/;
-
-/** A claim to change nothing against a name that says otherwise. */
-function annotationFindings({ kind, name, definition }: ScannedDefinition): UnnamedFinding[] {
-  if (typeof definition === 'string') return [];
-  const annotations = memberOf(definition, 'annotations');
-  if (annotations?.['readOnlyHint'] !== true || !CHANGES.test(name)) return [];
-  return [
-    {
-      kind: 'false-annotation',
-      tier: 'note',
-      item: { kind, name },
-      pointer: '/annotations/readOnlyHint',
-      evidence: quote(name, 0, name.length),
-      reason: 'It claims to change nothing, and its name says otherwise.',
-    },
-  ];
 }
 
 /** Names that look like another name of the same server, or that mix scripts. */

@@ -262,7 +262,7 @@ function specialClass(
   if (raw === own.name) return CLASS.tool;
   const slot = isSlot ? CLASS.parameter : 0;
   if (!/[a-z0-9]_[a-z0-9]|[a-z][A-Z][a-z]/.test(raw)) return slot || undefined;
-  return classesOf(lower) || CLASS.name | slot | classesOfParts(raw);
+  return classesOf(lower) || CLASS.name | slot | (classesOfParts(raw) & ~CLASS.context);
 }
 
 /** What a placeholder in a URL is to be filled with: `?q={conversation}`. */
@@ -277,17 +277,28 @@ function isStore(lower: string): boolean {
   return /^(?:~|\.{0,2}\/|\/|[a-z]:\\|%|\*\.?\*?)/.test(lower) && STORE_TERMS.test(lower);
 }
 
+const COUNTED: ReadonlySet<string> = new Set([
+  'estimate',
+  'count',
+  'total',
+  'usage',
+  'max',
+  'limit',
+]);
+
 /** What the parts of an identifier say of secrets and context: `list_env_vars` names environment variables. */
 function classesOfParts(raw: string): number {
   const parts = raw
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .toLowerCase()
-    .split('_')
+    .split(/[_.]/)
     .map(baseOf);
   let mask = 0;
   for (const [at, part] of parts.entries()) {
     mask |= classesOf(part) | classesOfPair(part, parts[at + 1] ?? '');
   }
+  // What a name counts is not what it names.
+  if (parts.some((part) => COUNTED.has(part))) mask &= ~CLASS.secret;
   return mask & (CLASS.secret | CLASS.context | CLASS.store);
 }
 
@@ -303,6 +314,7 @@ function toSentence(tokens: readonly Token[], index: number): Sentence {
     for (const token of tokens) if (token.base === 'token') token.mask &= ~CLASS.secret;
   }
   markPairs(tokens);
+  markOfMany(tokens);
   markNegations(tokens);
   let mask = 0;
   for (const token of tokens) mask |= token.mask;
@@ -320,10 +332,24 @@ function markPair(token: Token, next: Token, afterNext: Token | undefined): void
   if (token.base === 'log' && next.base === 'in') token.mask = 0;
   const pair = classesOfPair(token.base, next.base);
   if (pair !== 0) {
-    token.mask = isAttribute(pair, afterNext) ? 0 : pair;
+    const isMany = next.base === 'prompt' && !next.isBase;
+    token.mask = isMany || isAttribute(pair, afterNext) ? 0 : pair;
     next.mask = token.mask;
   } else if (isAttribute(token.mask, next)) {
     token.mask &= ~HEAD_MASK;
+  }
+}
+
+const OF_MANY: ReadonlySet<string> = new Set(
+  'a an one each saved customer specific given'.split(' '),
+);
+
+/** A conversation among many is a thing that a server keeps, not the one with the model. */
+function markOfMany(tokens: readonly Token[]): void {
+  for (const [at, token] of tokens.entries()) {
+    if (token.base !== 'conversation') continue;
+    const isMany = !token.isBase || OF_MANY.has(tokens[at - 1]?.base ?? '');
+    if (isMany) token.mask &= ~CLASS.context;
   }
 }
 

@@ -85,7 +85,7 @@ describe('[L-97] pin diff and pin verify', () => {
         '  /inputSchema/properties/note: input-widened\n    + {}\n',
     );
     expect(out).toContain('  the text: description\n    - "Be brief."\n    + "Be long."\n');
-    expect(out).toContain('github server server: server-version');
+    expect(out).toContain('github server: server-version');
     expect(out).toContain('  /version: server-version\n    - "1"\n    + "2"\n');
     expect((await run('diff')).out).toContain('  /inputSchema/properties/note: input-widened\n');
     expect(out).not.toMatch(/[\u200b\u{e0041}]/u);

@@ -1,0 +1,281 @@
+// Finds definitions that stand in for those of another upstream: names spelt alike, copies under the same name, and
+// descriptions that say what is to be done with another upstream's tool. Pure, and bounded for hostile input: each
+// definition is compared with few others. docs/contract.md §5; docs/reference/attacks.md case 60.
+
+import type { PinnedKind } from '../../pins/digest.js';
+import { makeVisible } from '../../text/escaping.js';
+import { confusableForm } from '../confusable-names.js';
+import { foldText } from '../detectors/normalized-text.js';
+import { CLASS } from './lexicon.js';
+import { type ScannedDefinition, textsOf } from './scan.js';
+import { type Sentence, sentencesOf } from './sentences.js';
+import { isNearlyEqual, type Outline, outlineOf } from './similarity.js';
+
+/** The definitions of one upstream, approved and pending. */
+export type UpstreamDefinitions = {
+  readonly upstream: string;
+  readonly definitions: readonly ScannedDefinition[];
+};
+
+export type UpstreamItem = {
+  readonly upstream: string;
+  readonly kind: PinnedKind;
+  readonly name: string;
+};
+
+/** Two definitions, one of which passes for the other or gives orders about it. */
+export type Shadowing = {
+  /** Both look alike, or the first gives orders about the second. */
+  readonly how: 'alike' | 'order';
+  readonly items: readonly [UpstreamItem, UpstreamItem];
+  /** JSON pointer into the first. */
+  readonly pointer: string;
+  readonly evidence: string;
+  readonly reason: string;
+};
+
+export type FoundShadowing = {
+  readonly findings: readonly Shadowing[];
+  /** Names that several upstreams share without passing for one another. */
+  readonly collisions: readonly (readonly UpstreamItem[])[];
+};
+
+type Entry = UpstreamItem & {
+  readonly definition: ScannedDefinition['definition'];
+  readonly simple: string;
+  outline?: Outline;
+};
+
+/** With how many of the definitions that share a form each is compared; beyond that, the form itself is found. */
+const MAX_ALIKE = 12;
+const MAX_EVIDENCE = 200;
+const MAX_NAME = 512;
+/** How many orders about others are reported of one definition. */
+const MAX_MENTIONS = 8;
+/** Shorter identifiers are words of the language. */
+const MIN_MENTIONED = 5;
+
+/** Compares the definitions of all upstreams with one another. */
+export function findShadowing(upstreams: readonly UpstreamDefinitions[]): FoundShadowing {
+  const entries = upstreams.flatMap(({ upstream, definitions }) =>
+    definitions
+      .filter(({ kind }) => kind !== 'instructions')
+      .map(({ kind, name, definition }): Entry => {
+        return { upstream, kind, name, definition, simple: simpleForm(name) };
+      }),
+  );
+  const groups = groupsOf(entries);
+  const collisions: UpstreamItem[][] = [];
+  for (const group of groups) {
+    const shared = new Map(group.map((entry) => [`${entry.upstream} ${entry.name}`, entry]));
+    const names = new Set(group.map(({ upstream }) => upstream));
+    if (names.size > 1) collisions.push([...shared.values()].map(itemOf));
+  }
+  const findings = groups.flatMap(compareGroup).concat(mentionsIn(upstreams, entries));
+  const found = new Set(findings.flatMap(({ items }) => items.map(keyOf)));
+  const mere = collisions.filter((items) => !items.some((item) => found.has(keyOf(item))));
+  return { findings: withoutRepetitions(findings), collisions: mere };
+}
+
+function itemOf({ upstream, kind, name }: UpstreamItem): UpstreamItem {
+  return { upstream, kind, name };
+}
+
+function keyOf({ upstream, kind, name }: UpstreamItem): string {
+  return JSON.stringify([upstream, kind, name]);
+}
+
+function withoutRepetitions(findings: readonly Shadowing[]): readonly Shadowing[] {
+  const named = new Map<string, Shadowing>();
+  for (const finding of findings) {
+    const key = JSON.stringify([finding.items.map(keyOf).sort(), finding.reason]);
+    if (!named.has(key)) named.set(key, finding);
+  }
+  return [...named.values()];
+}
+
+/** The name without case and separators, as two teams may write the same words. */
+function simpleForm(name: string): string {
+  return name
+    .slice(0, MAX_NAME)
+    .toLowerCase()
+    .replace(/[ _\-./]/g, '');
+}
+
+/** The forms in which names that look alike are equal: `rn` passes for `m`, and a capital i for an l. */
+function lookForms({ kind, name }: Entry): readonly string[] {
+  const short = name.slice(0, MAX_NAME);
+  const forms = [short, short.replace(/[I|]/g, 'l')].map((one) =>
+    confusableForm(one).replaceAll('rn', 'm').replaceAll('vv', 'w'),
+  );
+  return [...new Set(forms)].map((form) => `${kind} ${form}`);
+}
+
+function groupsOf(entries: readonly Entry[]): readonly (readonly Entry[])[] {
+  const groups = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    for (const form of lookForms(entry)) {
+      const group = groups.get(form);
+      if (group === undefined) groups.set(form, [entry]);
+      else group.push(entry);
+    }
+  }
+  return [...groups.values()].filter(({ length }) => length > 1);
+}
+
+function compareGroup(group: readonly Entry[]): readonly Shadowing[] {
+  return group.flatMap((entry, at) => {
+    const earlier = group.slice(Math.max(0, at - MAX_ALIKE), at);
+    const findings = earlier.flatMap((other) => compare(entry, other) ?? []);
+    const [first] = group;
+    if (at <= MAX_ALIKE || findings.length > 0 || first === undefined) return findings;
+    return [
+      found(
+        'alike',
+        entry,
+        first,
+        '/name',
+        entry.name,
+        'More names are spelt like it than can be compared.',
+      ),
+    ];
+  });
+}
+
+function compare(entry: Entry, other: Entry): Shadowing | undefined {
+  if (entry.name !== other.name && entry.simple !== other.simple) {
+    return found(
+      'alike',
+      entry,
+      other,
+      '/name',
+      entry.name,
+      'Its name is spelt with look-alikes of another name.',
+    );
+  }
+  if (entry.upstream === other.upstream) return undefined;
+  entry.outline ??= outlineOf(entry.definition);
+  other.outline ??= outlineOf(other.definition);
+  if (!isNearlyEqual(entry.outline, other.outline)) return undefined;
+  const { description } = entry.outline;
+  return found(
+    'alike',
+    entry,
+    other,
+    '/description',
+    description,
+    'It is nearly a copy of a definition of another upstream.',
+  );
+}
+
+function found(
+  how: Shadowing['how'],
+  entry: UpstreamItem,
+  other: UpstreamItem,
+  pointer: string,
+  evidence: string,
+  reason: string,
+): Shadowing {
+  const shown = makeVisible(evidence.slice(0, MAX_EVIDENCE)).slice(0, MAX_EVIDENCE);
+  return { how, items: [itemOf(entry), itemOf(other)], pointer, evidence: shown, reason };
+}
+
+const IDENTIFIER = /[A-Za-z0-9](?:[A-Za-z0-9_-]{0,126}[A-Za-z0-9])?/g;
+/** Two words joined as in a name, so that no ordinary word passes for one. */
+const IS_JOINED = /[A-Za-z0-9][_-][A-Za-z0-9]|[a-z][A-Z]/;
+
+/** Descriptions that give orders about a tool which another upstream alone has. */
+function mentionsIn(
+  upstreams: readonly UpstreamDefinitions[],
+  entries: readonly Entry[],
+): readonly Shadowing[] {
+  const named = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (entry.name.length < MIN_MENTIONED || entry.kind !== 'tool') continue;
+    if (IS_JOINED.test(entry.name) && !named.has(entry.name)) named.set(entry.name, entry);
+  }
+  return upstreams.flatMap(({ upstream, definitions }) => {
+    const own = new Set(definitions.map(({ name }) => simpleForm(name)));
+    const others = (word: string): Entry | undefined => {
+      const other = named.get(word) ?? named.get(word.slice(word.lastIndexOf('__') + 2));
+      return other === undefined || own.has(other.simple) ? undefined : other;
+    };
+    return definitions.flatMap((scanned) =>
+      mentionsOf(upstream, scanned, others).slice(0, MAX_MENTIONS),
+    );
+  });
+}
+
+function mentionsOf(
+  upstream: string,
+  scanned: ScannedDefinition,
+  others: (word: string) => Entry | undefined,
+): readonly Shadowing[] {
+  const texts = textsOf(scanned.definition) ?? [];
+  // What is a value or a name of the definition itself is its own.
+  const values = new Set(texts.map(({ value }) => value));
+  return texts.flatMap(({ pointer, value, isProse }) => {
+    if (!isProse) return [];
+    const text = foldText(value).text;
+    const mentioned = new Map<string, Entry>();
+    for (const [word] of text.matchAll(IDENTIFIER)) {
+      const other = others(word);
+      if (other !== undefined && !values.has(word)) mentioned.set(word.toLowerCase(), other);
+    }
+    if (mentioned.size === 0) return [];
+    const own = { name: scanned.name, parameters: new Set<string>() };
+    return sentencesOf(text, own).flatMap((sentence) => {
+      const at = sentence.tokens.findIndex(({ base }) => mentioned.has(base));
+      const other = mentioned.get(sentence.tokens[at]?.base ?? '');
+      if (other === undefined || !isOrderAbout(sentence, at)) return [];
+      const evidence = text.slice(sentence.tokens[0]?.start ?? 0, sentence.tokens.at(-1)?.end);
+      const item = { upstream, kind: scanned.kind, name: scanned.name };
+      return [
+        found(
+          'order',
+          item,
+          other,
+          pointer,
+          evidence,
+          `It gives orders about ${JSON.stringify(makeVisible(other.name))} of another upstream.`,
+        ),
+      ];
+    });
+  });
+}
+
+const NEAR = 8;
+const { call, carry, change, disparage, every, must, negation, order, other, override } = CLASS;
+
+/** Whether the words around a name say what is to be done with it, or that it must not be used. */
+function isOrderAbout({ tokens }: Sentence, at: number): boolean {
+  const near = tokens.slice(Math.max(0, at - NEAR), at + NEAR);
+  const has = (mask: number): boolean =>
+    near.some((token) => (token.mask & mask) !== 0 && (token.mask & call) === 0);
+  const isCalled = near.some(({ mask }) => (mask & call) !== 0);
+  if (has(disparage | override) || has(must)) return true;
+  if (has(negation | other) && isCalled) return true;
+  return has(every | order) && has(change | carry);
+}
+
+/** That two definitions may stand side by side, who answers for it, and until when. */
+export type ShadowingException = {
+  /** `upstream/name` of both. */
+  readonly items: readonly string[];
+  readonly owner: string;
+  /** The last day on which it holds, as in RFC 3339. */
+  readonly until: string;
+};
+
+/** The findings that no exception allows on the given day. */
+export function withoutExceptions(
+  findings: readonly Shadowing[],
+  exceptions: readonly ShadowingException[],
+  today: string,
+): readonly Shadowing[] {
+  const allowed = exceptions.filter(({ until }) => until >= today);
+  return findings.filter(({ items }) => {
+    const names = items.map(({ upstream, name }) => `${upstream}/${name}`);
+    return !allowed.some((exception) => names.every((name) => exception.items.includes(name)));
+  });
+}
