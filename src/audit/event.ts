@@ -299,7 +299,6 @@ function traceText({ trace }: RequestRecord): string {
 
 /** What policies that are not enforced would have decided. */
 function shadowText({ decision: { shadow } }: RequestRecord): string {
-  if (shadow.length === 0) return '';
   const texts = shadow
     .slice(0, MAX_LISTED)
     .map(
@@ -311,12 +310,12 @@ function shadowText({ decision: { shadow } }: RequestRecord): string {
 
 /** Everything that is known of a request when it is decided. */
 function decidedText(record: RequestRecord, { gateway, mask }: EventContext): string {
-  const { policy, rule, mode } = record.decision;
+  const { policy, rule, mode, shadow } = record.decision;
   const modeText = mode === 'enforce' ? '' : `,"mode":"${mode}"`;
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
-    `${decisionText(record, modeText + member('policy', policy) + member('rule', rule), shadowText(record))}` +
+    `${decisionText(record, modeText + member('policy', policy) + member('rule', rule), shadow.length === 0 ? '' : shadowText(record))}` +
     `${findingsText(record, mask)}${traceText(record)}`
   );
 }

@@ -6,7 +6,12 @@ import { describe, expect, it } from 'vitest';
 import { decisionEvent } from '../../../../src/audit/event.js';
 import { createEventJoiner } from '../../../../src/audit/query.js';
 import { supposePrincipal } from '../../../../src/auth/principal.js';
-import { noteGroups, type RecordedCall, readCall } from '../../../../src/cli/policy/recorded.js';
+import {
+  isDecision,
+  noteGroups,
+  type RecordedCall,
+  readCall,
+} from '../../../../src/cli/policy/recorded.js';
 import { evaluate } from '../../../../src/cli/policy/replay-tally.js';
 import { compileFor, suggestPolicy } from '../../../../src/cli/policy/suggest.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
@@ -128,6 +133,16 @@ describe('[POL-02] replay', () => {
       { numRuns: 300 },
     );
     for (const times of Object.values(seen)) expect(times).toBeGreaterThan(20);
+  });
+});
+
+describe('[POL-02] the lines of a log', () => {
+  it('have each decision once, in both forms', () => {
+    const outcome = { type: 'mcp.outcome', gateway: { policy: 'p' } };
+    expect(isDecision({ ...outcome, schema: 'sallyport.audit/1' })).toBe(false);
+    expect(isDecision({ ...outcome, schema: 'sallyport.audit/2' })).toBe(true);
+    expect(isDecision({ ...outcome, gateway: {} })).toBe(false);
+    expect(isDecision({ type: 'mcp.decision' })).toBe(true);
   });
 });
 
