@@ -22,18 +22,20 @@ type Use = {
   readonly refused: RecordedCall[];
 };
 
+/** Something to know about the calls of a target. */
+export type Remark = Pick<Use, 'upstream' | 'kind' | 'name'> & {
+  readonly calls: number;
+  readonly why: string;
+};
+
 export type Suggestion = {
   /** The policy file. */
   readonly text: string;
   readonly document: PolicyDocument;
   /** What no rule was made for, and why. */
-  readonly apart: readonly {
-    readonly upstream: string;
-    readonly kind: string;
-    readonly name: string;
-    readonly calls: number;
-    readonly why: string;
-  }[];
+  readonly apart: readonly Remark[];
+  /** Refusals of what the policy grants, of which the record does not say whether they would be repeated. */
+  readonly unknown: readonly Remark[];
   /** Names that rules grant to the group, and that nobody of it used. */
   readonly unused: readonly { readonly rule: string; readonly names: readonly string[] }[];
 };
@@ -57,7 +59,7 @@ export function suggestPolicy(
   calls: readonly RecordedCall[],
   workspace: Workspace,
 ): Suggestion {
-  const apart: Suggestion['apart'][number][] = [];
+  const apart: Remark[] = [];
   const leave = (use: Use, why: string): void => {
     const { upstream, kind, name, allowed, refused } = use;
     apart.push({ upstream, kind, name, calls: allowed.length + refused.length, why });
@@ -79,7 +81,15 @@ export function suggestPolicy(
   });
   const document = documentOf(group, kept);
   const unused = findUnused(group, calls, workspace);
-  return { text: render(group, document), document, apart, unused };
+  const unknown = kept.flatMap(({ upstream, kind, name, refused }): Remark[] => {
+    if (refused.length === 0) return [];
+    const rules = compileFor(document, workspace);
+    const open = refused.filter((call) => evaluate(call, rules)?.verdict === 'unknown');
+    const why =
+      'refused, and the record does not say whether the definition or a rule refused them';
+    return open.length === 0 ? [] : [{ upstream, kind, name, calls: open.length, why }];
+  });
+  return { text: render(group, document), document, apart, unknown, unused };
 }
 
 function usesOf(calls: readonly RecordedCall[]): readonly Use[] {
