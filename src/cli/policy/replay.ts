@@ -122,7 +122,7 @@ async function runSuggest(
   else io.stdout(`${text}${renderRest(suggestion)}`);
   const rules = countOf(document.rules.length, 'rule');
   io.stderr(
-    `${rules} from ${countOf(all.length, 'decision')}; ${apart.length} targets left apart\n`,
+    `${rules} from ${countOf(all.length, 'decision')}; ${countOf(apart.length, 'target')} left apart\n`,
   );
   return EXIT_FINE;
 }
