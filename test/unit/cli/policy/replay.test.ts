@@ -12,6 +12,7 @@ import {
   type RecordedCall,
   readCall,
 } from '../../../../src/cli/policy/recorded.js';
+import { runReplay } from '../../../../src/cli/policy/replay.js';
 import { evaluate } from '../../../../src/cli/policy/replay-tally.js';
 import { compileFor, suggestPolicy } from '../../../../src/cli/policy/suggest.js';
 import type { Workspace } from '../../../../src/cli/policy/workspace.js';
@@ -27,6 +28,8 @@ import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { nameOf, noteRule } from '../../../../src/proxy/request-context.js';
 import { call, pins, rules } from '../../policy/generated.js';
 import { CONTEXT, document, principal } from '../../policy/samples.js';
+import { terminal } from '../console.js';
+import { PORTS, ROOT, TEAMS } from './ports.js';
 
 const CAPTURE: RuleDocument = {
   id: 'captures',
@@ -178,6 +181,16 @@ describe('[POL-08] a suggested policy', () => {
       { numRuns: 120 },
     );
     expect(granted).toBeGreaterThan(8);
+  });
+
+  it('tells allowed from refused calls by a captured argument where scopes do not', async () => {
+    const io = terminal({ cwd: ROOT });
+    const options = { ...TEAMS, log: ['policies/teams/example.audit.jsonl'], group: 'finance' };
+    expect(await runReplay({ ...options, suggest: true }, io, PORTS)).toBe(0);
+    expect(io.out()).toContain(
+      'tools:\n        - "refund"\n    args: {"amount":{"type":"number","maximum":2400}}\n',
+    );
+    expect(io.err()).toContain('3 rules from 5 decisions; 0 targets left apart\n');
   });
 
   it('is a policy file that validates', () => {
