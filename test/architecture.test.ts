@@ -291,6 +291,12 @@ describe('each module', () => {
     expect(found).toContain(home);
   });
 
+  it('[D-10] supposes a principal only for commands that send nothing', () => {
+    const found = offenders((module) => /\bsupposePrincipal\b/.test(module.code));
+    const others = found.filter((path) => !path.startsWith('cli/policy/'));
+    expect(others).toEqual(['auth/principal.ts', 'process.ts']);
+  });
+
   const countIn = (patterns: readonly RegExp[], text: string) =>
     patterns.reduce((sum, pattern) => sum + [...text.matchAll(pattern)].length, 0);
 

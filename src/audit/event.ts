@@ -324,7 +324,6 @@ function traceText({ trace }: RequestRecord): string {
 
 /** What policies that are not enforced would have decided. */
 function shadowText({ decision: { shadow } }: RequestRecord): string {
-  if (shadow.length === 0) return '';
   const texts = shadow
     .slice(0, MAX_LISTED)
     .map(
@@ -336,14 +335,14 @@ function shadowText({ decision: { shadow } }: RequestRecord): string {
 
 /** Everything that is known of a request when it is decided. */
 function decidedText(record: RequestRecord, { gateway, mask }: EventContext): string {
-  const { policy, rule, mode, causes } = record.decision;
+  const { policy, rule, mode, causes, shadow } = record.decision;
   const modeText = mode === 'enforce' ? '' : `,"mode":"${mode}"`;
   const causesText = causes === undefined ? '' : `,"causes":${quoteList(causes, MAX_LISTED)}`;
   const ruleText = modeText + member('policy', policy) + member('rule', rule) + causesText;
   return (
     `${versionsText(record.versions ?? gateway)}${actorText(record)}${clientText(record, mask)}` +
     `${targetText(record, mask)}${argsText(record, mask)}` +
-    `${decisionText(record, ruleText, shadowText(record))}` +
+    `${decisionText(record, ruleText, shadow.length === 0 ? '' : shadowText(record))}` +
     `${findingsText(record, mask)}${traceText(record)}`
   );
 }

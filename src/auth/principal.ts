@@ -109,8 +109,8 @@ export function anonymousPrincipal(upstream: { readonly resource: string }): Pri
 }
 
 /**
- * A caller that nobody has verified, for decisions that are only explained, tested or replayed. INVARIANT: only commands
- * that send nothing may use it; process.ts hands it to them.
+ * A caller that nobody has verified, for decisions that are only explained, tested or replayed. INVARIANT: only the
+ * commands of cli/policy, which send nothing, may use it; process.ts hands it to them.
  */
 export function supposePrincipal(facts: PrincipalFacts): Principal {
   const claims = Object.assign(Object.create(null), facts.claims);

@@ -132,13 +132,21 @@ function setPolicy(
     ...(isOff
       ? ['policies.mode: observe: no rule refuses a request of a client, what would be is recorded']
       : []),
-    ...(shadowed.length === 0 ? [] : [`mode: shadow, not enforced: ${shadowed.join(', ')}`]),
+    ...(shadowed.length === 0 ? [] : [`mode: shadow, not enforced: ${firstOf(shadowed)}`]),
     ...(reloadError === undefined
       ? []
       : [`the last reload was rejected and the previous version stays in force: ${reloadError}`]),
   ];
   const weakened = isOff ? 'off' : 'degraded';
   controls.set('policy', reasons.length === 0 ? 'armed' : weakened, reasons.join('; '));
+}
+
+const MAX_NAMED = 10;
+
+/** The first names of a list, and how many others there are. */
+function firstOf(names: readonly string[]): string {
+  const rest = names.length - MAX_NAMED;
+  return `${names.slice(0, MAX_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
 function setSignatures(

@@ -7,7 +7,13 @@ import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
 import { type EvaluationInput, readsUndescribed } from './conditions.js';
-import { evaluationInputOf, type PolicyTarget, readPolicyTarget, targetPinOf } from './decide.js';
+import {
+  decide,
+  evaluationInputOf,
+  type PolicyTarget,
+  readPolicyTarget,
+  targetPinOf,
+} from './decide.js';
 import type { RateLimit } from './decision.js';
 import type { CompiledSchema } from './definitions.js';
 import type { Principal } from './principal.js';
@@ -21,7 +27,9 @@ import {
   type PolicyQuery,
   type PolicySet,
   type Rule,
+  readsArguments,
 } from './rules.js';
+import { EVERYTHING } from './shadow.js';
 
 /** What is known of the arguments of a call: all of them, or what a record says. */
 export type KnownArguments =
@@ -307,8 +315,8 @@ function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): Eval
 function worldsOf(rule: Rule, { args }: CallFacts): readonly JsonObject[] | undefined {
   if ('all' in args) return [args.all];
   if (rule.when !== undefined && args.bytes > SURELY_READABLE_BYTES) return undefined;
-  if (rule.reads === undefined) return [{}];
-  if (args.names === undefined || rule.reads.readsAll) return undefined;
+  if (!readsArguments(rule)) return [{}];
+  if (rule.reads === undefined || args.names === undefined || rule.reads.readsAll) return undefined;
   const { members } = rule.reads;
   const possible = [...args.names].map(
     (name) => [name, members.has(name) ? args.values.get(name) : [null]] as const,
@@ -457,10 +465,13 @@ function verdictOfPossible(
   return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
 }
 
-function validityOf({ args }: CallFacts, schema: CompiledSchema | undefined): RuleState {
-  if (schema === undefined) return 'holds';
-  if ('all' in args) return schema.check(args.all).length === 0 ? 'holds' : 'fails';
-  return args.areValid ? 'holds' : 'unknown';
+/** Whether the definition admits the arguments. */
+function validityOf(facts: CallFacts, schema: CompiledSchema | undefined): RuleState {
+  const { args, target } = facts;
+  if (schema === undefined || target.kind === 'question') return 'holds';
+  if (!('all' in args)) return args.areValid ? 'holds' : 'unknown';
+  const decision = decide(EVERYTHING, { ...facts, args: args.all });
+  return decision.verdict === 'deny' && decision.reason === 'arguments-invalid' ? 'fails' : 'holds';
 }
 
 function reasonOf({ effect, state, clauses }: RuleExplanation): Reason {

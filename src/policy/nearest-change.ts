@@ -5,10 +5,11 @@
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { decide, readPolicyTarget, targetPinOf } from './decide.js';
 import type { Decision } from './decision.js';
-import type { Catalog } from './definitions.js';
+import type { Catalog, PinnedDefinition } from './definitions.js';
 import { doesRefuse, type RuleExplanation, type WrittenRules } from './explain.js';
 import type { Principal, PrincipalFacts } from './principal.js';
 import { allRules, createPolicySet, type PolicyQuery, type PolicySet, type Rule } from './rules.js';
+import { EVERYTHING } from './shadow.js';
 
 /** One thing to change. */
 export type Step = {
@@ -232,14 +233,22 @@ function past(
       draft.catalog = approving(draft.catalog);
     },
   };
-  const invalid = (described?.input?.check(query.args) ?? []).map(
-    ({ pointer, message }): Planned => ({
-      of: 'arguments',
-      pointer,
-      text: `the definition: ${message}`,
-    }),
-  );
+  const invalid = invalidArguments(query, described);
   return [...(refusal === undefined ? [] : [pin]), ...invalid, ...refusing];
+}
+
+/** What the definition does not admit, whatever the rules. */
+function invalidArguments(
+  query: PolicyQuery & { readonly args: JsonObject },
+  described: PinnedDefinition | undefined,
+): readonly Planned[] {
+  const decision = decide(EVERYTHING, { ...query, catalog: approving(query.catalog) });
+  if (decision.verdict === 'allow' || decision.reason !== 'arguments-invalid') return [];
+  const errors = described?.input?.check(query.args) ?? [];
+  if (errors.length === 0) return [{ of: 'arguments', text: decision.advice ?? '' }];
+  return errors.map(({ pointer, message }) => {
+    return { of: 'arguments', pointer, text: `the definition: ${message}` };
+  });
 }
 
 /** The catalog as if every pinned definition was approved and offered. */

@@ -7,7 +7,7 @@ import { capturedBy, decideRequest } from './decide.js';
 import type { Decision } from './decision.js';
 import { compilePattern, type Pattern } from './patterns.js';
 import type { ShadowDecision } from './record.js';
-import type { PolicyQuery, PolicySet, Rule } from './rules.js';
+import { createPolicySet, type PolicyQuery, type PolicySet, type Rule } from './rules.js';
 
 /** The rule that is recorded for what `policies.mode: observe` lets pass. No file may use the name of the policy. */
 const OBSERVE = { policy: 'builtin', rule: 'observe' } as const;
@@ -55,6 +55,9 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
   });
   return [allow, ...kept];
 }
+
+/** Allows whatever the pins and the definitions admit: what it refuses, no rule can allow. */
+export const EVERYTHING: PolicySet = createPolicySet('', observedRules([]));
 
 type Shadowed = {
   readonly shadow: readonly ShadowDecision[];

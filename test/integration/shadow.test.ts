@@ -44,9 +44,11 @@ async function call(name: string, args: JsonObject = { id: 'one' }) {
   const access = rig.as(await rig.gateway.token('target'));
   const reply = await callStateless(access, name, args);
   const isDone = resultOf(reply)?.['isError'] !== true && reply.text.includes('done');
-  const [decided] = (await rig.gateway.audit())
-    .filter(({ type }) => type === 'mcp.decision')
-    .slice(-1);
+  // What was forwarded was recorded before, while a refusal does not wait for its line.
+  const lines = isDone
+    ? (await rig.gateway.audit()).filter(({ type }) => type === 'mcp.decision').slice(-1)
+    : await linesOf(rig.gateway, decisionOf(reply).id, 2);
+  const [decided] = lines;
   return { reply, isDone, decision: decided?.['decision'] };
 }
 

@@ -53,7 +53,12 @@ export function noteGroups(record: AuditRecord, known: Map<string, Set<string>>)
 /** Whether a line has all that is known of a decision: that of the decision, or an outcome that stands alone. */
 export function isDecision(line: AuditRecord): boolean {
   if (line['type'] === 'mcp.decision') return true;
-  return line['type'] === 'mcp.outcome' && valueAt(line, 'gateway', 'policy') !== undefined;
+  // In form 1 every outcome has all members, and its decision has a line too.
+  return (
+    line['type'] === 'mcp.outcome' &&
+    line['schema'] !== 'sallyport.audit/1' &&
+    valueAt(line, 'gateway', 'policy') !== undefined
+  );
 }
 
 /** The decision of a line, or `undefined` if rules had no part in it. `record` has all members of its event. */

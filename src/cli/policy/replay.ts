@@ -10,7 +10,7 @@ import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js'
 import { type LogOptions, openLog, type VerifiedLog } from './log.js';
 import { type RecordedCall, readCall } from './recorded.js';
 import { count, createTally, type DecisionGroup, evaluate, sortGroups } from './replay-tally.js';
-import { type Suggestion, suggestPolicy } from './suggest.js';
+import { type Remark, type Suggestion, suggestPolicy } from './suggest.js';
 import {
   openWorkspace,
   UsageError,
@@ -117,22 +117,24 @@ async function runSuggest(
   const all: RecordedCall[] = [];
   for await (const call of calls) if (call !== undefined) all.push(call);
   const suggestion = suggestPolicy(group, all, workspace);
-  const { text, apart, unused, document } = suggestion;
-  if (isJson) io.stdout(`${JSON.stringify({ policy: text, apart, unused }, null, 2)}\n`);
+  const { text, apart, unknown, unused, document } = suggestion;
+  if (isJson) io.stdout(`${JSON.stringify({ policy: text, apart, unknown, unused }, null, 2)}\n`);
   else io.stdout(`${text}${renderRest(suggestion)}`);
   const rules = countOf(document.rules.length, 'rule');
   io.stderr(
-    `${rules} from ${countOf(all.length, 'decision')}; ${apart.length} targets left apart\n`,
+    `${rules} from ${countOf(all.length, 'decision')}; ${countOf(apart.length, 'target')} left apart\n`,
   );
   return EXIT_FINE;
 }
 
 /** As comments, so that the output is a policy file. */
-function renderRest({ apart, unused }: Suggestion): string {
-  const left = apart.map(
-    ({ upstream, kind, name, calls, why }) =>
-      `not decided here: ${upstream} ${kind} ${name} (${countOf(calls, 'call')}): ${why}`,
-  );
+function renderRest({ apart, unknown, unused }: Suggestion): string {
+  const remark = ({ upstream, kind, name, calls, why }: Remark): string =>
+    `${upstream} ${kind} ${name} (${countOf(calls, 'call')}): ${why}`;
+  const left = [
+    ...apart.map((one) => `not decided here: ${remark(one)}`),
+    ...unknown.map((one) => `not known: ${remark(one)}`),
+  ];
   const never = unused.map(
     ({ rule, names }) => `granted by ${rule} and never used: ${names.join(', ')}`,
   );

@@ -7,6 +7,7 @@ import type { PolicyDocument, RuleDocument } from '../../policy/compile/document
 import { writtenRules } from '../../policy/explain.js';
 import { isExactPattern } from '../../policy/patterns.js';
 import { allRules, matchesTarget, matchesUpstream } from '../../policy/rules.js';
+import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
 import type { RecordedCall } from './recorded.js';
 import { evaluate, type Rules } from './replay-tally.js';
@@ -22,23 +23,30 @@ type Use = {
   readonly refused: RecordedCall[];
 };
 
+/** Something to know about the calls of a target. */
+export type Remark = Pick<Use, 'upstream' | 'kind' | 'name'> & {
+  readonly calls: number;
+  readonly why: string;
+};
+
 export type Suggestion = {
   /** The policy file. */
   readonly text: string;
   readonly document: PolicyDocument;
   /** What no rule was made for, and why. */
-  readonly apart: readonly {
-    readonly upstream: string;
-    readonly kind: string;
-    readonly name: string;
-    readonly calls: number;
-    readonly why: string;
-  }[];
+  readonly apart: readonly Remark[];
+  /** Refusals of what the policy grants, of which the record does not say whether they would be repeated. */
+  readonly unknown: readonly Remark[];
   /** Names that rules grant to the group, and that nobody of it used. */
   readonly unused: readonly { readonly rule: string; readonly names: readonly string[] }[];
 };
 
-type Grant = Use & { readonly scopes: readonly string[] };
+/** What tells allowed from refused calls. */
+type Condition = {
+  readonly scopes: readonly string[];
+  readonly args: Readonly<Record<string, JsonObject>>;
+};
+type Grant = Use & Condition;
 
 const WHAT = {
   tool: 'tools',
@@ -57,7 +65,7 @@ export function suggestPolicy(
   calls: readonly RecordedCall[],
   workspace: Workspace,
 ): Suggestion {
-  const apart: Suggestion['apart'][number][] = [];
+  const apart: Remark[] = [];
   const leave = (use: Use, why: string): void => {
     const { upstream, kind, name, allowed, refused } = use;
     apart.push({ upstream, kind, name, calls: allowed.length + refused.length, why });
@@ -65,21 +73,27 @@ export function suggestPolicy(
   const grants = usesOf(calls).flatMap((use): Grant[] => {
     if (use.allowed.length === 0) return [];
     const obstacle = obstacleOf(use);
-    const scopes = obstacle === undefined ? scopesFor(use) : undefined;
-    if (scopes === undefined) {
-      leave(use, obstacle ?? 'it was allowed and refused, and the record does not tell why');
-      return [];
-    }
-    return [{ ...use, scopes }];
+    const grant =
+      obstacle === undefined
+        ? conditionsFor(use)
+            .map((condition) => ({ ...use, ...condition }))
+            .find((one) => keepsRecord(group, one, workspace))
+        : undefined;
+    if (grant !== undefined) return [grant];
+    leave(use, obstacle ?? 'it was allowed and refused, and the record does not tell why');
+    return [];
   });
-  const kept = grants.filter((grant) => {
-    const isKept = keepsRecord(group, grant, workspace);
-    if (!isKept) leave(grant, 'no rule about its name alone decides its calls as they were');
-    return isKept;
-  });
-  const document = documentOf(group, kept);
+  const document = documentOf(group, grants);
   const unused = findUnused(group, calls, workspace);
-  return { text: render(group, document), document, apart, unused };
+  const unknown = grants.flatMap(({ upstream, kind, name, refused }): Remark[] => {
+    if (refused.length === 0) return [];
+    const rules = compileFor(document, workspace);
+    const open = refused.filter((call) => evaluate(call, rules)?.verdict === 'unknown');
+    const why =
+      'refused, and the record does not say whether the definition or a rule refused them';
+    return open.length === 0 ? [] : [{ upstream, kind, name, calls: open.length, why }];
+  });
+  return { text: render(group, document), document, apart, unknown, unused };
 }
 
 function usesOf(calls: readonly RecordedCall[]): readonly Use[] {
@@ -105,10 +119,54 @@ function obstacleOf({ kind, name, allowed, refused }: Use): string | undefined {
   return kind === 'template' || isExactPattern(name) ? undefined : 'its name reads as a pattern';
 }
 
-/** The scopes that tell allowed from refused calls; none if nothing was refused for another reason than arguments. */
-function scopesFor({ allowed, refused }: Use): readonly string[] | undefined {
+/**
+ * The conditions under which the calls that were allowed are told from those that were refused, simplest first. Refusals
+ * of invalid arguments are left to the definition.
+ */
+function conditionsFor({ allowed, refused }: Use): readonly Condition[] {
   const disputed = refused.filter(({ reason }) => reason !== 'arguments-invalid');
-  if (disputed.length === 0) return [];
+  if (disputed.length === 0) return [{ scopes: [], args: {} }];
+  const scopes = scopesFor(allowed, disputed);
+  const captured = new Set(allowed.flatMap((call) => [...capturedOf(call).keys()]));
+  const byArguments = [...captured].sort().flatMap((name): Condition[] => {
+    const schema = schemaFor(
+      allowed.map((call) => capturedOf(call).get(name)),
+      disputed.map((call) => capturedOf(call).get(name)),
+    );
+    return schema === undefined ? [] : [{ scopes: [], args: { [name]: schema } }];
+  });
+  return [...(scopes === undefined ? [] : [{ scopes, args: {} }]), ...byArguments];
+}
+
+function capturedOf({ facts }: RecordedCall): ReadonlyMap<string, readonly Json[]> {
+  return facts === undefined || 'all' in facts.args ? new Map() : facts.args.values;
+}
+
+const MAX_ENUMERATED = 20;
+
+/** A schema that admits what was allowed: up to the largest number if all that was refused is larger, or each value. */
+function schemaFor(
+  allowed: readonly (readonly Json[] | undefined)[],
+  refused: readonly (readonly Json[] | undefined)[],
+): JsonObject | undefined {
+  if (![...allowed, ...refused].every((values) => values !== undefined)) return undefined;
+  const admitted = allowed.flatMap((values) => values ?? []);
+  const denied = refused.flatMap((values) => values ?? []);
+  const numbers = admitted.filter((value) => typeof value === 'number');
+  const maximum = Math.max(...numbers);
+  const isBelow = denied.every((value) => typeof value !== 'number' || value > maximum);
+  if (numbers.length === admitted.length && isBelow) return { type: 'number', maximum };
+  const values = [...new Set(admitted)].filter((value) => typeof value !== 'object');
+  return values.length === new Set(admitted).size && values.length <= MAX_ENUMERATED
+    ? { enum: values }
+    : undefined;
+}
+
+/** The scopes that every call that was allowed had, and each one that was refused lacked. */
+function scopesFor(
+  allowed: readonly RecordedCall[],
+  disputed: readonly RecordedCall[],
+): readonly string[] | undefined {
   const scopesOf = (call: RecordedCall) => new Set(call.facts?.principal.scopes);
   const common = [...scopesOf(allowed[0] as RecordedCall)].filter((scope) =>
     allowed.every((call) => scopesOf(call).has(scope)),
@@ -142,7 +200,7 @@ export function compileFor(document: PolicyDocument, { outline, policies }: Work
 function documentOf(group: string, grants: readonly Grant[]): PolicyDocument {
   const byRule = new Map<string, Grant[]>();
   for (const grant of grants) {
-    const key = JSON.stringify([grant.issuer, grant.upstream, grant.scopes]);
+    const key = JSON.stringify([grant.issuer, grant.upstream, grant.scopes, grant.args]);
     byRule.set(key, [...(byRule.get(key) ?? []), grant]);
   }
   const name = idOf(group);
@@ -153,8 +211,10 @@ function documentOf(group: string, grants: readonly Grant[]): PolicyDocument {
     const id = uniqueId(`${name}-${first.upstream}`, ids);
     const issuers = first.issuer === 'none' ? {} : { issuers: [first.issuer] };
     const scopes = first.scopes.length === 0 ? {} : { scopes: first.scopes };
+    const args = Object.keys(first.args).length === 0 ? {} : { args: first.args };
     const what = { upstreams: [first.upstream], ...targetsOf(all) };
-    return [{ id, effect: 'allow', who: { ...issuers, groups: [group] }, what, ...scopes }];
+    const who = { ...issuers, groups: [group] };
+    return [{ id, effect: 'allow', who, what, ...scopes, ...args }];
   });
   return { file: `${name}.policy.yaml`, policy: name, mode: 'enforce', rules };
 }
@@ -189,7 +249,7 @@ function uniqueId(wanted: string, taken: Set<string>): string {
 
 function render(group: string, { policy, rules }: PolicyDocument): string {
   const list = (names: readonly string[] = []): string => names.map(quoteYaml).join(', ');
-  const texts = rules.map(({ id, who, what, ...rule }) => {
+  const texts = rules.map(({ id, who, what, args, ...rule }) => {
     const issuers = who.issuers === undefined ? '' : `issuers: [${list(who.issuers)}], `;
     const { upstreams, ...kinds } = what;
     const named = Object.entries(kinds).flatMap(([key, names]) => [
@@ -206,6 +266,7 @@ function render(group: string, { policy, rules }: PolicyDocument): string {
       ...('scopes' in rule && rule.scopes !== undefined
         ? [`    scopes: [${list(rule.scopes)}]`]
         : []),
+      ...(args === undefined ? [] : [`    args: ${JSON.stringify(args)}`]),
     ].join('\n');
   });
   const body = texts.length === 0 ? 'rules: []' : `rules:\n${texts.join('\n')}`;

@@ -95,6 +95,9 @@ export async function openWorkspace(
   );
   if (errors.length > 0 || outline === undefined || read?.policies === undefined)
     throw new UsageError(renderDiagnostics(errors, 'text', io.cwd));
+  const shadowed = read.documents.filter(({ mode }) => mode === 'shadow');
+  for (const { policy } of shadowed)
+    io.stderr(`note: the policy ${policy} has mode: shadow and is taken as enforced here\n`);
   return {
     outline,
     policies: read.policies,

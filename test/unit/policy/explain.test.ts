@@ -40,7 +40,7 @@ describe('explanations', () => {
         if (decision.verdict === 'deny' && decision.reason === 'denied-by-rule')
           expect(own).toMatchObject({ effect: 'deny', state: 'holds' });
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -82,9 +82,9 @@ describe('explanations', () => {
         known += 1;
         expect(verdict.verdict).toBe(decide(policies, query).verdict);
       }),
-      { numRuns: 800 },
+      { numRuns: 300 },
     );
-    expect(known).toBeGreaterThan(100);
+    expect(known).toBeGreaterThan(40);
   });
 
   it('[POL-03] name a change, and one that was tried has its effect', () => {
@@ -110,9 +110,9 @@ describe('explanations', () => {
         const rest = documents.filter(({ id }) => named?.includes(`main/${id}`) === false);
         expect(decide(compile(rest).policies, query).verdict).toBe('deny');
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
-    expect(tried).toBeGreaterThan(30);
+    expect(tried).toBeGreaterThan(10);
   });
 });
 
