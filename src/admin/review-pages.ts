@@ -144,8 +144,8 @@ ${fieldsTable(fields, unchangedFields)}
 <h2>To approve it</h2>
 <p>This page never approves. The commands are run on a branch of the repository that holds the lock files; the guide “Reviewing drift” explains them.</p>
 ${caution === undefined ? undefined : html`<p class="panel">${caution}</p>`}
-<ol>${commands.map(({ what, line }) => html`<li>${what}<pre tabindex="0" aria-label="Command">${line}</pre></li>`)}</ol>
-${patch === undefined ? undefined : html`<details><summary>The patch of the lock file</summary><p>It adds the definition as this gateway sees it, as pending, for a place from which the upstream cannot be reached: <code>git apply</code> it, then approve.</p><pre class="code" tabindex="0" aria-label="Patch">${patch}</pre></details>`}
+<ol>${commands.map(({ what, line }) => html`<li>${what}<pre tabindex="0" aria-label="Command">${linesOf(line)}</pre></li>`)}</ol>
+${patch === undefined ? undefined : html`<details><summary>The patch of the lock file</summary><p>It adds the definition as this gateway sees it, as pending, for a place from which the upstream cannot be reached: <code>git apply</code> it, then approve.</p><pre class="code" tabindex="0" aria-label="Patch">${linesOf(patch)}</pre></details>`}
 <h2>To block it</h2>
 <p>A block is in force everywhere within two seconds and lasts until an admin lifts it. It also refuses the version that was approved before.</p>
 ${blockSection(item, frame)}`;

@@ -2,6 +2,7 @@
 // what the forms do.
 
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -224,6 +225,32 @@ describe('the console for everybody else', () => {
     ]);
     const api = await fetch(`${console.url}/api/controls`, { headers: bearer(console.breakGlass) });
     expect(api.status).toBe(200);
+  });
+});
+
+describe('a session at another replica', () => {
+  it('[CON-11] opens with the same keys, and not with others', async () => {
+    const states = [];
+    const key = () => randomBytes(32).toString('hex');
+    const shared = key();
+    for (const other of [shared, key()]) {
+      const breakGlass = randomBytes(32).toString('base64url');
+      const replicas = [];
+      for (const gatewayKey of [shared, other])
+        replicas.push(await startConsole({ gatewayKey, breakGlass }));
+      const [one, two] = replicas;
+      const browser = new TestBrowser();
+      const url = one?.url ?? '';
+      const form = formTokenOf(await browser.open(url));
+      await browser.submit(`${url}/login`, { form, token: breakGlass });
+      const headers = {
+        cookie: `sallyport-session=${browser.cookies(url).get('sallyport-session')}`,
+      };
+      states.push((await sendOnce(url, { headers })).status);
+      states.push((await sendOnce(two?.url ?? '', { headers })).status);
+      for (const replica of replicas) await replica.close();
+    }
+    expect(states).toEqual([200, 200, 200, 401]);
   });
 });
 

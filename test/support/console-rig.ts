@@ -24,13 +24,16 @@ export async function startConsole(
     readonly login?: string;
     readonly issuer?: readonly string[];
     readonly now?: () => number;
+    /** The text of the gateway's key; one of its own where absent. */
+    readonly gatewayKey?: string;
+    readonly breakGlass?: string;
   } = {},
 ): Promise<ConsoleRig> {
   const { user = 'ann', groups = ['leads'] } = options;
   const adminPort = await findFreePort();
   const url = `http://127.0.0.1:${adminPort}`;
   const provider = await startOidcProvider({ user, groups, consoleUrl: `${url}/login/callback` });
-  const breakGlass = randomBytes(32).toString('base64url');
+  const { gatewayKey, breakGlass = randomBytes(32).toString('base64url') } = options;
   const { clientId, clientSecret } = provider.console;
   const rig = await startRig({
     adminPort,
@@ -38,8 +41,12 @@ export async function startConsole(
     issuers: [
       `idp: {issuer: ${JSON.stringify(provider.issuer)}, network: loopback, ${(options.issuer ?? ['algorithms: [ES256]']).join(', ')}}`,
     ],
-    env: { CONSOLE_SECRET: clientSecret, BREAK_GLASS: breakGlass },
-    more: `admin:
+    env: {
+      CONSOLE_SECRET: clientSecret,
+      BREAK_GLASS: breakGlass,
+      ...(gatewayKey === undefined ? {} : { GATEWAY_KEY: gatewayKey }),
+    },
+    more: `${gatewayKey === undefined ? '' : 'keys: [{env: GATEWAY_KEY}]\n'}admin:
   publicUrl: ${url}
   issuers:
     idp:
