@@ -66,8 +66,8 @@ export type SessionPorts = {
   readonly openLogin: (sealed: string) => PendingLogin | undefined;
   /** A keyed digest of a session's id. */
   readonly formToken: (id: string) => string;
-  /** True once for each state, at every replica that shares the store. */
-  readonly useState: (state: string, expiresAtMs: number) => Promise<boolean>;
+  /** True once for each state, at every replica that shares the store; `unavailable` while that cannot be known. */
+  readonly useState: (state: string, expiresAtMs: number) => Promise<boolean | 'unavailable'>;
   readonly endSession: (id: string, expiresAtMs: number) => void;
   /** Whether it was ended, or its subject was revoked. */
   readonly isEnded: (session: AdminSession) => boolean;
@@ -217,6 +217,7 @@ export function createSessions(ports: SessionPorts): Sessions {
     query: URLSearchParams,
   ): Promise<LoginOutcome | { readonly kind: 'used' }> {
     const isFirst = await ports.useState(checks.state, now() + LOGIN_MS);
+    if (isFirst === 'unavailable') return { kind: 'unavailable' };
     return isFirst ? client.finish(query, checks) : { kind: 'used' };
   }
 
@@ -286,7 +287,7 @@ const NO_ROLE = 'You are logged in at the issuer, but none of your groups has a 
 const NO_LOGIN_HERE = 'There is no login by this name.';
 const NO_LOGIN_PENDING = 'This login has expired, was already used, or began in another browser.';
 const TOO_MANY = 'There were too many attempts from your address. Try again in a minute.';
-const UNAVAILABLE = 'The issuer cannot be reached now. Try again later.';
+const UNAVAILABLE = 'The issuer or the shared store cannot be reached now. Try again later.';
 const REFUSED = 'The issuer did not log you in, or its response could not be verified.';
 const FORM_EXPIRED = 'The form had expired. Enter the token again.';
 const TOKEN_REFUSED = 'The token was not accepted.';

@@ -74,7 +74,10 @@ function decisionsOf(events: readonly EventText[]): readonly AuditRecord[] {
   const join = createEventJoiner();
   const byId = new Map<unknown, AuditRecord>();
   for (const { before, after } of events) {
-    const event: unknown = JSON.parse(`${before}${after}}`);
+    // The sink that writes a line adds the epoch and the chain.
+    const event: unknown = JSON.parse(`${before}${after}}`, (name, value: unknown) =>
+      name === 'epoch' && value === '' ? undefined : value,
+    );
     if (!isRecord(event)) continue;
     const { record } = join(event, before.length + after.length);
     const id = valueAt(record, 'decision', 'id');

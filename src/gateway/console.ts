@@ -120,7 +120,7 @@ function sessionPorts(admin: AdminSettings, sources: ConsoleSources): SessionPor
     openLogin: (sealed) => LOGIN.open(ring, [], sealed, now()),
     formToken: (id) => ring.hmac(FORM_PURPOSE, id),
     useState: async (used, expiresAtMs) =>
-      (await state.replays.useOnce(ring.hmac(STATE_PURPOSE, used), expiresAtMs, OWNER)) === true,
+      state.replays.useOnce(ring.hmac(STATE_PURPOSE, used), expiresAtMs, OWNER),
     endSession: (id, expiresAtMs) =>
       state.ended.add(ring.hmac(END_PURPOSE, id), expiresAtMs, OWNER),
     isEnded: (session) =>

@@ -31,15 +31,27 @@ const sessionPorts: SessionPorts = {
   sealLogin: (login) => Buffer.from(JSON.stringify(login)).toString('base64url'),
   openLogin: (sealed) => JSON.parse(Buffer.from(sealed, 'base64url').toString()),
   formToken: (id) => `form-of-${id}`,
-  useState: () => Promise.resolve(true),
+  useState: () => Promise.resolve(storeState),
   endSession: (id) => ended.add(id),
   isEnded: ({ id }) => ended.has(id),
   rolesOf: ({ issuer, groups }) =>
     issuer === undefined || groups.includes('sec') ? ['viewer'] : [],
   isBreakGlass: (token) => token === secret,
-  logins: new Map(),
+  logins: new Map([
+    [
+      'corp',
+      {
+        begin: async () => ({ url: 'https://idp.example.com/auth', checks: LOGIN_CHECKS }),
+        finish: async () => ({
+          ...{ kind: 'verified' as const, subject: 'ann', groups: ['sec'], issuedAtMs: 0 },
+        }),
+      },
+    ],
+  ]),
   now: () => nowMs,
 };
+const LOGIN_CHECKS = { state: 'state', nonce: 'nonce', verifier: 'verifier' };
+let storeState: boolean | 'unavailable' = true;
 let ended = new Set<string>();
 let nowMs = 0;
 
@@ -50,6 +62,7 @@ let accesses: AdminAccess[] = [];
 beforeEach(async () => {
   accesses = [];
   ended = new Set();
+  storeState = true;
   nowMs = Date.parse('2026-11-20T09:30:00Z');
   server = createAdminServer(
     { host: '127.0.0.1', port: 0 },
@@ -344,6 +357,22 @@ describe('a session of the console', () => {
     expect((await submit('/login', { form, token: secret }, cookie)).status).toBe(429);
     nowMs += 60_000;
     expect((await submit('/login', { form, token: secret }, cookie)).status).toBe(303);
+  });
+
+  it('[O-75] does not begin twice with one state, nor while the store cannot say whether it did', async () => {
+    const states = [];
+    for (storeState of [true, false, 'unavailable'] as const) {
+      const begun = await ask('/login/with/corp');
+      expect(begun.headers['location']).toBe('https://idp.example.com/auth');
+      const cookie = cookieOf(begun, 'login');
+      const answer = await ask('/login/callback?state=state&code=x', { cookie });
+      states.push([answer.status, cookieOf(answer, 'session') !== '']);
+    }
+    expect(states).toEqual([
+      [303, true],
+      [400, false],
+      [503, false],
+    ]);
   });
 
   it('[O-76] of a viewer neither blocks nor lifts, and no form names a field twice', async () => {
