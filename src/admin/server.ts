@@ -1,9 +1,8 @@
-// The admin listener (docs/contract.md §2): a page with the state of the controls, and the revocation API.
-// Data are served only with a credential: a token of a configured issuer with a role, or the break-glass
-// token. Checked in this order: Host (DNS rebinding), Origin, path, credential, role. Every access is
-// reported, including refused ones. Sets no cookies and serves no cross-origin request.
+// The admin listener (docs/contract.md §2): the pages of the console, for sessions, and the API, for bearer tokens.
+// Data are served only with a credential, and neither kind takes that of the other. Checked in this order: Host (DNS
+// rebinding), Origin, path, credential, role. Every access is reported, including refused ones. Serves no cross-origin
+// request.
 
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import {
   createHttpListener,
@@ -12,92 +11,22 @@ import {
   type PlainResponse,
   readBody,
 } from '../http/internal-server.js';
-import type { ControlRow } from '../telemetry/controls.js';
+import {
+  type ConsolePorts,
+  type ConsoleRequest,
+  readConsoleRequest,
+  respondToConsole,
+} from './console.js';
+import { html, page } from './html.js';
 import {
   type AccessDetail,
   type AdminCaller,
   MAX_ORDER_BYTES,
   type RevocationRequest,
-  type RevocationService,
   readRevocationRequest,
   respondToRevocation,
 } from './revocations.js';
-
-// The page is one document without external parts. Its script and style are allowed only by their hashes, and
-// all data are inserted as text. The token stays in the page's memory (CSP Level 3, Trusted Types).
-const STYLE = `
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff }
-h1 { font-size: 1.4rem }
-form { display: flex; gap: .5rem; flex-wrap: wrap }
-input { flex: 1; min-width: 12rem; padding: .4rem; font: inherit }
-button { padding: .4rem 1rem; font: inherit }
-table { border-collapse: collapse; width: 100%; margin-top: 1rem }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ccc; overflow-wrap: anywhere }
-.degraded { color: #8a5a00; font-weight: bold }
-.off { color: #a00; font-weight: bold }
-@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818 } .degraded { color: #e0b050 } .off { color: #f77 } }
-`;
-
-const SCRIPT = `
-'use strict';
-const form = document.querySelector('form');
-const token = document.querySelector('input');
-const note = document.querySelector('output');
-const rows = document.querySelector('tbody');
-function show(controls) {
-  rows.replaceChildren(...controls.map((row) => {
-    const line = document.createElement('tr');
-    for (const name of ['control', 'state', 'reason', 'since']) {
-      const cell = document.createElement('td');
-      cell.textContent = String(row[name]);
-      if (name === 'state') cell.className = String(row.state);
-      line.append(cell);
-    }
-    return line;
-  }));
-}
-async function load() {
-  const answer = await fetch('/api/controls', { headers: { authorization: 'Bearer ' + token.value.trim() }, credentials: 'omit' });
-  const why = { 403: 'This token has no role here.', 503: 'The token cannot be verified at the moment. Try again later.' };
-  if (!answer.ok) throw new Error(why[answer.status] ?? 'The token was not accepted.');
-  show((await answer.json()).controls);
-  note.textContent = '';
-}
-form.addEventListener('submit', (event) => {
-  event.preventDefault();
-  load().catch((error) => { rows.replaceChildren(); note.textContent = error.message; });
-});
-`;
-
-function hashSource(text: string): string {
-  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-}
-
-/** The page's Content-Security-Policy: only its own script and style, and its own API. */
-const ADMIN_PAGE_POLICY = [
-  "default-src 'none'",
-  `script-src ${hashSource(SCRIPT)}`,
-  `style-src ${hashSource(STYLE)}`,
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
-
-const ADMIN_PAGE = `<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sallyport</title><style>${STYLE}</style></head>
-<body>
-<h1>Sallyport: controls</h1>
-<form><label for="token">Token</label><input id="token" type="password" autocomplete="off" required><button>Show</button></form>
-<p><output role="status"></output></p>
-<table><thead><tr><th scope="col">Control</th><th scope="col">State</th><th scope="col">Reason</th><th scope="col">Since</th></tr></thead><tbody></tbody></table>
-<script>${SCRIPT}</script>
-</body>
-</html>
-`;
+import { BREAK_GLASS_SUBJECT, isSame } from './sessions.js';
 
 export type AdminAccess = {
   /** The verified subject; `undefined` if there is none. */
@@ -109,7 +38,7 @@ export type AdminAccess = {
   readonly detail?: AccessDetail | undefined;
 };
 
-export type AdminPorts = {
+export type AdminPorts = ConsolePorts & {
   readonly breakGlassToken: string | undefined;
   /** Host names allowed in `Host` besides loopback names and the listener's own. */
   readonly hosts?: readonly string[];
@@ -117,16 +46,11 @@ export type AdminPorts = {
   readonly authenticateAdmin: (
     headers: Readonly<Record<string, string | undefined>>,
   ) => Promise<Verified>;
-  readonly controls: () => readonly ControlRow[];
-  readonly revocations: RevocationService;
   readonly onAccess: (access: AdminAccess) => void;
 };
 
 /** The result of authentication. */
 type Verified = AdminCaller | 'unavailable' | undefined;
-
-/** The subject of the break-glass token. */
-const BREAK_GLASS_SUBJECT = 'break-glass';
 
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
@@ -134,13 +58,6 @@ const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
 const JSON_TEXT = { 'content-type': 'application/json; charset=utf-8' };
 const API_POLICY = { 'content-security-policy': "default-src 'none'; frame-ancestors 'none'" };
-const PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': ADMIN_PAGE_POLICY,
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-};
 
 function plain(status: number, body: string, headers: Record<string, string> = {}): PlainResponse {
   return { status, headers: { ...TEXT, ...API_POLICY, ...headers }, body: `${body}\n` };
@@ -152,12 +69,6 @@ const CROSS_ORIGIN = plain(403, 'other origins may not ask here');
 const UNAUTHENTICATED = plain(401, 'a token is required', { 'www-authenticate': 'Bearer' });
 const UNAVAILABLE = plain(503, 'the token cannot be verified now', { 'retry-after': '5' });
 const FORBIDDEN = plain(403, 'the token has no role here');
-
-/** Compares digests, so that timing reveals neither content nor length. */
-function isSame(one: string, other: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
-}
 
 function servedHosts({ host }: ListenerAddress, more: readonly string[]): ReadonlySet<string> {
   const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
@@ -201,30 +112,21 @@ async function authenticate(request: IncomingMessage, ports: AdminPorts): Promis
 
 type Outcome = Pick<AdminAccess, 'subject' | 'detail'> & { readonly response: PlainResponse };
 
-type AdminRequest =
-  | { readonly action: 'show-page' }
-  | { readonly action: 'show-controls' }
-  | RevocationRequest;
+type ApiRequest = { readonly action: 'show-controls' } | RevocationRequest;
 
-/** Routes a request; `undefined` if it is not served. */
-function readRequest({ method, url }: IncomingMessage): AdminRequest | undefined {
+/** Routes a request to the API; `undefined` if it is none. */
+function readApiRequest({ method, url }: IncomingMessage): ApiRequest | undefined {
   const isRead = method === 'GET' || method === 'HEAD';
-  if (isRead && url === '/') return { action: 'show-page' };
   if (isRead && url === '/api/controls') return { action: 'show-controls' };
   return readRevocationRequest(method, url);
 }
 
-/** Handles a routed request. INVARIANT: only the page is served without authentication. */
-async function handleAdminRequest(
-  asked: AdminRequest,
+/** Handles a routed request to the API. INVARIANT: nothing is served without authentication. */
+async function handleApiRequest(
+  asked: ApiRequest,
   request: IncomingMessage,
   ports: AdminPorts,
 ): Promise<Outcome> {
-  if (asked.action === 'show-page')
-    return {
-      response: { status: 200, headers: PAGE_HEADERS, body: ADMIN_PAGE },
-      subject: undefined,
-    };
   let caller: Verified;
   try {
     caller = await authenticate(request, ports);
@@ -246,18 +148,43 @@ async function handleAdminRequest(
   return { ...(await respondToRevocation(asked, caller, sent, ports.revocations)), subject };
 }
 
+const NOT_FROM_HERE = page(
+  'Not accepted',
+  html`<p class="panel error" role="alert">The form was not sent by a page of this console.</p>`,
+  { status: 403 },
+);
+
+/** A form says where it comes from: every browser of today sends its origin, or that the page is of the same one. */
+function isFromOwnPage({ headers }: IncomingMessage): boolean {
+  return headers.origin !== undefined || headers['sec-fetch-site'] === 'same-origin';
+}
+
+async function handleConsoleRequest(
+  asked: ConsoleRequest,
+  request: IncomingMessage,
+  ports: AdminPorts,
+): Promise<Outcome> {
+  if (request.method === 'POST' && !isFromOwnPage(request))
+    return { response: NOT_FROM_HERE, subject: undefined };
+  const ip = request.socket.remoteAddress ?? '';
+  return respondToConsole(asked, request, { cookies: headerValues(request, 'cookie'), ip }, ports);
+}
+
 async function respondTo(
   request: IncomingMessage,
   ports: AdminPorts,
   hosts: ReadonlySet<string>,
 ): Promise<Outcome & { readonly action: string }> {
-  const asked = readRequest(request);
-  const action = asked?.action ?? 'unknown';
+  const api = readApiRequest(request);
+  const shown = api === undefined ? readConsoleRequest(request.method, request.url) : undefined;
+  const action = api?.action ?? shown?.action ?? 'unknown';
   const refuse = (response: PlainResponse) => ({ response, subject: undefined, action });
   if (!hosts.has(hostName(request) ?? '')) return refuse(MISDIRECTED);
   if (!isOwnOrigin(request)) return refuse(CROSS_ORIGIN);
-  if (asked === undefined) return refuse(NOT_FOUND);
-  return { ...(await handleAdminRequest(asked, request, ports)), action };
+  if (api !== undefined) return { ...(await handleApiRequest(api, request, ports)), action };
+  if (shown !== undefined)
+    return { ...(await handleConsoleRequest(shown, request, ports)), action };
+  return refuse(NOT_FOUND);
 }
 
 /** Creates the admin listener; it is closed until `start`. */

@@ -23,6 +23,7 @@ import {
   type GatewayInfo,
   outcomeEvent,
 } from './event.js';
+import type { RecentDecisions } from './recent.js';
 import type { ChainWriter, SinkResult } from './sink.js';
 import { AuditSink } from './sink.js';
 
@@ -62,6 +63,8 @@ export type AuditPorts = {
   readonly onState?: (error: string | undefined) => void;
   /** An additional mask for text from clients and upstreams. */
   readonly mask?: MaskText;
+  /** Also gets the events of requests, where somebody may look at them; see recent.ts. */
+  readonly recent?: Pick<RecentDecisions, 'note'> | undefined;
 };
 
 export interface Audit {
@@ -225,7 +228,7 @@ function createSinks(
  * @throws RangeError without a sink: nothing would be recorded, and everything would be allowed.
  */
 export function createAudit(ports: AuditPorts): Audit {
-  const { settings, now } = ports;
+  const { settings, now, recent } = ports;
   if (settings.sinks.length === 0) throw new RangeError('an audit needs a sink');
   const builder = createEventBuilder(ports);
   let isClosing = false;
@@ -274,6 +277,7 @@ export function createAudit(ports: AuditPorts): Audit {
     start: () => durability(Promise.all(sinks.map((sink) => sink.start()))),
     decision(record, isAwaited = true) {
       const event = decisionEvent(record, builder.context());
+      recent?.note(event, record.principal !== undefined);
       const isAllowed = record.decision.verdict === 'allow';
       if (!isAllowed || !isAwaited || settings.onFailure === 'continue') {
         record.isDecisionLost = !enqueueEverywhere(event, isAllowed);
@@ -284,7 +288,9 @@ export function createAudit(ports: AuditPorts): Audit {
     },
     outcome(record, totalMs) {
       const mayUseReserve = record.decision.verdict === 'allow';
-      enqueueEverywhere(outcomeEvent(record, builder.context(), totalMs), mayUseReserve);
+      const event = outcomeEvent(record, builder.context(), totalMs);
+      recent?.note(event, record.principal !== undefined);
+      enqueueEverywhere(event, mayUseReserve);
     },
     event(event) {
       if (isUnauthenticated(event) && !failures.take()) {

@@ -297,6 +297,43 @@ export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts |
   return isOther ? 'token-type' : { ...facts, boundTo };
 }
 
+/** What is read of an ID token. */
+export type IdentityFacts = {
+  readonly subject: string;
+  readonly groups: Exclude<Groups, undefined>;
+  /** Milliseconds since the epoch. */
+  readonly issuedAt: number;
+};
+
+/**
+ * Checks the claims of an ID token whose signature and times are verified, and reads them; `undefined` if it is not the
+ * response to this login of this client. It has one audience, like every token here, and its lifetime does not matter,
+ * because it is used at once. OpenID Connect Core §2 and §3.1.3.7.
+ */
+export function checkIdToken(
+  claims: JsonObject,
+  {
+    issuer,
+    clientId,
+    nonce,
+    now,
+  }: Pick<ClaimRules, 'issuer' | 'now'> & { readonly clientId: string; readonly nonce: string },
+): IdentityFacts | undefined {
+  const party = ownMember(claims, 'azp');
+  const isForClient =
+    ownMember(claims, 'iss') === issuer.issuer &&
+    acceptedAudience(ownMember(claims, 'aud'), [clientId]) !== undefined &&
+    (party === undefined || party === clientId);
+  // Only ID tokens carry the nonce of a login, so that no other token is taken for one.
+  if (!isForClient || ownMember(claims, 'nonce') !== nonce) return undefined;
+  const subject = readIdentity(ownMember(claims, 'sub'));
+  const issuedAt = readTime(ownMember(claims, 'iat'));
+  const groups = readGroups(claims, issuer.claims.groups);
+  if (subject === undefined || issuedAt === undefined || groups === undefined) return undefined;
+  // One issued later than now would outlive a revocation.
+  return issuedAt > now + CLOCK_TOLERANCE_MS ? undefined : { subject, groups, issuedAt };
+}
+
 function readFacts(
   claims: JsonObject,
   { issuer: { claims: names }, source }: ClaimRules,

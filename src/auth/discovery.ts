@@ -1,12 +1,11 @@
-// Discovers the key set or the introspection endpoint of an issuer: by authorization server metadata, then by OpenID
-// Connect. A document that names another issuer is discarded, and the URL found must be of the issuer's own origin or
+// Discovers endpoints of an issuer, such as its key set: by authorization server metadata, then by OpenID Connect. A document that names another issuer is discarded, and the URL found must be of the issuer's own origin or
 // public https; of a plaintext issuer they may be plain http on that origin alone. It verifies no token and keeps no
 // state.
 // RFC 8414 §3 and §3.3; OpenID Connect Discovery 1.0 §4; MCP 2026-07-28, authorization server discovery.
 
 import type { IssuerSettings, Network } from '../config/settings.js';
 import type { Json } from '../protocol/jsonrpc.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 
 /** The part of the guarded fetch that discovery uses. */
 export type FetchJson = (
@@ -27,11 +26,15 @@ export type FetchJson = (
 const ENDPOINTS = {
   jwks_uri: 'key set',
   introspection_endpoint: 'introspection endpoint',
+  authorization_endpoint: 'authorization endpoint',
+  token_endpoint: 'token endpoint',
 } as const;
 
-export type Discovery =
-  | { readonly ok: true; readonly url: URL }
-  | { readonly ok: false; readonly detail: string };
+type EndpointMember = keyof typeof ENDPOINTS;
+
+type Failed = { readonly ok: false; readonly detail: string };
+export type Discovery = { readonly ok: true; readonly url: URL } | Failed;
+export type MetadataReading = { readonly ok: true; readonly metadata: JsonObject } | Failed;
 
 const MAX_METADATA_BYTES = 64 * 1024;
 const METADATA_TIMEOUT_MS = 5_000;
@@ -54,35 +57,47 @@ export function metadataUrls(issuer: string): readonly URL[] {
   return [...inserted, new URL(`${origin}${path}/.well-known/openid-configuration`)];
 }
 
-function failed(detail: string): Discovery {
+function failed(detail: string): Failed {
   return { ok: false, detail };
 }
 
 function readMetadata(
   document: Json,
   issuer: IssuerSettings,
-  member: keyof typeof ENDPOINTS,
-): Discovery {
+  members: readonly EndpointMember[],
+): MetadataReading {
   if (!isObject(document)) return failed('the metadata document is not a JSON object');
   // Compared as strings, without normalization (RFC 8414 §3.3).
   if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
-  const written = document[member];
-  if (typeof written !== 'string' || !URL.canParse(written)) {
-    return failed(`the metadata names no ${ENDPOINTS[member]}`);
-  }
-  return { ok: true, url: new URL(written) };
+  const missing = members.find((member) => {
+    const written = document[member];
+    return typeof written !== 'string' || !URL.canParse(written);
+  });
+  if (missing !== undefined) return failed(`the metadata names no ${ENDPOINTS[missing]}`);
+  return { ok: true, metadata: document };
+}
+
+/** Finds one URL in the metadata of `issuer`; see {@link discoverMetadata}. */
+export async function discover(
+  issuer: IssuerSettings,
+  member: EndpointMember,
+  fetchJson: FetchJson,
+): Promise<Discovery> {
+  const found = await discoverMetadata(issuer, [member], fetchJson);
+  return found.ok ? { ok: true, url: new URL(String(found.metadata[member])) } : found;
 }
 
 /**
- * Finds one URL in the metadata of `issuer`. A document that is absent, invalid or of another issuer counts as not
- * found, and the next is tried. Whether the URL is allowed is checked when it is fetched (see {@link learnedUrlRule}).
+ * Finds the metadata of `issuer` that name all of these URLs. A document that is absent, invalid or of another issuer
+ * counts as not found, and the next is tried. Whether a URL is allowed is checked when it is fetched (see
+ * {@link learnedUrlRule}).
  */
-export async function discover(
+export async function discoverMetadata(
   issuer: IssuerSettings,
-  member: keyof typeof ENDPOINTS,
+  members: readonly EndpointMember[],
   fetchJson: FetchJson,
-): Promise<Discovery> {
-  let last = failed('no metadata document was found');
+): Promise<MetadataReading> {
+  let last: MetadataReading = failed('no metadata document was found');
   for (const url of metadataUrls(issuer.issuer)) {
     const outcome = await fetchJson(url, {
       network: issuer.network,
@@ -91,7 +106,7 @@ export async function discover(
       timeoutMs: METADATA_TIMEOUT_MS,
     });
     if (outcome.ok) {
-      last = readMetadata(outcome.value, issuer, member);
+      last = readMetadata(outcome.value, issuer, members);
       if (last.ok) return last;
     } else {
       last = failed(`the metadata ${outcome.detail}`);

@@ -74,7 +74,7 @@ export type Introspector = {
 };
 
 /** The part of the guarded fetch that introspection uses. */
-type PostForm = (
+export type PostForm = (
   url: URL,
   form: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
   rule: ReturnType<typeof learnedUrlRule> & {

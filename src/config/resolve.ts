@@ -348,15 +348,20 @@ function compileProfile(
 }
 
 function compileAdmin(
-  { issuers, breakGlass }: NonNullable<File['admin']>,
+  { publicUrl, issuers, breakGlass }: NonNullable<File['admin']>,
   listener: ListenerSettings,
 ): AdminSettings {
   const compiled: Record<string, AdminSettings['issuers'][string]> = Object.create(null);
-  for (const [name, { audience, roles }] of Object.entries(issuers ?? {})) {
+  for (const [name, { audience, roles, login }] of Object.entries(issuers ?? {})) {
     const { viewer = [], reviewer = [], admin = [] } = roles;
-    compiled[name] = { audience, roles: { viewer, reviewer, admin } };
+    compiled[name] = { audience, roles: { viewer, reviewer, admin }, login };
   }
-  return { listener, issuers: compiled, breakGlassToken: breakGlass?.token };
+  return {
+    listener,
+    publicUrl: publicUrl === undefined ? undefined : new URL(publicUrl),
+    issuers: compiled,
+    breakGlassToken: breakGlass?.token,
+  };
 }
 
 /**

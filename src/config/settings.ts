@@ -8,6 +8,7 @@ import type {
   DPOP,
   INTROSPECTION,
   ISSUER,
+  LOGIN,
   METRICS,
   PII_ACTIONS,
   PII_KINDS,
@@ -217,6 +218,8 @@ export type StateSettings = SettingsOf<typeof STATE>;
 
 export type AdminSettings = {
   readonly listener: ListenerSettings;
+  /** How browsers reach the listener; present wherever there is a login. */
+  readonly publicUrl: URL | undefined;
   readonly issuers: {
     readonly [issuer: string]: {
       readonly audience: string;
@@ -226,6 +229,7 @@ export type AdminSettings = {
         readonly reviewer: readonly string[];
         readonly admin: readonly string[];
       };
+      readonly login: SettingsOf<typeof LOGIN> | undefined;
     };
   };
   /** A token accepted by the admin listener when no issuer can be reached. */

@@ -23,6 +23,7 @@ import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
 import { createBlockAnnouncer } from './blocks.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
+import { createConsole } from './console.js';
 import { refreshControls, removeControls } from './control-states.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
@@ -46,6 +47,7 @@ import {
 } from './observability.js';
 import { createPorts } from './ports.js';
 import { createReload, targetsOf } from './reload.js';
+import { createReview, createUpstreamRows } from './review.js';
 import { createRevocationService } from './revocations.js';
 import { createSnapshots, type SnapshotOf } from './snapshot.js';
 import {
@@ -477,18 +479,31 @@ function openListeners(
     log,
     now,
   });
+  const reviewed = { ...assembly, version: () => current.version };
   return createListeners(current.version.settings, {
     observability,
-    authenticator: () => current.identity.adminAuthenticator,
     isReady: () => phase.isReady && audit.isWritable(),
-    revocations: createRevocationService({
-      ...{ ring, now, revocations: state.revocations },
-      settings: () => current.version.settings,
-    }),
-    controls() {
-      updateControls();
-      return controls.snapshot();
-    },
+    createConsole: (admin, address) =>
+      createConsole(admin, address, {
+        ...{ ring, now, state, guardedFetch: assembly.guardedFetch },
+        identity: () => current.identity,
+        controls() {
+          updateControls();
+          return controls.snapshot();
+        },
+        upstreams: createUpstreamRows(reviewed, metrics),
+        review: createReview(reviewed),
+        decisions: () => observability.recent?.list() ?? [],
+        knownNames: () => ({
+          upstreams: [...current.version.settings.upstreams.keys()],
+          issuers: [...current.version.settings.issuers.keys()],
+        }),
+        revocations: createRevocationService({
+          ...{ ring, now, revocations: state.revocations },
+          settings: () => current.version.settings,
+        }),
+        onAccess: (access) => audit.event({ type: 'admin.action', ...access }),
+      }),
     data: {
       tables: () => (phase.isServing ? current.tables : undefined),
       handle: createDispatcher(ports, metrics.inflight),

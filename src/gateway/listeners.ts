@@ -6,11 +6,7 @@
 import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import type { AdminRole, RevocationService } from '../admin/revocations.js';
-import { type AdminPorts, createAdminServer } from '../admin/server.js';
-import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
 import { PROOF_ALGORITHMS } from '../auth/dpop.js';
-import type { AuthnError } from '../auth/token-binding.js';
 import type {
   AdminSettings,
   AggregateSettings,
@@ -19,7 +15,7 @@ import type {
   TlsSettings,
   UpstreamSettings,
 } from '../config/settings.js';
-import type { ListenerAddress } from '../http/internal-server.js';
+import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
 import { createAddressOf } from '../http/peer.js';
 import { metadataDocument, metadataPaths } from '../http/protected-resource-metadata.js';
 import {
@@ -32,50 +28,8 @@ import { createDataServer, type DataServerPorts } from '../http/server.js';
 import { arrivesAt } from '../policy/addresses.js';
 import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
 import type { PublicKey } from '../state/keys.js';
-import type { ControlRow } from '../telemetry/controls.js';
 import { createOpsServer } from '../telemetry/ops-server.js';
 import type { Observability } from './observability.js';
-
-const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
-const NOTHING_REPEATED: ReadonlySet<string> = new Set();
-
-/**
- * Authenticates an administrator: a token of a configured admin issuer, for the admin audience, with a group that has a
- * role. It is verified like a caller's token. Resolves with `undefined` for a token that is not accepted, and with
- * `unavailable` where keys or revocations cannot be read now.
- */
-function createAdminAccess(
-  admin: AdminSettings,
-  authenticator: () => Authenticator,
-): AdminPorts['authenticateAdmin'] {
-  // One frozen object, because the authenticator caches its results by it.
-  const acceptance = Object.freeze({
-    name: 'admin',
-    issuers: Object.keys(admin.issuers),
-    audiences: Object.fromEntries(
-      Object.entries(admin.issuers).map(([name, { audience }]) => [name, [audience]]),
-    ),
-    resource: '',
-  });
-  return async (headers) => {
-    const caller = await authenticator().authenticate(
-      { headers, repeated: NOTHING_REPEATED, query: '' },
-      acceptance,
-    );
-    if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
-    const granted = admin.issuers[caller.issuer]?.roles;
-    if (granted === undefined) return undefined;
-    const roles = ROLES.filter((role) =>
-      granted[role].some((group) => caller.groups.includes(group)),
-    );
-    return { subject: caller.subject, roles };
-  };
-}
-
-/** An error that says nothing about the token: a 401 would make its holder log in again. */
-function isTransient(reason: AuthnError['reason']): boolean {
-  return reason === 'keys-unavailable' || reason === 'store-unavailable';
-}
 
 /** A handshake that takes longer is ended. */
 const HANDSHAKE_WITHIN_MS = 10_000;
@@ -143,11 +97,9 @@ export function isConnectedTo(
 type ListenerPorts = {
   readonly data: DataServerPorts;
   readonly observability: Observability;
-  readonly authenticator: () => Authenticator;
   readonly isReady: () => boolean;
-  /** The state of all controls, evaluated now. */
-  readonly controls: () => readonly ControlRow[];
-  readonly revocations: RevocationService;
+  /** Creates the admin listener. */
+  readonly createConsole: (admin: AdminSettings, address: ListenerAddress) => HttpListener;
 };
 
 export type Listeners = {
@@ -165,7 +117,7 @@ export type Listeners = {
 
 /** Nothing is open before `open`. */
 export function createListeners(settings: Settings, ports: ListenerPorts): Listeners {
-  const { metrics, audit } = ports.observability;
+  const { metrics } = ports.observability;
   const { listeners, admin } = settings;
   let current = settings;
   const data = createDataServer(ports.data, secureOptions(listeners.data.tls, 'asked'));
@@ -176,13 +128,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
   const adminServer =
     admin === undefined
       ? undefined
-      : createAdminServer(withTls(admin.listener, 'required'), {
-          breakGlassToken: admin.breakGlassToken,
-          authenticateAdmin: createAdminAccess(admin, ports.authenticator),
-          controls: ports.controls,
-          revocations: ports.revocations,
-          onAccess: (access) => audit.event({ type: 'admin.action', ...access }),
-        });
+      : ports.createConsole(admin, withTls(admin.listener, 'required'));
   return {
     async open(onDataPort) {
       const { host, port } = listeners.data;

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit, type RecordResult } from '../audit/audit.js';
 import { createAuditFile, createAuditStream } from '../audit/file.js';
+import { createRecentDecisions, type RecentDecisions } from '../audit/recent.js';
 import type { UpstreamSettings } from '../config/settings.js';
 import type { EdgeRefusal } from '../http/request-checks.js';
 import { redactForRecord } from '../inspection/capture.js';
@@ -329,6 +330,8 @@ export type Observability = {
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
+  /** Present where the admin listener is configured, which shows them. */
+  readonly recent: RecentDecisions | undefined;
   /** Why a sink fails; `undefined` while all work. */
   auditError(): string | undefined;
 };
@@ -356,7 +359,9 @@ export function createObservability(
   const metrics = createMetrics(settings, build);
   const instance = randomUUID();
   let auditFailure: string | undefined;
+  const recent = settings.admin === undefined ? undefined : createRecentDecisions();
   const audit = createAudit({
+    recent,
     settings: settings.audit,
     instance,
     version: build.version,
@@ -391,7 +396,7 @@ export function createObservability(
     },
     onRemove: metrics.removeControl,
   });
-  return { metrics, controls, audit, auditError: () => auditFailure };
+  return { metrics, controls, audit, recent, auditError: () => auditFailure };
 }
 
 /** Creates the port that writes what is known of a request, to the audit log, the metrics and the process log. */

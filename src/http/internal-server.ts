@@ -16,7 +16,7 @@ const MAX_CONNECTIONS = 256;
 /** A response of these listeners. */
 export type PlainResponse = {
   readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body: string;
 };
 

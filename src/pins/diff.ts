@@ -60,7 +60,11 @@ function writeMembers(indent: string, label: string, value: object, lines: strin
   }
 }
 
-function diffLines(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
+/** The difference of two lists of lines. */
+export function diffLines(
+  before: readonly string[],
+  after: readonly string[],
+): readonly DiffLine[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) {
     start += 1;

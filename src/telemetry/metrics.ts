@@ -35,6 +35,8 @@ type Family = {
   write(value: number, ...labels: readonly string[]): void;
   /** Removes all series, for gauges whose labels are facts that change. */
   clear(): void;
+  /** What was written so far. */
+  values(): readonly Value[];
 };
 
 /** Gauges among the process metrics whose names end as only those of counters may. */
@@ -132,18 +134,13 @@ export function createFamily(
 
   // A metric without labels has its only series from the start.
   if (row.labels.length === 0) find([]);
+  const valuesOfAll = () => [...series.values()].flatMap((one) => one.values());
   const metric = {
     name,
     help,
     type,
     aggregator: 'sum',
-    get: () =>
-      Promise.resolve({
-        name,
-        help,
-        type,
-        values: [...series.values()].flatMap((one) => one.values()),
-      }),
+    get: () => Promise.resolve({ name, help, type, values: valuesOfAll() }),
     reset: () => undefined,
   };
   // The registry calls only `get`; its type names only its own classes.
@@ -151,6 +148,7 @@ export function createFamily(
   return {
     write: (value, ...labels) => find(labels).write(value),
     clear: () => series.clear(),
+    values: valuesOfAll,
   };
 }
 
@@ -226,9 +224,21 @@ export interface Metrics {
   setStoreDegraded(isDegraded: boolean): void;
   inflight(upstream: string, delta: number): void;
   openStreams(upstream: string, delta: number): void;
+  /** How an upstream has answered since the start. */
+  loadOf(upstream: string): UpstreamLoad;
   /** The text of all metrics, Prometheus format 0.0.4. */
   render(): Promise<string>;
 }
+
+/** Requests that reached an upstream. */
+export type UpstreamLoad = {
+  readonly requests: number;
+  /** Those that ended with an error of the upstream. */
+  readonly errors: number;
+  /** The bound of the bucket that holds the median and the 99th percentile, in seconds; `undefined` without a request. */
+  readonly p50: number | undefined;
+  readonly p99: number | undefined;
+};
 
 type Families = ReturnType<typeof createFamilies>['families'];
 
@@ -335,6 +345,24 @@ function recordContent(families: Families, record: RequestRecord, upstream: stri
   families.sallyport_tools_list_bytes.write(list.visibleBytes, upstream, 'visible');
 }
 
+function loadOf({ mcp_client_operation_duration_seconds: family }: Families, upstream: string) {
+  const values = family.values().filter(({ labels }) => labels['upstream'] === upstream);
+  const buckets = new Map<number, number>();
+  let [requests, errors] = [0, 0];
+  for (const { metricName, labels, value } of values) {
+    if (metricName.endsWith('_count')) {
+      requests += value;
+      if (labels['error_type'] !== '') errors += value;
+    } else if (metricName.endsWith('_bucket')) {
+      const bound = labels['le'] === '+Inf' ? Number.POSITIVE_INFINITY : Number(labels['le']);
+      buckets.set(bound, (buckets.get(bound) ?? 0) + value);
+    }
+  }
+  const boundOf = (share: number): number | undefined =>
+    requests === 0 ? undefined : [...buckets].find(([, below]) => below >= share * requests)?.[0];
+  return { requests, errors, p50: boundOf(0.5), p99: boundOf(0.99) };
+}
+
 /** Creates the metrics, once for the life of the process; `maxSeries` is read at the start only. */
 export function createMetrics(
   settings: Pick<Settings, 'metrics' | 'upstreams' | 'aggregates' | 'issuers'>,
@@ -427,6 +455,7 @@ export function createMetrics(
       ),
     openStreams: (upstream, delta) =>
       families.sallyport_open_streams.write(countStreams(upstream, delta), upstreamLabel(upstream)),
+    loadOf: (upstream) => loadOf(families, upstream),
     render,
   };
 }

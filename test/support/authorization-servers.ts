@@ -19,6 +19,8 @@ export type OidcProvider = {
   readonly certified: { readonly clientId: string; readonly clientSecret: string };
   /** A client without a secret, in a page; it returns to `pageUrl`. */
   readonly page: { readonly clientId: string };
+  /** A client with a secret that logs people in; it returns to `consoleUrl`. Its ID tokens have the groups. */
+  readonly console: { readonly clientId: string; readonly clientSecret: string };
   close(): Promise<void>;
 };
 
@@ -55,6 +57,7 @@ export async function startOidcProvider(
     /** Clients that ask for it get a refresh token with every code. */
     readonly refreshes?: boolean;
     readonly pageUrl?: string;
+    readonly consoleUrl?: string;
   } = {},
 ): Promise<OidcProvider> {
   const { user = 'alice', groups = ['eng'], scopes = DEFAULT_SCOPES, pageUrl } = options;
@@ -62,6 +65,7 @@ export async function startOidcProvider(
   const machine = { clientId: 'test-machine', clientSecret: randomBytes(16).toString('hex') };
   const certified = { clientId: 'test-certified', clientSecret: randomBytes(16).toString('hex') };
   const page = { clientId: 'test-page' };
+  const console = { clientId: 'test-console', clientSecret: randomBytes(16).toString('hex') };
   const jwks = await signingJwks();
 
   const server = createServer();
@@ -96,7 +100,18 @@ export async function startOidcProvider(
         response_types: ['code'],
         token_endpoint_auth_method: 'none',
       },
+      {
+        client_id: console.clientId,
+        client_secret: console.clientSecret,
+        grant_types: ['authorization_code'],
+        redirect_uris: [options.consoleUrl ?? 'http://127.0.0.1:9/console'],
+        response_types: ['code'],
+        id_token_signed_response_alg: 'ES256',
+      },
     ],
+    claims: { openid: ['sub', 'groups'] },
+    // Otherwise the groups would be at the userinfo endpoint alone.
+    conformIdTokenClaims: false,
     clientBasedCORS: () => true,
     cookies: { keys: [randomBytes(16).toString('hex')] },
     scopes: ['openid', 'offline_access', ...scopes.split(' ')],
@@ -110,7 +125,7 @@ export async function startOidcProvider(
     ...(refreshes ? { issueRefreshToken: () => true } : {}),
     findAccount: (_context: Context, accountId: string) => ({
       accountId,
-      claims: () => ({ sub: accountId }),
+      claims: () => ({ sub: accountId, groups }),
     }),
     extraTokenClaims: () => ({ groups }),
     interactions: { url: (_context: Context, { uid }: { uid: string }) => INTERACTION_PATH + uid },
@@ -167,6 +182,7 @@ export async function startOidcProvider(
     machine,
     certified,
     page,
+    console,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -118,6 +118,8 @@ export type GatewayUnderTest = {
   /** Further YAML members of the ops and of the admin listener. */
   readonly ops?: readonly string[];
   readonly admin?: readonly string[];
+  /** Port of the admin listener, where logins have to return to it; any free one where absent. */
+  readonly adminPort?: number;
   /** Certificate and key of the data listener, which then speaks TLS; `clientCa` asks clients for theirs. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
   /** `publicUrl` of replicas behind one address; that of the data listener where absent. */
@@ -209,7 +211,7 @@ publicUrl: ${origin}${options.publicPath ?? ''}
 listeners:
   data: {host: ${hosts.data}, port: ${data}${listenerText(options)}}
   ops: {host: ${hosts.ops}, port: ${ops}${flowText(options.ops)}}
-  admin: {host: ${hosts.admin}, port: 0${flowText(options.admin)}}
+  admin: {host: ${hosts.admin}, port: ${options.adminPort ?? 0}${flowText(options.admin)}}
 issuers:
   test: {issuer: ${JSON.stringify(issuer)}, ${verification}}
 ${(options.issuers ?? []).map((line) => `  ${line}\n`).join('')}upstreams:

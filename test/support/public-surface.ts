@@ -207,7 +207,15 @@ export async function readPaths(
       .replaceAll(running.issuer.issuer, '<issuer>');
     rows[`GET ${path} at ${listener}`] = {
       status: response.status,
-      headers: Object.fromEntries([...response.headers].filter(([one]) => !UNRECORDED.test(one))),
+      headers: Object.fromEntries(
+        [...response.headers]
+          .filter(([one]) => !UNRECORDED.test(one))
+          // The name and the attributes of a cookie are public, its value is random.
+          .map(([one, value]) => [
+            one,
+            one === 'set-cookie' ? value.replace(/=[^;]*/, '=') : value,
+          ]),
+      ),
       ...(hasFixedBody ? { body } : {}),
     };
   }

@@ -2,12 +2,12 @@
 // gateway would run unprotected. Reports diagnostics and changes nothing. docs/contract.md §3 and §8.
 
 import { normalize } from 'node:path';
-import type { ReportDiagnostic } from '../diagnostics.js';
+import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { entriesOf } from '../schema/readable.js';
 import { checkName } from '../schema/validation.js';
 import { readDurationMs } from '../units.js';
-import { isLoopbackGateway } from './addresses.js';
+import { checkUrl, isLoopbackGateway, isLoopbackHost } from './addresses.js';
 
 /** Without a configured key, sealed values do not outlive the process, which is acceptable only on loopback. */
 export function checkKeys(file: ReadableGateway, report: ReportDiagnostic): void {
@@ -68,9 +68,44 @@ export function checkAdmin({ admin, issuers }: ReadableGateway, report: ReportDi
     report(['admin'], message, 'missing-key', { at: 'key' });
   }
   const known = Object.keys(issuers ?? {});
-  for (const [name] of entriesOf(admin.issuers)) {
+  for (const [name, { login }] of entriesOf(admin.issuers)) {
     checkName(['admin', 'issuers', name], 'issuer', name, known, report, 'key');
+    const path = ['admin', 'issuers', name, 'login'];
+    if (login === undefined) continue;
+    checkLogin(path, login, issuers?.[name], report);
+    if (admin.publicUrl !== undefined) continue;
+    const message = 'the key "publicUrl" of "admin" is missing: logins return to it';
+    report(path, message, 'missing-key', { at: 'key' });
   }
+  checkConsoleUrl(admin.publicUrl, report);
+}
+
+type Issuers = NonNullable<ReadableGateway['issuers']>;
+
+/** A login ends with an ID token, which is verified by its signature. */
+function checkLogin(
+  path: FilePath,
+  { scopes }: { readonly scopes?: readonly string[] },
+  issuer: Issuers[string] | undefined,
+  report: ReportDiagnostic,
+): void {
+  if (issuer?.introspection !== undefined) {
+    const message = 'an ID token is verified by its signature, and this issuer has no "algorithms"';
+    report(path, message, 'conflict', { at: 'key' });
+  }
+  if (scopes !== undefined && !scopes.includes('openid'))
+    report([...path, 'scopes'], 'without the scope "openid" there is no ID token');
+}
+
+/** Cookies and codes travel to this URL: https unless on loopback, and the pages are at its root. */
+function checkConsoleUrl(written: string | undefined, report: ReportDiagnostic): void {
+  const path = ['admin', 'publicUrl'];
+  const url = checkUrl(path, written, report);
+  if (url === undefined) return;
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname))
+    report(path, 'plain http is possible only on loopback', 'unsafe');
+  if (url.pathname !== '/' || url.search !== '')
+    report(path, 'the console is served at the root of its host: write the URL without a path');
 }
 
 /** Rules that decide nothing are a choice that is made twice. */

@@ -371,9 +371,27 @@ function role(description: string) {
   return textList(description, { minItems: 1 });
 }
 
+export const LOGIN = record(
+  'If present, administrators of this issuer can log in at the console with a browser (OpenID Connect, authorization code flow with PKCE). The ID token must contain their groups.',
+  {
+    clientId: text('Client id of the console at the issuer.'),
+    clientSecret: secret('Client secret of the console at the issuer.', 'client-secret'),
+    authentication: oneOfStrings(
+      'How the console authenticates at the token endpoint.',
+      ['client_secret_basic', 'client_secret_post'],
+      { default: 'client_secret_basic' },
+    ),
+    scopes: scopeList('Scopes to request; `openid` is one of them.', { default: ['openid'] }),
+  },
+  { required: ['clientId', 'clientSecret'] },
+);
+
 const ADMIN = record(
   'Who may use the console and its API. Without it the listener does not open.',
   {
+    publicUrl: text(
+      'The URL by which browsers reach the admin listener, without a path. Required with `login`; logins return to its `/login/callback`, and its host is accepted in `Host`.',
+    ),
     issuers: named(
       'Access by issuer name.',
       record(
@@ -384,11 +402,14 @@ const ADMIN = record(
             'Groups that hold each role.',
             {
               viewer: role('May read.'),
-              reviewer: role('May also revoke tokens, subjects and sessions, and block.'),
+              reviewer: role(
+                'May also see definitions, revoke tokens, subjects and sessions, and block.',
+              ),
               admin: role('May also lift revocations and blocks.'),
             },
             { minProperties: 1 },
           ),
+          login: LOGIN,
         },
         { required: ['audience', 'roles'] },
       ),

@@ -45,6 +45,27 @@ function refused(reason: Reason) {
 const CALL = 'upstream="github",mcp_method_name="tools/call"';
 
 describe('createMetrics', () => {
+  it('[O-79] says how an upstream answers', () => {
+    const metrics = make();
+    expect(metrics.loadOf('github')).toEqual({
+      requests: 0,
+      errors: 0,
+      p50: undefined,
+      p99: undefined,
+    });
+    const took = (upstream: number, status: 'ok' | 'error' = 'ok') => {
+      const { latency, result } = sampleRecord();
+      const record = { latency: { ...latency, upstream }, result: { ...result, status } };
+      metrics.recordRequest(sampleRecord(record), upstream);
+    };
+    for (let count = 0; count < 97; count += 1) took(15);
+    took(400);
+    took(400, 'error');
+    took(900_000, 'error');
+    expect(metrics.loadOf('github')).toEqual({ requests: 100, errors: 2, p50: 0.02, p99: 0.5 });
+    expect(metrics.loadOf('other').requests).toBe(0);
+  });
+
   it('[O-40] counts a call that was forwarded, and the time of each side', async () => {
     const metrics = make();
     metrics.recordRequest(sampleRecord(), 20);

@@ -1,0 +1,284 @@
+// The pages of the console: which request is for which page, who may see it, and the forms. A page is shown to whoever
+// has a session with a role; a form must come from a page of the same session. docs/contract.md §2.
+
+import type { IncomingMessage } from 'node:http';
+import type { AuditRecord } from '../audit/chain.js';
+import { type PlainResponse, readBody } from '../http/internal-server.js';
+import type { ControlRow } from '../telemetry/controls.js';
+import { decisionPage, decisionsPage } from './decisions-page.js';
+import { type Frame, html, page, seeOther } from './html.js';
+import {
+  blockOrderOf,
+  blocksPage,
+  controlsPage,
+  type KnownNames,
+  resultPage,
+  type UpstreamRow,
+  upstreamsPage,
+} from './pages.js';
+import { alertOf, driftDetailPage, driftPage, type ReviewPort } from './review-pages.js';
+import {
+  type AccessDetail,
+  MAX_ORDER_BYTES,
+  type RevocationService,
+  respondToRevocation,
+} from './revocations.js';
+import { type BrowserRequest, isFormToken, type Sessions, type Visitor } from './sessions.js';
+
+export type ConsolePorts = {
+  readonly sessions: Sessions;
+  readonly controls: () => readonly ControlRow[];
+  readonly upstreams: () => readonly UpstreamRow[];
+  readonly review: ReviewPort;
+  /** The last decisions as the audit log records them, newest first. */
+  readonly decisions: () => readonly AuditRecord[];
+  readonly knownNames: () => KnownNames;
+  readonly revocations: RevocationService;
+};
+
+type PageName = 'controls' | 'drift' | 'decisions' | 'upstreams' | 'blocks';
+
+/** A request for the console. `path` is one of the gateway's own, never as sent. */
+export type ConsoleRequest =
+  | { readonly action: 'show-page'; readonly page: PageName; readonly query: URLSearchParams }
+  | { readonly action: 'show-definition' | 'show-decision'; readonly id: string }
+  | { readonly action: 'begin-login'; readonly issuer: string; readonly query: URLSearchParams }
+  | { readonly action: 'log-in'; readonly query: URLSearchParams | undefined }
+  | { readonly action: 'log-out' | 'block' | 'lift-block' };
+
+export type ConsoleReply = {
+  readonly response: PlainResponse;
+  readonly subject: string | undefined;
+  readonly detail?: AccessDetail | undefined;
+};
+
+const PAGE_PATHS: ReadonlyMap<string, PageName> = new Map([
+  ['/', 'controls'],
+  ['/drift', 'drift'],
+  ['/decisions', 'decisions'],
+  ['/upstreams', 'upstreams'],
+  ['/blocks', 'blocks'],
+]);
+const DEFINITION = /^\/drift\/([0-9a-f]{32})$/;
+const DECISION = /^\/decisions\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+const LOGIN = /^\/login\/with\/([a-z0-9][a-z0-9_-]{0,62})$/;
+
+/** Routes a method and a target; `undefined` if it is no page. */
+export function readConsoleRequest(
+  method: string | undefined,
+  url: string | undefined,
+): ConsoleRequest | undefined {
+  const [path = '', search = ''] = (url ?? '').split(/\?(.*)/s, 2);
+  if (method === 'POST' && search === '') return FORMS.get(path);
+  if (method !== 'GET' && method !== 'HEAD') return undefined;
+  const query = new URLSearchParams(search);
+  const shown = PAGE_PATHS.get(path);
+  if (shown !== undefined) return { action: 'show-page', page: shown, query };
+  const definition = DEFINITION.exec(path)?.[1];
+  if (definition !== undefined) return { action: 'show-definition', id: definition };
+  const decision = DECISION.exec(path)?.[1];
+  if (decision !== undefined) return { action: 'show-decision', id: decision };
+  const issuer = LOGIN.exec(path)?.[1];
+  if (method === 'HEAD') return undefined;
+  if (issuer !== undefined) return { action: 'begin-login', issuer, query };
+  return path === '/login/callback' ? { action: 'log-in', query } : undefined;
+}
+
+const FORMS: ReadonlyMap<string, ConsoleRequest> = new Map([
+  ['/login', { action: 'log-in', query: undefined }],
+  ['/logout', { action: 'log-out' }],
+  ['/block', { action: 'block' }],
+  ['/lift', { action: 'lift-block' }],
+]);
+
+/** Answers a routed request whose Host and Origin were checked. */
+export async function respondToConsole(
+  asked: ConsoleRequest,
+  request: IncomingMessage,
+  browser: BrowserRequest,
+  ports: ConsolePorts,
+): Promise<ConsoleReply> {
+  const { sessions } = ports;
+  switch (asked.action) {
+    case 'begin-login':
+      return withSubject(await sessions.begin(browser, asked.issuer, asked.query));
+    case 'log-in': {
+      if (asked.query !== undefined)
+        return withSubject(await sessions.finish(browser, asked.query));
+      const form = await readForm(request);
+      if (form === undefined) return { response: NO_FORM, subject: undefined };
+      return withSubject(sessions.breakGlass(browser, form));
+    }
+  }
+  const visitor = sessions.visitor(browser);
+  if (visitor === undefined) {
+    const path = asked.action === 'show-page' ? pathOf(asked.page) : '/drift';
+    return { response: sessions.loginPage(browser, path), subject: undefined };
+  }
+  const reply = await respondToVisitor(asked, request, visitor, ports);
+  const { setCookie } = visitor;
+  const isRenewed = setCookie !== undefined && asked.action !== 'log-out';
+  const response = isRenewed ? withCookie(reply.response, setCookie) : reply.response;
+  return { ...reply, response, subject: visitor.session.subject };
+}
+
+function withSubject(
+  reply: Omit<ConsoleReply, 'subject'> & { readonly subject?: string | undefined },
+) {
+  return { subject: undefined, ...reply };
+}
+
+function withCookie(response: PlainResponse, cookie: string): PlainResponse {
+  return { ...response, headers: { ...response.headers, 'set-cookie': [cookie] } };
+}
+
+function pathOf(name: PageName): string {
+  return [...PAGE_PATHS].find(([, page]) => page === name)?.[0] ?? '/';
+}
+
+type VisitorRequest = Exclude<ConsoleRequest, { readonly action: 'begin-login' | 'log-in' }>;
+type Reply = Pick<ConsoleReply, 'response' | 'detail'>;
+
+async function respondToVisitor(
+  asked: VisitorRequest,
+  request: IncomingMessage,
+  visitor: Visitor,
+  ports: ConsolePorts,
+): Promise<Reply> {
+  const frame: Frame = {
+    subject: visitor.session.subject,
+    roles: visitor.roles,
+    formToken: visitor.formToken,
+    alert: alertOf(ports.review.items()),
+  };
+  switch (asked.action) {
+    case 'show-page':
+      return { response: showPage(asked, frame, ports), detail: { page: asked.page } };
+    case 'show-definition': {
+      const detail = ports.review.detail(asked.id);
+      if (detail === undefined) return { response: notKept(frame, '/drift', NO_DEFINITION) };
+      const { upstream, kind, name } = detail.item;
+      return { response: driftDetailPage(detail, frame), detail: { upstream, kind, name } };
+    }
+    case 'show-decision': {
+      const shown = decisionPage(ports.decisions(), asked.id, frame);
+      const response = shown ?? notKept(frame, '/decisions', NO_DECISION);
+      return { response, detail: { decision: asked.id } };
+    }
+  }
+  const form = await readForm(request);
+  if (form === undefined) return { response: NO_FORM };
+  if (!isFormToken(form, visitor.formToken)) return { response: formRefused(frame) };
+  switch (asked.action) {
+    case 'log-out':
+      return ports.sessions.logOut(visitor);
+    case 'block':
+      return block(form, visitor, frame, ports);
+    case 'lift-block':
+      return lift(form, visitor, frame, ports);
+  }
+}
+
+function showPage(
+  { page: name, query }: Extract<ConsoleRequest, { readonly action: 'show-page' }>,
+  frame: Frame,
+  ports: ConsolePorts,
+): PlainResponse {
+  switch (name) {
+    case 'controls':
+      return controlsPage(ports.controls(), frame);
+    case 'drift':
+      return driftPage(ports.review.items(), frame);
+    case 'decisions':
+      return decisionsPage(ports.decisions(), query, frame);
+    case 'upstreams':
+      return upstreamsPage(ports.upstreams(), frame);
+    case 'blocks':
+      return blocksPage(ports.revocations.list(), ports.knownNames(), frame);
+  }
+}
+
+const CREATED = 201;
+const ACCEPTED = 202;
+const NO_CONTENT = 204;
+
+/** INVARIANT: what a form states is checked and carried out as a request to the API is, role included. */
+async function block(
+  form: ReadonlyMap<string, string>,
+  { session: { subject }, roles }: Visitor,
+  frame: Frame,
+  { revocations }: ConsolePorts,
+): Promise<Reply> {
+  const body = { type: 'application/json', read: async () => blockOrderOf(form) };
+  const done = await respondToRevocation(
+    { action: 'revoke' },
+    { subject, roles },
+    body,
+    revocations,
+  );
+  const { status } = done.response;
+  const back = '/blocks';
+  if (status === CREATED) return { response: seeOther(back), detail: done.detail };
+  const text =
+    status === ACCEPTED
+      ? 'The block is in force at this replica. The shared store is unreachable, so the others follow as soon as it can be reached.'
+      : errorOf(done.response);
+  const title = status === ACCEPTED ? 'Blocked here' : 'Not blocked';
+  return { response: resultPage(title, text, { status, frame, back }), detail: done.detail };
+}
+
+async function lift(
+  form: ReadonlyMap<string, string>,
+  { session: { subject }, roles }: Visitor,
+  frame: Frame,
+  { revocations }: ConsolePorts,
+): Promise<Reply> {
+  const asked = { action: 'lift-revocation', id: form.get('id') ?? '' } as const;
+  const none = { type: undefined, read: async () => undefined };
+  const done = await respondToRevocation(asked, { subject, roles }, none, revocations);
+  const { status } = done.response;
+  const back = '/blocks';
+  if (status === NO_CONTENT) return { response: seeOther(back), detail: done.detail };
+  const response = resultPage('Not lifted', errorOf(done.response), { status, frame, back });
+  return { response, detail: done.detail };
+}
+
+/** The sentence of a refusal of the API, which quotes nothing that was sent. */
+function errorOf({ body }: PlainResponse): string {
+  const { error } = JSON.parse(body) as { readonly error?: unknown };
+  return String(error);
+}
+
+const NO_DEFINITION =
+  'This definition needs no review any more, or it has changed since the page was loaded.';
+const NO_DECISION =
+  'This decision is not among the last ones of this replica. The audit log has it.';
+
+function notKept(frame: Frame, back: string, text: string): PlainResponse {
+  return resultPage('Not found', text, { status: 404, frame, back });
+}
+
+const NO_FORM = page(
+  'Not accepted',
+  html`<p class="panel error" role="alert">The form could not be read.</p>
+<p><a class="button" href="/">Back</a></p>`,
+  { status: 400 },
+);
+
+function formRefused(frame: Frame): PlainResponse {
+  const text = 'The form belongs to another session or has expired. Nothing was changed.';
+  return resultPage('Not accepted', text, { status: 403, frame, back: '/' });
+}
+
+/** The fields of a form; `undefined` if it is none, too large, or names a field twice. */
+async function readForm(
+  request: IncomingMessage,
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const type = request.headers['content-type'] ?? '';
+  if (!/^application\/x-www-form-urlencoded(?:; ?charset=utf-8)?$/i.test(type)) return undefined;
+  const text = await readBody(request, MAX_ORDER_BYTES);
+  if (text === undefined) return undefined;
+  const fields = [...new URLSearchParams(text)];
+  const form = new Map(fields);
+  return form.size === fields.length ? form : undefined;
+}

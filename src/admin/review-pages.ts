@@ -1,0 +1,227 @@
+// The pages drift and pending: which definitions need a reviewer, and one of them next to its pin, field by field, with
+// what to do about it. Everything in a definition comes from an upstream and is hostile. No page approves.
+// docs/contract.md §2 and §5.
+
+import type { PlainResponse } from '../http/internal-server.js';
+import { countOf } from '../text/counting.js';
+import {
+  type Frame,
+  foreign,
+  foreignName,
+  type Html,
+  html,
+  page,
+  rowsTable,
+  stateText,
+} from './html.js';
+import { blockButton } from './pages.js';
+
+/** A definition that drifted, is pending, or is withheld. */
+export type ReviewItem = {
+  /** Names the item in a URL: a digest of what it is. */
+  readonly id: string;
+  readonly upstream: string;
+  readonly kind: string;
+  /** Text of the upstream. */
+  readonly name: string;
+  /** The state of its pin, as decisions see it. */
+  readonly state: string;
+  /** How it differs from its pin. */
+  readonly changes: readonly string[];
+  /** Digests of the pinned definition and of the one that is offered. */
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+  /** The lock file holds it, and nobody has approved it. */
+  readonly isPending: boolean;
+};
+
+export type ReviewFinding = {
+  readonly id: string;
+  readonly tier: string;
+  readonly kind: string;
+  readonly pointer: string;
+  readonly evidence: string;
+  readonly reason: string;
+};
+
+/** A field that differs, by its JSON pointer; a side is `undefined` where the field is not there. */
+export type FieldChange = {
+  readonly pointer: string;
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+};
+
+export type ReviewDetail = {
+  readonly item: ReviewItem;
+  readonly fields: readonly FieldChange[];
+  readonly unchangedFields: number;
+  readonly findings: readonly ReviewFinding[];
+  /** In a sentence. */
+  readonly clientSees: string;
+  readonly commands: readonly { readonly what: string; readonly line: string }[];
+  /** What to know before the commands are run. */
+  readonly caution: string | undefined;
+  /** Adds the definition to the lock file as pending. */
+  readonly patch: string | undefined;
+};
+
+export type ReviewPort = {
+  items(): readonly ReviewItem[];
+  /** Computed when it is asked for. */
+  detail(id: string): ReviewDetail | undefined;
+};
+
+const MAX_ITEMS = 500;
+const MAX_FIELDS = 200;
+/** Of one side of a field. */
+const MAX_FIELD = 4_000;
+/** Unchanged characters that are shown around a change. */
+const CONTEXT = 400;
+/** What is blocked was decided by somebody already. */
+const SETTLED: ReadonlySet<string> = new Set(['blocked']);
+
+/** One sentence about what needs a reviewer, for every page; `undefined` if nothing does. */
+export function alertOf(items: readonly ReviewItem[]): string | undefined {
+  const open = items.filter(({ state }) => !SETTLED.has(state));
+  if (open.length === 0) return undefined;
+  const pending = open.filter(({ isPending }) => isPending).length;
+  const upstreams = [...new Set(open.map(({ upstream }) => upstream))];
+  const named = `${upstreams.slice(0, 3).join(', ')}${upstreams.length > 3 ? ' and others' : ''}`;
+  const parts = [
+    ...(open.length > pending ? [`${open.length - pending} drifted or withheld`] : []),
+    ...(pending > 0 ? [`${pending} pending`] : []),
+  ];
+  return `Definitions of ${named} need a review: ${parts.join(', ')}.`;
+}
+
+export function driftPage(items: readonly ReviewItem[], frame: Frame): PlainResponse {
+  const rows = items
+    .slice(0, MAX_ITEMS)
+    .map((item) => [
+      html`<a href="/drift/${item.id}">${foreignName(item.name)}</a>`,
+      item.upstream,
+      item.kind,
+      html`${stateText(item.state)}${item.isPending && item.state !== 'pending' ? ', pending' : undefined}`,
+      item.changes.join(', ') || '–',
+    ]);
+  const rest = items.length - MAX_ITEMS;
+  const columns = ['Definition', 'Upstream', 'Kind', 'State', 'What changed'];
+  const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Nothing has to be done to stay safe.</p>
+${items.length === 0 ? html`<p>Everything is as pinned.</p>` : rowsTable(`${countOf(items.length, 'definition')}${rest > 0 ? `, of which the first ${MAX_ITEMS} are shown` : ''}.`, columns, rows)}`;
+  return page('Drift and pending', main, { frame, current: '/drift' });
+}
+
+/** One definition. Viewers see no more of it than the audit log has. */
+export function driftDetailPage(detail: ReviewDetail, frame: Frame): PlainResponse {
+  const { item, clientSees, findings } = detail;
+  const { upstream, kind, name, state, changes, before, after, isPending } = item;
+  const mayReview = frame.roles.some((role) => role !== 'viewer');
+  const facts: readonly (readonly [string, Html | string])[] = [
+    ['Upstream', upstream],
+    ['Kind', kind],
+    ['State', html`${stateText(state)}${isPending ? ', in the lock file as pending' : undefined}`],
+    ['What changed', changes.join(', ') || 'nothing'],
+    ['Pinned', digestText(before)],
+    ['Offered', digestText(after)],
+    ['A client sees', clientSees],
+  ];
+  const main = html`<dl class="facts">${facts.map(([label, value]) => html`<dt>${label}</dt><dd>${value}</dd>`)}</dl>
+${mayReview ? reviewSections(detail, frame) : html`<p class="panel">Definitions and the commands to approve them are shown to reviewers. ${findings.length === 0 ? undefined : `The scan has ${countOf(findings.length, 'finding')}.`}</p>`}
+<p><a class="button" href="/drift">All definitions</a></p>`;
+  return page(`${upstream}: ${foreign(name, 100)}`, main, { frame, current: '/drift' });
+}
+
+function digestText(digest: string | undefined): Html | string {
+  return digest === undefined ? 'none' : html`<code>sha256:${digest}</code>`;
+}
+
+function reviewSections(detail: ReviewDetail, frame: Frame): Html {
+  const { item, findings, fields, unchangedFields, commands, caution, patch } = detail;
+  return html`<h2>Findings of the scan</h2>
+${findings.length === 0 ? html`<p>None. That is no proof that the definition is harmless.</p>` : html`<ul>${findings.map(findingText)}</ul>`}
+<h2>Pinned and offered</h2>
+${fieldsTable(fields, unchangedFields)}
+<h2>To approve it</h2>
+<p>This page never approves. The commands are run on a branch of the repository that holds the lock files; the guide “Reviewing drift” explains them.</p>
+${caution === undefined ? undefined : html`<p class="panel">${caution}</p>`}
+<ol>${commands.map(({ what, line }) => html`<li>${what}<pre tabindex="0" aria-label="Command">${linesOf(line)}</pre></li>`)}</ol>
+${patch === undefined ? undefined : html`<details><summary>The patch of the lock file</summary><p>It adds the definition as this gateway sees it, as pending, for a place from which the upstream cannot be reached: <code>git apply</code> it, then approve.</p><pre class="code" tabindex="0" aria-label="Patch">${linesOf(patch)}</pre></details>`}
+<h2>To block it</h2>
+<p>A block is in force everywhere within two seconds and lasts until an admin lifts it. It also refuses the version that was approved before.</p>
+${blockSection(item, frame)}`;
+}
+
+function blockSection({ upstream, kind, name }: ReviewItem, frame: Frame): Html {
+  const isNamed = ['tool', 'prompt', 'template', 'resource'].includes(kind);
+  const target = isNamed ? { target: kind, upstream, name } : { target: 'upstream', upstream };
+  return blockButton(target, isNamed ? `this ${kind}` : 'the whole upstream', frame);
+}
+
+function findingText({ id, tier, kind, pointer, evidence, reason }: ReviewFinding): Html {
+  return html`<li><span class="state ${tier}">${tier}</span> ${kind} <span class="dim">at</span> <code>${foreign(pointer) || '(the text)'}</code>: ${reason}
+<br><code>${foreign(evidence, 400)}</code> <span class="dim small">${id}</span></li>`;
+}
+
+function fieldsTable(fields: readonly FieldChange[], unchanged: number): Html {
+  if (fields.length === 0)
+    return html`<p>No field differs: only the notation, or only the digest of the definition is known.</p>`;
+  const rows = fields.slice(0, MAX_FIELDS).map(({ pointer, before, after }) => {
+    const [old, next] = sidesOf(before, after);
+    return html`<tr><th scope="row"><code>${foreign(pointer) || '(the text)'}</code></th><td class="old" data-label="Pinned">${old}</td><td class="new" data-label="Offered">${next}</td></tr>
+`;
+  });
+  const rest = fields.length - MAX_FIELDS;
+  const more = rest > 0 ? `, of which the first ${MAX_FIELDS} are shown` : '';
+  return html`<div class="table"><table class="rows sides"><caption>${countOf(fields.length, 'field')} differ${more}; ${unchanged} do not.</caption>
+<thead><tr><th scope="col">Field</th><th scope="col">Pinned</th><th scope="col">Offered</th></tr></thead>
+<tbody>${rows}</tbody></table></div>`;
+}
+
+const NO_FIELD = html`<span class="dim">(absent)</span>`;
+
+/** Longer texts are not compared character by character. */
+const MAX_COMPARED = 50_000;
+
+/** Both sides with what differs marked: what lies between the common beginning and the common end. */
+function sidesOf(before: string | undefined, after: string | undefined): readonly [Html, Html] {
+  const isLong = Math.max(before?.length ?? 0, after?.length ?? 0) > MAX_COMPARED;
+  if (before === undefined || after === undefined || isLong)
+    return [oneSide(before, 'del'), oneSide(after, 'ins')];
+  const [old, next] = [[...before], [...after]];
+  const [start, end] = commonEnds(old, next);
+  const tail = old.slice(old.length - end);
+  const begin = `${start > CONTEXT ? '\u2026' : ''}${linesOf(old.slice(Math.max(0, start - CONTEXT), start).join(''))}`;
+  const close = `${linesOf(tail.slice(0, CONTEXT).join(''))}${end > CONTEXT ? '\u2026' : ''}`;
+  const middle = (side: readonly string[]): string =>
+    linesOf(side.slice(start, side.length - end).join(''), MAX_FIELD);
+  return [
+    html`${begin}<del>${middle(old)}</del>${close}`,
+    html`${begin}<ins>${middle(next)}</ins>${close}`,
+  ];
+}
+
+function oneSide(text: string | undefined, as: 'del' | 'ins'): Html {
+  if (text === undefined) return NO_FIELD;
+  const shown = linesOf(text, MAX_FIELD);
+  return as === 'del' ? html`<del>${shown}</del>` : html`<ins>${shown}</ins>`;
+}
+
+/** How many characters two texts have in common at their beginning and at their end. */
+function commonEnds(old: readonly string[], next: readonly string[]): readonly [number, number] {
+  const most = Math.min(old.length, next.length);
+  let start = 0;
+  while (start < most && old[start] === next[start]) start += 1;
+  let end = 0;
+  while (end < most - start && old.at(-1 - end) === next.at(-1 - end)) end += 1;
+  return [start, end];
+}
+
+/** Text with its own line ends; everything else that is invisible is shown. */
+function linesOf(text: string, max = Number.POSITIVE_INFINITY): string {
+  const isLong = text.length > max;
+  const shown = (isLong ? text.slice(0, max) : text)
+    .split('\n')
+    .map((line) => foreign(line, Number.POSITIVE_INFINITY))
+    .join('\n');
+  return isLong ? `${shown}\u2026 (${text.length} characters)` : shown;
+}

@@ -1,0 +1,359 @@
+// Sessions of the console: who is logged in, as a sealed cookie that every replica with the same keys opens, and the
+// login itself, by OpenID Connect or with the break-glass token. Reads requests and makes responses; tokens are verified
+// by the port behind it. RFC 6265bis (cookies, `__Host-`); OpenID Connect Core §3.1; docs/contract.md §2.
+
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import type { PlainResponse } from '../http/internal-server.js';
+import { BoundedMap } from '../state/bounded-map.js';
+import { createRate } from '../state/quota.js';
+import { foreign, formTokenField, type Html, html, PAGES, page, seeOther } from './html.js';
+import type { AdminRole } from './revocations.js';
+
+/** What a session cookie says. */
+export type AdminSession = {
+  readonly id: string;
+  /** The name of the issuer; absent for the break-glass token. */
+  readonly issuer?: string | undefined;
+  readonly subject: string;
+  /** Those of the groups that have a role. */
+  readonly groups: readonly string[];
+  /** When the ID token was issued, in milliseconds since the epoch. */
+  readonly issuedAtMs: number;
+  readonly startedAtMs: number;
+  readonly refreshedAtMs: number;
+};
+
+/** What a browser carries from the page of the login to its end. */
+export type PendingLogin = {
+  readonly id: string;
+  readonly issuer?: string | undefined;
+  /** `state`, `nonce` and the PKCE verifier. */
+  readonly checks?: LoginChecks | undefined;
+  /** A path of `PAGES`. */
+  readonly to?: string | undefined;
+};
+
+export type LoginChecks = {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+};
+
+/** Who logged in. `unavailable`: the issuer cannot be reached now. */
+export type LoginOutcome =
+  | {
+      readonly kind: 'verified';
+      readonly subject: string;
+      readonly groups: readonly string[];
+      readonly issuedAtMs: number;
+    }
+  | { readonly kind: 'refused' | 'unavailable' };
+
+/** The authorization code flow at one issuer. */
+export type LoginClient = {
+  /** Where the browser is sent; `undefined` if the issuer cannot be reached. */
+  begin(): Promise<{ readonly url: string; readonly checks: LoginChecks } | undefined>;
+  /** Checks the response that the browser brings back, and obtains and verifies the ID token. */
+  finish(response: URLSearchParams, checks: LoginChecks): Promise<LoginOutcome>;
+};
+
+export type SessionPorts = {
+  /** Whether browsers reach the console by https. */
+  readonly isSecure: boolean;
+  readonly sealSession: (session: AdminSession, expiresAtMs: number) => string;
+  readonly openSession: (sealed: string) => AdminSession | undefined;
+  readonly sealLogin: (login: PendingLogin, expiresAtMs: number) => string;
+  readonly openLogin: (sealed: string) => PendingLogin | undefined;
+  /** A keyed digest of a session's id. */
+  readonly formToken: (id: string) => string;
+  /** True once for each state, at every replica that shares the store; `unavailable` while that cannot be known. */
+  readonly useState: (state: string, expiresAtMs: number) => Promise<boolean | 'unavailable'>;
+  readonly endSession: (id: string, expiresAtMs: number) => void;
+  /** Whether it was ended, or its subject was revoked. */
+  readonly isEnded: (session: AdminSession) => boolean;
+  /** The roles under the settings in force; none where the issuer is no longer configured. */
+  readonly rolesOf: (session: Pick<AdminSession, 'issuer' | 'groups'>) => readonly AdminRole[];
+  readonly isBreakGlass: (token: string) => boolean;
+  /** By the issuer's name. */
+  readonly logins: ReadonlyMap<string, LoginClient>;
+  readonly now: () => number;
+};
+
+const IDLE_MS = 30 * 60 * 1000;
+const MAX_AGE_MS = 8 * 60 * 60 * 1000;
+/** A cookie is renewed when it is older than this, so that not every response sets one. */
+const REFRESH_MS = 60 * 1000;
+const LOGIN_MS = 10 * 60 * 1000;
+/** Sessions that a subject may have at one replica. */
+export const MAX_SESSIONS_PER_SUBJECT = 10;
+const MAX_SUBJECTS = 10_000;
+/** Attempts of one address to log in, which may be that of a proxy. The way back from an issuer is part of one. */
+export const ATTEMPTS_PER_MINUTE = 30;
+const SECONDS_PER_MINUTE = 60;
+/** The subject of the break-glass token. */
+export const BREAK_GLASS_SUBJECT = 'break-glass';
+
+/** A request of a browser, as far as sessions read it. */
+export type BrowserRequest = {
+  /** The values of all `Cookie` headers. */
+  readonly cookies: readonly string[];
+  readonly ip: string;
+};
+
+/** Whoever is logged in. */
+export type Visitor = {
+  readonly session: AdminSession;
+  readonly roles: readonly AdminRole[];
+  readonly formToken: string;
+  /** The renewed cookie; absent where it is young. */
+  readonly setCookie: string | undefined;
+};
+
+/** A response, with whom it concerned. */
+export type LoginReply = {
+  readonly response: PlainResponse;
+  readonly subject?: string | undefined;
+  readonly detail?: Readonly<Record<string, string>> | undefined;
+};
+
+export type Sessions = {
+  /** Who sent a request; `undefined` without a session that is valid now. */
+  visitor(request: BrowserRequest): Visitor | undefined;
+  /** The page to log in, in place of the page at `path`. */
+  loginPage(request: BrowserRequest, path: string, error?: string): PlainResponse;
+  /** Sends the browser to an issuer. */
+  begin(request: BrowserRequest, issuer: string, query: URLSearchParams): Promise<LoginReply>;
+  /** The browser comes back from an issuer. */
+  finish(request: BrowserRequest, query: URLSearchParams): Promise<LoginReply>;
+  /** The form with the break-glass token. */
+  breakGlass(request: BrowserRequest, form: ReadonlyMap<string, string>): LoginReply;
+  logOut(visitor: Visitor): LoginReply;
+};
+
+export function createSessions(ports: SessionPorts): Sessions {
+  const { isSecure, now, logins } = ports;
+  const prefix = isSecure ? '__Host-' : '';
+  const sessionCookie = `${prefix}sallyport-session`;
+  const loginCookie = `${prefix}sallyport-login`;
+  const perSecond = ATTEMPTS_PER_MINUTE / SECONDS_PER_MINUTE;
+  const attempts = createRate({ burst: ATTEMPTS_PER_MINUTE, perSecond }, now);
+  /** The ids of the last sessions of each subject, the oldest first. */
+  const started = new BoundedMap<string, readonly string[]>(MAX_SUBJECTS);
+
+  function cookie(name: string, value: string, more = ''): string {
+    return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}${more}`;
+  }
+
+  const clear = (name: string): string => cookie(name, '', '; Max-Age=0');
+
+  function pendingOf(request: BrowserRequest): PendingLogin | undefined {
+    const sealed = readCookie(request.cookies, loginCookie);
+    return sealed === undefined ? undefined : ports.openLogin(sealed);
+  }
+
+  function setPending(login: PendingLogin): string {
+    const sealed = ports.sealLogin(login, now() + LOGIN_MS);
+    return cookie(loginCookie, sealed, `; Max-Age=${LOGIN_MS / 1000}`);
+  }
+
+  function sealSession(session: AdminSession): string {
+    const endsAtMs = Math.min(session.startedAtMs + MAX_AGE_MS, now() + IDLE_MS);
+    return cookie(sessionCookie, ports.sealSession(session, endsAtMs));
+  }
+
+  /** INVARIANT: a session has a new id, so that nobody can choose or know it before the login. */
+  function start(
+    who: Pick<AdminSession, 'issuer' | 'subject' | 'groups' | 'issuedAtMs'>,
+    to: string,
+  ): LoginReply {
+    const { subject, issuer } = who;
+    const detail = { issuer: issuer ?? BREAK_GLASS_SUBJECT };
+    if (ports.rolesOf(who).length === 0)
+      return { response: failed(403, NO_ROLE, [clear(loginCookie)]), subject, detail };
+    const nowMs = now();
+    const session = { id: randomUUID(), ...who, startedAtMs: nowMs, refreshedAtMs: nowMs };
+    endOldest(session);
+    const cookies = [sealSession(session), clear(loginCookie)];
+    return { response: seeOther(to, { 'set-cookie': cookies }), subject, detail };
+  }
+
+  function endOldest({ id, issuer, subject }: AdminSession): void {
+    const owner = JSON.stringify([issuer, subject]);
+    const ids = [...(started.use(owner) ?? []), id];
+    const over = ids.splice(0, Math.max(0, ids.length - MAX_SESSIONS_PER_SUBJECT));
+    for (const old of over) ports.endSession(old, now() + MAX_AGE_MS);
+    started.set(owner, ids);
+  }
+
+  /** Whether an address may try once more. */
+  function mayTry({ ip }: BrowserRequest): boolean {
+    if (attempts.left(ip) < 1) return false;
+    attempts.spend(1, ip);
+    return true;
+  }
+
+  function loginPage(request: BrowserRequest, path: string, error?: string): PlainResponse {
+    const known = pendingOf(request);
+    const id = known?.id ?? randomUUID();
+    const main = loginForms(pathOf(path), [...logins.keys()], ports.formToken(id), error);
+    const challenge = error === undefined ? { 'www-authenticate': 'Bearer' } : {};
+    // A login that began in another tab is not disturbed.
+    const cookie = known === undefined ? { 'set-cookie': [setPending({ id })] } : {};
+    const status = error === undefined ? 401 : 403;
+    return page('Log in', main, { status, headers: { ...challenge, ...cookie } });
+  }
+
+  /** A login that began here, with the issuer that it began at. */
+  function begunLogin(request: BrowserRequest): BegunLogin | undefined {
+    const { issuer, checks, to } = pendingOf(request) ?? {};
+    const client = issuer === undefined ? undefined : logins.get(issuer);
+    if (issuer === undefined || checks === undefined || client === undefined) return undefined;
+    return { issuer, checks, client, to: pathOf(to) };
+  }
+
+  /** The state is compared before it is used up: whoever does not know it cannot end the login of another. */
+  async function outcomeOf(
+    { client, checks }: BegunLogin,
+    query: URLSearchParams,
+  ): Promise<LoginOutcome | { readonly kind: 'used' }> {
+    const isFirst = await ports.useState(checks.state, now() + LOGIN_MS);
+    if (isFirst === 'unavailable') return { kind: 'unavailable' };
+    return isFirst ? client.finish(query, checks) : { kind: 'used' };
+  }
+
+  return {
+    visitor(request) {
+      const sealed = readCookie(request.cookies, sessionCookie);
+      const session = sealed === undefined ? undefined : ports.openSession(sealed);
+      if (session === undefined || session.startedAtMs + MAX_AGE_MS <= now()) return undefined;
+      if (ports.isEnded(session)) return undefined;
+      const roles = ports.rolesOf(session);
+      if (roles.length === 0) return undefined;
+      const isOld = now() - session.refreshedAtMs > REFRESH_MS;
+      const setCookie = isOld ? sealSession({ ...session, refreshedAtMs: now() }) : undefined;
+      return { session, roles, formToken: ports.formToken(session.id), setCookie };
+    },
+    loginPage,
+    async begin(request, issuer, query) {
+      const detail = { issuer };
+      const client = logins.get(issuer);
+      if (client === undefined) return { response: failed(404, NO_LOGIN_HERE) };
+      if (!mayTry(request)) return { response: failed(429, TOO_MANY), detail };
+      const begun = await client.begin();
+      if (begun === undefined) return { response: failed(503, UNAVAILABLE), detail };
+      const pending = {
+        id: randomUUID(),
+        issuer,
+        checks: begun.checks,
+        to: pathOf(query.get('to')),
+      };
+      const headers = { 'set-cookie': [setPending(pending)] };
+      return { response: seeOther(begun.url, headers), detail };
+    },
+    async finish(request, query) {
+      const begun = begunLogin(request);
+      if (begun === undefined || !isSame(query.get('state') ?? '', begun.checks.state))
+        return { response: failed(400, NO_LOGIN_PENDING) };
+      const { issuer, to } = begun;
+      const outcome = await outcomeOf(begun, query);
+      if (outcome.kind === 'verified') {
+        const { subject, groups, issuedAtMs } = outcome;
+        return start({ issuer, subject, groups, issuedAtMs }, to);
+      }
+      const [status, error] = FAILURES[outcome.kind];
+      return { response: failed(status, error, [clear(loginCookie)]), detail: { issuer } };
+    },
+    breakGlass(request, form) {
+      const pending = pendingOf(request);
+      const to = pathOf(form.get('to'));
+      const isBound = pending !== undefined && isFormToken(form, ports.formToken(pending.id));
+      if (!isBound) return { response: loginPage(request, to, FORM_EXPIRED) };
+      if (!mayTry(request)) return { response: failed(429, TOO_MANY) };
+      const token = form.get('token')?.trim() ?? '';
+      if (!ports.isBreakGlass(token)) return { response: loginPage(request, to, TOKEN_REFUSED) };
+      return start({ subject: BREAK_GLASS_SUBJECT, groups: [], issuedAtMs: now() }, to);
+    },
+    logOut({ session: { id, subject, startedAtMs } }) {
+      ports.endSession(id, startedAtMs + MAX_AGE_MS);
+      const headers = { 'set-cookie': [clear(sessionCookie)] };
+      const main = html`<p>The session has ended at every replica that shares the store.</p>
+<p><a class="button" href="/">Log in again</a></p>`;
+      return { response: page('Logged out', main, { headers }), subject };
+    },
+  };
+}
+
+const NO_ROLE = 'You are logged in at the issuer, but none of your groups has a role here.';
+const NO_LOGIN_HERE = 'There is no login by this name.';
+const NO_LOGIN_PENDING = 'This login has expired, was already used, or began in another browser.';
+const TOO_MANY = 'There were too many attempts from your address. Try again in a minute.';
+const UNAVAILABLE = 'The issuer or the shared store cannot be reached now. Try again later.';
+const REFUSED = 'The issuer did not log you in, or its response could not be verified.';
+const FORM_EXPIRED = 'The form had expired. Enter the token again.';
+const TOKEN_REFUSED = 'The token was not accepted.';
+
+const FAILURES = {
+  used: [400, NO_LOGIN_PENDING],
+  refused: [403, REFUSED],
+  unavailable: [503, UNAVAILABLE],
+} as const;
+
+function failed(status: number, error: string, cookies: readonly string[] = []): PlainResponse {
+  const main = html`<p class="panel error" role="alert">${error}</p>
+<p><a class="button" href="/">Log in</a></p>`;
+  const headers = cookies.length === 0 ? {} : { 'set-cookie': [...cookies] };
+  return page('Login failed', main, { status, headers });
+}
+
+type BegunLogin = {
+  readonly issuer: string;
+  readonly checks: LoginChecks;
+  readonly client: LoginClient;
+  readonly to: string;
+};
+
+function loginForms(
+  to: string,
+  issuers: readonly string[],
+  formToken: string,
+  error: string | undefined,
+): Html {
+  const query = to === '/' ? '' : `?to=${encodeURIComponent(to)}`;
+  const links = issuers.map(
+    (name) =>
+      html`<p><a class="button" href="/login/with/${name}${query}">Log in with ${foreign(name)}</a></p>`,
+  );
+  return html`${error === undefined ? undefined : html`<p class="panel error" role="alert">${error}</p>`}
+<p>The console shows the state of the controls, drift and pending definitions, and recent decisions.</p>
+${links}
+<h2>Break-glass token</h2>
+<p>For when no issuer can be reached. Its use is recorded.</p>
+<form class="stack" method="post" action="/login">${formTokenField(formToken)}<input type="hidden" name="to" value="${to}">
+<div><label for="token">Token</label><input id="token" name="token" type="password" autocomplete="off" required></div>
+<button>Log in with the token</button></form>`;
+}
+
+/** INVARIANT: a login leads to a page of the console and nowhere else. */
+function pathOf(asked: string | null | undefined): string {
+  return PAGES.find(([path]) => path === asked)?.[0] ?? '/';
+}
+
+/** The value of a cookie; `undefined` where it comes twice, as when another host of the domain has set it too. */
+function readCookie(headers: readonly string[], name: string): string | undefined {
+  const values = headers
+    .flatMap((header) => header.split(';'))
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`));
+  return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
+}
+
+/** Whether a form was made for this session. */
+export function isFormToken(form: ReadonlyMap<string, string>, token: string): boolean {
+  return isSame(form.get('form') ?? '', token);
+}
+
+/** Compares digests, so that timing reveals neither content nor length. */
+export function isSame(one: string, other: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}

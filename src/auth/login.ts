@@ -1,0 +1,216 @@
+// The authorization code flow at one issuer, for administrators who log in with a browser: where the browser is sent, and
+// who it was that came back. With PKCE, state, nonce and the issuer of the response; the ID token is verified with the
+// keys and algorithms of the issuer. It keeps nothing between the two steps but the issuer's metadata.
+// RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 9700 §2.1; OpenID Connect Core §3.1.
+
+import * as oauth from 'oauth4webapi';
+import type { IssuerSettings } from '../config/settings.js';
+import { checkIdToken } from './claims.js';
+import { discoverMetadata, type FetchJson, learnedUrlRule } from './discovery.js';
+import type { PostForm } from './introspection.js';
+import type { KeySource } from './jwks.js';
+import { planVerification, type SignaturePlan, verifySignature } from './jwt.js';
+
+export type LoginSettings = {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly authentication: 'client_secret_basic' | 'client_secret_post';
+  readonly scopes: readonly string[];
+};
+
+type LoginPorts = {
+  /** The issuer and its keys under the settings in force; `undefined` while it is not configured. */
+  readonly current: () =>
+    | { readonly issuer: IssuerSettings; readonly keySource: Pick<KeySource, 'keysFor'> }
+    | undefined;
+  readonly fetchJson: FetchJson;
+  readonly postForm: PostForm;
+  readonly now: () => number;
+};
+
+/** What the browser must bring back, and what proves that the code was requested here. */
+type Checks = { readonly state: string; readonly nonce: string; readonly verifier: string };
+
+type Verified = {
+  readonly kind: 'verified';
+  readonly subject: string;
+  readonly groups: readonly string[];
+  readonly issuedAtMs: number;
+};
+type Outcome = Verified | { readonly kind: 'refused' | 'unavailable' };
+
+export type OidcLogin = {
+  /** Where the browser is sent; `undefined` if the issuer cannot be reached or names no endpoints that may be used. */
+  begin(): Promise<{ readonly url: string; readonly checks: Checks } | undefined>;
+  /** Obtains and verifies the ID token for the response that the browser brings. Never rejects. */
+  finish(response: URLSearchParams, checks: Checks): Promise<Outcome>;
+};
+
+const MAX_RESPONSE_BYTES = 64 * 1024;
+const RESPONSE_TIMEOUT_MS = 5_000;
+const METADATA_AGE_MS = 60 * 60 * 1000;
+/** ID tokens have this type or none; a token of any other type is none (RFC 8725 §3.11). */
+const ID_TOKEN_TYPES = ['JWT', 'none'];
+const REFUSED: Outcome = { kind: 'refused' };
+const UNAVAILABLE: Outcome = { kind: 'unavailable' };
+
+/** Nothing could be learnt from the issuer. */
+class IssuerUnavailable extends Error {
+  override readonly name = 'IssuerUnavailable';
+}
+
+/** Creates the login of one client. It connects to nothing until it is used. */
+export function createOidcLogin(
+  login: LoginSettings,
+  redirectUri: string,
+  { current, fetchJson, postForm, now }: LoginPorts,
+): OidcLogin {
+  const client: oauth.Client = { client_id: login.clientId };
+  const clientAuthentication =
+    login.authentication === 'client_secret_post'
+      ? oauth.ClientSecretPost(login.clientSecret)
+      : oauth.ClientSecretBasic(login.clientSecret);
+  let cached:
+    | {
+        readonly issuer: IssuerSettings;
+        readonly server: oauth.AuthorizationServer;
+        readonly atMs: number;
+      }
+    | undefined;
+
+  async function serverOf(issuer: IssuerSettings): Promise<oauth.AuthorizationServer | undefined> {
+    if (cached?.issuer === issuer && now() - cached.atMs < METADATA_AGE_MS) return cached.server;
+    const endpoints = ['authorization_endpoint', 'token_endpoint'] as const;
+    const found = await discoverMetadata(issuer, endpoints, fetchJson);
+    if (!found.ok) return undefined;
+    // The members that are read have the form of the metadata, or are refused by the library.
+    const server = found.metadata as unknown as oauth.AuthorizationServer;
+    cached = { issuer, server, atMs: now() };
+    return server;
+  }
+
+  /** The guarded fetch decides which addresses may be reached, and whether by plain http. */
+  async function post(issuer: IssuerSettings, url: string, headers: Headers, body: string) {
+    const rule = {
+      ...learnedUrlRule(issuer),
+      maxBytes: MAX_RESPONSE_BYTES,
+      timeoutMs: RESPONSE_TIMEOUT_MS,
+    };
+    const outcome = await postForm(new URL(url), { headers, body }, rule);
+    if (!outcome.ok || outcome.status >= 500) throw new IssuerUnavailable();
+    const { status, contentType, bytes } = outcome;
+    return new Response(new Uint8Array(bytes), {
+      status,
+      headers: { 'content-type': contentType },
+    });
+  }
+
+  async function idTokenFor(
+    issuer: IssuerSettings,
+    server: oauth.AuthorizationServer,
+    response: URLSearchParams,
+    { state, nonce, verifier }: Checks,
+  ): Promise<string | undefined> {
+    const parameters = oauth.validateAuthResponse(server, client, response, state);
+    const answer = await oauth.authorizationCodeGrantRequest(
+      server,
+      client,
+      clientAuthentication,
+      parameters,
+      redirectUri,
+      verifier,
+      {
+        [oauth.allowInsecureRequests]: true,
+        [oauth.customFetch]: (url, { headers, body }) => post(issuer, url, headers, String(body)),
+      },
+    );
+    const tokens = await oauth.processAuthorizationCodeResponse(server, client, answer, {
+      expectedNonce: nonce,
+      requireIdToken: true,
+    });
+    return tokens.id_token;
+  }
+
+  async function verify(
+    token: string,
+    nonce: string,
+    { issuer, keySource }: NonNullable<ReturnType<LoginPorts['current']>>,
+  ): Promise<Outcome> {
+    const plan = planOf(token, issuer);
+    if (plan === undefined) return REFUSED;
+    const lookup = await keySource.keysFor(plan.header);
+    if (lookup.kind === 'unavailable') return UNAVAILABLE;
+    if (lookup.kind === 'unknown') return REFUSED;
+    const { clientId } = login;
+    const claims = await verifySignature({ token, plan, audiences: [clientId] }, lookup.key, now());
+    const facts =
+      typeof claims === 'string'
+        ? undefined
+        : checkIdToken(claims, { issuer, clientId, nonce, now: now() });
+    if (facts === undefined) return REFUSED;
+    const { subject, issuedAt, groups } = facts;
+    // Groups that the token does not list give no role.
+    return {
+      kind: 'verified',
+      subject,
+      groups: groups === 'unknown' ? [] : groups,
+      issuedAtMs: issuedAt,
+    };
+  }
+
+  return {
+    async begin() {
+      const known = current();
+      const server = known && (await serverOf(known.issuer).catch(() => undefined));
+      const endpoint = server?.authorization_endpoint;
+      if (known === undefined || endpoint === undefined) return undefined;
+      const url = new URL(endpoint);
+      if (!mayBeVisited(url, known.issuer)) return undefined;
+      const checks = {
+        state: oauth.generateRandomState(),
+        nonce: oauth.generateRandomNonce(),
+        verifier: oauth.generateRandomCodeVerifier(),
+      };
+      const parameters = {
+        response_type: 'code',
+        client_id: login.clientId,
+        redirect_uri: redirectUri,
+        scope: login.scopes.join(' '),
+        state: checks.state,
+        nonce: checks.nonce,
+        code_challenge: await oauth.calculatePKCECodeChallenge(checks.verifier),
+        code_challenge_method: 'S256',
+      };
+      for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+      return { url: url.href, checks };
+    },
+    async finish(response, checks) {
+      try {
+        const known = current();
+        const server = known && (await serverOf(known.issuer));
+        if (known === undefined || server === undefined) return UNAVAILABLE;
+        const token = await idTokenFor(known.issuer, server, response, checks);
+        return token === undefined ? REFUSED : await verify(token, checks.nonce, known);
+      } catch (error) {
+        // The library throws for every response that it refuses; its texts may quote the issuer.
+        return error instanceof IssuerUnavailable ? UNAVAILABLE : REFUSED;
+      }
+    },
+  };
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** A browser is sent to https, and to plain http only where the issuer itself is reached so. */
+function mayBeVisited({ protocol, origin }: URL, { issuer }: IssuerSettings): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && origin === new URL(issuer).origin);
+}
+
+/** INVARIANT: the algorithm and the header are checked as those of the issuer's access tokens are. */
+function planOf(token: string, issuer: IssuerSettings): SignaturePlan | undefined {
+  for (const tokenType of ID_TOKEN_TYPES) {
+    const plan = planVerification(token, [{ ...issuer, tokenType, introspection: undefined }]);
+    if (typeof plan !== 'string' && plan.kind === 'signature') return plan;
+  }
+  return undefined;
+}

@@ -1,0 +1,183 @@
+// Puts the admin listener together: who may use it and how they log in, its sessions, and what its pages show.
+// docs/contract.md §2 and §3.
+
+import type { AdminRole } from '../admin/revocations.js';
+import { type AdminPorts, createAdminServer } from '../admin/server.js';
+import {
+  type AdminSession,
+  createSessions,
+  isSame,
+  type PendingLogin,
+  type SessionPorts,
+} from '../admin/sessions.js';
+import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
+import { createOidcLogin } from '../auth/login.js';
+import type { AuthnError } from '../auth/token-binding.js';
+import type { AdminSettings } from '../config/settings.js';
+import type { HttpListener, ListenerAddress } from '../http/internal-server.js';
+import type { KeyRing } from '../state/keys.js';
+import type { GatewayState } from '../state/memory.js';
+import { sealedToken } from '../state/sealed-token.js';
+import type { GuardedFetch } from '../upstream/safe-fetch.js';
+import type { Identity } from './identity.js';
+
+const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
+const NOTHING_REPEATED: ReadonlySet<string> = new Set();
+
+const SESSION = sealedToken<AdminSession>('admin-session/1');
+const LOGIN = sealedToken<PendingLogin>('admin-login/1');
+const FORM_PURPOSE = 'admin-form';
+const END_PURPOSE = 'admin-session-end';
+const STATE_PURPOSE = 'admin-login-state';
+/** Of what is shared with other uses of the same store. */
+const OWNER = 'admin';
+
+export type ConsoleSources = Omit<
+  AdminPorts,
+  'sessions' | 'breakGlassToken' | 'authenticateAdmin' | 'hosts'
+> & {
+  readonly identity: () => Identity;
+  readonly state: Pick<GatewayState, 'ended' | 'replays' | 'revocations'>;
+  readonly guardedFetch: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
+  readonly ring: KeyRing;
+  readonly now: () => number;
+};
+
+/** Creates the admin listener; it is closed until `start`. */
+export function createConsole(
+  admin: AdminSettings,
+  address: ListenerAddress,
+  sources: ConsoleSources,
+): HttpListener {
+  return createAdminServer(address, {
+    ...sources,
+    breakGlassToken: admin.breakGlassToken,
+    hosts: admin.publicUrl === undefined ? [] : [admin.publicUrl.hostname],
+    authenticateAdmin: createAdminAccess(admin, () => sources.identity().adminAuthenticator),
+    sessions: createSessions(sessionPorts(admin, sources)),
+  });
+}
+
+/** The roles of a caller, by its groups at one issuer. */
+function rolesAt(
+  admin: AdminSettings,
+  issuer: string,
+  groups: readonly string[],
+): readonly AdminRole[] | undefined {
+  const granted = Object.hasOwn(admin.issuers, issuer) ? admin.issuers[issuer]?.roles : undefined;
+  return granted && ROLES.filter((role) => granted[role].some((group) => groups.includes(group)));
+}
+
+/**
+ * Authenticates an administrator: a token of a configured admin issuer, for the admin audience, with a group that has a
+ * role. It is verified like a caller's token. Resolves with `undefined` for a token that is not accepted, and with
+ * `unavailable` where keys or revocations cannot be read now.
+ */
+function createAdminAccess(
+  admin: AdminSettings,
+  authenticator: () => Authenticator,
+): AdminPorts['authenticateAdmin'] {
+  // One frozen object, because the authenticator caches its results by it.
+  const acceptance = Object.freeze({
+    name: 'admin',
+    issuers: Object.keys(admin.issuers),
+    audiences: Object.fromEntries(
+      Object.entries(admin.issuers).map(([name, { audience }]) => [name, [audience]]),
+    ),
+    resource: '',
+  });
+  return async (headers) => {
+    const caller = await authenticator().authenticate(
+      { headers, repeated: NOTHING_REPEATED, query: '' },
+      acceptance,
+    );
+    if (isAuthnError(caller)) return isTransient(caller.reason) ? 'unavailable' : undefined;
+    const roles = rolesAt(admin, caller.issuer, caller.groups);
+    return roles && { subject: caller.subject, roles };
+  };
+}
+
+/** An error that says nothing about the token: a 401 would make its holder log in again. */
+function isTransient(reason: AuthnError['reason']): boolean {
+  return reason === 'keys-unavailable' || reason === 'store-unavailable';
+}
+
+function sessionPorts(admin: AdminSettings, sources: ConsoleSources): SessionPorts {
+  const { ring, now, state, identity } = sources;
+  const { breakGlassToken } = admin;
+  // A session that began with another break-glass token does not open.
+  const bound = [ring.hmac(FORM_PURPOSE, breakGlassToken ?? '')];
+  const boundOf = (issuer: string | undefined): readonly string[] =>
+    issuer === undefined ? bound : [];
+  const isSecure = admin.publicUrl?.protocol === 'https:';
+  return {
+    isSecure,
+    sealSession: (session, expiresAtMs) =>
+      SESSION.seal(ring, boundOf(session.issuer), session, expiresAtMs),
+    openSession: (sealed) =>
+      SESSION.open(ring, [], sealed, now()) ?? SESSION.open(ring, bound, sealed, now()),
+    sealLogin: (login, expiresAtMs) => LOGIN.seal(ring, [], login, expiresAtMs),
+    openLogin: (sealed) => LOGIN.open(ring, [], sealed, now()),
+    formToken: (id) => ring.hmac(FORM_PURPOSE, id),
+    useState: async (used, expiresAtMs) =>
+      state.replays.useOnce(ring.hmac(STATE_PURPOSE, used), expiresAtMs, OWNER),
+    endSession: (id, expiresAtMs) =>
+      state.ended.add(ring.hmac(END_PURPOSE, id), expiresAtMs, OWNER),
+    isEnded: (session) =>
+      ring.hmacAll(END_PURPOSE, session.id).some(state.ended.has) ||
+      isRevoked(session, admin, sources),
+    rolesOf({ issuer, groups }) {
+      if (issuer !== undefined) return rolesAt(admin, issuer, groups) ?? [];
+      return breakGlassToken === undefined ? [] : ROLES;
+    },
+    isBreakGlass: (token) =>
+      breakGlassToken !== undefined && breakGlassToken !== '' && isSame(token, breakGlassToken),
+    logins: new Map(
+      Object.entries(admin.issuers).flatMap(([name, { login }]) => {
+        if (login === undefined || admin.publicUrl === undefined) return [];
+        const redirectUri = new URL('/login/callback', admin.publicUrl).href;
+        const current = () => {
+          const { issuers, keySources } = identity();
+          const [issuer, keySource] = [issuers.get(name), keySources.get(name)];
+          return issuer && keySource && { issuer, keySource };
+        };
+        const client = createOidcLogin(login, redirectUri, {
+          ...sources.guardedFetch,
+          current,
+          now,
+        });
+        return [[name, client] as const];
+      }),
+    ),
+    now,
+  };
+}
+
+/** Whether the subject was blocked, or its tokens for the console revoked after the login; as for bearer tokens. */
+function isRevoked(
+  { issuer: name, subject, issuedAtMs }: AdminSession,
+  admin: AdminSettings,
+  { identity, state }: ConsoleSources,
+): boolean {
+  if (name === undefined) return false;
+  const issuer = identity().issuers.get(name)?.issuer;
+  const client = admin.issuers[name]?.login?.clientId;
+  if (issuer === undefined || client === undefined) return true;
+  return state.revocations.list().some(({ revoked }) => {
+    switch (revoked.kind) {
+      case 'block': {
+        const { block } = revoked;
+        return block.target === 'subject' && block.issuer === issuer && block.subject === subject;
+      }
+      case 'subject':
+        return (
+          revoked.issuer === issuer &&
+          revoked.subject === subject &&
+          (revoked.client === undefined || revoked.client === client) &&
+          issuedAtMs <= revoked.issuedUntilMs
+        );
+      default:
+        return false;
+    }
+  });
+}

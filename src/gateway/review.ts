@@ -1,0 +1,423 @@
+// What the console shows of upstreams: which definitions need a reviewer and how each differs from its pin, and how the
+// upstreams are doing. Found when somebody looks, from the observations and lock files in force, and kept until either
+// changes. It approves nothing and writes no file. docs/contract.md §2 and §5.
+
+import { basename, dirname, join, relative } from 'node:path';
+import type { UpstreamRow } from '../admin/pages.js';
+import type {
+  FieldChange,
+  ReviewDetail,
+  ReviewFinding,
+  ReviewItem,
+  ReviewPort,
+} from '../admin/review-pages.js';
+import { scanDefinitions } from '../inspection/definitions/scan.js';
+import { namedPins, pendingOf } from '../pins/approval.js';
+import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
+import { findDifferences, isInformational } from '../pins/drift.js';
+import type { ObservedListing } from '../pins/last-seen.js';
+import {
+  approvedVersions,
+  emptyLock,
+  LOCK_SUFFIX,
+  type Lock,
+  PIN_KINDS,
+  type Pin,
+  type PinVersion,
+  versionsOf,
+} from '../pins/lock.js';
+import { writeLock } from '../pins/lock-yaml.js';
+import { unifiedPatch } from '../pins/patch.js';
+import { sortMembers } from '../pins/schema-comparison.js';
+import type { Catalog, PinKind } from '../policy/definitions.js';
+import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import { PLAIN_SESSION } from '../protocol/listings.js';
+import type { Metrics } from '../telemetry/metrics.js';
+import { escapeForTerminal } from '../text/escaping.js';
+import type { Version } from './config-version.js';
+import type { SnapshotOf } from './snapshot.js';
+import type { Runtimes, UpstreamRuntime } from './upstreams.js';
+
+type ReviewSources = {
+  readonly version: () => Version;
+  readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
+  readonly snapshotOf: SnapshotOf;
+};
+
+type Definition = JsonObject | string;
+/** An item with what it is made of. */
+type Entry = {
+  readonly item: ReviewItem;
+  readonly runtime: UpstreamRuntime;
+  readonly old: Definition | undefined;
+  readonly offered: Definition | undefined;
+};
+
+type Cached = {
+  readonly version: Version;
+  readonly contentDigest: string | undefined;
+  readonly catalog: Catalog;
+  readonly entries: readonly Entry[];
+};
+
+/** Of larger lock files no patch is made, and of so much text only the definition itself is scanned. */
+const MAX_PATCHED = 2_000;
+const MAX_PATCH_CHARACTERS = 400_000;
+const MAX_FIELDS = 5_000;
+/** States in which an item is refused although it may be as pinned. */
+const WITHHELD: ReadonlySet<string> = new Set(['blocked', 'invalid', 'shadowed', 'poisoned']);
+
+export function createReview(sources: ReviewSources): ReviewPort {
+  const { version, runtimes, snapshotOf } = sources;
+  const cache = new WeakMap<UpstreamRuntime, Cached>();
+
+  function entriesOf(runtime: UpstreamRuntime): readonly Entry[] {
+    const current = version();
+    const contentDigest = runtime.observed()?.contentDigest;
+    const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
+    const known = cache.get(runtime);
+    const isSame = known?.version === current && known.contentDigest === contentDigest;
+    if (known !== undefined && isSame && known.catalog === catalog) return known.entries;
+    const entries = findEntries(runtime, current, catalog);
+    cache.set(runtime, { version: current, contentDigest, catalog, entries });
+    return entries;
+  }
+
+  const all = (): readonly Entry[] => [...runtimes.all()].flatMap(entriesOf);
+
+  return {
+    items: () => all().map(({ item }) => item),
+    detail(id) {
+      const entry = all().find(({ item }) => item.id === id);
+      if (entry === undefined) return undefined;
+      const current = version();
+      const catalog = snapshotOf(entry.runtime, current).catalogFor(PLAIN_SESSION);
+      return detailOf(entry, current, catalog);
+    },
+  };
+}
+
+type Found = Omit<ReviewItem, 'id' | 'upstream' | 'state' | 'isPending'> &
+  Pick<Entry, 'old' | 'offered'>;
+
+function findEntries(
+  runtime: UpstreamRuntime,
+  { locks, settings }: Version,
+  catalog: Catalog,
+): readonly Entry[] {
+  const { name: upstream } = runtime.settings;
+  if ((settings.upstreams.get(upstream) ?? runtime.settings).pinning.mode === 'off') return [];
+  const lock = locks.get(upstream);
+  const drifted = driftOf(lock, runtime);
+  const shown = new Set(drifted.map(keyOf));
+  const isNew = (one: Found): boolean => !shown.has(keyOf(one));
+  const pending = new Set((lock === undefined ? [] : pendingOf(lock)).map(({ digest }) => digest));
+  const found = [
+    ...drifted,
+    ...pendingIn(lock, pending).filter(isNew),
+    ...withheldIn(lock, catalog).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
+  ];
+  return found.map(({ old, offered, ...one }) => {
+    const { kind, name, before, after } = one;
+    const id = sha256Hex(JSON.stringify([upstream, kind, name, before, after])).slice(0, ID_DIGITS);
+    const isPending = after !== undefined && pending.has(after);
+    const item = { ...one, id, upstream, state: stateOf(catalog, kind, name), isPending };
+    return { item, runtime, old, offered };
+  });
+}
+
+const ID_DIGITS = 32;
+
+function keyOf({ kind, name }: Pick<ReviewItem, 'kind' | 'name'>): string {
+  return `${kind} ${name}`;
+}
+
+/** What differs from the lock file; a new version of the server is no drift. */
+function driftOf(lock: Lock | undefined, runtime: UpstreamRuntime): readonly Found[] {
+  return findDifferences(lock, runtime.observed())
+    .filter((difference) => !isInformational(difference))
+    .map(({ kind, name, changes, before, after, beforeDefinition, afterDefinition }) => ({
+      ...{ kind, name, changes, before, after },
+      ...{ old: beforeDefinition, offered: afterDefinition },
+    }));
+}
+
+function pendingIn(lock: Lock | undefined, pending: ReadonlySet<string>): readonly Found[] {
+  return (lock === undefined ? [] : namedPins(lock)).flatMap(({ kind, name, pin }) => {
+    const [approved] = approvedVersions(pin);
+    return versionsOf(pin)
+      .filter(({ sha256 }) => pending.has(sha256))
+      .map(({ sha256, definition }) => ({
+        ...{ kind, name, changes: [], before: approved?.sha256, after: sha256 },
+        ...{ old: approved?.definition, offered: definition },
+      }));
+  });
+}
+
+/** What is refused although it is in the lock file and does not differ. */
+function withheldIn(lock: Lock | undefined, catalog: Catalog): readonly Found[] {
+  return PIN_KINDS.flatMap((kind) =>
+    catalog
+      .names(kind)
+      .filter((name) => WITHHELD.has(catalog.statusOf(kind, name).state))
+      .map((name) => {
+        const [first] = versionsOf(lock?.pins[kind].get(name));
+        const [digest, definition] = [first?.sha256, first?.definition];
+        return {
+          ...{ kind, name, changes: [], before: digest, after: digest },
+          ...{ old: definition, offered: definition },
+        };
+      }),
+  );
+}
+
+function isPinKind(kind: string): kind is PinKind {
+  return (PIN_KINDS as readonly string[]).includes(kind);
+}
+
+/** Instructions and the identity of a server have no state of their own. */
+function stateOf(catalog: Catalog, kind: string, name: string): string {
+  return isPinKind(kind) ? catalog.statusOf(kind, name).state : 'changed';
+}
+
+function detailOf(entry: Entry, version: Version, catalog: Catalog): ReviewDetail {
+  const { item, old, offered } = entry;
+  const { fields, unchangedFields } = compareFields(old, offered);
+  const lock = version.locks.get(item.upstream);
+  const findings = item.after === item.before ? [] : findingsOf(entry, lock);
+  return {
+    item,
+    fields,
+    unchangedFields,
+    findings,
+    clientSees: clientSees(item, catalog),
+    ...commandsOf(item, findings, dirname(pathInRepository(version.settings, item.upstream))),
+    patch: patchOf(entry, lock, version),
+  };
+}
+
+/** The leaves of a definition by their pointers, in order; `undefined` beyond a bound. */
+function leavesOf(definition: Definition | undefined): ReadonlyMap<string, string> {
+  const leaves = new Map<string, string>();
+  const visit = (value: Json, pointer: string): void => {
+    if (leaves.size >= MAX_FIELDS) return;
+    const isBranch = typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+    if (!isBranch) {
+      leaves.set(pointer, typeof value === 'string' ? value : JSON.stringify(value));
+      return;
+    }
+    for (const [name, member] of Object.entries(value))
+      visit(member, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+  };
+  if (definition !== undefined) visit(sortMembers(definition), '');
+  return leaves;
+}
+
+function compareFields(
+  before: Definition | undefined,
+  after: Definition | undefined,
+): { readonly fields: readonly FieldChange[]; readonly unchangedFields: number } {
+  const [old, next] = [leavesOf(before), leavesOf(after)];
+  const pointers = [...new Set([...old.keys(), ...next.keys()])];
+  const fields = pointers
+    .filter((pointer) => old.get(pointer) !== next.get(pointer))
+    .map((pointer) => ({ pointer, before: old.get(pointer), after: next.get(pointer) }));
+  return { fields, unchangedFields: pointers.length - fields.length };
+}
+
+/** What the scan finds in the definition that is offered, read together with the others of its server. */
+function findingsOf({ item, offered }: Entry, lock: Lock | undefined): readonly ReviewFinding[] {
+  const { kind, name } = item;
+  if (offered === undefined || kind === 'server') return [];
+  const others = (lock === undefined ? [] : namedPins(lock)).filter(
+    (one) => one.kind !== kind || one.name !== name,
+  );
+  const company = others.length > MAX_PATCHED ? [] : others;
+  const definitions = [
+    ...company.map((one) => ({ kind: one.kind, name: one.name, definition: one.pin.definition })),
+    {
+      kind: kind === 'instructions' ? ('instructions' as const) : (kind as PinKind),
+      name,
+      definition: offered,
+    },
+  ];
+  return scanDefinitions(definitions).filter(
+    (finding) => finding.item.kind === kind && finding.item.name === name,
+  );
+}
+
+const HIDDEN = 'It is in no list, and a request for it is answered as if it did not exist';
+const REFUSED_AS: Readonly<Record<string, string>> = {
+  changed: `${HIDDEN} (tool-changed).`,
+  pending: `${HIDDEN} (tool-unpinned).`,
+  unpinned: `${HIDDEN} (tool-unpinned).`,
+  blocked: `${HIDDEN} (tool-blocked).`,
+  invalid: `${HIDDEN} (tool-invalid).`,
+  poisoned: `${HIDDEN} (tool-poisoned).`,
+  shadowed: `${HIDDEN} (tool-shadowed).`,
+  absent: `${HIDDEN}, because the upstream does not offer it.`,
+  approved: 'It is listed and can be called in a form that was approved, as far as policy allows.',
+};
+
+function clientSees({ kind, state }: ReviewItem, catalog: Catalog): string {
+  if (catalog.isStopped)
+    return 'Nothing of this upstream: pinning.onDrift is stop-upstream, and a definition differs from its pin.';
+  if (kind === 'server') return 'No difference: what a server calls itself hides nothing.';
+  if (kind === 'instructions') return 'No instructions: they are removed as long as they differ.';
+  return REFUSED_AS[state] ?? `${HIDDEN}.`;
+}
+
+type Commands = Pick<ReviewDetail, 'commands' | 'caution'>;
+
+/** The commands of the guide to reviewing drift, for one definition. */
+function commandsOf(
+  item: ReviewItem,
+  findings: readonly ReviewFinding[],
+  folder: string,
+): Commands {
+  const { upstream, kind, name, after } = item;
+  const look = { what: 'Look at the difference.', line: commandLine('pin', 'diff', upstream) };
+  const rest = [
+    {
+      what: 'Sign the lock file, where signers are configured.',
+      line: commandLine('pin', 'sign', upstream, '--key', 'signer.pem'),
+    },
+    {
+      what: 'Open the pull request.',
+      line: `git add ${quoteForShell(folder)} && git commit -m ${quoteForShell(`Approve ${isPasteable(name) ? name : `a ${kind}`} of ${upstream}`)} && git push -u origin HEAD`,
+    },
+  ];
+  if (kind === 'server') {
+    const line = `${commandLine('pin', 'fetch', upstream, '--approve')} --note 'WHY'`;
+    const approve = {
+      what: 'Approve what the server calls itself, and everything it offers now.',
+      line,
+    };
+    return { commands: [look, approve, ...rest], caution: FETCH_APPROVES_ALL };
+  }
+  if (after === undefined) return { commands: [look], caution: NOTHING_TO_APPROVE };
+  if (after === NO_DIGEST) return { commands: [look], caution: NO_DIGEST_OFFERED };
+  if (!isPasteable(name)) return { commands: [look], caution: NOT_PASTEABLE };
+  const accept = findings
+    .filter(({ tier }) => tier === 'block')
+    .flatMap(({ id }) => ['--accept', id]);
+  const line = `${commandLine('pin', 'approve', upstream, name, '--kind', kind, '--digest', `sha256:${after}`, ...accept)} --note 'WHY'`;
+  const approve = {
+    what: 'Approve exactly this definition. Put the reason in place of WHY.',
+    line,
+  };
+  return {
+    commands: [look, approve, ...rest],
+    caution: accept.length === 0 ? undefined : ACCEPTS_FINDINGS,
+  };
+}
+
+const FETCH_APPROVES_ALL =
+  'The identity of a server is approved together with everything that it offers. Review the other definitions first.';
+const NOTHING_TO_APPROVE =
+  'The upstream does not offer it any more, so there is nothing to approve.';
+const NO_DIGEST_OFFERED =
+  'The definition cannot be pinned: its name is offered twice, or it has no canonical form. The upstream has to be mended.';
+const NOT_PASTEABLE =
+  'The name has characters that a terminal does not show as they are, so that no command with it can be copied.';
+const ACCEPTS_FINDINGS =
+  'The scan has findings of the tier block. The command accepts them by name: run it only if a review shows that each is meant well.';
+
+/** Whether a terminal shows a name as it is, and a command does not take it for an option. */
+function isPasteable(name: string): boolean {
+  return escapeForTerminal(name) === name && !name.startsWith('-');
+}
+
+function commandLine(...terms: readonly string[]): string {
+  return ['sallyport', ...terms.map(quoteForShell)].join(' ');
+}
+
+/** One word for a POSIX shell. */
+function quoteForShell(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing. */
+function patchOf(
+  { item, offered }: Entry,
+  lock: Lock | undefined,
+  { settings }: Version,
+): string | undefined {
+  const { kind, after, isPending, upstream } = item;
+  const isNew = after !== undefined && after !== NO_DIGEST && after !== item.before && !isPending;
+  const isLarge = lock !== undefined && namedPins(lock).length > MAX_PATCHED;
+  if (!isNew || isLarge || kind === 'server' || offered === undefined) return undefined;
+  const text = writeLock(withPending(lock ?? emptyLock(upstream), item, after, offered));
+  const patch = unifiedPatch(pathInRepository(settings, upstream), lock && writeLock(lock), text);
+  return patch.length > MAX_PATCH_CHARACTERS ? undefined : patch;
+}
+
+function withPending(
+  lock: Lock,
+  { kind, name }: ReviewItem,
+  sha256: string,
+  definition: Definition,
+): Lock {
+  const version = { status: 'pending' as const, sha256, approval: undefined };
+  if (typeof definition === 'string') {
+    const pin = withVersion(lock.instructions, { ...version, definition });
+    return { ...lock, instructions: pin };
+  }
+  if (!isPinKind(kind)) return lock;
+  const pin = withVersion(lock.pins[kind].get(name), { ...version, definition });
+  return { ...lock, pins: { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, pin]]) } };
+}
+
+function withVersion<Content>(
+  pin: Pin<Content> | undefined,
+  version: PinVersion<Content>,
+): Pin<Content> {
+  if (pin === undefined) return { ...version, variants: [] };
+  return { ...pin, variants: [...pin.variants, version] };
+}
+
+/** The path of a lock file from the root of a repository that holds the configuration and the policies. */
+function pathInRepository({ file, pinsDir }: Version['settings'], upstream: string): string {
+  const path = relative(dirname(file), join(pinsDir, `${upstream}${LOCK_SUFFIX}`));
+  return path.replaceAll('\\', '/').replace(/^(?:\.\.\/)+/, '') || basename(path);
+}
+
+/** Creates the rows of the page upstreams, one for each upstream. */
+export function createUpstreamRows(
+  { version, runtimes, snapshotOf }: ReviewSources,
+  metrics: Pick<Metrics, 'loadOf'>,
+): () => readonly UpstreamRow[] {
+  return () => {
+    const current = version();
+    return [...runtimes.all()].map((runtime) => {
+      const { name, resource: url } = runtime.settings;
+      const pinning = (current.settings.upstreams.get(name) ?? runtime.settings).pinning.mode;
+      const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
+      const listings = runtime.observed()?.listings ?? [];
+      return {
+        ...{ name, url, pinning, load: metrics.loadOf(name) },
+        isUp: runtime.isUp(),
+        isFresh: pinning === 'off' || runtime.isFresh(),
+        protocols: [...new Set(listings.flatMap((one) => one.protocolVersions))],
+        states: statesIn(catalog, listings),
+      };
+    });
+  };
+}
+
+/** Counts definitions by the state of their pin. Concrete resources are not pinned but where a definition needs them. */
+function statesIn(
+  catalog: Catalog,
+  listings: readonly ObservedListing[],
+): ReadonlyMap<string, number> {
+  const states = new Map<string, number>();
+  for (const kind of PIN_KINDS) {
+    const offered = listings.flatMap(({ seen }) => [...seen[kind].keys()]);
+    const names = [...catalog.names(kind), ...(kind === 'resource' ? [] : offered)];
+    for (const name of new Set(names)) {
+      const { state } = catalog.statusOf(kind, name);
+      states.set(state, (states.get(state) ?? 0) + 1);
+    }
+  }
+  return states;
+}

@@ -1,0 +1,275 @@
+// The console of a running gateway, in front of a real OpenID Connect provider: who gets in, what each role sees, and
+// what the forms do.
+
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { readLock } from '../../src/pins/lock-reader.js';
+import {
+  type ConsoleRig,
+  formTokenOf,
+  logIn,
+  sendOnce,
+  startConsole,
+  TestBrowser,
+} from '../support/console-rig.js';
+import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/timing.js';
+import { bearer, callStateless, requestStateless, toolNames } from '../support/wire-client.js';
+
+const [FIRST, ...OTHERS] = HONEST_TOOLS;
+const HOSTILE = '</td><script>alert(1)</script>"\'><b>\u202e\u200b';
+const DRIFTED = [{ ...FIRST, description: `Reads a record. ${HOSTILE}` }, ...OTHERS];
+
+/** Waits until the gateway has seen that a tool drifted. */
+async function drift({ rig }: ConsoleRig): Promise<void> {
+  rig.upstream.offer(() => DRIFTED);
+  await vi.waitFor(async () => {
+    expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['write_record']);
+  }, PATIENT);
+}
+
+async function openDefinition(browser: TestBrowser, { url }: ConsoleRig) {
+  const list = await browser.open(`${url}/drift`);
+  const path = /href="(\/drift\/[0-9a-f]{32})"/.exec(list.body)?.[1] ?? '';
+  return browser.open(url + path);
+}
+
+describe('the console for a reviewer', () => {
+  let console: ConsoleRig;
+  let browser: TestBrowser;
+  beforeAll(async () => {
+    console = await startConsole({ groups: ['leads'] });
+    browser = await logIn(console);
+  });
+  afterAll(() => console.close());
+
+  it('[CON-01] logs in by code flow with PKCE, state and nonce, and shows the controls', async () => {
+    const other = new TestBrowser();
+    const page = await other.open(`${console.url}/login/with/idp?to=%2Fupstreams`);
+    expect([page.status, page.url]).toEqual([200, `${console.url}/upstreams`]);
+    expect(page.body).toContain('ann (reviewer)');
+    const asked = new URL(other.visited.find((one) => one.includes('/auth?')) ?? '');
+    expect(Object.fromEntries(asked.searchParams)).toMatchObject({
+      response_type: 'code',
+      redirect_uri: `${console.url}/login/callback`,
+      code_challenge_method: 'S256',
+      scope: 'openid',
+      state: expect.stringMatching(/^[\w-]{43}$/),
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    expect((await other.open(console.url)).body).toContain('pins:target');
+  });
+
+  it('[CON-01] records logins and looks with the subject, and no cookie, code or secret', async () => {
+    const find = async () =>
+      (await console.rig.gateway.audit()).filter((line) => line['type'] === 'admin.action');
+    await expect.poll(find, PATIENT).toContainEqual(
+      expect.objectContaining({
+        actor: expect.objectContaining({ sub: 'ann' }),
+        detail: expect.objectContaining({ action: 'log-in', status: 303, issuer: 'idp' }),
+      }),
+    );
+    const written = JSON.stringify(await console.rig.gateway.audit()) + console.rig.gateway.log();
+    for (const value of browser.cookies(console.url).values()) expect(written).not.toContain(value);
+    const back = new URL(browser.visited.find((one) => one.includes('/login/callback?')) ?? '');
+    expect(written).not.toContain(back.searchParams.get('code'));
+  });
+
+  it('[CON-02] names what drifted on every page, and shows it field by field with its commands', async () => {
+    await drift(console);
+    for (const path of ['/', '/drift', '/decisions', '/upstreams', '/blocks'])
+      expect((await browser.open(console.url + path)).body).toContain(
+        'Definitions of target need a review: 1 drifted or withheld.',
+      );
+    const { body } = await openDefinition(browser, console);
+    expect(body).toContain('<code>/description</code>');
+    expect(body).not.toContain('<script');
+    expect(body).not.toContain('\u202e');
+    expect(body).toContain(
+      '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;b&gt;\\u{202e}\\u{200b}',
+    );
+    expect(body).toContain('(tool-changed)');
+    expect(body).toContain('sallyport pin diff target');
+    expect(body).toMatch(
+      /sallyport pin approve target read_record --kind tool --digest sha256:[0-9a-f]{64}/,
+    );
+    expect(body).toContain('sallyport pin sign target --key signer.pem');
+  });
+
+  it('[CON-02] has a patch that git applies, which adds the definition as pending', async () => {
+    const { body } = await openDefinition(browser, console);
+    const shown = /aria-label="Patch">([\s\S]*?)<\/pre>/.exec(body)?.[1] ?? '';
+    const patch = shown
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&#39;', "'")
+      .replaceAll('&amp;', '&');
+    const folder = await mkdtemp(join(tmpdir(), 'sallyport-patch-'));
+    await cp(join(console.rig.gateway.folder, 'policies'), join(folder, 'policies'), {
+      recursive: true,
+    });
+    await writeFile(join(folder, 'drift.patch'), patch);
+    execFileSync('git', ['init', '-q'], { cwd: folder });
+    execFileSync('git', ['apply', 'drift.patch'], { cwd: folder });
+    const file = join(folder, 'policies/pins/target.lock.yaml');
+    const { lock } = readLock(file, await readFile(file, 'utf8'));
+    const pin = lock?.pins.tool.get('read_record');
+    expect([pin?.status, pin?.variants.map(({ status }) => status)]).toEqual([
+      'approved',
+      ['pending'],
+    ]);
+    expect(pin?.variants[0]?.definition['description']).toBe(DRIFTED[0]?.['description']);
+    await rm(folder, { recursive: true });
+  });
+
+  it('[CON-03] shows the last decisions with rule and reason, by each filter', async () => {
+    await callStateless(console.rig.access, 'write_record', { id: 'one', text: 'x' });
+    await callStateless(console.rig.access, `<img src=x onerror=alert(1)>"'&`, {});
+    const all = (await browser.open(`${console.url}/decisions`)).body;
+    expect(all).toContain('rule <code>open/all</code>');
+    expect(all).toContain('<code>tool-unpinned</code>');
+    expect(all).not.toContain('<img');
+    const rows = async (query: string): Promise<number> => {
+      const { body } = await browser.open(`${console.url}/decisions?${query}`);
+      return [...body.matchAll(/<tr><th scope="row">/g)].length;
+    };
+    expect(await rows('name=write_record')).toBe(1);
+    expect(await rows('name=write_record&verdict=deny')).toBe(0);
+    expect(await rows('reason=tool-unpinned')).toBe(1);
+    expect(await rows('method=tools%2Fcall&upstream=target')).toBe(2);
+    expect(await rows('subject=nobody')).toBe(0);
+    const id = /href="\/decisions\/([0-9a-f-]{36})"/.exec(all)?.[1] ?? '';
+    const one = await browser.open(`${console.url}/decisions/${id}`);
+    expect(one.body).toContain(`&quot;id&quot;: &quot;${id}&quot;`);
+    const lines = await console.rig.gateway.audit();
+    expect(lines.some((line) => line['decision']?.id === id)).toBe(true);
+  });
+
+  it('[CON-04] blocks a tool within two seconds, and does not lift it', async () => {
+    const call = () => callStateless(console.rig.access, 'write_record', { id: 'one', text: 'x' });
+    expect((await call()).text).toContain('write_record one');
+    const form = formTokenOf(await browser.open(`${console.url}/blocks`));
+    const order = { form, target: 'tool', upstream: 'target', name: 'write_record', note: 'stop' };
+    const page = await browser.submit(`${console.url}/block`, order);
+    expect([page.status, page.url]).toEqual([200, `${console.url}/blocks`]);
+    expect(page.body).toContain('write_record');
+    expect((await call()).text).not.toContain('write_record one');
+    const [line] = (await console.rig.gateway.audit()).filter(
+      ({ detail }) => detail?.action === 'block',
+    );
+    expect(line).toMatchObject({
+      actor: { sub: 'ann' },
+      detail: { name: 'write_record', note: 'stop' },
+    });
+    const id = String(line?.['detail'].revocation);
+    expect((await browser.submit(`${console.url}/lift`, { form, id })).status).toBe(403);
+    expect(
+      (await browser.submit(`${console.url}/block`, { ...order, upstream: 'none' })).body,
+    ).toContain('This upstream is not configured.');
+  });
+});
+
+describe('the console for a viewer', () => {
+  let console: ConsoleRig;
+  beforeAll(async () => {
+    console = await startConsole({ groups: ['sec'] });
+    await drift(console);
+  });
+  afterAll(() => console.close());
+
+  it('[CON-05] shows no definition, no command and no button', async () => {
+    const browser = await logIn(console);
+    const { status, body } = await openDefinition(browser, console);
+    expect(status).toBe(200);
+    expect(body).toContain('description');
+    for (const hidden of ['alert(1)', 'sallyport pin', 'Block now', 'variants:'])
+      expect(body).not.toContain(hidden);
+    const form = formTokenOf(await browser.open(`${console.url}/blocks`));
+    const order = { form, target: 'everything', note: 'x' };
+    expect((await browser.submit(`${console.url}/block`, order)).status).toBe(403);
+    const { access } = console.rig;
+    expect((await callStateless(access, 'write_record', { id: '1', text: '' })).text).toContain(
+      'write_record 1',
+    );
+  });
+});
+
+describe('the console for everybody else', () => {
+  let console: ConsoleRig;
+  beforeAll(async () => {
+    console = await startConsole({ groups: ['eng'] });
+  });
+  afterAll(() => console.close());
+
+  it('[CON-05] opens no session for whoever has no role', async () => {
+    const browser = new TestBrowser();
+    const page = await browser.open(`${console.url}/login/with/idp`);
+    expect(page.status).toBe(403);
+    expect(page.body).toContain('none of your groups has a role');
+    expect((await browser.open(console.url)).status).toBe(401);
+  });
+
+  it('[CON-01] takes the break-glass token in a form, and the API takes it as before', async () => {
+    const browser = new TestBrowser();
+    const form = formTokenOf(await browser.open(console.url));
+    const page = await browser.submit(`${console.url}/login`, { form, token: console.breakGlass });
+    expect([page.status, page.body.includes('break-glass (viewer, reviewer, admin)')]).toEqual([
+      200,
+      true,
+    ]);
+    const api = await fetch(`${console.url}/api/controls`, { headers: bearer(console.breakGlass) });
+    expect(api.status).toBe(200);
+  });
+});
+
+describe('a session at another replica', () => {
+  it('[CON-11] opens with the same keys, and not with others', async () => {
+    const states = [];
+    const key = () => randomBytes(32).toString('hex');
+    const shared = key();
+    for (const other of [shared, key()]) {
+      const breakGlass = randomBytes(32).toString('base64url');
+      const replicas = [];
+      for (const gatewayKey of [shared, other])
+        replicas.push(await startConsole({ gatewayKey, breakGlass }));
+      const [one, two] = replicas;
+      const browser = new TestBrowser();
+      const url = one?.url ?? '';
+      const form = formTokenOf(await browser.open(url));
+      await browser.submit(`${url}/login`, { form, token: breakGlass });
+      const headers = {
+        cookie: `sallyport-session=${browser.cookies(url).get('sallyport-session')}`,
+      };
+      states.push((await sendOnce(url, { headers })).status);
+      states.push((await sendOnce(two?.url ?? '', { headers })).status);
+      for (const replica of replicas) await replica.close();
+    }
+    expect(states).toEqual([200, 200, 200, 401]);
+  });
+});
+
+describe('logins with other settings', () => {
+  it('[CON-01] asks for the scopes that are configured', async () => {
+    const console = await startConsole({ login: ', scopes: [openid, "notes:read"]' });
+    const browser = await logIn(console);
+    const asked = new URL(browser.visited.find((one) => one.includes('/auth?')) ?? '');
+    expect(asked.searchParams.get('scope')).toBe('openid notes:read');
+    expect((await browser.open(console.url)).status).toBe(200);
+    await console.close();
+  });
+
+  it('[CON-01] says that an issuer cannot be reached', async () => {
+    const console = await startConsole();
+    await console.provider.close();
+    const page = await sendOnce(`${console.url}/login/with/idp`);
+    expect(page.status).toBe(503);
+    expect(page.headers['set-cookie']).toBeUndefined();
+    await console.rig.close();
+  });
+});

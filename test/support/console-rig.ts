@@ -1,0 +1,174 @@
+// A running gateway with the console, behind a real OpenID Connect provider, in front of an upstream whose definitions
+// a test changes; and a browser without a screen: it keeps cookies, follows redirects and sends forms as browsers do.
+
+import { randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { type OidcProvider, startOidcProvider } from './authorization-servers.js';
+import { type AttackRig, startRig } from './gateway.js';
+import { findFreePort } from './processes.js';
+
+export type ConsoleRig = {
+  readonly rig: AttackRig;
+  readonly provider: OidcProvider;
+  readonly url: string;
+  readonly breakGlass: string;
+  close(): Promise<void>;
+};
+
+/** Starts it. Whoever logs in is `user`, with `groups`: `sec` may view, `leads` review, `platform` everything. */
+export async function startConsole(
+  options: {
+    readonly user?: string;
+    readonly groups?: readonly string[];
+    /** Further members of the login, in flow style. */
+    readonly login?: string;
+    readonly issuer?: readonly string[];
+    readonly now?: () => number;
+    /** The text of the gateway's key; one of its own where absent. */
+    readonly gatewayKey?: string;
+    readonly breakGlass?: string;
+  } = {},
+): Promise<ConsoleRig> {
+  const { user = 'ann', groups = ['leads'] } = options;
+  const adminPort = await findFreePort();
+  const url = `http://127.0.0.1:${adminPort}`;
+  const provider = await startOidcProvider({ user, groups, consoleUrl: `${url}/login/callback` });
+  const { gatewayKey, breakGlass = randomBytes(32).toString('base64url') } = options;
+  const { clientId, clientSecret } = provider.console;
+  const rig = await startRig({
+    adminPort,
+    upstream: ['pinning: {maxAge: 1s}'],
+    issuers: [
+      `idp: {issuer: ${JSON.stringify(provider.issuer)}, network: loopback, ${(options.issuer ?? ['algorithms: [ES256]']).join(', ')}}`,
+    ],
+    env: {
+      CONSOLE_SECRET: clientSecret,
+      BREAK_GLASS: breakGlass,
+      ...(gatewayKey === undefined ? {} : { GATEWAY_KEY: gatewayKey }),
+    },
+    more: `${gatewayKey === undefined ? '' : 'keys: [{env: GATEWAY_KEY}]\n'}admin:
+  publicUrl: ${url}
+  issuers:
+    idp:
+      audience: https://console.example.com
+      roles: {viewer: [sec], reviewer: [leads], admin: [platform]}
+      login: {clientId: ${clientId}, clientSecret: {env: CONSOLE_SECRET}${options.login ?? ''}}
+  breakGlass: {token: {env: BREAK_GLASS}}
+`,
+    ...(options.now === undefined ? {} : { now: options.now }),
+  });
+  return {
+    rig,
+    provider,
+    url,
+    breakGlass,
+    async close() {
+      await rig.close();
+      await provider.close();
+    },
+  };
+}
+
+export type BrowserPage = {
+  readonly status: number;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: string;
+};
+
+type Sent = {
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly method?: string;
+  readonly body?: string;
+};
+
+/** One request on a connection of its own, exactly as it is given. */
+export function sendOnce(url: string, { headers = {}, method = 'GET', body }: Sent = {}) {
+  return new Promise<BrowserPage>((resolve, reject) => {
+    const sent = httpRequest(url, { method, headers, agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, url, headers: response.headers, body: text }),
+      );
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+const MAX_REDIRECTS = 20;
+
+export class TestBrowser {
+  /** By host and port, then by name. */
+  readonly #jar = new Map<string, Map<string, string>>();
+  /** Every URL that was visited. */
+  readonly visited: string[] = [];
+
+  cookies(url: string): Map<string, string> {
+    const { host } = new URL(url);
+    const known = this.#jar.get(host) ?? new Map<string, string>();
+    this.#jar.set(host, known);
+    return known;
+  }
+
+  async #send(url: string, sent: Sent): Promise<BrowserPage> {
+    this.visited.push(url);
+    const cookies = this.cookies(url);
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const headers = { ...sent.headers, ...(cookie === '' ? {} : { cookie }) };
+    const page = await sendOnce(url, { ...sent, headers });
+    for (const line of [page.headers['set-cookie'] ?? []].flat()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (value === '' || /max-age=0/i.test(line)) cookies.delete(name);
+      else cookies.set(name, value);
+    }
+    return page;
+  }
+
+  /** Opens a URL and follows redirects, unless `until` says that one is not to be followed. */
+  async open(url: string, until: (next: string) => boolean = () => false): Promise<BrowserPage> {
+    let page = await this.#send(url, {});
+    for (let count = 0; page.status >= 300 && page.status < 400; count += 1) {
+      if (count > MAX_REDIRECTS) throw new Error('too many redirects');
+      const next = new URL(String(page.headers['location']), page.url).href;
+      if (until(next)) return { ...page, url: next };
+      page = await this.#send(next, {});
+    }
+    return page;
+  }
+
+  /** Sends a form as the page at `origin` would. */
+  async submit(
+    url: string,
+    fields: Readonly<Record<string, string>>,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<BrowserPage> {
+    const page = await this.#send(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        origin: new URL(url).origin,
+        ...headers,
+      },
+      body: new URLSearchParams(fields).toString(),
+    });
+    if (page.status !== 303) return page;
+    return this.open(new URL(String(page.headers['location']), url).href);
+  }
+}
+
+/** The token of the first form on a page. */
+export function formTokenOf({ body }: Pick<BrowserPage, 'body'>): string {
+  return /name="form" value="([^"]+)"/.exec(body)?.[1] ?? '';
+}
+
+/** A browser that is logged in at the issuer. */
+export async function logIn({ url }: Pick<ConsoleRig, 'url'>): Promise<TestBrowser> {
+  const browser = new TestBrowser();
+  await browser.open(`${url}/login/with/idp`);
+  return browser;
+}

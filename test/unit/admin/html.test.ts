@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import { foreign, foreignName, html } from '../../../src/admin/html.js';
+import {
+  alertOf,
+  driftDetailPage,
+  driftPage,
+  type ReviewItem,
+} from '../../../src/admin/review-pages.js';
+
+const HOSTILE = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onfocus='alert(1)",
+  '</style><script>',
+  '&lt;script&gt;',
+  'a\u202eb\u200bc\u0000d\u{e0041}e\u00a0f',
+];
+const frame = { subject: HOSTILE[0] ?? '', roles: ['reviewer'], formToken: 'x', alert: undefined };
+
+describe('the template of the pages', () => {
+  it.each(HOSTILE)('[O-78] escapes %j in text and in attributes', (text) => {
+    const markup = html`<p title="${text}">${text}</p>`.toString();
+    expect(markup.match(/<[^>]*>/g)).toHaveLength(2);
+    expect(markup).not.toMatch(/<(?!p |\/p>)|"[^>]*"[^>]*"/);
+  });
+
+  it('[O-78] joins lists, leaves out what is undefined, and escapes nothing twice', () => {
+    const items = ['<', '&amp;'].map((one) => html`<li>${one}</li>`);
+    expect(html`<ul>${items}${undefined}${0}</ul>`.toString()).toBe(
+      '<ul><li>&lt;</li><li>&amp;amp;</li>0</ul>',
+    );
+  });
+
+  it('[O-78] shows what is invisible, and shortens', () => {
+    expect(foreign('a\u202eb\u200b\u0000\n\u00a0\u{e0041}')).toBe(
+      'a\\u{202e}b\\u{200b}\\u{0}\\n\\u{a0}\\u{e0041}',
+    );
+    expect(foreign('x'.repeat(1000))).toBe(`${'x'.repeat(200)}\u2026 (1000 characters)`);
+    expect(foreignName('re\u0430d').toString()).toBe(
+      '<code>re\u0430d</code> (<code>re\\u{430}d</code>)',
+    );
+  });
+});
+
+describe('the page of a definition', () => {
+  const item: ReviewItem = {
+    ...{ id: '0'.repeat(32), upstream: 'desk', kind: 'tool', state: 'changed', isPending: false },
+    ...{ name: HOSTILE[1] ?? '', changes: ['description'], before: 'a', after: 'b' },
+  };
+
+  it('[O-78] has nothing of a hostile definition as markup', () => {
+    const detail = {
+      item,
+      fields: HOSTILE.flatMap((text) => [
+        { pointer: `/${text}`, before: text, after: undefined },
+        { pointer: text, before: `same ${text}`, after: `same ${text}${text}` },
+      ]),
+      unchangedFields: 0,
+      findings: HOSTILE.map((text) => ({
+        ...{ id: 'one', tier: 'block', kind: 'hidden-text', reason: 'why' },
+        ...{ pointer: text, evidence: text },
+      })),
+      clientSees: 'nothing',
+      commands: HOSTILE.map((text) => ({ what: 'x', line: text })),
+      caution: undefined,
+      patch: HOSTILE.join('\n'),
+    };
+    for (const { body } of [driftDetailPage(detail, frame), driftPage([item], frame)]) {
+      expect(body).not.toMatch(/<script|<img|onfocus='|\u202e|\u200b/);
+      expect(body.match(/<\/style>/g)).toHaveLength(1);
+    }
+  });
+
+  it('[O-78] marks what differs within a field, and only that', () => {
+    const side = (before: string, after: string): string[] => {
+      const fields = [{ pointer: '/a', before, after }];
+      const empty = { findings: [], commands: [], caution: undefined, patch: undefined };
+      const { body } = driftDetailPage(
+        { item, fields, unchangedFields: 0, clientSees: '', ...empty },
+        frame,
+      );
+      return [...body.matchAll(/<td class="(?:old|new)"[^>]*>(.*?)<\/td>/gs)].map(
+        ([, one]) => one ?? '',
+      );
+    };
+    expect(side('get one record', 'get every record')).toEqual([
+      'get <del>one</del> record',
+      'get <ins>every</ins> record',
+    ]);
+    expect(side('same', 'same plus')).toEqual(['same<del></del>', 'same<ins> plus</ins>']);
+    expect(side('a\ud83d\ude00', 'a\ud83d\ude01')).toEqual([
+      'a<del>\ud83d\ude00</del>',
+      'a<ins>\ud83d\ude01</ins>',
+    ]);
+  });
+
+  it('[O-78] says in one sentence what needs a review', () => {
+    expect(alertOf([])).toBeUndefined();
+    expect(alertOf([{ ...item, state: 'blocked' }])).toBeUndefined();
+    expect(alertOf([item, { ...item, isPending: true, upstream: 'web' }])).toBe(
+      'Definitions of desk, web need a review: 1 drifted or withheld, 1 pending.',
+    );
+  });
+});
