@@ -363,6 +363,7 @@ function assemble(
       runtimes,
       aggregates,
       auditError,
+      budgets: current.version.policies.budgets,
       describeDrift: drift.describe,
       reloadError,
     };

@@ -5,9 +5,9 @@
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { BoundedMap } from '../state/bounded-map.js';
-import type { Expression } from './cel.js';
+import type { CostExpression, Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
-import type { RateLimit } from './decision.js';
+import type { Budget, RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
@@ -30,6 +30,8 @@ export interface PolicySet {
   /** SHA-256 over the policy files, lower-case hex; supplied by the reader. */
   readonly hash: string;
   readonly ruleCount: number;
+  /** The names of all budgets, sorted. */
+  readonly budgets: readonly string[];
 }
 
 /** The kinds of target that rules name. */
@@ -61,10 +63,14 @@ type RuleBase = {
   readonly reads: ArgumentReads | undefined;
 };
 
+/** A budget, and what a call costs of it. */
+export type RuleBudget = Budget & { readonly cost: CostExpression };
+
 export type AllowRule = RuleBase & {
   readonly effect: 'allow';
   readonly scopes: readonly string[];
   readonly limit: RateLimit | undefined;
+  readonly budget: RuleBudget | undefined;
 };
 
 type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | undefined };
@@ -72,6 +78,7 @@ type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | 
 export type RequireRule = RuleBase & {
   readonly effect: 'require';
   readonly limit: RateLimit | undefined;
+  readonly budget: RuleBudget | undefined;
   readonly profile: string | undefined;
   readonly maxResultBytes: number | undefined;
   readonly captures: readonly string[];
@@ -86,8 +93,14 @@ export type Candidates = {
   readonly requires: readonly RequireRule[];
 };
 
-export function readsArguments({ reads, when }: Rule): boolean {
-  return reads !== undefined || when?.reads.readsAnyArgument === true;
+export function readsArguments(rule: Rule): boolean {
+  const expressions = [rule.when, costOf(rule)];
+  return rule.reads !== undefined || expressions.some((one) => one?.reads.readsAnyArgument);
+}
+
+/** What a call costs by this rule, if the rule has a budget. */
+export function costOf(rule: Rule): CostExpression | undefined {
+  return rule.effect === 'deny' ? undefined : rule.budget?.cost;
 }
 
 /** True for a rule that depends on nothing but caller and target. */
@@ -133,11 +146,17 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
   const set = {
     hash,
     ruleCount: rules.length,
+    budgets: budgetsOf(rules),
     rules: Object.freeze([...rules]),
     byPrincipal: new WeakMap(),
     byKey: new BoundedMap(MAX_PRINCIPAL_RULES),
   };
   return Object.freeze(set) as unknown as PolicySet;
+}
+
+function budgetsOf(rules: readonly Rule[]): readonly string[] {
+  const names = rules.flatMap((rule) => (rule.effect === 'deny' ? [] : (rule.budget?.name ?? [])));
+  return Object.freeze([...new Set(names)].sort());
 }
 
 /**

@@ -15,6 +15,7 @@ export type ControlName =
   | 'admin'
   | 'edge'
   | 'store'
+  | 'budgets'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`

@@ -30,6 +30,8 @@ export const policyEffects: Readonly<Record<string, string>> = {
   'rules[].scopes': 'attacks/52-scopes.test.ts > that is missing is named in sessions too',
   'rules[].limits.rate': 'integration/limits.test.ts > for that subject alone',
   'rules[].limits.per': 'integration/effects-of-rules.test.ts > per of a limit says whose calls',
+  'rules[].limits.budget.{name,cost,per,within,max}':
+    'integration/effects-of-rules.test.ts > a budget is spent over several tools',
   'rules[].reason': 'integration/effects-of-rules.test.ts > reason is what the caller is told',
   'rules[].approval': 'unit/config/policies.test.ts > approval: {by: reviewer, expires: 5m}',
   'rules[].inspect': 'integration/effects-of-settings.test.ts > acts on what it is about',

@@ -3,6 +3,8 @@
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { SIZE_PATTERN } from '../units.js';
 import {
+  count,
+  duration,
   list,
   literal,
   MEANING,
@@ -26,6 +28,8 @@ const MAX_EXPRESSION_LENGTH = 4096;
 const MAX_REASON_LENGTH = 200;
 const MAX_CAPTURES = 64;
 const MAX_POINTER_LENGTH = 256;
+/** Charges are counted in millionths, exactly. */
+const MAX_BUDGET = 1_000_000_000;
 const MAX_RESULT_BYTES = 256 * 1024 * 1024;
 
 function patterns(description: string) {
@@ -69,16 +73,36 @@ const WHAT = record('Targets. The kinds are a union; a kind that is not named is
   roots: literal(true, 'Requests of servers for roots.', { title: 'true' }),
 });
 
-const LIMITS = record(
-  'Rate limit.',
+const BUDGET = record(
+  'An amount that all rules which name the budget spend together, over several tools. A call is charged when it is allowed, and nothing is returned. Without the shared store calls are refused with `store-unavailable`; with `state.type: memory` a budget ends with the process.',
   {
-    rate: rate('Calls per window.'),
-    per: oneOfStrings('Which calls are counted together.', ['subject', 'client', 'rule'], {
+    name: text(
+      'Name of the budget. Rules that name the same one state the same `per`, `within` and `max`.',
+      {
+        title: 'a budget name of lower-case letters, digits, ., - and _',
+        pattern: RULE_ID_PATTERN,
+      },
+    ),
+    cost: text(
+      'A CEL expression: what a call costs. A call whose cost is missing, negative or no finite number is refused.',
+      { maxLength: MAX_EXPRESSION_LENGTH },
+    ),
+    per: oneOfStrings('Whose calls are charged together.', ['subject', 'client', 'all'], {
       default: 'subject',
     }),
+    within: duration('The time after which a charge no longer counts.', '1d'),
+    max: count('The most that may be spent within this time.', { min: 1, max: MAX_BUDGET }),
   },
-  { required: ['rate'] },
+  { required: ['name', 'cost', 'max'] },
 );
+
+const LIMITS = record('Rate limit and budget; at least one of them.', {
+  rate: rate('Calls per window.'),
+  per: oneOfStrings('Which calls are counted together.', ['subject', 'client', 'rule'], {
+    default: 'subject',
+  }),
+  budget: BUDGET,
+});
 
 const BASE = {
   id: text('Name of the rule, unique in its file.', {

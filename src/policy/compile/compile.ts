@@ -6,10 +6,11 @@
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
+import type { Expression } from '../cel.js';
 import { promptArguments } from '../conditions.js';
 import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
-import { createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
+import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import {
   DiagnosticCollector,
   type PolicyContext,
@@ -34,6 +35,8 @@ function severityOfGlob({ effect }: RuleDocument): 'warning' | 'note' {
 type Run = {
   /** Collects upstreams without pins. */
   readonly unpinned: Unpinned;
+  /** The first rule that names a budget, by the name. */
+  readonly budgets: Map<string, { readonly rule: string; readonly terms: string }>;
   readonly suggest: typeof nearestCandidate;
   /** The names of a kind that are pinned. */
   pinnedNames(catalog: Catalog | undefined, kind: PinKind): ReadonlySet<string>;
@@ -43,6 +46,7 @@ function createRun(): Run {
   const known = new Map<Catalog, Map<PinKind, ReadonlySet<string>>>();
   return {
     unpinned: new Map(),
+    budgets: new Map(),
     suggest: createSuggester(),
     pinnedNames(catalog, kind) {
       if (catalog === undefined) return new Set();
@@ -88,6 +92,19 @@ function checkPins(
     }
   }
   checkArguments(rule, written, matched, run, report);
+}
+
+/** All rules spend one budget, so they must agree on what it is. */
+function checkBudget(rule: Rule, { budgets }: Run, report: ReportDiagnostic): void {
+  if (rule.effect === 'deny' || rule.budget === undefined) return;
+  const { name, per, windowMs, max } = rule.budget;
+  const terms = JSON.stringify([per, windowMs, max]);
+  const first = budgets.get(name);
+  if (first === undefined) budgets.set(name, { rule: rule.id, terms });
+  else if (first.terms !== terms) {
+    const message = `the budget "${name}" has another per, within or max in the rule "${first.rule}"`;
+    report(['limits', 'budget'], 'error', message);
+  }
 }
 
 /** Exact names that no upstream has are errors of the rule itself. */
@@ -260,20 +277,28 @@ function hasArguments(pinned: PinnedDefinition): boolean {
 }
 
 function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[] {
-  const uses: ArgumentUse[] = [];
-  for (const [name, schema] of Object.entries(written.args ?? {})) {
-    for (const names of schemaPaths(schema, [name])) uses.push({ path: ['args', name], names });
-  }
-  for (const names of rule.when?.reads.argumentPaths ?? []) {
-    const isOptional = rule.when?.reads.unguarded.includes(names[0] ?? '') === false;
-    if (names.length > 0) uses.push({ path: ['when'], names, isOptional });
-  }
-  const captures = rule.effect === 'require' ? rule.captures : [];
-  for (const [index, pointer] of captures.entries()) {
-    const names = pointer.split('/').slice(1);
-    uses.push({ path: ['audit', 'capture', index], names: names.map(unescapePointer) });
-  }
-  return uses;
+  const narrowed = Object.entries(written.args ?? {}).flatMap(([name, schema]) =>
+    schemaPaths(schema, [name]).map((names) => ({ path: ['args', name], names })),
+  );
+  const { when } = rule;
+  const inWhen = usesOf(when, ['when']).map((use) => ({
+    ...use,
+    isOptional: when?.reads.unguarded.includes(use.names[0] ?? '') === false,
+  }));
+  const captured = (rule.effect === 'require' ? rule.captures : []).map((pointer, index) => ({
+    path: ['audit', 'capture', index],
+    names: pointer.split('/').slice(1).map(unescapePointer),
+  }));
+  const inCost = usesOf(costOf(rule), ['limits', 'budget', 'cost']);
+  return [...narrowed, ...inWhen, ...inCost, ...captured];
+}
+
+function usesOf(
+  expression: Pick<Expression, 'reads'> | undefined,
+  path: ArgumentUse['path'],
+): readonly ArgumentUse[] {
+  const paths = expression?.reads.argumentPaths ?? [];
+  return paths.filter((names) => names.length > 0).map((names) => ({ path, names }));
 }
 
 function unescapePointer(segment: string): string {
@@ -414,6 +439,7 @@ function compileDocument(
     const reportPins: ReportDiagnostic = (path, severity, ...rest) =>
       reportRule(path, isSoftened(severity) ? 'warning' : severity, ...rest);
     checkPins(rule, written, context, run, reportPins);
+    checkBudget(rule, run, reportRule);
     rules.push(rule);
   }
   return rules;

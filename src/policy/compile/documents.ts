@@ -77,8 +77,16 @@ export type WhatDocument = {
 };
 
 export type LimitsDocument = {
-  readonly rate: { readonly count: number; readonly windowMs: number };
+  readonly rate?: { readonly count: number; readonly windowMs: number };
   readonly per: 'subject' | 'client' | 'rule';
+  readonly budget?: {
+    readonly name: string;
+    /** A CEL expression. */
+    readonly cost: string;
+    readonly per: 'subject' | 'client' | 'all';
+    readonly withinMs: number;
+    readonly max: number;
+  };
 };
 
 type RuleBase = {
