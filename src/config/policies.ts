@@ -134,8 +134,8 @@ function readDocument(
   locators.set(file, locate);
   diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
   if (!isComplete) return undefined;
-  const { policy, rules } = resolveMeanings(POLICY_SCHEMA, value);
-  return { file, policy, rules };
+  const { policy, defaults, rules } = resolveMeanings(POLICY_SCHEMA, value);
+  return { file, policy, defaults, rules };
 }
 
 function locatePolicyDiagnostic(

@@ -309,7 +309,7 @@ export function compileWho(
 ): (principal: Principal) => boolean {
   const restricts = effect !== 'allow';
   const tests: ((principal: Principal) => boolean)[] = [];
-  const { issuers, subjects, clients, groups, claims } = who;
+  const { issuers, subjects, clients, groups, actors, claims } = who;
   if (issuers !== undefined) tests.push(among(issuers, (principal) => principal.issuer));
   if (subjects !== undefined) tests.push(among(subjects, (principal) => principal.subject));
   if (clients !== undefined) tests.push(among(clients, (principal) => principal.client));
@@ -321,6 +321,7 @@ export function compileWho(
         : principal.groups.some((group) => named.has(group)),
     );
   }
+  if (actors !== undefined) tests.push(actorAmong(actors, restricts));
   for (const [name, values] of Object.entries(claims ?? {})) {
     tests.push(claimAmong(name, values, restricts));
   }
@@ -334,6 +335,21 @@ function among(
 ): (principal: Principal) => boolean {
   const named = new Set(names);
   return (principal) => named.has(read(principal));
+}
+
+/**
+ * Compares the current actor alone: earlier ones are for information (RFC 8693 §4.1). A rule that grants does not match
+ * an actor of another issuer, who may have the same name.
+ */
+function actorAmong(
+  names: readonly string[],
+  restricts: boolean,
+): (principal: Principal) => boolean {
+  const named = new Set(names);
+  return ({ actors: [actor], issuerUrl }) =>
+    actor !== undefined &&
+    named.has(actor.subject) &&
+    (restricts || actor.issuer === undefined || actor.issuer === issuerUrl);
 }
 
 /** A claim that is a list matches when one of its elements does. */

@@ -14,6 +14,7 @@ const WHO: Readonly<Record<string, string>> = {
   by_subject: 'issuers: [test], subjects: [ada]',
   by_client: 'issuers: [test], clients: [terminal]',
   by_group: 'issuers: [test], groups: [readers]',
+  by_actor: 'issuers: [test], actors: [agent]',
   by_claim: 'issuers: [test], claims: {tenant: [acme], level: [3]}',
 };
 const TOOLS: readonly JsonObject[] = [
@@ -96,6 +97,16 @@ describe('[P-46, P-47] one rule over the arguments of all tools', () => {
     const reply = await callStateless(rig.access, 'by_anyone', args);
     expect(resultOf(reply)['isError'] === true).toBe(isRefused);
   });
+});
+
+it('[P-16] a tool is granted by the current actor of a delegated token', async () => {
+  const listed = async (act: unknown): Promise<boolean> => {
+    const access = rig.as(await rig.gateway.token('target', { act }));
+    return toolNames(await requestStateless(access, 'tools/list')).includes('by_actor');
+  };
+  expect(await listed({ sub: 'agent', act: { sub: 'first' } })).toBe(true);
+  expect(await listed({ sub: 'first', act: { sub: 'agent' } })).toBe(false);
+  expect(await listed(undefined)).toBe(false);
 });
 
 describe('[P-35] args in lists', () => {

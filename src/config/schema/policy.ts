@@ -44,6 +44,10 @@ const WHO = record(
     subjects: textList('The `sub` of the token.', { minItems: 1 }),
     clients: textList('The client of the token.', { minItems: 1 }),
     groups: textList('Groups of the token.', { minItems: 1 }),
+    actors: textList(
+      'The `sub` of the current actor, who acts for the subject (`act`, RFC 8693). Earlier actors of the chain are not compared.',
+      { minItems: 1 },
+    ),
     claims: typed<Readonly<Record<string, readonly (string | number | boolean)[]>>>({
       type: 'object',
       description: 'Exact values by claim name.',
@@ -200,6 +204,16 @@ export const POLICY_SCHEMA = published(
         default: 'enforce',
         [NOT_AVAILABLE]: ['shadow'],
       }),
+      defaults: record(
+        'What rules of this file that do not say it themselves are about.',
+        {
+          issuers: textList('`who.issuers` of rules for particular callers, not of `anyone`.', {
+            minItems: 1,
+          }),
+          upstreams: patterns('`what.upstreams`.'),
+        },
+        { minProperties: 1 },
+      ),
       rules: list('The rules; their order does not matter.', RULE),
       labels: unavailable('Labels of tools, for flows.'),
       flows: unavailable('Which labelled results may reach which tools.'),

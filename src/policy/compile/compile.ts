@@ -12,6 +12,7 @@ import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import {
+  type DefaultsDocument,
   DiagnosticCollector,
   type PolicyContext,
   type PolicyDiagnostic,
@@ -92,6 +93,34 @@ function checkPins(
     }
   }
   checkArguments(rule, written, matched, run, report);
+}
+
+/** A rule with what its file says for all of them. */
+function withDefaults(rule: RuleDocument, { issuers, upstreams }: DefaultsDocument): RuleDocument {
+  const takesIssuers = issuers !== undefined && takesDefaultIssuers(rule);
+  return {
+    ...rule,
+    ...(takesIssuers ? { who: { ...rule.who, issuers } } : {}),
+    ...(upstreams === undefined || rule.what.upstreams
+      ? {}
+      : { what: { ...rule.what, upstreams } }),
+  };
+}
+
+/** `anyone` means every verified caller, in a file with defaults too. */
+function takesDefaultIssuers({ who }: RuleDocument): boolean {
+  return who.anyone !== true && who.issuers === undefined && Object.keys(who).length > 0;
+}
+
+/** Where the defaults say what a diagnostic of a rule is about, if the rule does not say it itself. */
+function pathInDefaults(rule: RuleDocument, path: PolicyDiagnostic['path']) {
+  const [first, second, ...rest] = path;
+  if (first === 'who' && second === 'issuers' && rule.who.issuers === undefined)
+    return ['defaults', 'issuers', ...rest];
+  const isUpstream = first === 'what' && second === 'upstreams';
+  return isUpstream && rule.what.upstreams === undefined
+    ? ['defaults', 'upstreams', ...rest]
+    : undefined;
 }
 
 /** All rules spend one budget, so they must agree on what it is. */
@@ -427,9 +456,18 @@ function compileDocument(
   const ids = new Set<string>();
   const isSoftened = (severity: PolicyDiagnostic['severity']): boolean =>
     severity === 'error' && context.areInForce === true;
-  for (const [index, written] of document.rules.entries()) {
-    const reportRule: ReportDiagnostic = (path, ...rest) =>
-      report(['rules', index, ...path], ...rest);
+  const { defaults = {} } = document;
+  const reported = new Set<string>();
+  for (const [index, own] of document.rules.entries()) {
+    const written = withDefaults(own, defaults);
+    const reportRule: ReportDiagnostic = (path, severity, message, suggestion) => {
+      const fromDefaults = pathInDefaults(own, path);
+      const key = JSON.stringify([fromDefaults, message]);
+      if (fromDefaults === undefined)
+        report(['rules', index, ...path], severity, message, suggestion);
+      else if (!reported.has(key)) report(fromDefaults, severity, message, suggestion);
+      reported.add(key);
+    };
     if (ids.has(written.id)) {
       const message = `another rule of this policy has the id "${written.id}"; rename one of the two`;
       reportRule(['id'], 'error', message);

@@ -60,6 +60,7 @@ export type WhoDocument = {
   readonly subjects?: readonly string[];
   readonly clients?: readonly string[];
   readonly groups?: readonly string[];
+  readonly actors?: readonly string[];
   readonly claims?: { readonly [name: string]: readonly (string | number | boolean)[] };
 };
 
@@ -119,7 +120,14 @@ export type PolicyDocument = {
   readonly file: string;
   /** The `policy` key: unique across all files. */
   readonly policy: string;
+  readonly defaults?: DefaultsDocument | undefined;
   readonly rules: readonly RuleDocument[];
+};
+
+/** What the rules of a file are about where they do not say it. */
+export type DefaultsDocument = {
+  readonly issuers?: readonly string[];
+  readonly upstreams?: readonly string[];
 };
 
 /** A mistake in a policy: file, position, message, and a suggestion if one was found. */

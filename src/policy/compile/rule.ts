@@ -161,7 +161,9 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
     const suggestion = nearestCandidate(issuer, context.issuers);
     report(['who', 'issuers', index], 'error', `no issuer is named "${issuer}"`, suggestion);
   }
-  const named = (['groups', 'subjects', 'clients', 'claims'] as const).filter((key) => who[key]);
+  const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter(
+    (key) => who[key],
+  );
   if (context.issuers.length > 1 && named.length > 0 && who.issuers === undefined) {
     const keysNamed = named.join(', ');
     report(['who'], 'error', `with several issuers, ${keysNamed} mean nothing without issuers`);
