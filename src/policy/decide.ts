@@ -116,9 +116,10 @@ function collectObligations(
 
 /** What a call costs of the budget of a rule, which has found out that there is a cost. */
 function chargeOf({ id, budget }: AllowRule | RequireRule, input: EvaluationInput): Obligation[] {
-  const cost = budget?.cost.evaluate(input.facts);
-  if (budget === undefined || cost === undefined) return [];
-  return [{ kind: 'budget', budget, rule: id, cost }];
+  if (budget === undefined) return [];
+  const { cost: expression, ...terms } = budget;
+  const cost = expression.evaluate(input.facts);
+  return cost === undefined ? [] : [{ kind: 'budget', budget: terms, rule: id, cost }];
 }
 
 /** All pointers that the rules name, each once, sorted. */
