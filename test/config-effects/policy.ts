@@ -11,7 +11,8 @@ export const policyEffects: Readonly<Record<string, string>> = {
 
   'rules[].id': 'integration/effects-of-rules.test.ts > policy and id what the record says',
   'rules[].effect': 'attacks/90-log-injection.test.ts > a deny wins over an allow, in any order',
-  'defaults.{issuers,upstreams}': 'unit/config/policies.test.ts > are those of rules that name none',
+  'defaults.{issuers,upstreams}':
+    'unit/config/policies.test.ts > are those of rules that name none',
   'rules[].who.actors': 'integration/effects-of-rules.test.ts > by the current actor',
   'rules[].who.{anyone,issuers,subjects,clients,groups,claims}':
     'integration/effects-of-rules.test.ts > for exactly the callers that they name',
