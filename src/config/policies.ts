@@ -138,8 +138,8 @@ function readDocument(
   locators.set(file, locate);
   diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
   if (!isComplete) return undefined;
-  const { policy, mode, rules, labels, flows } = resolveMeanings(POLICY_SCHEMA, value);
-  return { file, policy, mode, rules, labels, flows };
+  const { policy, mode, defaults, rules, labels, flows } = resolveMeanings(POLICY_SCHEMA, value);
+  return { file, policy, mode, defaults, rules, labels, flows };
 }
 
 function locatePolicyDiagnostic(

@@ -38,6 +38,8 @@ export type ControlSources = {
   /** The policies in force that are not enforced. */
   readonly shadow: Shadow | undefined;
   readonly blocks: Parameters<typeof setBlocks>[2];
+  /** The names of the budgets of all policies. */
+  readonly budgets: readonly string[];
 };
 
 const MS_PER_SECOND = 1000;
@@ -57,6 +59,7 @@ export function refreshControls(
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
+  setBudgets(controls, sources);
   metrics.setStoreDegraded(sources.store.isUnreachable);
   setBlocks(controls, metrics, sources.blocks, sources.store.state !== 'off');
   setIssuers(controls, metrics, sources);
@@ -76,6 +79,16 @@ export function refreshControls(
     setBinding(controls, aggregate);
     setAggregate(controls, aggregate, sources);
   }
+}
+
+/** Whether what was spent is remembered. Only where a rule has a budget. */
+function setBudgets(controls: Controls, { budgets, settings, store }: ControlSources): void {
+  const what = 'what was spent is kept in memory and forgotten when the process ends';
+  if (budgets.length === 0) controls.remove('budgets');
+  else if (settings.state.type === 'memory') controls.set('budgets', 'degraded', what);
+  else if (store.isUnreachable)
+    controls.set('budgets', 'degraded', 'calls that cost something are refused: no store');
+  else controls.set('budgets', 'armed');
 }
 
 /** Reports TLS of the data listener only; TLS that is terminated elsewhere cannot be checked here. */

@@ -417,6 +417,7 @@ function assemble(
       aggregates,
       auditError,
       describePins: drift.describe,
+      budgets: current.version.policies.budgets,
       reloadError,
       unsigned,
       counterError: counters.error(),

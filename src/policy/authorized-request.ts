@@ -95,6 +95,7 @@ export function responseObligationsOf(
     switch (obligation.kind) {
       // Limits are enforced before; captured arguments were recorded with the decision.
       case 'rate':
+      case 'budget':
       case 'capture':
         break;
       case 'max-result-bytes':

@@ -4,25 +4,15 @@
 // throws. Numbers of arguments are doubles.
 // Source: CEL language definition, "Macros" and "Standard definitions"; docs/contract.md §4, laws 5 and 7.
 
-import {
-  type CelInput,
-  CelScalar,
-  celEnv,
-  celFunc,
-  celMap,
-  isCelError,
-  parse,
-  plan,
-} from '@bufbuild/cel';
+import { CelScalar, celEnv, celFunc, isCelError, parse, plan } from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';
-import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { nearestCandidate } from '../text/edit-distance.js';
-import { ANY_ARGUMENT, ARGUMENT_TEXTS, expandAnyArgument, textsIn } from './any-argument.js';
+import { ANY_ARGUMENT, ARGUMENT_TEXTS, expandAnyArgument } from './any-argument.js';
 import { describeCelError } from './cel-errors.js';
 import { hostOfUrl, isPathUnder, isPublicUrl } from './cel-functions.js';
+import { type Bindings, bindingsOf, type ExpressionFacts } from './cel-values.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
-import type { Principal } from './principal.js';
 
 type Expr = ReturnType<typeof parse>['expr'];
 
@@ -405,25 +395,8 @@ function vetArithmetic(operands: readonly Expr[]): void {
 
 /** Maximum length of an expression, in characters. */
 const MAX_EXPRESSION_CHARS = 2048;
-/** Maximum size of the arguments that an expression may read: bytes of their JSON text in UTF-8. */
-const MAX_ARGUMENT_BYTES = 16 * 1024;
-/** Maximum number of values in the arguments that an expression may read, nested ones included. */
-const MAX_ARGUMENT_VALUES = 2000;
 
 export type ConditionResult = 'holds' | 'fails' | 'error';
-
-/** The values that a policy query offers to expressions. Converted at most once per query, when first needed. */
-export type ExpressionFacts = {
-  readonly principal: Principal;
-  readonly upstream: string;
-  /** Name of the tool or prompt; empty for resources and templates. */
-  readonly name: string;
-  /** Taken from the pin only (docs/contract.md §4, law 7). */
-  readonly annotations: JsonObject;
-  readonly args: JsonObject;
-  /** The normal form; undefined if the target is no resource, and then reading it is an error. */
-  readonly uri: string | undefined;
-};
 
 export type Expression = {
   readonly reads: ExpressionReads;
@@ -463,8 +436,41 @@ const environment = celEnv({
   re2: { compile: regexFor },
 });
 
-/** Parses, vets and plans an expression. Errors are sentences for the author of the policy. */
+/** Parses, vets and plans a condition. Errors are sentences for the author of the policy. */
 export function compileExpression(text: string): ExpressionResult {
+  const compiled = compileProgram(text);
+  if (!compiled.ok) return compiled;
+  const { reads, run } = compiled;
+  return { ok: true, expression: { reads, evaluate: (facts) => conditionOf(run(facts)) } };
+}
+
+/** An expression for an amount. */
+export type CostExpression = {
+  readonly reads: ExpressionReads;
+  /** Undefined unless the result is a finite number that is not negative. */
+  evaluate(facts: ExpressionFacts): number | undefined;
+};
+
+/** Like `compileExpression`, for an amount. */
+export function compileCost(
+  text: string,
+): { readonly ok: true; readonly cost: CostExpression } | Exclude<ExpressionResult, { ok: true }> {
+  const compiled = compileProgram(text);
+  if (!compiled.ok) return compiled;
+  const { reads, run } = compiled;
+  return { ok: true, cost: { reads, evaluate: (facts) => amountOf(run(facts)) } };
+}
+
+type Program =
+  | {
+      readonly ok: true;
+      readonly reads: ExpressionReads;
+      /** The result, or undefined if the evaluation failed. */
+      readonly run: (facts: ExpressionFacts) => unknown;
+    }
+  | Exclude<ExpressionResult, { readonly ok: true }>;
+
+function compileProgram(text: string): Program {
   if (text.length > MAX_EXPRESSION_CHARS) {
     return { ok: false, why: `the expression is longer than ${MAX_EXPRESSION_CHARS} characters` };
   }
@@ -472,11 +478,8 @@ export function compileExpression(text: string): ExpressionResult {
     const parsed = parse(text);
     const vetting = vetExpression(parsed.expr);
     if (!vetting.ok) return vetting;
-    const run = plan(environment, parsed) as (bindings: Bindings) => unknown;
-    return {
-      ok: true,
-      expression: { reads: vetting.reads, evaluate: (facts) => evaluate(run, facts) },
-    };
+    const planned = plan(environment, parsed) as (bindings: Bindings) => unknown;
+    return { ok: true, reads: vetting.reads, run: (facts) => run(planned, facts) };
   } catch (error) {
     const { why, suggestion } = describeCelError(text, error);
     const message = `the expression is not valid CEL: ${why}`;
@@ -486,87 +489,21 @@ export function compileExpression(text: string): ExpressionResult {
   }
 }
 
-function evaluate(run: (bindings: Bindings) => unknown, facts: ExpressionFacts): ConditionResult {
+function run(planned: (bindings: Bindings) => unknown, facts: ExpressionFacts): unknown {
   try {
-    const outcome = run(bindingsOf(facts));
-    if (isCelError(outcome) || typeof outcome !== 'boolean') return 'error';
-    return outcome ? 'holds' : 'fails';
+    const outcome = planned(bindingsOf(facts));
+    return isCelError(outcome) ? undefined : outcome;
   } catch {
-    return 'error';
+    return undefined;
   }
 }
 
-type Bindings = { [variable: string]: CelInput };
-
-const bindingsByFacts = new WeakMap<ExpressionFacts, Bindings>();
-const mapsByPrincipal = new WeakMap<Principal, CelInput>();
-
-/** Throws if the arguments exceed what expressions may read; nothing is cached then, so it throws each time. */
-function bindingsOf(facts: ExpressionFacts): Bindings {
-  const known = bindingsByFacts.get(facts);
-  if (known !== undefined) return known;
-  const bindings: Bindings = Object.create(null) as Bindings;
-  bindings['args'] = argumentsMap(facts.args);
-  bindings['principal'] = principalMap(facts.principal);
-  bindings['tool'] = toMap({
-    upstream: facts.upstream,
-    name: facts.name,
-    annotations: facts.annotations,
-  });
-  if (facts.uri !== undefined) bindings['uri'] = facts.uri;
-  let texts: readonly string[] | undefined;
-  Object.defineProperty(bindings, ARGUMENT_TEXTS, {
-    get() {
-      texts ??= textsIn(facts.args);
-      return texts;
-    },
-  });
-  bindingsByFacts.set(facts, bindings);
-  return bindings;
+function conditionOf(outcome: unknown): ConditionResult {
+  if (typeof outcome !== 'boolean') return 'error';
+  return outcome ? 'holds' : 'fails';
 }
 
-const encoder = new TextEncoder();
-
-function argumentsMap(args: JsonObject): CelInput {
-  const text = JSON.stringify(args);
-  const isTooLarge =
-    text.length > MAX_ARGUMENT_BYTES ||
-    (text.length * 3 > MAX_ARGUMENT_BYTES && encoder.encode(text).length > MAX_ARGUMENT_BYTES);
-  if (isTooLarge) throw new Error('the arguments are larger than expressions may see');
-  return toMap(args);
-}
-
-function principalMap(principal: Principal): CelInput {
-  const known = mapsByPrincipal.get(principal);
-  if (known !== undefined) return known;
-  const { issuer, subject, client, scopes, claims } = principal;
-  // Unknown groups are absent, so that reading them is an error instead of a result (docs/contract.md §4,
-  // law 5).
-  const groups = principal.areGroupsUnknown === true ? {} : { groups: principal.groups };
-  const map = toMap({ issuer, subject, client, ...groups, scopes, claims: claims as JsonObject });
-  mapsByPrincipal.set(principal, map);
-  return map;
-}
-
-function toMap(value: JsonObject): CelInput {
-  return convert(value, { values: 0 });
-}
-
-/**
- * Converts JSON to CEL values. The library's own conversion interprets members of plain objects such as
- * `constructor` and `$typeName`, so objects become maps here and the library never receives a plain object.
- */
-function convert(value: Json, count: { values: number }): CelInput {
-  count.values += 1;
-  if (count.values > MAX_ARGUMENT_VALUES) throw new Error('more values than expressions may see');
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item: Json) => convert(item, count));
-  const members = new Map<string, CelInput>();
-  for (const [name, member] of Object.entries(value)) members.set(name, convert(member, count));
-  const map = celMap(members);
-  // The library treats a member that is null as absent; for policies it is present.
-  Object.defineProperty(map, 'has', {
-    value: (key: unknown) => typeof key === 'string' && members.has(key),
-  });
-  return map;
+function amountOf(outcome: unknown): number | undefined {
+  const amount = typeof outcome === 'bigint' ? Number(outcome) : outcome;
+  return typeof amount === 'number' && Number.isFinite(amount) && amount >= 0 ? amount : undefined;
 }

@@ -7,10 +7,11 @@
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
-import type { ConditionResult, ExpressionFacts, ExpressionReads } from './cel.js';
+import type { ConditionResult, ExpressionReads } from './cel.js';
+import type { ExpressionFacts } from './cel-values.js';
 import type { ArgumentReads, PinnedDefinition, UndeclaredArguments } from './definitions.js';
 import type { Principal } from './principal.js';
-import type { Rule } from './rules.js';
+import { costOf, type Rule } from './rules.js';
 
 type ReadTree = {
   readsAll: boolean;
@@ -18,15 +19,17 @@ type ReadTree = {
   items: ReadTree | undefined;
 };
 
-/** Which arguments the `args` and the `when` of a rule read, as a tree of names; undefined if they read none. */
+/** Which arguments the `args` and the expressions of a rule read, as a tree of names; undefined if they read none. */
 export function collectReads(
   args: { readonly [name: string]: JsonObject | boolean },
-  when: Pick<ExpressionReads, 'valuePaths' | 'testedPaths'> | undefined,
+  ...expressions: readonly (Pick<ExpressionReads, 'valuePaths' | 'testedPaths'> | undefined)[]
 ): ArgumentReads | undefined {
   const root = createTree();
   for (const [name, schema] of Object.entries(args)) addSchema(memberOf(root, name), schema);
-  for (const path of when?.valuePaths ?? []) path.reduce(memberOf, root).readsAll = true;
-  for (const path of when?.testedPaths ?? []) path.reduce(memberOf, root);
+  for (const { valuePaths, testedPaths } of expressions.filter((one) => one !== undefined)) {
+    for (const path of valuePaths) path.reduce(memberOf, root).readsAll = true;
+    for (const path of testedPaths) path.reduce(memberOf, root);
+  }
   return root.readsAll || root.members.size > 0 ? finishReads(root) : undefined;
 }
 
@@ -224,13 +227,17 @@ export function prepareEvaluation(source: EvaluationSource): EvaluationInput {
   };
 }
 
-/** Evaluates `args` and `when` of a rule. `args` first: `when` may rely on what they guarantee. */
+/** Evaluates `args`, `when` and the cost of a rule. `args` first: `when` may rely on what they guarantee. */
 export function holdsFor(rule: Rule, input: EvaluationInput): ConditionResult {
   for (const { name, schema } of rule.args) {
     const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
     if (value === undefined || schema.check(value).length > 0) return 'fails';
   }
-  return rule.when === undefined ? 'holds' : rule.when.evaluate(input.facts);
+  const result = rule.when === undefined ? 'holds' : rule.when.evaluate(input.facts);
+  // A call that cannot be charged is refused.
+  const cost = costOf(rule);
+  const isFree = cost === undefined || result !== 'holds';
+  return isFree || cost.evaluate(input.facts) !== undefined ? result : 'error';
 }
 
 /**

@@ -113,23 +113,31 @@ const NO_POINTERS: readonly string[] = Object.freeze([]);
 
 /** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
 function chooseAlternative(satisfied: readonly AllowRule[]): AllowRule | undefined {
-  return satisfied.find((rule) => rule.limit === undefined) ?? satisfied[0];
+  const open = ({ limit, budget }: AllowRule): number =>
+    (limit === undefined ? 0 : 1) + (budget === undefined ? 0 : 1);
+  return satisfied.reduce<AllowRule | undefined>(
+    (best, rule) => (best === undefined || open(rule) < open(best) ? rule : best),
+    undefined,
+  );
 }
 
 /**
- * The obligations of an allow: the limits of the alternative that is recorded, and what every matching
+ * The obligations of an allow: the limits and the budget of the alternative that is recorded, and what every matching
  * require rule adds. The strictest apply: the smallest number of bytes, all profiles, all captures, all
  * rates. Their order depends on the rules alone. docs/contract.md §4, law 3.
  */
 function collectObligations(
   alternative: AllowRule,
   requires: readonly RequireRule[],
+  input: EvaluationInput,
 ): readonly Obligation[] {
-  if (alternative.limit === undefined && requires.length === 0) return NO_OBLIGATIONS;
-  const obligations: Obligation[] = [];
-  for (const { limit } of [alternative, ...requires]) {
-    if (limit !== undefined) obligations.push({ kind: 'rate', limit });
-  }
+  const { limit, budget } = alternative;
+  if (limit === undefined && budget === undefined && requires.length === 0) return NO_OBLIGATIONS;
+  const rules = [alternative, ...requires];
+  const obligations: Obligation[] = rules.flatMap((rule) =>
+    rule.limit === undefined ? [] : [{ kind: 'rate', limit: rule.limit }],
+  );
+  obligations.push(...rules.flatMap((rule) => chargeOf(rule, input)));
   const caps = requires.flatMap(({ maxResultBytes }) => maxResultBytes ?? []);
   if (caps.length > 0) obligations.push({ kind: 'max-result-bytes', bytes: Math.min(...caps) });
   const profiles = new Set(requires.flatMap(({ profile }) => profile ?? []));
@@ -137,6 +145,14 @@ function collectObligations(
   const pointers = pointersOf(requires);
   if (pointers.length > 0) obligations.push({ kind: 'capture', pointers });
   return obligations;
+}
+
+/** What a call costs of the budget of a rule, which has found out that there is a cost. */
+function chargeOf({ id, budget }: AllowRule | RequireRule, input: EvaluationInput): Obligation[] {
+  if (budget === undefined) return [];
+  const { cost: expression, ...terms } = budget;
+  const cost = expression.evaluate(input.facts);
+  return cost === undefined ? [] : [{ kind: 'budget', budget: terms, rule: id, cost }];
 }
 
 /** All pointers that the rules name, each once, sorted. */
@@ -188,7 +204,7 @@ function evaluateTaskRules(
     if (result === 'error') return { kind: 'deny', reason: 'policy-error', rule };
     if (result === 'holds') binding.push(rule);
   }
-  const obligations = collectObligations(chosen, binding).filter(
+  const obligations = collectObligations(chosen, binding, input).filter(
     ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect',
   );
   return { kind: 'allow', rule: chosen, obligations };
@@ -523,7 +539,7 @@ function applyRequires(
     if (result === 'error') return deny('policy-error', true, rule);
     if (result === 'holds') binding.push(rule);
   }
-  return allow(chosen, collectObligations(chosen, binding));
+  return allow(chosen, collectObligations(chosen, binding, input));
 }
 
 /** Refuses for missing scopes; names every scope of the alternative that lacks the fewest (RFC 6750 §3.1). */

@@ -17,9 +17,24 @@ export type RateLimit = {
   readonly per: 'subject' | 'client' | 'rule';
 };
 
+/** What may be spent within a time, by all rules that name the budget, and per whom it is counted. */
+export type Budget = {
+  readonly name: string;
+  readonly max: number;
+  readonly windowMs: number;
+  readonly per: 'subject' | 'client' | 'all';
+};
+
 /** What must be done before an allowed message is forwarded, or to its response. */
 export type Obligation =
   | { readonly kind: 'rate'; readonly limit: RateLimit }
+  | {
+      readonly kind: 'budget';
+      readonly budget: Budget;
+      readonly rule: string;
+      /** What this call costs: finite and not negative. */
+      readonly cost: number;
+    }
   | { readonly kind: 'max-result-bytes'; readonly bytes: number }
   | { readonly kind: 'inspect'; readonly profile: string }
   | { readonly kind: 'capture'; readonly pointers: readonly string[] };

@@ -21,6 +21,7 @@ import type { Reason } from './reasons.js';
 import {
   allRules,
   compileWho,
+  costOf,
   isUnconditional,
   matchesTarget,
   matchesUpstream,
@@ -267,11 +268,13 @@ function explainCondition(
   target: PolicyTarget,
   facts: CallFacts,
 ): readonly ClauseResult[] {
-  if (isUnconditional(rule)) return [];
+  const cost = costOf(rule);
+  if (isUnconditional(rule) && cost === undefined) return [];
   const path = rule.args.length > 0 ? ['args'] : ['when'];
+  const expressions = [source.when, costTextOf(source)].filter((one) => one !== undefined);
   if (
     facts.unknown !== undefined &&
-    /principal|\\/.test(source.when?.replace(RECORDED_READS, '') ?? '')
+    /principal|\\/.test(expressions.join(' ').replace(RECORDED_READS, ''))
   )
     return [
       {
@@ -297,6 +300,10 @@ function explainCondition(
       ];
 }
 
+function costTextOf(source: RuleDocument): string | undefined {
+  return source.effect === 'deny' ? undefined : source.limits?.budget?.cost;
+}
+
 function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): EvaluationInput {
   const { principal, upstream, target: asked, catalog } = facts;
   const pin = targetPinOf(catalog, target, args);
@@ -314,7 +321,8 @@ function inputOf(facts: CallFacts, target: PolicyTarget, args: JsonObject): Eval
  */
 function worldsOf(rule: Rule, { args }: CallFacts): readonly JsonObject[] | undefined {
   if ('all' in args) return [args.all];
-  if (rule.when !== undefined && args.bytes > SURELY_READABLE_BYTES) return undefined;
+  const isEvaluated = rule.when !== undefined || costOf(rule) !== undefined;
+  if (isEvaluated && args.bytes > SURELY_READABLE_BYTES) return undefined;
   if (!readsArguments(rule)) return [{}];
   if (rule.reads === undefined || args.names === undefined || rule.reads.readsAll) return undefined;
   const { members } = rule.reads;
@@ -353,10 +361,14 @@ function evaluateIn(
       return { path, result: 'fails', text: error.message, pointer: pointer + error.pointer };
     });
   });
-  if (failing.length > 0 || rule.when === undefined) return failing;
-  const result = rule.when.evaluate(input.facts);
-  if (result === 'holds') return [];
-  return [{ path: ['when'], result, text: firstFailing(when ?? '', result, input) }];
+  if (failing.length > 0) return failing;
+  const result = rule.when === undefined ? 'holds' : rule.when.evaluate(input.facts);
+  if (result !== 'holds')
+    return [{ path: ['when'], result, text: firstFailing(when ?? '', result, input) }];
+  if (costOf(rule)?.evaluate(input.facts) !== undefined || costOf(rule) === undefined) return [];
+  return [
+    { path: ['limits', 'budget', 'cost'], result: 'error', text: 'it is no amount for this call' },
+  ];
 }
 
 /** The first of the terms that an expression joins by `&&` which does not hold; of any other, all of it. */

@@ -5,9 +5,9 @@
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { BoundedMap } from '../state/bounded-map.js';
-import type { Expression } from './cel.js';
+import type { CostExpression, Expression } from './cel.js';
 import type { RuleDocument, WhoDocument } from './compile/documents.js';
-import type { RateLimit } from './decision.js';
+import type { Budget, RateLimit } from './decision.js';
 import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import type { FlowSet } from './flows.js';
 import { matchesPattern, type Pattern } from './patterns.js';
@@ -35,6 +35,8 @@ export interface PolicySet {
   readonly shadow?: Shadow;
   /** Absent where no policy has a flow. */
   readonly flows: FlowSet | undefined;
+  /** The names of all budgets, sorted. */
+  readonly budgets: readonly string[];
 }
 
 /** What is evaluated beside the rules in force, for the record alone: see shadow.ts. */
@@ -74,10 +76,14 @@ type RuleBase = {
   readonly reads: ArgumentReads | undefined;
 };
 
+/** A budget, and what a call costs of it. */
+export type RuleBudget = Budget & { readonly cost: CostExpression };
+
 export type AllowRule = RuleBase & {
   readonly effect: 'allow';
   readonly scopes: readonly string[];
   readonly limit: RateLimit | undefined;
+  readonly budget: RuleBudget | undefined;
 };
 
 type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | undefined };
@@ -85,6 +91,7 @@ type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | 
 export type RequireRule = RuleBase & {
   readonly effect: 'require';
   readonly limit: RateLimit | undefined;
+  readonly budget: RuleBudget | undefined;
   readonly profile: string | undefined;
   readonly maxResultBytes: number | undefined;
   readonly captures: readonly string[];
@@ -99,8 +106,14 @@ export type Candidates = {
   readonly requires: readonly RequireRule[];
 };
 
-export function readsArguments({ reads, when }: Rule): boolean {
-  return reads !== undefined || when?.reads.readsAnyArgument === true;
+export function readsArguments(rule: Rule): boolean {
+  const expressions = [rule.when, costOf(rule)];
+  return rule.reads !== undefined || expressions.some((one) => one?.reads.readsAnyArgument);
+}
+
+/** What a call costs by this rule, if the rule has a budget. */
+export function costOf(rule: Rule): CostExpression | undefined {
+  return rule.effect === 'deny' ? undefined : rule.budget?.cost;
 }
 
 /** True for a rule that depends on nothing but caller and target. */
@@ -163,6 +176,7 @@ export function createPolicySet(
     hash,
     ruleCount: rules.length,
     ...(shadow && { shadow }),
+    budgets: budgetsOf(rules),
     rules: Object.freeze([...rules]),
     byPrincipal: new WeakMap(),
     byKey: new BoundedMap(MAX_PRINCIPAL_RULES),
@@ -173,6 +187,11 @@ export function createPolicySet(
 /** All rules of a set. */
 export function allRules(policies: PolicySet): readonly Rule[] {
   return (policies as CompiledPolicies).rules;
+}
+
+function budgetsOf(rules: readonly Rule[]): readonly string[] {
+  const names = rules.flatMap((rule) => (rule.effect === 'deny' ? [] : (rule.budget?.name ?? [])));
+  return Object.freeze([...new Set(names)].sort());
 }
 
 /**
@@ -325,7 +344,7 @@ export function compileWho(
 ): (principal: Principal) => boolean {
   const restricts = effect !== 'allow';
   const tests: ((principal: Principal) => boolean)[] = [];
-  const { issuers, subjects, clients, groups, claims } = who;
+  const { issuers, subjects, clients, groups, actors, claims } = who;
   if (issuers !== undefined) tests.push(among(issuers, (principal) => principal.issuer));
   if (subjects !== undefined) tests.push(among(subjects, (principal) => principal.subject));
   if (clients !== undefined) tests.push(among(clients, (principal) => principal.client));
@@ -337,6 +356,7 @@ export function compileWho(
         : principal.groups.some((group) => named.has(group)),
     );
   }
+  if (actors !== undefined) tests.push(actorAmong(actors, restricts));
   for (const [name, values] of Object.entries(claims ?? {})) {
     tests.push(claimAmong(name, values, restricts));
   }
@@ -350,6 +370,21 @@ function among(
 ): (principal: Principal) => boolean {
   const named = new Set(names);
   return (principal) => named.has(read(principal));
+}
+
+/**
+ * Compares the current actor alone: earlier ones are for information (RFC 8693 §4.1). A rule that grants does not match
+ * an actor of another issuer, who may have the same name.
+ */
+function actorAmong(
+  names: readonly string[],
+  restricts: boolean,
+): (principal: Principal) => boolean {
+  const named = new Set(names);
+  return ({ actors: [actor], issuerUrl }) =>
+    actor !== undefined &&
+    named.has(actor.subject) &&
+    (restricts || actor.issuer === undefined || actor.issuer === issuerUrl);
 }
 
 /** A claim that is a list matches when one of its elements does. */

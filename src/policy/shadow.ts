@@ -42,6 +42,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
     reads: undefined,
     scopes: [],
     limit: undefined,
+    budget: undefined,
   };
   const kept = rules.flatMap((rule): Rule[] => {
     const forServers: Rule = { ...rule, targets: NO_TARGETS };
@@ -49,7 +50,13 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
     const inspecting: Rule = {
       ...rule,
       ...{ id: `${rule.id}/inspect`, grants: NO_GRANTS, args: [], when: undefined },
-      ...{ reads: undefined, limit: undefined, maxResultBytes: undefined, captures: [] },
+      ...{
+        reads: undefined,
+        limit: undefined,
+        budget: undefined,
+        maxResultBytes: undefined,
+        captures: [],
+      },
     };
     return [forServers, inspecting];
   });

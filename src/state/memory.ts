@@ -84,7 +84,7 @@ const SLOTS = STEPS_PER_WINDOW + 1;
 
 type Usage = {
   readonly windowMs: number;
-  readonly slots: Uint32Array;
+  readonly slots: Uint32Array | Float64Array;
   /** Number of the newest step that `slots` holds. */
   step: number;
   total: number;
@@ -131,18 +131,19 @@ export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLim
       if (usage === undefined || usage.windowMs !== limit.windowMs) {
         if (usage === undefined && !sweep.hasCapacity(now, () => usages.size >= maxKeys))
           return 'unavailable';
-        usage = startUsage(limit.windowMs, now);
+        usage = startUsage(limit, now);
       }
       advance(usage, now);
       // The key moves to the end, so that idle keys come first when sweeping.
       usages.delete(key);
       usages.set(key, usage);
-      if (usage.total >= limit.count) {
-        return { ok: false, retryAfterMs: waitFor(usage, limit.count, now) };
+      const { amount = 1 } = limit;
+      if (usage.total + amount > limit.count) {
+        return { ok: false, retryAfterMs: waitFor(usage, limit.count - amount + 1, now) };
       }
       const slot = usage.step % SLOTS;
-      usage.slots[slot] = (usage.slots[slot] ?? 0) + 1;
-      usage.total += 1;
+      usage.slots[slot] = (usage.slots[slot] ?? 0) + amount;
+      usage.total += amount;
       return { ok: true };
     },
   };
@@ -152,9 +153,11 @@ function stepMs(usage: { readonly windowMs: number }): number {
   return usage.windowMs / STEPS_PER_WINDOW;
 }
 
-function startUsage(windowMs: number, now: number): Usage {
+function startUsage({ windowMs, amount }: LimitWindow, now: number): Usage {
   const step = Math.floor(now / stepMs({ windowMs }));
-  return { windowMs, slots: new Uint32Array(SLOTS), step, total: 0 };
+  // Uses fit into 32 bits, amounts need not.
+  const slots = amount === undefined ? new Uint32Array(SLOTS) : new Float64Array(SLOTS);
+  return { windowMs, slots, step, total: 0 };
 }
 
 /** Empties the slots that have left the window. A clock that goes back changes nothing. */

@@ -128,7 +128,7 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf', 'LIMIT', 0, A
 `;
 
 /**
- * KEYS uses; ARGV count, milliseconds of a step, steps of a window. A window that slides in steps, counted as in
+ * KEYS uses; ARGV count, milliseconds of a step, steps of a window, amount. A window that slides in steps, counted as in
  * memory.ts: one step more than the window has is kept, so that it errs towards refusing. Returns 0 for a use that was
  * counted, else the milliseconds until one more fits.
  */
@@ -145,15 +145,16 @@ for i = 1, #fields, 2 do
     kept[#kept + 1] = {at, tonumber(fields[i + 1])}
   end
 end
-if total < tonumber(ARGV[1]) then
-  redis.call('HINCRBY', KEYS[1], step, 1)
+local most = tonumber(ARGV[1]) - tonumber(ARGV[4])
+if total <= most then
+  redis.call('HINCRBY', KEYS[1], step, ARGV[4])
   redis.call('PEXPIRE', KEYS[1], math.ceil(length * (steps + 2)))
   return 0
 end
 table.sort(kept, function(a, b) return a[1] < b[1] end)
 for _, use in ipairs(kept) do
   total = total - use[2]
-  if total < tonumber(ARGV[1]) then
+  if total <= most then
     return math.max(1, math.ceil((use[1] + steps + 1) * length - now))
   end
 end
@@ -363,11 +364,12 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       const bounds = [REPLICA_COUNTS_MS, MAX_REPLICAS];
       return listOf(await run(SCRIPTS.replicas, [replicas], bounds)).map(String);
     },
-    async take(key, { count, windowMs }) {
+    async take(key, { count, windowMs, amount = 1 }) {
       const stepMs = windowMs / STEPS_PER_WINDOW;
       // A limit that a reload changed starts anew, because its steps have another length.
       const uses = keyOf(`limit:${windowMs}:${key}`);
-      const waitMs = Number(await run(SCRIPTS.take, [uses], [count, stepMs, STEPS_PER_WINDOW]));
+      const bounds = [count, stepMs, STEPS_PER_WINDOW, amount];
+      const waitMs = Number(await run(SCRIPTS.take, [uses], bounds));
       return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
     },
     async raiseCounters(counters, leftMs) {

@@ -101,13 +101,14 @@ type SharedLimitsPorts = {
 
 /**
  * Limits that all replicas count together. While the store is unreachable, a replica counts for itself up to its quota
- * of the limit; what it allowed before counts against that quota. Never throws or rejects. docs/contract.md §10.
+ * of the limit; what it allowed before counts against that quota. Budgets have no such quota. Never throws or rejects. docs/contract.md §10.
  */
 function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
   const localLimits = createMemoryLimits();
 
   /** The quota is at least one use: with more replicas than uses, each allows one. */
-  function takeOwn(key: string, { count, windowMs }: LimitWindow): LimitOutcome {
+  function takeOwn(key: string, { count, windowMs, isSharedOnly }: LimitWindow): LimitOutcome {
+    if (isSharedOnly === true) return 'unavailable';
     const ownCount = Math.max(1, Math.floor(count / Math.max(1, ports.replicas())));
     return localLimits.take(key, { count: ownCount, windowMs });
   }
@@ -117,7 +118,8 @@ function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
       if (!ports.isReachable()) return takeOwn(key, limit);
       return ports.link.take(ports.hash(key), limit).then(
         (outcome) => {
-          if (outcome.ok) localLimits.take(key, { ...limit, count: Number.MAX_SAFE_INTEGER });
+          if (outcome.ok && limit.isSharedOnly !== true)
+            localLimits.take(key, { ...limit, count: Number.MAX_SAFE_INTEGER });
           return outcome;
         },
         (error: unknown) => {

@@ -17,6 +17,7 @@ export type ControlName =
   | 'store'
   | 'pin-signatures'
   | 'blocks'
+  | 'budgets'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`

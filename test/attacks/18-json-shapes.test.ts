@@ -21,7 +21,7 @@ describe('JSON that is not what it seems', () => {
   let rig: AttackRig;
   let session: OpenSession;
   beforeAll(async () => {
-    rig = await startRig();
+    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'arguments: any'] });
     session = await rig.openSession();
     rig.upstream.forget();
   });

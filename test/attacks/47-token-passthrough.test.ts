@@ -20,7 +20,7 @@ describe("the client's token", () => {
   let rig: AttackRig;
   let token: string;
   beforeAll(async () => {
-    rig = await startRig();
+    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'arguments: any'] });
     token = await rig.gateway.token('target');
     rig.upstream.forget();
   });

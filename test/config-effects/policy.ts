@@ -12,6 +12,9 @@ export const policyEffects: Readonly<Record<string, string>> = {
 
   'rules[].id': 'integration/effects-of-rules.test.ts > policy and id what the record says',
   'rules[].effect': 'attacks/90-log-injection.test.ts > a deny wins over an allow, in any order',
+  'defaults.{issuers,upstreams}':
+    'unit/config/policies.test.ts > are those of rules that name none',
+  'rules[].who.actors': 'integration/effects-of-rules.test.ts > by the current actor',
   'rules[].who.{anyone,issuers,subjects,clients,groups,claims}':
     'integration/effects-of-rules.test.ts > for exactly the callers that they name',
   'rules[].what.{upstreams,tools}':
@@ -31,6 +34,8 @@ export const policyEffects: Readonly<Record<string, string>> = {
   'rules[].scopes': 'attacks/52-scopes.test.ts > that is missing is named in sessions too',
   'rules[].limits.rate': 'integration/limits.test.ts > for that subject alone',
   'rules[].limits.per': 'integration/effects-of-rules.test.ts > per of a limit says whose calls',
+  'rules[].limits.budget.{name,cost,per,within,max}':
+    'integration/effects-of-rules.test.ts > a budget is spent over several tools',
   'rules[].reason': 'integration/effects-of-rules.test.ts > reason is what the caller is told',
   'rules[].approval': 'unit/config/policies.test.ts > approval: {by: reviewer, expires: 5m}',
   'rules[].inspect': 'integration/effects-of-settings.test.ts > acts on what it is about',

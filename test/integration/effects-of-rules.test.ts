@@ -14,6 +14,7 @@ const WHO: Readonly<Record<string, string>> = {
   by_subject: 'issuers: [test], subjects: [ada]',
   by_client: 'issuers: [test], clients: [terminal]',
   by_group: 'issuers: [test], groups: [readers]',
+  by_actor: 'issuers: [test], actors: [agent]',
   by_claim: 'issuers: [test], claims: {tenant: [acme], level: [3]}',
 };
 const TOOLS: readonly JsonObject[] = [
@@ -22,10 +23,15 @@ const TOOLS: readonly JsonObject[] = [
   'elsewhere',
   'counted',
   'narrowed',
+  'pay',
+  'order',
 ].map((name) => ({
   name,
   description: 'Does something.',
-  inputSchema: { type: 'object', properties: { id: { type: 'string' }, to: { type: 'string' } } },
+  inputSchema: {
+    type: 'object',
+    properties: { id: { type: 'string' }, to: { type: 'string' }, amount: {} },
+  },
 }));
 
 const POLICY = `version: 1
@@ -47,6 +53,8 @@ ${Object.entries(WHO)
   - {id: counted, effect: allow, who: {issuers: [test], groups: [counting]}, what: {tools: [counted]}, limits: {rate: 1/h, per: rule}}
   - {id: east, effect: allow, who: {issuers: [test], groups: [east]}, what: {tools: [narrowed]}, args: {id: {const: e1}}}
   - {id: west, effect: allow, who: {issuers: [test], groups: [west]}, what: {tools: [narrowed]}, args: {id: {enum: [w1, w2]}}}
+  - {id: payments, effect: allow, who: {issuers: [test], groups: [paying]}, what: {tools: [pay]}, limits: {budget: {name: spend, cost: args.amount, per: client, within: 1h, max: 10}}}
+  - {id: orders, effect: allow, who: {issuers: [test], groups: [paying]}, what: {tools: [order]}, limits: {budget: {name: spend, cost: "has(args.amount) ? args.amount * 2.0 : 1.0", per: client, within: 1h, max: 10}}}
   - id: not-to-others
     effect: deny
     who: {anyone: true}
@@ -91,6 +99,16 @@ describe('[P-46, P-47] one rule over the arguments of all tools', () => {
   });
 });
 
+it('[P-16] a tool is granted by the current actor of a delegated token', async () => {
+  const listed = async (act: unknown): Promise<boolean> => {
+    const access = rig.as(await rig.gateway.token('target', { act }));
+    return toolNames(await requestStateless(access, 'tools/list')).includes('by_actor');
+  };
+  expect(await listed({ sub: 'agent', act: { sub: 'first' } })).toBe(true);
+  expect(await listed({ sub: 'first', act: { sub: 'agent' } })).toBe(false);
+  expect(await listed(undefined)).toBe(false);
+});
+
 describe('[P-35] args in lists', () => {
   it('show each caller what its rules leave of one approved definition', async () => {
     const shown = async (groups: readonly string[]): Promise<unknown> => {
@@ -103,7 +121,7 @@ describe('[P-35] args in lists', () => {
     const schemaWith = (id: JsonObject, required: readonly string[] = ['id']) => ({
       type: 'object',
       required,
-      properties: { id: { ...id, type: 'string' }, to },
+      properties: { id: { ...id, type: 'string' }, to, amount: {} },
     });
     const east = schemaWith({ const: 'e1' });
     // Twice each: the second list is written from the cache, by the rules of its caller.
@@ -160,6 +178,33 @@ describe('[C-24] keys that read arguments, and what is said of a rule', () => {
       return resultOf(await callStateless(rig.as(token), 'counted'))['isError'] === true;
     };
     expect([await refused('ada'), await refused('bob')]).toEqual([false, true]);
+  });
+
+  it('[P-67] a budget is spent over several tools, and a call that cannot be charged is refused', async () => {
+    const paid = async (tool: string, amount: unknown, client_id = 'shop'): Promise<string> => {
+      const token = await rig.gateway.token('target', { client_id, groups: ['paying'] });
+      const args = (amount === undefined ? {} : { amount }) as JsonObject;
+      const result = resultOf(await callStateless(rig.as(token), tool, args));
+      return result['isError'] === true ? textOf(result) : 'done';
+    };
+    const broken = 'A policy rule could not be evaluated, so the request was refused.';
+    expect(await paid('pay', 4.5)).toBe('done');
+    for (const amount of [-1, '3', true, null, [1], undefined]) {
+      expect(await paid('pay', amount)).toBe(broken);
+    }
+    expect(await paid('order', 2.75)).toBe('done');
+    expect(await paid('pay', 0)).toBe('done');
+    expect(await paid('pay', 0.000001)).toMatch(
+      /budget "spend" is spent\. Try again in \d+ seconds/,
+    );
+    expect(await paid('order', undefined)).toMatch(/is spent/);
+    expect(await paid('pay', 11, 'other')).toMatch(/costs more than the whole budget "spend"/);
+    expect(await paid('pay', 10, 'other')).toBe('done');
+    await expect
+      .poll(async () =>
+        (await rig.gateway.metrics()).match(/sallyport_control_state\{control="budgets".*1$/gm),
+      )
+      .toEqual([expect.stringContaining('state="degraded"')]);
   });
 
   it('reason is what the caller is told, and policy and id what the record says', async () => {

@@ -121,7 +121,10 @@ function decisionReason(reply: Reply): unknown {
 }
 
 beforeAll(async () => {
-  rig = await startRig({ policies: { open: POLICY } });
+  rig = await startRig({
+    policies: { open: POLICY },
+    upstream: ['pinning: {maxAge: 10m}', 'arguments: any'],
+  });
 });
 afterEach(() => {
   rig.upstream.repent();

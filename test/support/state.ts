@@ -337,11 +337,11 @@ export function createFakeStore(now: () => number): FakeStore {
         return reachable.length > 0 ? 'enqueued' : 'gone';
       }),
     replicas: () => ask('replicas', () => [...replicas]),
-    take: (key, { count, windowMs }) =>
+    take: (key, { count, windowMs, amount = 1 }) =>
       ask('take', () => {
         const within = (uses.get(key) ?? []).filter((atMs) => atMs > now() - windowMs);
-        if (within.length >= count) return { ok: false, retryAfterMs: windowMs } as const;
-        uses.set(key, [...within, now()]);
+        if (within.length + amount > count) return { ok: false, retryAfterMs: windowMs } as const;
+        uses.set(key, [...within, ...Array.from({ length: amount }, now)]);
         return { ok: true } as const;
       }),
     setFlowMarks: (marks, leftMs) =>

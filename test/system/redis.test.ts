@@ -190,6 +190,15 @@ describe('replicas at a real store', () => {
     expect(await one.limits.take('key', limit)).toEqual({ ok: true });
     expect(await one.limits.take('key', limit)).toMatchObject({ ok: false });
     await expect.poll(() => one.limits.take('key', limit), { interval: 50 }).toEqual({ ok: true });
+    const charge = (amount: number) =>
+      one.limits.take('spend', { count: 1e15, windowMs: 60_000, amount, isSharedOnly: true });
+    const charged = await Promise.all(Array.from({ length: 12 }, () => charge(1e14 + 0.0)));
+    expect(charged.map((outcome) => outcome !== 'unavailable' && outcome.ok)).toEqual([
+      ...Array.from({ length: 10 }, () => true),
+      ...[false, false],
+    ]);
+    expect(await charge(0)).toEqual({ ok: true });
+    expect(await charge(1)).toMatchObject({ ok: false });
   });
 
   it('[REV-11] leave nothing there without an end, and no name', async () => {

@@ -3,6 +3,7 @@
 import type { JsonObject } from '../../protocol/jsonrpc.js';
 import { SIZE_PATTERN } from '../units.js';
 import {
+  count,
   duration,
   list,
   literal,
@@ -29,6 +30,8 @@ const MAX_EXPRESSION_LENGTH = 4096;
 const MAX_REASON_LENGTH = 200;
 const MAX_CAPTURES = 64;
 const MAX_POINTER_LENGTH = 256;
+/** Charges are counted in millionths, exactly. */
+const MAX_BUDGET = 1_000_000_000;
 const MAX_RESULT_BYTES = 256 * 1024 * 1024;
 
 function patterns(description: string) {
@@ -43,6 +46,10 @@ const WHO = record(
     subjects: textList('The `sub` of the token.', { minItems: 1 }),
     clients: textList('The client of the token.', { minItems: 1 }),
     groups: textList('Groups of the token.', { minItems: 1 }),
+    actors: textList(
+      'The `sub` of the current actor, who acts for the subject (`act`, RFC 8693). Earlier actors of the chain are not compared.',
+      { minItems: 1 },
+    ),
     claims: typed<Readonly<Record<string, readonly (string | number | boolean)[]>>>({
       type: 'object',
       description: 'Exact values by claim name.',
@@ -72,16 +79,36 @@ const WHAT = record('Targets. The kinds are a union; a kind that is not named is
   roots: literal(true, 'Requests of servers for roots.', { title: 'true' }),
 });
 
-const LIMITS = record(
-  'Rate limit.',
+const BUDGET = record(
+  'An amount that all rules which name the budget spend together, over several tools. A call is charged when it is allowed, and nothing is returned. Without the shared store calls are refused with `store-unavailable`; with `state.type: memory` a budget ends with the process.',
   {
-    rate: rate('Calls per window.'),
-    per: oneOfStrings('Which calls are counted together.', ['subject', 'client', 'rule'], {
+    name: text(
+      'Name of the budget. Rules that name the same one state the same `per`, `within` and `max`.',
+      {
+        title: 'a budget name of lower-case letters, digits, ., - and _',
+        pattern: RULE_ID_PATTERN,
+      },
+    ),
+    cost: text(
+      'A CEL expression: what a call costs. A call whose cost is missing, negative or no finite number is refused.',
+      { maxLength: MAX_EXPRESSION_LENGTH },
+    ),
+    per: oneOfStrings('Whose calls are charged together.', ['subject', 'client', 'all'], {
       default: 'subject',
     }),
+    within: duration('The time after which a charge no longer counts.', '1d'),
+    max: count('The most that may be spent within this time.', { min: 1, max: MAX_BUDGET }),
   },
-  { required: ['rate'] },
+  { required: ['name', 'cost', 'max'] },
 );
+
+const LIMITS = record('Rate limit and budget; at least one of them.', {
+  rate: rate('Calls per window.'),
+  per: oneOfStrings('Which calls are counted together.', ['subject', 'client', 'rule'], {
+    default: 'subject',
+  }),
+  budget: BUDGET,
+});
 
 const BASE = {
   id: text('Name of the rule, unique in its file.', {
@@ -206,6 +233,16 @@ export const POLICY_SCHEMA = published(
         'Whether the policy is enforced. With `shadow`, its rules decide nothing; what they would decide is recorded.',
         ['enforce', 'shadow'],
         { default: 'enforce' },
+      ),
+      defaults: record(
+        'What rules of this file that do not say it themselves are about.',
+        {
+          issuers: textList('`who.issuers` of rules for particular callers, not of `anyone`.', {
+            minItems: 1,
+          }),
+          upstreams: patterns('`what.upstreams`.'),
+        },
+        { minProperties: 1 },
       ),
       rules: list('The rules; their order does not matter.', RULE),
       labels: typed<Readonly<Record<string, readonly string[]>>>({

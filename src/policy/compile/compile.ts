@@ -6,13 +6,15 @@
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
+import type { Expression } from '../cel.js';
 import { promptArguments } from '../conditions.js';
 import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
 import type { FlowSet } from '../flows.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
-import { createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
+import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
 import { observedRules } from '../shadow.js';
 import {
+  type DefaultsDocument,
   DiagnosticCollector,
   type PolicyContext,
   type PolicyDiagnostic,
@@ -38,6 +40,8 @@ function severityOfGlob({ effect }: RuleDocument): 'warning' | 'note' {
 type Run = {
   /** Collects upstreams without pins. */
   readonly unpinned: Unpinned;
+  /** The first rule that names a budget, by the name. */
+  readonly budgets: Map<string, { readonly rule: string; readonly terms: string }>;
   readonly suggest: typeof nearestCandidate;
   /** The names of a kind that are pinned. */
   pinnedNames(catalog: Catalog | undefined, kind: PinKind): ReadonlySet<string>;
@@ -47,6 +51,7 @@ function createRun(): Run {
   const known = new Map<Catalog, Map<PinKind, ReadonlySet<string>>>();
   return {
     unpinned: new Map(),
+    budgets: new Map(),
     suggest: createSuggester(),
     pinnedNames(catalog, kind) {
       if (catalog === undefined) return new Set();
@@ -92,6 +97,47 @@ function checkPins(
     }
   }
   checkArguments(rule, written, matched, run, report);
+}
+
+/** A rule with what its file says for all of them. */
+function withDefaults(rule: RuleDocument, { issuers, upstreams }: DefaultsDocument): RuleDocument {
+  const takesIssuers = issuers !== undefined && takesDefaultIssuers(rule);
+  return {
+    ...rule,
+    ...(takesIssuers ? { who: { ...rule.who, issuers } } : {}),
+    ...(upstreams === undefined || rule.what.upstreams
+      ? {}
+      : { what: { ...rule.what, upstreams } }),
+  };
+}
+
+/** `anyone` means every verified caller, in a file with defaults too. */
+function takesDefaultIssuers({ who }: RuleDocument): boolean {
+  return who.anyone !== true && who.issuers === undefined && Object.keys(who).length > 0;
+}
+
+/** Where the defaults say what a diagnostic of a rule is about, if the rule does not say it itself. */
+function pathInDefaults(rule: RuleDocument, path: PolicyDiagnostic['path']) {
+  const [first, second, ...rest] = path;
+  if (first === 'who' && second === 'issuers' && rule.who.issuers === undefined)
+    return ['defaults', 'issuers', ...rest];
+  const isUpstream = first === 'what' && second === 'upstreams';
+  return isUpstream && rule.what.upstreams === undefined
+    ? ['defaults', 'upstreams', ...rest]
+    : undefined;
+}
+
+/** All rules spend one budget, so they must agree on what it is. */
+function checkBudget(rule: Rule, { budgets }: Run, report: ReportDiagnostic): void {
+  if (rule.effect === 'deny' || rule.budget === undefined) return;
+  const { name, per, windowMs, max } = rule.budget;
+  const terms = JSON.stringify([per, windowMs, max]);
+  const first = budgets.get(name);
+  if (first === undefined) budgets.set(name, { rule: rule.id, terms });
+  else if (first.terms !== terms) {
+    const message = `the budget "${name}" has another per, within or max in the rule "${first.rule}"`;
+    report(['limits', 'budget'], 'error', message);
+  }
 }
 
 /** Exact names that no upstream has are errors of the rule itself. */
@@ -278,20 +324,28 @@ function hasArguments(pinned: PinnedDefinition): boolean {
 }
 
 function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[] {
-  const uses: ArgumentUse[] = [];
-  for (const [name, schema] of Object.entries(written.args ?? {})) {
-    for (const names of schemaPaths(schema, [name])) uses.push({ path: ['args', name], names });
-  }
-  for (const names of rule.when?.reads.argumentPaths ?? []) {
-    const isOptional = rule.when?.reads.unguarded.includes(names[0] ?? '') === false;
-    if (names.length > 0) uses.push({ path: ['when'], names, isOptional });
-  }
-  const captures = rule.effect === 'require' ? rule.captures : [];
-  for (const [index, pointer] of captures.entries()) {
-    const names = pointer.split('/').slice(1);
-    uses.push({ path: ['audit', 'capture', index], names: names.map(unescapePointer) });
-  }
-  return uses;
+  const narrowed = Object.entries(written.args ?? {}).flatMap(([name, schema]) =>
+    schemaPaths(schema, [name]).map((names) => ({ path: ['args', name], names })),
+  );
+  const { when } = rule;
+  const inWhen = usesOf(when, ['when']).map((use) => ({
+    ...use,
+    isOptional: when?.reads.unguarded.includes(use.names[0] ?? '') === false,
+  }));
+  const captured = (rule.effect === 'require' ? rule.captures : []).map((pointer, index) => ({
+    path: ['audit', 'capture', index],
+    names: pointer.split('/').slice(1).map(unescapePointer),
+  }));
+  const inCost = usesOf(costOf(rule), ['limits', 'budget', 'cost']);
+  return [...narrowed, ...inWhen, ...inCost, ...captured];
+}
+
+function usesOf(
+  expression: Pick<Expression, 'reads'> | undefined,
+  path: ArgumentUse['path'],
+): readonly ArgumentUse[] {
+  const paths = expression?.reads.argumentPaths ?? [];
+  return paths.filter((names) => names.length > 0).map((names) => ({ path, names }));
 }
 
 function unescapePointer(segment: string): string {
@@ -471,9 +525,18 @@ function compileDocument(
   const ids = new Set<string>();
   const isSoftened = (severity: PolicyDiagnostic['severity']): boolean =>
     severity === 'error' && context.areInForce === true;
-  for (const [index, written] of document.rules.entries()) {
-    const reportRule: ReportDiagnostic = (path, ...rest) =>
-      report(['rules', index, ...path], ...rest);
+  const { defaults = {} } = document;
+  const reported = new Set<string>();
+  for (const [index, own] of document.rules.entries()) {
+    const written = withDefaults(own, defaults);
+    const reportRule: ReportDiagnostic = (path, severity, message, suggestion) => {
+      const fromDefaults = pathInDefaults(own, path);
+      const key = JSON.stringify([fromDefaults, message]);
+      if (fromDefaults === undefined)
+        report(['rules', index, ...path], severity, message, suggestion);
+      else if (!reported.has(key)) report(fromDefaults, severity, message, suggestion);
+      reported.add(key);
+    };
     if (ids.has(written.id)) {
       const message = `another rule of this policy has the id "${written.id}"; rename one of the two`;
       reportRule(['id'], 'error', message);
@@ -483,6 +546,7 @@ function compileDocument(
     const reportPins: ReportDiagnostic = (path, severity, ...rest) =>
       reportRule(path, isSoftened(severity) ? 'warning' : severity, ...rest);
     checkPins(rule, written, context, run, reportPins);
+    checkBudget(rule, run, reportRule);
     rules.push(rule);
   }
   return rules;

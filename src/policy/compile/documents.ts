@@ -64,6 +64,7 @@ export type WhoDocument = {
   readonly subjects?: readonly string[];
   readonly clients?: readonly string[];
   readonly groups?: readonly string[];
+  readonly actors?: readonly string[];
   readonly claims?: { readonly [name: string]: readonly (string | number | boolean)[] };
 };
 
@@ -81,8 +82,16 @@ export type WhatDocument = {
 };
 
 export type LimitsDocument = {
-  readonly rate: { readonly count: number; readonly windowMs: number };
+  readonly rate?: { readonly count: number; readonly windowMs: number };
   readonly per: 'subject' | 'client' | 'rule';
+  readonly budget?: {
+    readonly name: string;
+    /** A CEL expression. */
+    readonly cost: string;
+    readonly per: 'subject' | 'client' | 'all';
+    readonly withinMs: number;
+    readonly max: number;
+  };
 };
 
 type RuleBase = {
@@ -117,6 +126,7 @@ export type PolicyDocument = {
   readonly policy: string;
   /** `shadow`: its rules are evaluated for the record, and decide nothing. */
   readonly mode?: 'enforce' | 'shadow';
+  readonly defaults?: DefaultsDocument | undefined;
   readonly rules: readonly RuleDocument[];
   /** By `UPSTREAM` or `UPSTREAM/TOOL`, whose tool may be a glob. */
   readonly labels?: LabelsDocument | undefined;
@@ -130,6 +140,12 @@ export type FlowDocument = {
   readonly from: string | readonly string[];
   readonly to: string;
   readonly withinMs: number;
+};
+
+/** What the rules of a file are about where they do not say it. */
+export type DefaultsDocument = {
+  readonly issuers?: readonly string[];
+  readonly upstreams?: readonly string[];
 };
 
 /** A mistake in a policy: file, position, message, and a suggestion if one was found. */

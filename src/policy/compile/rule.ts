@@ -3,13 +3,20 @@
 
 import type { ServerRequestGrants } from '../../protocol/server-requests.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
-import { compileExpression, type Expression } from '../cel.js';
+import { compileCost, compileExpression, type Expression } from '../cel.js';
 import { collectReads } from '../conditions.js';
-import type { RateLimit } from '../decision.js';
 import { compileSchema } from '../json-schema/validator.js';
 import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
 import { normalizeUriPattern } from '../resource-uri.js';
-import { compileWho, matchesUpstream, type Rule, TARGET_KINDS, type TargetKind } from '../rules.js';
+import {
+  type AllowRule,
+  compileWho,
+  matchesUpstream,
+  type Rule,
+  type RuleBudget,
+  TARGET_KINDS,
+  type TargetKind,
+} from '../rules.js';
 import type {
   LimitsDocument,
   PolicyContext,
@@ -45,6 +52,7 @@ export function compileRule(
   checkWho(written.who, context, report);
   checkUpstreamNames(written.what.upstreams ?? [], context, report);
   const when = written.when === undefined ? undefined : compileWhen(written.when, report);
+  const limits = compileLimits(`${policy}/${written.id}`, written, report);
   const base = {
     id: `${policy}/${written.id}`,
     policy,
@@ -56,9 +64,9 @@ export function compileRule(
     grants: compileGrants(written.what),
     args: compileArguments(written.args ?? {}, report),
     when,
-    reads: collectReads(written.args ?? {}, when?.reads),
+    reads: collectReads(written.args ?? {}, when?.reads, limits.budget?.cost.reads),
   };
-  const rule = addEffect(base, written, context, report);
+  const rule = addEffect(base, limits, written, context, report);
   checkConditions(rule, report);
   checkIssuers(rule, written.who, context, report);
   return rule;
@@ -66,15 +74,14 @@ export function compileRule(
 
 function addEffect(
   base: Omit<Rule, 'effect'>,
+  limits: RuleLimits,
   written: RuleDocument,
   context: PolicyContext,
   report: ReportDiagnostic,
 ): Rule {
   switch (written.effect) {
-    case 'allow': {
-      const limit = compileLimit(base.id, written.limits);
-      return { ...base, effect: 'allow', scopes: written.scopes ?? [], limit };
-    }
+    case 'allow':
+      return { ...base, effect: 'allow', scopes: written.scopes ?? [], ...limits };
     case 'deny':
       return { ...base, effect: 'deny', advice: written.reason };
     case 'require': {
@@ -86,9 +93,8 @@ function addEffect(
         const message = `no inspection profile is named "${inspect}"${known}`;
         report(['inspect'], 'error', message, suggestion);
       }
-      const limit = compileLimit(base.id, written.limits);
       const captures = audit?.capture ?? [];
-      return { ...base, effect: 'require', limit, profile: inspect, maxResultBytes, captures };
+      return { ...base, effect: 'require', ...limits, profile: inspect, maxResultBytes, captures };
     }
   }
 }
@@ -102,8 +108,28 @@ function isUnknown(
   return name !== undefined && areMore !== true && !known.includes(name);
 }
 
-function compileLimit(rule: string, limits: LimitsDocument | undefined): RateLimit | undefined {
-  return limits === undefined ? undefined : { rule, ...limits.rate, per: limits.per };
+type RuleLimits = Pick<AllowRule, 'limit' | 'budget'>;
+
+function compileLimits(rule: string, written: RuleDocument, report: ReportDiagnostic): RuleLimits {
+  const limits = written.effect === 'deny' ? undefined : written.limits;
+  if (limits === undefined) return { limit: undefined, budget: undefined };
+  const { rate, per, budget } = limits;
+  if (rate === undefined && budget === undefined)
+    report(['limits'], 'error', 'nothing is limited: write rate, budget or both');
+  return {
+    limit: rate === undefined ? undefined : { rule, ...rate, per },
+    budget: budget === undefined ? undefined : compileBudget(budget, report),
+  };
+}
+
+function compileBudget(
+  { cost, withinMs, ...rest }: NonNullable<LimitsDocument['budget']>,
+  report: ReportDiagnostic,
+): RuleBudget | undefined {
+  const compiled = compileCost(cost);
+  if (compiled.ok) return { ...rest, windowMs: withinMs, cost: compiled.cost };
+  report(['limits', 'budget', 'cost'], 'error', compiled.why, compiled.suggestion);
+  return undefined;
 }
 
 /** Reports lists and mappings that are written but empty, at any depth above schemas. */
@@ -135,7 +161,9 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagno
     const suggestion = nearestCandidate(issuer, context.issuers);
     report(['who', 'issuers', index], 'error', `no issuer is named "${issuer}"`, suggestion);
   }
-  const named = (['groups', 'subjects', 'clients', 'claims'] as const).filter((key) => who[key]);
+  const named = (['groups', 'subjects', 'clients', 'actors', 'claims'] as const).filter(
+    (key) => who[key],
+  );
   if (context.issuers.length > 1 && named.length > 0 && who.issuers === undefined) {
     const keysNamed = named.join(', ');
     report(['who'], 'error', `with several issuers, ${keysNamed} mean nothing without issuers`);

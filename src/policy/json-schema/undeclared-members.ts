@@ -48,7 +48,63 @@ export function createUndeclaredSearch(
   if (!reachableSchemas(copy).some((node) => mayLackDeclarations(copy, node))) return undefined;
   const plain = new Set(copy.nodes.filter((node) => !appliesInPlace(node)));
   const top = [copy.root];
-  return (value) => search(value, top, true, { copy, patterns, holds, plain, visits: 0 });
+  const shape = isNode(copy.root) ? shapeOf(copy, copy.root, true, plain) : 'unknown';
+  return (value) =>
+    isPlainlyDeclared(value, shape)
+      ? undefined
+      : search(value, top, true, { copy, patterns, holds, plain, visits: 0 });
+}
+
+/**
+ * What is declared by a schema that applies nothing else in place, so that nearly every call is checked by looking up
+ * its names. `any`: nothing can be undeclared. `unknown`: only the search can tell.
+ */
+type Shape =
+  | 'any'
+  | 'unknown'
+  | {
+      readonly members: ReadonlyMap<string, Shape>;
+      /** Of members that have no entry; undefined if there may be none. */
+      readonly others: Shape | undefined;
+      readonly items: Shape;
+    };
+
+function shapeOf(
+  copy: SchemaCopy,
+  node: SchemaNode,
+  isTop: boolean,
+  plain: ReadonlySet<SchemaNode>,
+): Shape {
+  if (!inPlace(copy, node).some(declaresAnything)) return 'any';
+  const { properties, additionalProperties: others, items } = node;
+  const isSimple = [...UNSHAPED, 'additionalItems'].every((keyword) => !(keyword in node));
+  if (!plain.has(node) || !isSimple || Array.isArray(items)) return 'unknown';
+  const below = (schema: unknown): Shape =>
+    isNode(schema) ? shapeOf(copy, schema, false, plain) : 'any';
+  const members = Object.entries(isNode(properties) ? properties : {});
+  const isOpen = !isDescribing(node, isTop) || isOpening(node);
+  return {
+    members: new Map(members.map(([name, schema]) => [name, below(schema)])),
+    others: isOpen ? below(others) : undefined,
+    items: below(items),
+  };
+}
+
+const UNSHAPED = ['patternProperties', 'unevaluatedProperties', 'prefixItems', 'unevaluatedItems'];
+
+function isPlainlyDeclared(value: Json | undefined, shape: Shape): boolean {
+  if (shape === 'any' || typeof value !== 'object' || value === null) return true;
+  if (shape === 'unknown') return false;
+  if (Array.isArray(value)) {
+    const { items } = shape;
+    return items === 'any' || value.every((item: Json) => isPlainlyDeclared(item, items));
+  }
+  const object = value as JsonObject;
+  for (const name of Object.keys(object)) {
+    const member = shape.members.get(name) ?? shape.others;
+    if (member === undefined || !isPlainlyDeclared(object[name], member)) return false;
+  }
+  return true;
 }
 
 const IN_PLACE_KEYWORDS = [

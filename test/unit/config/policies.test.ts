@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadPolicies } from '../../../src/config/policies.js';
+import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import type { PolicyDiagnostic, PolicyDocument } from '../../../src/policy/compile/documents.js';
+import { rulesFor } from '../../../src/policy/rules.js';
+import { principal } from '../policy/samples.js';
 import { filesOf, lineOf } from './reading.js';
 
 const FOLDER = '/srv/policies';
@@ -45,6 +48,51 @@ function load(files: Readonly<Record<string, string>>, compile: Compile = () => 
 function linesOf(text: string, compile?: Compile): readonly string[] {
   return load({ 'a.policy.yaml': text }, compile).diagnostics.map(lineOf);
 }
+
+describe('[P-18] defaults of a file', () => {
+  const text = `version: 1
+policy: teams
+defaults: {issuers: [corp], upstreams: [github]}
+rules:
+  - {id: a, effect: allow, who: {subjects: [ada]}, what: {tools: [t]}}
+  - {id: b, effect: allow, who: {issuers: [other], subjects: [bob]}, what: {upstreams: [mail], tools: [t]}}
+  - {id: c, effect: deny, who: {anyone: true}, what: {tools: [u]}}
+`;
+  const names = {
+    upstreams: ['github', 'mail'].map((name) => ({ name, strict: false })),
+    issuers: ['corp', 'other'],
+    profiles: [],
+  };
+
+  it('are those of rules that name none, and never narrow anyone', () => {
+    const compiled = loadPolicies(FOLDER, {
+      files: filesOf({ [`${FOLDER}/a.policy.yaml`]: text }),
+      compile: (documents, hash) => compilePolicies(documents, { ...names, hash }),
+    });
+    expect(compiled.diagnostics).toEqual([]);
+    const { policies } = compiled;
+    if (policies === undefined) throw new Error('not compiled');
+    const rulesOf = (issuer: string, subject: string, upstream: string) =>
+      rulesFor(policies, principal({ issuer, subject }), upstream).map(({ rule }) => rule);
+    expect(rulesOf('corp', 'ada', 'github')).toEqual(['a', 'c']);
+    expect(rulesOf('other', 'ada', 'github')).toEqual(['c']);
+    expect(rulesOf('corp', 'ada', 'mail')).toEqual([]);
+    expect(rulesOf('other', 'bob', 'mail')).toEqual(['b']);
+  });
+
+  it('are reported once, where they stand', () => {
+    const wrong = text.replace('issuers: [corp], upstreams: [github]', 'upstreams: [gitub]');
+    const lines = linesOf(
+      wrong,
+      (documents, hash) =>
+        compilePolicies(documents, { ...names, issuers: ['corp'], hash }).diagnostics,
+    );
+    expect(lines).toEqual([
+      expect.stringMatching(/^3:\d+ .*no upstream is named "gitub"/),
+      expect.stringContaining('no issuer is named "other"'),
+    ]);
+  });
+});
 
 describe('[C-14] policies are read from a folder', () => {
   it('turns files into documents, units into numbers', () => {

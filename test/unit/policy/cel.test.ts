@@ -1,11 +1,8 @@
 // CEL in policies: what compiles, what it sees, and that every failure is a value.
 
 import { describe, expect, it } from 'vitest';
-import {
-  compileExpression,
-  type Expression,
-  type ExpressionFacts,
-} from '../../../src/policy/cel.js';
+import { compileExpression, type Expression } from '../../../src/policy/cel.js';
+import type { ExpressionFacts } from '../../../src/policy/cel-values.js';
 import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { principal } from './samples.js';
 

@@ -62,10 +62,19 @@ const TIGHTENING = ['tool.annotations.destructiveHint', '!tool.annotations.readO
 
 const args = fc.constantFrom<JsonObject>({ owner: { const: 'acme' } }, { title: true });
 
-const limits = fc.record({
+const BUDGET = { name: 'spend', per: 'subject', withinMs: 60_000, max: 5 } as const;
+const COSTS = ['1.0', 'args.owner == "acme" ? 1.0 : -1.0', 'principal.claims.absent'];
+const budget = fc.constantFrom(...COSTS).map((cost) => ({ ...BUDGET, cost }));
+
+const rated = fc.record({
   rate: fc.record({ count: fc.integer({ min: 1, max: 9 }), windowMs: fc.constant(60_000) }),
   per: fc.constantFrom('subject', 'client', 'rule'),
 });
+const limits = fc.oneof(
+  rated,
+  budget.map((own) => ({ per: 'subject', budget: own })),
+  fc.tuple(rated, budget).map(([first, own]) => ({ ...first, budget: own })),
+);
 
 function rule(effect: RuleDocument['effect']): fc.Arbitrary<RuleDocument> {
   const conditions = effect === 'allow' ? CONDITIONS : [...CONDITIONS, ...TIGHTENING];
@@ -172,7 +181,7 @@ function check<Values extends [unknown, ...unknown[]]>(
   arbitraries: { [Index in keyof Values]: fc.Arbitrary<Values[Index]> },
   predicate: (...values: Values) => void,
 ): void {
-  void fc.assert(fc.property<Values>(...arbitraries, predicate), { numRuns: 300 });
+  void fc.assert(fc.property<Values>(...arbitraries, predicate), { numRuns: 150 });
 }
 
 describe('law 1: no policy, no access', () => {
@@ -309,10 +318,56 @@ describe('law 3: order and alternatives', () => {
       const after = answer([...written, ...named([extra], 'added')], asked);
       if (before.verdict === 'deny' || after.verdict === 'deny') return;
       const standing = (decision: typeof before) =>
-        decision.obligations.filter(
-          (owed) => owed.kind !== 'rate' || owed.limit.rule !== `main/${decision.rule}`,
-        );
+        decision.obligations.filter((owed) => {
+          if (owed.kind === 'budget') return owed.rule !== `main/${decision.rule}`;
+          return owed.kind !== 'rate' || owed.limit.rule !== `main/${decision.rule}`;
+        });
       expect(standing(after)).toEqual(standing(before));
+    });
+  });
+});
+
+describe('law 4: names and pins', () => {
+  const listed = { definition: { arguments: [{ name: 'owner' }, { name: 'title' }] } };
+  const pinned = fc.record({
+    tools: fc.subarray(['t_a', 't_b', 'u_c']),
+    prompts: fc.subarray(['p', 'q1']),
+    templates: fc.subarray(['repo://{x}']),
+  });
+  type Pinned = typeof pinned extends fc.Arbitrary<infer Names> ? Names : never;
+
+  function catalogWith(names: Pinned, upstream = 'github') {
+    const each = <Sample>(list: readonly string[], sample: Sample) =>
+      Object.fromEntries(list.map((name) => [name, sample]));
+    return catalog({
+      upstream,
+      tools: each(names.tools, { inputSchema: SCHEMA }),
+      prompts: each(names.prompts, listed),
+      templates: each(names.templates, {}),
+    });
+  }
+
+  function namesMissing({ what: named_ }: RuleDocument, names: Pinned): boolean {
+    const isExact = (text: string): boolean => !text.startsWith('re:') && !text.includes('*');
+    return (['tools', 'prompts', 'templates'] as const).some((kind) =>
+      (named_[kind] ?? []).some((text) => isExact(text) && !names[kind].includes(text)),
+    );
+  }
+
+  it('makes an error of an exact name that is not pinned, and of nothing that changes later [P-55]', () => {
+    check([rules, pinned, question], (written, names, asked) => {
+      const context = { ...CONTEXT, pins: (upstream: string) => catalogWith(names, upstream) };
+      const compiled = (areInForce: boolean) =>
+        compilePolicies([document(written)], { ...context, areInForce });
+      const errors = compiled(false).diagnostics.filter(({ severity }) => severity === 'error');
+      expect(errors.length > 0).toBe(written.some((one) => namesMissing(one, names)));
+      const { policies, diagnostics } = compiled(true);
+      expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
+      // In force, a rule about what is pinned no more matches nothing, and everything else is decided as before.
+      const now = { ...asked, catalog: catalogWith(names) };
+      expect(decide(policies, now)).toEqual(decide(compile(written), now));
+      const isGone = asked.target.kind === 'tool' && !names.tools.includes(asked.target.name);
+      if (isGone) expect(decide(policies, now).verdict).toBe('deny');
     });
   });
 });

@@ -15,6 +15,27 @@ const EFFECTS = ['allow', 'deny', 'require'] as const;
 const matches = (who: WhoDocument, caller = UNKNOWN) =>
   EFFECTS.filter((effect) => compileWho(who, effect)(caller));
 
+describe('[P-16] a caller for whom somebody acts', () => {
+  const chain = (...actors: readonly { issuer?: string; subject: string }[]) =>
+    principal({ issuerUrl: 'https://idp.example.com', actors });
+
+  it('is matched by the current actor, and by no earlier one', () => {
+    const who = { actors: ['agent'] };
+    expect(matches(who, chain({ subject: 'agent' }, { subject: 'first' }))).toEqual([...EFFECTS]);
+    expect(matches(who, chain({ subject: 'other' }, { subject: 'agent' }))).toEqual([]);
+    expect(matches(who, chain())).toEqual([]);
+    expect(matches({ ...who, subjects: ['bob'] }, chain({ subject: 'agent' }))).toEqual([]);
+  });
+
+  it('is granted nothing through an actor of another issuer with that name', () => {
+    const [own, foreign] = ['https://idp.example.com', 'https://other.example.com'].map((issuer) =>
+      chain({ subject: 'agent', issuer }),
+    );
+    expect(matches({ actors: ['agent'] }, own)).toEqual([...EFFECTS]);
+    expect(matches({ actors: ['agent'] }, foreign)).toEqual(['deny', 'require']);
+  });
+});
+
 describe('[TOK-09] a caller whose groups are unknown', () => {
   it('is in no group that grants, and in every group that restricts', () => {
     expect(matches({ groups: ['eng'] })).toEqual(['deny', 'require']);

@@ -26,6 +26,19 @@ describe('memory limits', () => {
     expect(limits.take('other', MINUTE)).toEqual({ ok: true });
   });
 
+  it('counts amounts beyond 32 bits, and refuses the one that exceeds the rest [P-67]', () => {
+    const { time, nowMs } = clock(1_000);
+    const limits = createMemoryLimits({ nowMs });
+    const take = (amount: number) => limits.take('k', { count: 1e15, windowMs: 60_000, amount });
+    expect(take(9e14)).toEqual({ ok: true });
+    expect(take(1e14 + 1)).toMatchObject({ ok: false });
+    expect(take(1e14)).toEqual({ ok: true });
+    expect(take(0)).toEqual({ ok: true });
+    expect(take(1)).toMatchObject({ ok: false });
+    time.nowMs += 60_000 * (17 / 16) + 1;
+    expect(take(1e15)).toEqual({ ok: true });
+  });
+
   it('never lets more through in any span of a window, for any sequence of uses [P-64]', () => {
     const steps = fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 120 });
     void fc.assert(

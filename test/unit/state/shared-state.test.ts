@@ -286,6 +286,17 @@ describe('a store that is down', () => {
     expect(store.asked.filter((name) => name === 'take')).toHaveLength(askedBefore);
   });
 
+  it('[P-68] leaves no share of a budget', async () => {
+    const one = await replica();
+    const budget = { count: 100, windowMs: 60_000, amount: 60, isSharedOnly: true };
+    expect(await one.limits.take('budget', budget)).toEqual({ ok: true });
+    expect(await one.limits.take('budget', budget)).toMatchObject({ ok: false });
+    store.goDown();
+    const small = { ...budget, amount: 1 };
+    expect(await one.limits.take('budget', small)).toBe('unavailable');
+    expect(one.limits.take('budget', small)).toBe('unavailable');
+  });
+
   it('[REV-16] that is noticed in mid-call counts there too', async () => {
     const one = await replica();
     store.goDown();

@@ -2,7 +2,11 @@
 
 import { describe, expect, it } from 'vitest';
 import type { PolicyContext } from '../../../../src/policy/compile/compile.js';
-import type { PolicyDiagnostic, RuleDocument } from '../../../../src/policy/compile/documents.js';
+import type {
+  LimitsDocument,
+  PolicyDiagnostic,
+  RuleDocument,
+} from '../../../../src/policy/compile/documents.js';
 import type { Catalog } from '../../../../src/policy/definitions.js';
 import { catalog, compiled, document } from '../samples.js';
 
@@ -246,6 +250,34 @@ describe('pins', () => {
     expect(check('has(args.titel) && args.titel == "x"')).toEqual([
       errorAt('when'),
       errorAt('when'),
+    ]);
+  });
+
+  it('finds budgets that disagree, cost nothing that could be read, or limit nothing [P-53]', () => {
+    const budget = { name: 'b', cost: '1.0', per: 'subject', withinMs: 1000, max: 5 } as const;
+    const per = 'subject' as const;
+    const of = (id: string, limits: LimitsDocument): RuleDocument => ({
+      id,
+      effect: 'allow',
+      who: { anyone: true },
+      what: { tools: ['get_issue'] },
+      limits,
+    });
+    const errors = (...rules: RuleDocument[]) =>
+      compiled([document(rules)])
+        .diagnostics.filter(({ severity }) => severity === 'error')
+        .map(({ path, message }) => [path.slice(2), message]);
+    expect(errors(of('a', { per, budget }), of('b', { per, budget }))).toEqual([]);
+    expect(
+      errors(of('a', { per, budget }), of('b', { per, budget: { ...budget, max: 6 } })),
+    ).toEqual([
+      [['limits', 'budget'], 'the budget "b" has another per, within or max in the rule "main/a"'],
+    ]);
+    expect(errors(of('a', { per, budget: { ...budget, cost: 'amount' } }))).toEqual([
+      [['limits', 'budget', 'cost'], expect.stringContaining('unknown name "amount"')],
+    ]);
+    expect(errors(of('a', { per }))).toEqual([
+      [['limits'], 'nothing is limited: write rate, budget or both'],
     ]);
   });
 
