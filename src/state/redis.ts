@@ -260,7 +260,8 @@ function optionsOf({ commandTimeoutMs }: RedisSettings) {
 export function openRedisLink(settings: RedisSettings): StoreLink {
   const options = optionsOf(settings);
   const redis = new Redis(settings.url, { ...options, socketTimeout: SILENT_CONNECTION_MS });
-  const listener = new Redis(settings.url, options);
+  // It subscribes at every connection, below. The client would do so too, and leave its rejection unhandled.
+  const listener = new Redis(settings.url, { ...options, autoResubscribe: false });
   // Without these listeners an unreachable store would end the process; every command reports the error anyway.
   let connectionError: unknown;
   redis.on('error', (error) => {

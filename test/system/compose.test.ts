@@ -144,6 +144,14 @@ describe('the gateway and the demo server of compose.yaml', () => {
     expect(JSON.stringify(stranger)).toContain('-32602');
   });
 
+  it('[IN-05] have a pin of everything that the demo server offers', async () => {
+    const file = join(folder, 'config/compose/gateway/gateway.yaml');
+    const env = { SALLYPORT_KEY: randomBytes(32).toString('base64'), REDIS_URL: redis.url };
+    const args = [join(ROOT, 'dist/main.js'), 'pin', 'verify', '-c', file];
+    const verified = await run('node', args, { env });
+    expect(verified).toMatchObject({ code: 0, stdout: 'desk: as pinned\n' });
+  });
+
   it('[IN-05] keep an audit log in the volume that verifies', async () => {
     const volume = (await must('podman', ['volume', 'ls', '--quiet'])).match(
       new RegExp(`^${PROJECT}_audit$`, 'm'),

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { buildProgram } from '../support/processes.js';
 import {
   type GuideBlock,
@@ -20,9 +21,49 @@ import {
 } from './guide-commands.js';
 import { startKeycloakStandIn } from './keycloak-stand-in.js';
 import { helmProgram, must } from './programs.js';
+import { startRewordedServer } from './reworded-server.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const ISSUER = 'http://127.0.0.1:8180/realms/mcp';
+
+/** A repository with the configuration of one server whose definitions are approved. */
+const APPROVED_REPOSITORY = `git init -q --bare remote.git
+git init -q -b main repository
+cd repository
+git config user.name Alice
+git config user.email alice@example.com
+git remote add origin ../remote.git
+mkdir policies
+printf 'version: 1\npolicy: tickets\nrules: []\n' > policies/tickets.policy.yaml
+cat > sallyport.yaml <<END
+version: 1
+publicUrl: http://127.0.0.1:8080
+upstreams:
+  tickets: {url: "$SERVER", network: loopback, authentication: none}
+policies: {dir: ./policies}
+pins: {dir: ./policies/pins}
+END
+sallyport pin fetch --approve`;
+/** A signer in the gateway file. */
+const ADD_SIGNER =
+  "sed -i 's#^pins: .*#pins: {dir: ./policies/pins, signers: {alice: {publicKey: {file: ./alice.pub.pem}}}}#' sallyport.yaml";
+/** The server words a description differently than the pins that are committed. */
+const DRIFT = `git add sallyport.yaml policies alice.pub.pem
+git commit -qm 'The first pins'
+curl -sS "\${SERVER%/mcp}/reword"`;
+const READ_DIGEST =
+  "DIGEST=$(sallyport pin diff tickets | sed -n 's/.*-> sha256:\\([0-9a-f]*\\).*/\\1/p')";
+const CHECK_PUSHED = `sallyport pin verify
+sallyport pin verify --format sarif >/dev/null
+echo "pushed: $(git --git-dir=../remote.git log -1 --format=%s main)"`;
+/** The demo, whose tour has a call that a flow refuses. Ends when a cause of it is known. */
+const FLOW_OF_DEMO = `mkdir demo
+TMPDIR="$PWD/demo" background 'sallyport dev --demo'
+export SALLYPORT_CONFIG=$(echo demo/sallyport-dev-*/gateway.yaml)
+CAUSE_ID=
+until [ -n "$CAUSE_ID" ]; do
+  CAUSE_ID=$(sallyport audit query --reason tainted-flow --json | sed -n 's/.*"causes":\\["\\([^"]*\\)".*/\\1/p' | tail -1)
+done`;
 
 let folder: string;
 let reader: string;
@@ -225,6 +266,55 @@ describe('[GU-01] the guides', () => {
     } finally {
       for (const name of await readdir(ROOT))
         if (/^sallyport-.*\.tgz$/.test(name)) await rm(join(ROOT, name));
+    }
+  });
+
+  it('[POL-10] write, test, explain, replay and shadow a policy', async () => {
+    const cwd = await emptyFolder('writing-policies');
+    const blocks = blocksOf('writing-policies.md');
+    expect(blocks.length).toBeGreaterThan(6);
+    const printed = await runGuide(cwd, blocks);
+    const [shown = ''] = examplesOf('writing-policies.md', 'text');
+    for (const part of shown.split('…\n')) expect(printed).toContain(part);
+    expect(printed).toContain('recorded: deny: arguments-invalid\n');
+    expect(printed).toMatch(
+      /would change: 1 × finn .* deny: denied-by-rule by finance\/no-large-refunds/,
+    );
+    expect(printed).toContain('exit code 1: decisions would change');
+    expect(printed).toContain('policy: "support"');
+    expect(printed).toContain('tighter.policy.yaml:3:7 warning this policy is not enforced');
+  });
+
+  it('lead from the refusal of a flow to what caused it', async () => {
+    const cwd = await emptyFolder('flows');
+    const printed = await runGuide(cwd, [FLOW_OF_DEMO, ...blocksOf('flows.md')]);
+    const [, cause] = /"reasons":\["tainted-flow"\],"causes":\["([^"]+)"/.exec(printed) ?? [];
+    expect(printed).toContain(`"id": "${cause}"`);
+  });
+
+  it('[GU-09] lead from a drift to a signed approval that is pushed, and back', async () => {
+    const blocks = blocksOf('reviewing-drift.md');
+    expect(blocks).toHaveLength(7);
+    const at = (index: number) => blocks.slice(index, index + 1);
+    const demo = await startDemoUpstream();
+    const [before, after] = ['Reads one ticket', 'Reads one ticket and its state'];
+    const server = await startRewordedServer(demo.url, before, after);
+    const parts = [
+      ...[APPROVED_REPOSITORY, ...at(4), ADD_SIGNER, ...at(5), DRIFT, ...at(0), READ_DIGEST],
+      ...[...blocks.slice(1, 4), CHECK_PUSHED, ...at(6), 'sallyport validate'],
+    ];
+    try {
+      const cwd = await emptyFolder('reviewing-drift');
+      const printed = await runGuide(cwd, parts, { SERVER: server.url });
+      expect(printed).toContain('signed tickets: counter 1');
+      expect(printed).toMatch(/tickets tool get_ticket: description/);
+      expect(printed).toContain('signed tickets: counter 2');
+      expect(printed).toContain('tickets: as pinned');
+      expect(printed).toContain('pushed: Approve get_ticket of tickets');
+      expect(printed).toContain('signed tickets: counter 3');
+    } finally {
+      server.close();
+      await demo.close();
     }
   });
 
