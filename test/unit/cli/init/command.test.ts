@@ -95,8 +95,8 @@ describe('[C-26] init', () => {
       'status: approved\n    approval:\n      at: "2026-11-20T09:00:00.000Z"\n      by: "reviewer"',
     );
     await writeFile(join(folder, lock), approved);
-    const whole = (await read(tests)).replace(/^ {2}# (- | {2})/gm, '  $1');
-    await writeFile(join(folder, tests), whole);
+    const uncommented = (await read(tests)).replace(/^ {2}# (- | {2})/gm, '  $1');
+    await writeFile(join(folder, tests), uncommented);
     expect(await check()).toMatchObject({
       code: 0,
       out: '',
