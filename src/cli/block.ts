@@ -131,7 +131,7 @@ const ORDERS: readonly Orders[] = [
   },
   {
     name: 'tokens',
-    about: 'Revoke the tokens that a subject has now; a later login works.',
+    about: 'Revoke all tokens that a subject has now; tokens of a later login work.',
     args: [ISSUER, ['subject', 'the subject, as in the audit log']],
     order: ([issuer, subject], { client }) => ({
       subject: { issuer, subject, ...(client === undefined ? {} : { client }) },
@@ -214,7 +214,10 @@ async function ask(
   try {
     response = await ports.ask(`${origin}${path}`, { ...request, token });
   } catch {
-    throw new BlockError(`${escapeForTerminal(origin)} does not answer`, EXIT_UNCHECKED);
+    throw new BlockError(
+      `${escapeForTerminal(origin)} does not answer; is the gateway running, with its admin listener there?`,
+      EXIT_UNCHECKED,
+    );
   }
   const { status, text } = response;
   const value = parse(text);

@@ -66,16 +66,16 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   },
   test: {
     0: 'Every case is decided as expected.',
-    1: 'A case is not, or fewer rules decide a case than `--min-coverage` demands.',
+    1: 'A case is decided differently, or a smaller share of the rules than `--min-coverage` decides a case.',
     2: 'A gateway file, policy, lock file or test file cannot be read or has errors.',
   },
   'explain call': {
-    0: 'The decision was explained, whatever it is.',
+    0: 'The decision was explained, whether it allows or denies.',
     2: 'A gateway file, policy or lock file cannot be read or has errors, or the call is not described in full.',
   },
   'explain decision': {
     0: 'The decision was explained.',
-    1: 'The audit files have no such decision, or rules had no part in it.',
+    1: 'The audit files have no such decision, or policy rules did not make it.',
     2: 'A gateway file, policy, lock file or audit file cannot be read or has errors.',
   },
   replay: {
@@ -94,7 +94,7 @@ export const EXIT_CODES: { readonly [command: string]: ExitCodes } = {
   },
   'pin verify': {
     0: 'No drift. Pending definitions are printed but do not count.',
-    1: 'Drift, or a lock file that is not signed as it must be.',
+    1: 'Drift, or a lock file without the required signatures.',
     2: `No drift was found, but not everything could be checked. ${NEEDS_CONFIG}, or an upstream could not be listed.`,
   },
   'pin approve': {

@@ -76,7 +76,7 @@ function listPolicies(folder: string, files: Files, diagnostics: Diagnostic[]): 
   try {
     names = files.listFolder(folder);
   } catch (error) {
-    const message = `the policy folder ${describeReadError(error)}; "policies.dir" of the gateway file names it`;
+    const message = `the policy folder ${describeReadError(error)}; correct "policies.dir" of the gateway file or the option --policies`;
     diagnostics.push(fileDiagnostic(folder, 'unreadable', message));
     return [];
   }

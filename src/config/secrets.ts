@@ -58,7 +58,7 @@ export function readSecrets(
   const secrets = new Map<string, string>();
   for (const { path, meaning, value } of findMeanings(GATEWAY_SCHEMA, gateway)) {
     if (!isSecretUse(meaning) || meaning !== (only ?? meaning)) continue;
-    const secret = readSecret(value, path, sources, report);
+    const secret = readSecret(value, path, sources, report, meaning === 'signer-key');
     if (secret === undefined) continue;
     const error = FIND_ERROR[meaning](secret);
     if (error !== undefined) {
@@ -109,6 +109,7 @@ function readSecret(
   path: FilePath,
   sources: SecretSources,
   report: ReportDiagnostic,
+  isPublic: boolean,
 ): string | undefined {
   const { env, file } = reference as Readable<SecretReference>;
   if (!env === !file) return undefined;
@@ -122,7 +123,7 @@ function readSecret(
     report([...path, 'env'], message, 'secret', { suggestion });
     return undefined;
   }
-  return readSecretFile(file ?? '', [...path, 'file'], sources, report);
+  return readSecretFile(file ?? '', [...path, 'file'], sources, report, isPublic);
 }
 
 /** The variables that are set. */
@@ -162,6 +163,7 @@ function readSecretFile(
   path: FilePath,
   sources: SecretSources,
   report: ReportDiagnostic,
+  isPublic: boolean,
 ): string | undefined {
   const refuse = (message: string): undefined => {
     report(path, message, 'secret');
@@ -183,7 +185,7 @@ function readSecretFile(
   const secret = decodeUtf8(bytes)?.replace(/\r?\n$/, '');
   if (secret === undefined) return refuse(`${subject} is not UTF-8 text`);
   // Its group may be there for the gateway, as where Kubernetes mounts a secret.
-  if (mode !== undefined && (mode & READABLE_BY_ALL) !== 0) {
+  if (!isPublic && mode !== undefined && (mode & READABLE_BY_ALL) !== 0) {
     const message = `${subject} holds a secret that every user of this machine can read; run: chmod 600`;
     report(path, message, 'secret', { severity: 'note' });
   }

@@ -143,7 +143,9 @@ function setPolicy(
   const isOff = shadow?.unenforced !== undefined;
   const reasons = [
     ...(isOff
-      ? ['policies.mode: observe: no rule refuses a request of a client, what would be is recorded']
+      ? [
+          'policies.mode: observe: no rule refuses a request of a client; what the rules would decide is only recorded',
+        ]
       : []),
     ...(shadowed.length === 0 ? [] : [`mode: shadow, not enforced: ${firstOf(shadowed)}`]),
     ...(reloadError === undefined
@@ -170,7 +172,7 @@ function setSignatures(
   if (signing === undefined) controls.set(control, 'off', 'pins.signers is not configured');
   else if (unsigned.size > 0) {
     const what =
-      'the previous version stays in force, because signatures were refused of the files of';
+      'the previous version stays in force, because of refused signatures of the lock files of';
     controls.set(control, 'degraded', `${what}: ${[...unsigned].sort().join(', ')}`);
   } else if (counterError !== undefined) controls.set(control, 'degraded', counterError);
   else controls.set(control, 'armed');

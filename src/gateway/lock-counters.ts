@@ -196,7 +196,7 @@ function oldText(upstream: string, one: SeenCounter, seen: SeenCounter | undefin
   const what =
     one.counter < highest
       ? `is older than one that was seen: its counter is ${one.counter}, and ${highest} was seen`
-      : `is another one than the file that was seen with the same counter, ${highest}`;
+      : `differs from the file that was seen with the same counter, ${highest}`;
   const how = `sallyport pin sign ${upstream} --counter ${highest + 1}`;
   return `the lock file ${what}; if it is meant to be used again, sign it anew: ${how}`;
 }

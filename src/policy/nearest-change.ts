@@ -84,7 +84,7 @@ function withoutRules(explained: readonly RuleExplanation[]): readonly Planned[]
   return rules.map(({ id }) => ({
     of: 'rule',
     rule: id,
-    text: 'it would have to allow the call no longer',
+    text: 'it must no longer allow the call',
     apply: removing(id),
   }));
 }

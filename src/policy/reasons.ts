@@ -138,7 +138,7 @@ export const REASONS = {
     'settle',
     'warn',
     1409,
-    'A flow of the policy denies this after results that were received before.',
+    'A policy flow refuses this request because of results that were received earlier.',
   ),
 
   'tool-unpinned': hidden('decide', 'info', 'The definition is not approved.'),

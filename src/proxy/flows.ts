@@ -39,7 +39,7 @@ export function enforceFlows(
     const retryAfterSeconds = Math.ceil(leftMs / MS_PER_SECOND);
     return refuseWith('tainted-flow', {
       ...{ policy: flow.policy, rule: flow.id, causes, retryAfterSeconds },
-      advice: `They were received with ${causes.join(', ')}. Try again in ${retryAfterSeconds} seconds.`,
+      advice: `The results came from the decisions ${causes.join(', ')}. Try again in ${retryAfterSeconds} seconds.`,
     });
   };
   const history = ports.flows.read(historiesRead(principal), labels);

@@ -45,7 +45,7 @@ export const METRICS = {
   },
   sallyport_decisions_total: {
     kind: 'counter',
-    help: 'Decisions by verdict; with the mode shadow those that policies which are not enforced would have made.',
+    help: 'Decisions by verdict; with mode `shadow`, what policies that are not enforced would have decided.',
     labels: ['upstream', 'mcp_method_name', 'verdict', 'mode'],
   },
   sallyport_denials_total: {
@@ -80,7 +80,7 @@ export const METRICS = {
   },
   sallyport_findings_total: {
     kind: 'counter',
-    help: 'Findings of the content detectors, and with the prefix definition- of the scan of definitions, by action taken.',
+    help: 'Findings of the content detectors and, with the prefix `definition-`, of the scan of definitions, by action taken.',
     labels: ['upstream', 'direction', 'detector', 'action'],
   },
   sallyport_inflight_requests: {
@@ -135,7 +135,7 @@ export const METRICS = {
   },
   sallyport_blocks: {
     kind: 'gauge',
-    help: 'Blocks in force, by what they name.',
+    help: 'Blocks in force, by kind of target.',
     labels: ['target'],
   },
   sallyport_store_degraded: {

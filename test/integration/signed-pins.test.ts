@@ -172,7 +172,7 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
     await rig.gateway.reload();
     expect(await control()).toMatchObject({
       state: 'degraded',
-      detail: `the previous version stays in force, because signatures were refused of the files of: ${UPSTREAM}`,
+      detail: `the previous version stays in force, because of refused signatures of the lock files of: ${UPSTREAM}`,
     });
     expect(await listed()).toEqual(before[0]);
     expect(await failures()).toBeGreaterThan(before[1]);
@@ -222,7 +222,7 @@ describe('[L-92] a gateway whose lock files must be signed', () => {
     await signAs(alice, 4);
     await signAs(bob);
     const [twin] = await reload();
-    expect(twin).toContain('is another one than the file that was seen with the same');
+    expect(twin).toContain('differs from the file that was seen with the same');
     await signAs(alice, 5);
     await signAs(bob);
     [lock, signatures] = [current[0] ?? '', await readFile(signatureFile, 'utf8')];
@@ -252,7 +252,7 @@ describe('[L-93] the counters of lock files', () => {
       await writeFile(counters, seen(7));
       expect(await start()).toContain('its counter is 1, and 7 was seen');
       await writeFile(counters, seen(1));
-      expect(await start()).toContain('another one than the file that was seen with the same');
+      expect(await start()).toContain('differs from the file that was seen with the same');
       for (const damaged of ['', '{}', seen(0)]) {
         await writeFile(counters, damaged);
         expect(await start()).toContain('is damaged; remove it to begin anew');

@@ -205,7 +205,7 @@ export function policyText(answers: InitAnswers, lock: Lock | undefined): string
     ...(doubtful.length === 0
       ? []
       : [
-          '        # It says so of these too, but their names speak of secrets or of the environment, or the scan of',
+          '        # It says so of these too, but their names refer to secrets or to the environment, or the scan of',
           '        # definitions found something in them. To grant one, remove the # before its name.',
         ]),
     ...names(doubtful, isEmpty ? '' : '# '),

@@ -31,6 +31,7 @@ import {
   writeEnvelope,
   writePayload,
 } from '../../pins/signature.js';
+import { countOf } from '../../text/counting.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
@@ -89,7 +90,7 @@ export async function runPinSign(
   if (typeof key === 'string') return fail(key, EXIT_UNCHECKED, io);
   if (required !== undefined && !required.signers.some(({ keyId }) => keyId === key.keyId)) {
     io.stderr(
-      'note: the key is that of no signer in pins.signers, so its signature does not count\n',
+      'note: the key belongs to no signer in pins.signers, so its signature does not count\n',
     );
   }
   const names = options.all
@@ -274,7 +275,7 @@ function planNext(before: LockStatement, lock: LockText, counter: number | undef
   }
   return isCounter(next)
     ? { counter: next, isSigned: false }
-    : { why: 'has the highest counter that there is' };
+    : { why: 'has reached the highest possible counter' };
 }
 
 /** The envelope with the signatures that are valid, and its statement. */
@@ -364,13 +365,13 @@ function printSigned(
     if (isChanged) {
       const { approved, blocked } = countReviewed(lock);
       const pending = pendingOf(lock).length;
-      const what = `counter ${counter}, ${digestText(sha256)}, signature ${signatures}`;
+      const what = `counter ${counter}, ${digestText(sha256)}, ${countOf(signatures, 'signature')}`;
       io.stdout(`signed ${upstream}: ${what}; written to ${escapeForTerminal(file)}\n`);
       io.stdout(`  ${approved} approved, ${blocked} blocked, ${pending} pending\n`);
     } else io.stdout(`${upstream}: already signed with this key, counter ${counter}\n`);
     if (required === undefined || signers.length >= required.require) continue;
     io.stderr(
-      `note: ${upstream} has ${signers.length} of ${required.require} signatures that it needs; another signer runs the same command with another key\n`,
+      `note: ${upstream} has ${signers.length} of ${required.require} required signatures; another signer has to run the same command with another key\n`,
     );
   }
 }

@@ -19,10 +19,18 @@ import { REASONS } from '../../policy/reasons.js';
 import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible } from '../../text/escaping.js';
-import { readLines } from '../audit/read.js';
 import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
-import { isDecision, isReason, noteGroups, type RecordedCall, readCall } from './recorded.js';
+import { numbered } from './log.js';
+import {
+  type FlowRefusal,
+  isDecision,
+  isReason,
+  noteGroups,
+  type RecordedCall,
+  readCall,
+  readFlowRefusal,
+} from './recorded.js';
 import {
   type AskedKind,
   openWorkspace,
@@ -224,14 +232,22 @@ export function runExplainDecision(
       io.stderr(call);
       return EXIT_FAILED;
     }
-    const { policies, written } = workspace;
-    const { facts, missing, ...recorded } = call;
-    const rules = facts === undefined ? [] : explainRules(policies, written, facts);
-    const now = facts === undefined ? undefined : verdictOf(rules, facts);
-    const shown = { recorded, missing, now, rules: place(rules, workspace, io) };
-    io.stdout(options.json ? `${JSON.stringify(shown, null, 2)}\n` : renderDecision(shown));
+    const shown = 'causes' in call ? { recorded: call } : explainRecorded(call, workspace, io);
+    const text = 'rules' in shown ? renderDecision(shown) : renderRefusal(shown.recorded);
+    io.stdout(options.json ? `${JSON.stringify(shown, null, 2)}\n` : text);
     return EXIT_FINE;
   });
+}
+
+function explainRecorded(
+  { facts, missing, ...recorded }: RecordedCall,
+  workspace: Workspace,
+  io: CliIo,
+): ExplainedDecision {
+  const { policies, written } = workspace;
+  const rules = facts === undefined ? [] : explainRules(policies, written, facts);
+  const now = facts === undefined ? undefined : verdictOf(rules, facts);
+  return { recorded, missing, now, rules: place(rules, workspace, io) };
 }
 
 /** The decision with an id, or why there is none as the complete text for stderr. */
@@ -240,22 +256,23 @@ async function findCall(
   io: CliIo,
   workspace: Workspace,
   ports: WorkspacePorts,
-): Promise<RecordedCall | string> {
+): Promise<RecordedCall | FlowRefusal | string> {
   const groups = new Map<string, Set<string>>();
   const join = createEventJoiner();
   let found: ReturnType<typeof readRecord>;
   for (const file of log) {
-    for await (const line of readLines(resolve(io.cwd, file))) {
+    for await (const { line } of numbered(resolve(io.cwd, file))) {
       const record = readRecord(line);
       if (record === undefined) continue;
       noteGroups(record, groups);
       if (isDecision(record) && hasId(record, id)) found = join(record, line.length).record;
     }
   }
-  if (found === undefined) return 'error: no decision has this id\n';
+  if (found === undefined) return 'error: the audit files have no decision with this id\n';
   return (
     readCall(found, groups, workspace, ports) ??
-    'error: rules had no part in this decision; see: sallyport audit show\n'
+    readFlowRefusal(found) ??
+    'error: policy rules did not make this decision; see: sallyport audit show\n'
   );
 }
 
@@ -266,7 +283,23 @@ type ExplainedDecision = {
   readonly rules: readonly PlacedRule[];
 };
 
+function renderRefusal(refusal: FlowRefusal): string {
+  const causes = refusal.causes.map((id) => `  sallyport audit show ${makeVisible(id)}\n`);
+  return `${renderRecorded(refusal)}the results came from these decisions:\n${causes.join('')}`;
+}
+
 function renderDecision({ recorded, missing, now, rules }: ExplainedDecision): string {
+  const current =
+    now === undefined
+      ? `under these policies: not known, because the record does not give the ${missing}\n`
+      : `under these policies: ${renderVerdict(now)}\n`;
+  return `${renderRecorded(recorded)}${current}${now === undefined ? '' : renderRules(rules)}`;
+}
+
+/** What the audit log says of a decision. */
+function renderRecorded(
+  recorded: Omit<FlowRefusal, 'causes'> | ExplainedDecision['recorded'],
+): string {
   const { time, caller, upstream, kind, name, verdict, reason, rule } = recorded;
   const text = reason !== undefined && isReason(reason) ? `  ${REASONS[reason].text}\n` : '';
   const by = rule === undefined ? '' : ` by ${rule}`;
@@ -274,11 +307,7 @@ function renderDecision({ recorded, missing, now, rules }: ExplainedDecision): s
     `${time}  ${caller.subject} (${caller.client})  ${upstream} ${kind} ${name}`,
     `recorded: ${verdict}${reason === undefined ? '' : `: ${reason}`}${by}`,
   ];
-  const current =
-    now === undefined
-      ? `under these policies: not known, because the record does not give the ${missing}\n`
-      : `under these policies: ${renderVerdict(now)}\n`;
-  return `${head.map((line) => `${makeVisible(line)}\n`).join('')}${text}${current}${now === undefined ? '' : renderRules(rules)}`;
+  return `${head.map((line) => `${makeVisible(line)}\n`).join('')}${text}`;
 }
 
 export function renderVerdict(now: KnownVerdict): string {
@@ -296,14 +325,14 @@ export function renderVerdict(now: KnownVerdict): string {
 export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
   return {
     name: 'explain',
-    summary: 'Show why a call is or was decided as it is, and the least that would change it.',
+    summary: 'Show why a call is or was allowed or denied, and the least that would change it.',
     examples: [
       `sallyport explain call github/get_issue --group eng --scope github:read --args '{"owner":"acme"}'`,
       `sallyport explain call github/repo://acme/readme --as '{"subject":"ada","groups":["eng"]}'`,
       'sallyport explain decision 0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11 --log audit.jsonl',
     ],
     configure(command, finish) {
-      const call = command.command('call').description('Explain a call that is described here.');
+      const call = command.command('call').description('Explain how a call would be decided.');
       withConfigOption(call, io)
         .argument('<target>', 'UPSTREAM/TOOL, UPSTREAM/PROMPT or UPSTREAM/URI')
         .addOption(new Option('--kind <kind>', 'kind of the target').choices([...TARGET_KINDS]))
@@ -322,7 +351,7 @@ export function explainCommand(io: CliIo, ports: WorkspacePorts): Command {
         );
       const decision = command
         .command('decision')
-        .description('Explain a decision of an audit file by the rules as they are now.');
+        .description('Explain a recorded decision under the current rules.');
       withConfigOption(decision, io)
         .argument('<id>', 'id of the decision')
         .requiredOption('--log <file...>', 'audit files, oldest first')

@@ -6,6 +6,7 @@ import { type AuditRecord, readRecord } from '../../audit/chain.js';
 import { createEventJoiner } from '../../audit/query.js';
 import { type ChainVerdict, ChainVerifier } from '../../audit/verify.js';
 import { makeVisible } from '../../text/escaping.js';
+import { describeReadError } from '../../text/file-errors.js';
 import { readLines } from '../audit/read.js';
 import { readKeys } from '../audit/verify.js';
 import type { CliIo } from '../program.js';
@@ -71,7 +72,8 @@ function damageOf({ file, line, kind, message }: ChainVerdict['faults'][number])
   return `error: ${what}: ${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`;
 }
 
-async function* numbered(
+/** The lines of an audit file, with their numbers. Throws a usage error if the file cannot be read. */
+export async function* numbered(
   file: string,
 ): AsyncGenerator<{ readonly line: string; readonly number: number }> {
   let number = 0;
@@ -81,7 +83,7 @@ async function* numbered(
       yield { line, number };
     }
   } catch (error) {
-    throw new UsageError(describeError(error));
+    throw new UsageError(`error: ${makeVisible(file)} ${describeReadError(error)}\n`);
   }
 }
 

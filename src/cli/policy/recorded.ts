@@ -96,6 +96,33 @@ export function readCall(
   return { ...call, facts, missing };
 }
 
+/** A refusal by a flow, with the decisions that delivered the results. */
+export type FlowRefusal = Pick<
+  RecordedCall,
+  'id' | 'time' | 'verdict' | 'reason' | 'rule' | 'caller' | 'upstream' | 'kind' | 'name'
+> & { readonly causes: readonly string[] };
+
+/** The refusal of a line, or `undefined` if no flow refused. */
+export function readFlowRefusal(record: AuditRecord): FlowRefusal | undefined {
+  const [reason] = textsAt(record, 'decision', 'reasons');
+  if (reason !== 'tainted-flow') return undefined;
+  return {
+    id: requiredText(record, 'decision', 'id'),
+    time: requiredText(record, 'time'),
+    ...{ verdict: 'deny', reason },
+    rule: `${requiredText(record, 'decision', 'policy')}/${requiredText(record, 'decision', 'rule')}`,
+    caller: {
+      issuer: requiredText(record, 'actor', 'iss'),
+      subject: requiredText(record, 'actor', 'sub'),
+      client: requiredText(record, 'actor', 'client_id'),
+    },
+    upstream: requiredText(record, 'target', 'upstream'),
+    kind: requiredText(record, 'target', 'kind'),
+    name: requiredText(record, 'target', 'name'),
+    causes: textsAt(record, 'decision', 'causes'),
+  };
+}
+
 function groupsOf(record: AuditRecord, groups: GroupsByToken): Iterable<string> {
   return groups.get(requiredText(record, 'actor', 'token', 'id')) ?? [];
 }
@@ -212,11 +239,11 @@ function argumentsOf(record: AuditRecord, pinned: PinnedDefinition | undefined):
   return { names, values, bytes, areValid: pinned !== undefined };
 }
 
-/** A captured value is a text as it is, or anything else as JSON: `7` may be either. */
+/** A captured value is a text as it is, or anything else as JSON: `7` may be either, and more likely the number. */
 function valuesOf(text: string): readonly Json[] {
   try {
     const parsed = JSON.parse(text) as Json;
-    return typeof parsed === 'string' ? [text] : [text, parsed];
+    return typeof parsed === 'string' ? [text] : [parsed, text];
   } catch {
     return [text];
   }

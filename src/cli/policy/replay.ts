@@ -122,7 +122,7 @@ async function runSuggest(
   else io.stdout(`${text}${renderRest(suggestion)}`);
   const rules = countOf(document.rules.length, 'rule');
   io.stderr(
-    `${rules} from ${countOf(all.length, 'decision')}; ${countOf(apart.length, 'target')} left apart\n`,
+    `${rules} from ${countOf(all.length, 'decision')}; ${countOf(apart.length, 'target')} without a rule\n`,
   );
   return EXIT_FINE;
 }
@@ -163,7 +163,7 @@ export function replayCommand(io: CliIo, ports: WorkspacePorts): Command {
         .option('--key <public...>', 'public key that checkpoints must be signed with')
         .option('--group <group>', 'only decisions about callers who are known to be in it')
         .option('--subject <subject>', 'only decisions about this caller')
-        .option('--days <number>', 'only the days before the last decision', readDays)
+        .option('--days <number>', 'only this many days before the last decision', readDays)
         .option('--suggest', 'print the policy that keeps what the group was allowed')
         .option('--json', 'print JSON')
         .action(async (options: ReplayOptions) => finish(await runReplay(options, io, ports)));

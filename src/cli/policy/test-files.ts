@@ -157,7 +157,7 @@ function checkExpectation(
   const misplaced = Object.entries(others).flatMap(([key, value]) =>
     value === undefined
       ? []
-      : [wrongValue([...path, key], `"${key}" does not go with "${question}"`)],
+      : [wrongValue([...path, key], `"${key}" is not possible in a case with "${question}"`)],
   );
   const isEmpty =
     question === 'list'

@@ -123,7 +123,7 @@ function readPercent(text: string): number {
 export function testCommand(io: CliIo, ports: WorkspacePorts): Command {
   return {
     name: 'test',
-    summary: 'Run policy tests (*.policy.test.yaml), and list the rules that no case exercises.',
+    summary: 'Run policy tests (*.policy.test.yaml), and list the rules that decide no case.',
     examples: [
       'sallyport test policies -c config/gateway.yaml',
       'sallyport test policies --min-coverage 100 --format junit > policies.xml',
@@ -132,7 +132,11 @@ export function testCommand(io: CliIo, ports: WorkspacePorts): Command {
       withConfigOption(command, io)
         .argument('<folder>', 'folder of the tests')
         .option('--policies <folder>', 'policies other than those that the gateway file names')
-        .option('--min-coverage <percent>', 'fail if fewer of the rules decide a case', readPercent)
+        .option(
+          '--min-coverage <percent>',
+          'fail if a smaller share of the rules decides a case',
+          readPercent,
+        )
         .addOption(
           new Option('--format <format>', 'output format').choices([...FORMATS]).default('text'),
         )

@@ -15,7 +15,7 @@ export function checkSigning({ pins, upstreams }: ReadableGateway, report: Repor
   for (const [name, { pinning }] of entriesOf(upstreams)) {
     if (pinning?.mode !== 'trust-on-first-use') continue;
     const message =
-      '"trust-on-first-use" cannot be combined with "pins.signers": what is trusted on first use is signed by nobody';
+      '"trust-on-first-use" cannot be combined with "pins.signers": definitions that are trusted on first use have no signature';
     report(['upstreams', name, 'pinning', 'mode'], message, 'conflict');
   }
 }

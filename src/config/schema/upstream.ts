@@ -177,7 +177,7 @@ export const PINNING = record(
   'How definitions are compared with their pins in the lock file.',
   {
     mode: oneOfStrings(
-      '`strict`: only pinned and approved items are listed or callable. `trust-on-first-use`: besides, what the first listing showed is treated as approved, unless the scan blocks it; what is added or changed later needs an approval in the lock file. `off`: no pins; arguments and results are checked against the last listed definitions.',
+      '`strict`: only pinned and approved items are listed or callable. `trust-on-first-use`: in addition, what the first listing showed is treated as approved, unless the scan blocks it; what is added or changed later needs an approval in the lock file. `off`: no pins; arguments and results are checked against the last listed definitions.',
       ['strict', 'trust-on-first-use', 'off'],
       { default: 'strict' },
     ),
@@ -191,7 +191,7 @@ export const PINNING = record(
       { default: 'max-age' },
     ),
     scan: oneOfStrings(
-      'What happens to a definition that nobody approved and in which the scan finds a reason to block it. `block`: it is neither listed nor callable, with the reason `tool-poisoned`; a definition that could not be scanned is treated alike. `warn`: the finding is recorded only. `off`: nothing is scanned. With `mode: strict` such definitions are hidden in any case.',
+      'What happens to a definition that nobody approved and in which the scan finds a reason to block it. `block`: it is neither listed nor callable, with the reason `tool-poisoned`; the same holds for a definition that could not be scanned. `warn`: the finding is recorded only. `off`: nothing is scanned. With `mode: strict` such definitions are hidden in any case.',
       ['block', 'warn', 'off'],
       { default: 'block' },
     ),

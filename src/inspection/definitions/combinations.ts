@@ -463,7 +463,7 @@ const EXFILTRATIONS: readonly Demand[] = [
 const OTHER_TOOLS: readonly Demand[] = demands(
   'other-tool',
   'review',
-  'It says what must happen with the tools of others.',
+  'It says how the tools of other servers must be used.',
   [[call, is('after'), is('any every each all another'), tool | call], { gap: 5 }],
   [[negation, call, is('official native original'), tool], { gap: 3 }],
   [
@@ -518,7 +518,7 @@ const FURTHER: readonly Demand[] = [
   ...demands(
     'other-tool',
     'review',
-    'It says what must happen with the tools of others.',
+    'It says how the tools of other servers must be used.',
     [[isAlteration, isTarget], { gap: 4, needs: [address | every], when: (one) => one.index > 0 }],
     [[either(override | change, 'alter'), is('behavior behaviour'), name | tool], { gap: 4 }],
     [[call, name, isGiving, is('output result')], { gap: 5 }],

@@ -145,6 +145,9 @@ describe('[REV-64] block', () => {
 
   it('says so if nothing answers', async () => {
     const ran = await run(['block', 'everything', ...note], () => Promise.reject(new Error('x')));
-    expect(ran).toMatchObject({ code: 2, err: 'error: http://127.0.0.1:9191 does not answer\n' });
+    expect(ran).toMatchObject({
+      code: 2,
+      err: 'error: http://127.0.0.1:9191 does not answer; is the gateway running, with its admin listener there?\n',
+    });
   });
 });

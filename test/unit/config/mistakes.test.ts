@@ -688,7 +688,7 @@ const ROWS: readonly Row[] = [
     name: 'a policy folder that does not exist',
     edit: gateway('dir: policies}', 'dir: polices}'),
     lines: [
-      'polices:1:1 error the policy folder does not exist; "policies.dir" of the gateway file names it',
+      'polices:1:1 error the policy folder does not exist; correct "policies.dir" of the gateway file or the option --policies',
     ],
   },
   {

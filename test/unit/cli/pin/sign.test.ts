@@ -91,10 +91,10 @@ describe('[L-91] pin sign', () => {
       { counter: 1, signer: 'alice', signers: ['alice'] },
     ]);
     expect(out).toBe(
-      `signed github: counter 1, sha256:${sha256Hex(LOCK)}, signature 1; written to ${SIGNATURES}\n` +
+      `signed github: counter 1, sha256:${sha256Hex(LOCK)}, 1 signature; written to ${SIGNATURES}\n` +
         '  1 approved, 0 blocked, 1 pending\n',
     );
-    expect(err).toContain('note: github has 1 of 2 signatures that it needs');
+    expect(err).toContain('note: github has 1 of 2 required signatures');
     const statement = readStatement(Buffer.from(JSON.parse(signatures ?? '').payload, 'base64'));
     expect(statement).toMatchObject({ value: { signedAt: '2026-11-22T10:00:00.000Z' } });
   });
@@ -148,7 +148,7 @@ describe('[L-91] pin sign', () => {
     const last = await run('github --key alice.pem', {
       ...{ lock: CHANGED, signatures: signedBy([alice], MAX_COUNTER) },
     });
-    expect(last.err).toContain('has the highest counter that there is');
+    expect(last.err).toContain('has reached the highest possible counter');
   });
 
   it('leaves out signatures of others that are not valid', async () => {
@@ -164,7 +164,7 @@ describe('[L-91] pin sign', () => {
       ...[0, '', { counter: 1, signer: 'Eve', signers: ['eve'] }],
     ]);
     const { err: note } = await run('github --key eve.pem');
-    expect(note).toContain('note: the key is that of no signer in pins.signers');
+    expect(note).toContain('note: the key belongs to no signer in pins.signers');
   });
 
   it('lets a command sign, DER or raw, and verifies what it printed', async () => {

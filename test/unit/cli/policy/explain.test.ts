@@ -1,8 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   type ExplainCallOptions,
   explainCommand,
   runExplainCall,
+  runExplainDecision,
 } from '../../../../src/cli/policy/explain.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { terminal } from '../console.js';
@@ -59,7 +63,7 @@ describe('[POL-01] explain call', () => {
         {
           of: 'rule',
           rule: 'engineering/read-code',
-          text: 'it would have to allow the call no longer',
+          text: 'it must no longer allow the call',
         },
       ],
     });
@@ -112,5 +116,63 @@ describe('[POL-01] explain call', () => {
     const argv = ['explain', 'call', 'crm/export_customers', '-c', TEAMS.config];
     expect(await buildProgram(io, [explainCommand(io, PORTS)]).run(argv)).toBe(0);
     expect(io.out()).toContain('deny: denied-by-rule by house/no-exports, hidden');
+  });
+});
+
+/** Explains the one decision of an audit file. */
+async function explainRecorded(decision: object, args: object = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-explain-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const log = join(folder, 'audit.jsonl');
+  const record = {
+    ...{ schema: 'sallyport.audit/2', id: 'e-1', time: '2026-11-20T09:00:00.000Z' },
+    type: 'mcp.decision',
+    gateway: { policy: 'p' },
+    actor: {
+      iss: 'https://idp.example.com',
+      sub: 'lea',
+      client_id: 'desk',
+      token: { id: 't', scopes: [] },
+    },
+    target: { upstream: 'payments', method: 'tools/call', kind: 'tool', name: 'refund', pin: 'x' },
+    args,
+    decision: { id: 'd-1', verdict: 'deny', action: 'refused', ...decision },
+    chain: { seq: 1, prev: '', hash: '' },
+  };
+  writeFileSync(log, `${JSON.stringify(record)}\n`);
+  const io = terminal({ cwd: ROOT });
+  const options = { ...TEAMS, log: [log] };
+  const code = await runExplainDecision({ ...options, id: 'd-1' }, io, PORTS);
+  return { code, out: io.out(), err: io.err() };
+}
+
+describe('[POL-01] explain decision', () => {
+  it('names the decisions because of which a flow refused', async () => {
+    const flow = {
+      policy: 'house',
+      rule: 'no-leak',
+      reasons: ['tainted-flow'],
+      causes: ['c-1', 'c-2'],
+    };
+    expect(await explainRecorded(flow)).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(
+        /recorded: deny: tainted-flow by house\/no-leak\n[^\n]+\n.*\n {2}sallyport audit show c-1\n {2}sallyport audit show c-2\n$/,
+      ),
+    });
+  });
+
+  it('reads a captured number as a number', async () => {
+    const captured = { '/amount': '80', '/invoice': 'I-1' };
+    const args = { bytes: 30, keys: ['invoice', 'amount'], captured };
+    const { out } = await explainRecorded({ reasons: ['arguments-invalid'] }, args);
+    expect(out).toContain('args.amount /amount: must be at most 50');
+  });
+
+  it('names an audit file that does not exist', async () => {
+    const io = terminal({ cwd: ROOT });
+    const options = { ...TEAMS, id: 'd-1', log: ['/none/audit.jsonl'] };
+    expect(await runExplainDecision(options, io, PORTS)).toBe(2);
+    expect(io.err()).toBe('error: /none/audit.jsonl does not exist\n');
   });
 });

@@ -190,7 +190,7 @@ describe('[POL-08] a suggested policy', () => {
     expect(io.out()).toContain(
       'tools:\n        - "refund"\n    args: {"amount":{"type":"number","maximum":2400}}\n',
     );
-    expect(io.err()).toContain('3 rules from 5 decisions; 0 targets left apart\n');
+    expect(io.err()).toContain('3 rules from 5 decisions; 0 targets without a rule\n');
   });
 
   it('is a policy file that validates', () => {

@@ -112,7 +112,7 @@ describe('[POL-04] test', () => {
     ],
     [`${REFUND}    expct: deny`, '9:5 error a case has no key "expct"; did you mean "expect"?'],
     [REFUND, '5:5 error this case expects nothing; add "expect"'],
-    [`${REFUND}    items: []`, '9:12 error "items" does not go with "call"'],
+    [`${REFUND}    items: []`, '9:12 error "items" is not possible in a case with "call"'],
     [`${REFUND}    list: payments`, '5:5 error a case has exactly one of call, get, read, list'],
   ])('reports a mistake with its place: %j', async (text, message) => {
     const { code, err } = await test(HEAD + text);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { loadGateway } from '../../../../src/config/load.js';
 import { makeSigner } from '../../../support/signers.js';
-import { diagnosticLines, GOOD, read, settingsOf } from '../reading.js';
+import { diagnosticLines, FILE, filesOf, GOOD, KEY_HEX, read, settingsOf } from '../reading.js';
 
 const [alice, bob] = [makeSigner('alice'), makeSigner('bob', 'P-384')];
 const AROUND = {
@@ -27,6 +28,15 @@ describe('[L-94] pins.signers', () => {
     expect(settingsOf(GOOD).signing).toBeUndefined();
     const { watchedFiles } = settingsOf(pins(signers), AROUND);
     expect(watchedFiles).toContain('/srv/config/alice.pub.pem');
+  });
+
+  it('[L-94] may have keys that every user of the machine can read, because these are public', () => {
+    const files = filesOf({ [FILE]: pins(`signers: {${ALICE}}`), ...AROUND.files });
+    const reading = loadGateway(FILE, {
+      ...{ readFile: files.readFile, modeOf: () => 0o644 },
+      ...{ env: { KEY: KEY_HEX }, secrets: 'read' },
+    });
+    expect(reading.diagnostics).toEqual([]);
   });
 
   it.each([
