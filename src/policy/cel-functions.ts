@@ -9,12 +9,21 @@ import { isAddressAllowed } from './addresses.js';
 const MAX_DECODINGS = 8;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
-/** A drive, a server, a home folder: the start of a path that is not relative and not below `/`. */
-const OTHER_ROOT = /^(?:[A-Za-z]:|\/\/|~)/;
-/** `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`. */
-const AMBIGUOUS_SEGMENT = /^[. ]{3,}$|^\.{1,2};|^\s|\s$/;
+/** A drive, a server, a home folder, a URL: the start of a path that is not relative and not below `/`. */
+const OTHER_ROOT = /^(?:[A-Za-z]:|[A-Za-z][A-Za-z0-9+.-]*:\/|\/\/|~)/;
+/**
+ * `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`, and so do file
+ * systems that ignore invisible characters in names.
+ */
+const AMBIGUOUS_SEGMENT =
+  /^[. ]{3,}$|^\.{1,2};|^\s|\s$|^[.\p{Default_Ignorable_Code_Point}]*\p{Default_Ignorable_Code_Point}\.*$/u;
 
-type Path = { readonly root: string; readonly segments: readonly string[] };
+type Path = {
+  readonly root: string;
+  readonly segments: readonly string[];
+  /** Has `..` somewhere. */
+  readonly climbs: boolean;
+};
 
 /** Whether a path names the folder or something below it, as it is written: links are not followed. */
 export function isPathUnder(path: string, folder: string): boolean {
@@ -25,6 +34,8 @@ export function isPathUnder(path: string, folder: string): boolean {
   const forms = [decoded, decodeFully(decoded.normalize('NFKC'))];
   return forms.every((form) => {
     const read = form === undefined ? undefined : readPath(form);
+    // To a reader that decodes less, `a%2fb`, `a\b` and `a//b` have other numbers of folders, and `..` leads elsewhere.
+    if (read?.climbs && (form !== path || /\\|\/\//.test(path))) return false;
     return read?.root === base.root && base.segments.every((one, at) => read.segments[at] === one);
   });
 }
@@ -47,13 +58,14 @@ function decodeFully(text: string): string | undefined {
 function readPath(text: string): Path | undefined {
   const path = text.replaceAll('\\', '/');
   if (CONTROL.test(path) || OTHER_ROOT.test(path)) return undefined;
+  const written = path.split('/').filter((one) => one !== '' && one !== '.');
   const segments: string[] = [];
-  for (const segment of path.split('/').filter((one) => one !== '' && one !== '.')) {
+  for (const segment of written) {
     if (AMBIGUOUS_SEGMENT.test(segment)) return undefined;
     if (segment !== '..') segments.push(segment);
     else if (segments.pop() === undefined) return undefined;
   }
-  return { root: path.startsWith('/') ? '/' : '', segments };
+  return { root: path.startsWith('/') ? '/' : '', segments, climbs: written.includes('..') };
 }
 
 const MAX_URL_CHARS = 8192;
@@ -74,8 +86,15 @@ export function hostOfUrl(url: string): string | undefined {
   if (!URL.canParse(parsed)) return undefined;
   const host = new URL(parsed).hostname.replace(/\.$/, '');
   if (host === '' || host.endsWith('.')) return undefined;
+  const plain = written.normalize('NFKC').replace(IGNORED, '');
+  if (IPV4.test(host) && LEADING_ZERO.test(plain)) return undefined;
   return host.startsWith('[') ? host.slice(1, -1) : host;
 }
+
+const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
+const IPV4 = /^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$/;
+/** Some readers take such a number for an octal one, and some for a decimal one. */
+const LEADING_ZERO = /(?<![0-9a-z])0[0-9]/i;
 
 /** Names that no public resolver answers (RFC 6761, RFC 8375, RFC 9476), and those that private networks use. */
 const LOCAL_DOMAINS: ReadonlySet<string> = new Set([

@@ -4,10 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { hostOfUrl, isPathUnder, isPublicUrl } from '../../../src/policy/cel-functions.js';
 
 describe('[P-46] path.under', () => {
-  it.each(['reports/a', 'reports', 'reports/', './reports/x', 'reports/a/../b', 'x/../reports/b'])(
-    'holds for %s',
-    (path) => expect(isPathUnder(path, 'reports/')).toBe(true),
-  );
+  it.each([
+    'reports/a',
+    'reports',
+    'reports/',
+    './reports/x',
+    'reports/a/../b',
+    'x/../reports/b',
+    'reports%2fa',
+  ])('holds for %s', (path) => expect(isPathUnder(path, 'reports/')).toBe(true));
 
   it.each([
     ['climbing', 'reports/../secret'],
@@ -38,6 +43,15 @@ describe('[P-46] path.under', () => {
     ['a full-width slash', 'reports/a\uff0f..\uff0f..\uff0fsecret'],
     ['a full-width escape', 'reports/\uff052e\uff052e/secret'],
     ['nothing', ''],
+    ['a slash that only some decode', 'reports/a%2fb/../../secret'],
+    ['a slash that few decode', 'reports/a%252fb/../../secret'],
+    ['an escape that only some decode', 'reports/a%5cb/../../secret'],
+    ['a backslash that is a letter to some', 'reports/a\\b/../../secret'],
+    ['a full-width slash and an encoded one', 'reports/a%2fb\uff0f..\uff0f..\uff0fsecret'],
+    ['an empty name that counts for some', 'x//../reports/a'],
+    ['dots with an invisible character', 'reports/.\u200b./secret'],
+    ['dots before an invisible character', 'reports/..\ufeff/secret'],
+    ['a dot with a soft hyphen', 'reports/\u00ad../secret'],
   ])('does not hold for %s', (_what, path) => {
     expect(isPathUnder(path, 'reports/')).toBe(false);
   });
@@ -49,6 +63,7 @@ describe('[P-46] path.under', () => {
     expect(isPathUnder('/etc', '/')).toBe(true);
     expect(isPathUnder('a/b', '')).toBe(true);
     expect(isPathUnder('../a', '')).toBe(false);
+    expect(isPathUnder('file:///etc/passwd', '')).toBe(false);
     expect(isPathUnder('a', '..')).toBe(false);
   });
 });
@@ -63,7 +78,6 @@ describe('[P-46] url.host', () => {
     ['https://ｅxample.com/', 'example.com'],
     ['http://2130706433/', '127.0.0.1'],
     ['http://0x7f.1/', '127.0.0.1'],
-    ['http://0177.0.0.01/', '127.0.0.1'],
     ['http://[::FFFF:7f00:1]:80/', '::ffff:7f00:1'],
     ['ftp://example.com', 'example.com'],
   ])('of %s is %s', (url, host) => expect(hostOfUrl(url)).toBe(host));
@@ -83,6 +97,10 @@ describe('[P-46] url.host', () => {
     'https:///path',
     'https://[::1/',
     'https://256.256.256.256/',
+    'http://0177.0.0.01/',
+    'http://0127.0.0.1./',
+    'http://8.8.8.010/',
+    'http://０１27.0.0.1/',
     'https://a:b:c/',
     'javascript:alert(1)',
     `https://${'a'.repeat(9000)}/`,
@@ -108,6 +126,8 @@ describe('[P-46] url.isPublic', () => {
     'http://2130706433/',
     'http://0x7f000001/',
     'http://017700000001/',
+    'http://0127.0.0.1/',
+    'http://8.8.8.010/',
     'http://0/',
     'http://10.1.2.3/',
     'http://172.16.0.1./',
