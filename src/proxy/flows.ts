@@ -91,8 +91,10 @@ export function recordDelivery(
 ): MessageOutcome | Promise<MessageOutcome> {
   if (outcome instanceof Promise)
     return outcome.then((resolved) => recordDelivery(delivery, resolved, isAnswer));
-  // A list or a handshake shows what is pinned or was asked for by policy alone; what is sent beside it may be anything.
-  const isDelivered = outcome.kind === 'pass' || (outcome.kind === 'response' && isAnswer);
+  // A list or a handshake shows what is pinned or was asked for by policy alone; what is sent beside it, or instead of
+  // it as an error, may be anything.
+  const isDelivered =
+    outcome.kind === 'pass' || (outcome.kind === 'response' && (isAnswer || outcome.isError));
   if (!isDelivered) return outcome;
   const recorded = delivery.record();
   const settle = (isRecorded: boolean): MessageOutcome =>
