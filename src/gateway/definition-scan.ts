@@ -31,7 +31,7 @@ export type DefinitionScan = {
   reviewPage(kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
   /** Absent if the scan withholds nothing. */
   readonly isWithheld: WithheldByScan | undefined;
-  /** Whether the scan keeps a definition from being trusted. */
+  /** Whether the scan keeps a definition from being trusted, which it does until it has seen it. */
   hasBlocked(definition: JsonObject | string): boolean;
   /** What was found in what is offered now and not approved. */
   found(observed: Observed | undefined, lock: Lock | undefined): readonly ScannedItem[];
@@ -208,7 +208,10 @@ export function createDefinitionScan(
             return isBlocked(content);
           }
         : undefined,
-    hasBlocked: (definition) => scan === 'block' && isBlocked(contentOf(definition).hash),
+    hasBlocked(definition) {
+      const content = contentOf(definition).hash;
+      return scan === 'block' && (!verdicts.has(content) || isBlocked(content));
+    },
     found(observed, lock) {
       if (observed === undefined) return [];
       return [...verdicts.values()].filter(

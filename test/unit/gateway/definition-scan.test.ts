@@ -83,6 +83,19 @@ it('[L-54] withholds what could not be scanned, and tries again with the next li
   expect(scan.found(observed, undefined)).toEqual([]);
 });
 
+it('[L-54] keeps from being trusted what no scan has seen', async () => {
+  const scan = createDefinitionScan(
+    { scan: 'block' },
+    {
+      scanDefinitions: () => Promise.reject(new Error('closed')),
+      messageReader: DIRECT_MESSAGE_READER,
+      lock: () => undefined,
+    },
+  );
+  await scan.reviewListing(listingOf([CLEAN]));
+  expect(scan.hasBlocked(CLEAN)).toBe(true);
+});
+
 it('[L-54] divides long listings, and compares names and borders across the parts', async () => {
   const scan = scanOf();
   const filler = Array.from({ length: 40 }, (_, index) =>
