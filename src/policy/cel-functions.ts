@@ -1,6 +1,6 @@
 // The functions that expressions have for paths and URLs. Each reads a text as the most lenient of its readers might,
-// and says no, or fails, where readers could differ: a path that is encoded twice, a host that is a number in
-// octal. Nothing is resolved: neither names nor links. Linear in the text.
+// and has no answer where readers could differ: a path that climbs by encoded dots, a host that is a number in octal. An
+// expression then fails, so that neither an allow rule nor a deny rule is got around. Nothing is resolved: neither names nor links. Linear in the text.
 // Source: RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761; docs/contract.md §4.
 
 import { isAddressAllowed } from './addresses.js';
@@ -19,25 +19,33 @@ const AMBIGUOUS_SEGMENT =
   /^[. ]{3,}$|^\.{1,2};|^\s|\s$|^[.\p{Default_Ignorable_Code_Point}]*\p{Default_Ignorable_Code_Point}\.*$/u;
 
 type Path = {
-  readonly root: string;
+  /** Undefined for a path that climbs above its start, or starts elsewhere. */
+  readonly root: string | undefined;
   readonly segments: readonly string[];
   /** Has `..` somewhere. */
   readonly climbs: boolean;
 };
 
-/** Whether a path names the folder or something below it, as it is written: links are not followed. */
-export function isPathUnder(path: string, folder: string): boolean {
-  const decoded = decodeFully(path);
+/**
+ * Whether a path names the folder or something below it, as it is written: links are not followed. Undefined for a path
+ * that readers could take for different ones.
+ */
+export function isPathUnder(path: string, folder: string): boolean | undefined {
   const base = readPath(folder);
-  if (decoded === undefined || base === undefined) return false;
+  const decoded = decodeFully(path);
   // Some readers fold compatibility forms, in which a full-width dot or slash is a plain one.
-  const forms = [decoded, decodeFully(decoded.normalize('NFKC'))];
-  return forms.every((form) => {
-    const read = form === undefined ? undefined : readPath(form);
+  const folded = decoded === undefined ? undefined : decodeFully(decoded.normalize('NFKC'));
+  if (base === undefined || decoded === undefined || folded === undefined) return undefined;
+  const isUnder = (form: string): boolean | undefined => {
+    const read = readPath(form);
     // To a reader that decodes less, `a%2fb`, `a\b` and `a//b` have other numbers of folders, and `..` leads elsewhere.
-    if (read?.climbs && (form !== path || /\\|\/\//.test(path))) return false;
-    return read?.root === base.root && base.segments.every((one, at) => read.segments[at] === one);
-  });
+    if (read === undefined || (read.climbs && (form !== path || /\\|\/\//.test(path))))
+      return undefined;
+    if (read.root === undefined || read.root !== base.root) return false;
+    return base.segments.every((one, at) => read.segments[at] === one);
+  };
+  const answer = isUnder(decoded);
+  return folded === decoded || isUnder(folded) === answer ? answer : undefined;
 }
 
 /** Without any percent-encoding; undefined for a text that some readers could not decode, or that never ends. */
@@ -54,18 +62,19 @@ function decodeFully(text: string): string | undefined {
   return undefined;
 }
 
-/** A path with its dot segments resolved; undefined for one that climbs above its start or has several readings. */
+/** A path with its dot segments resolved; undefined for one that has several readings. */
 function readPath(text: string): Path | undefined {
   const path = text.replaceAll('\\', '/');
-  if (CONTROL.test(path) || OTHER_ROOT.test(path)) return undefined;
   const written = path.split('/').filter((one) => one !== '' && one !== '.');
+  if (CONTROL.test(path) || written.some((one) => AMBIGUOUS_SEGMENT.test(one))) return undefined;
   const segments: string[] = [];
+  const climbs = written.includes('..');
+  let root = OTHER_ROOT.test(path) ? undefined : path.startsWith('/') ? '/' : '';
   for (const segment of written) {
-    if (AMBIGUOUS_SEGMENT.test(segment)) return undefined;
     if (segment !== '..') segments.push(segment);
-    else if (segments.pop() === undefined) return undefined;
+    else if (segments.pop() === undefined) root = undefined;
   }
-  return { root: path.startsWith('/') ? '/' : '', segments, climbs: written.includes('..') };
+  return { root, segments, climbs };
 }
 
 const MAX_URL_CHARS = 8192;
@@ -102,10 +111,10 @@ const LOCAL_DOMAINS: ReadonlySet<string> = new Set([
   ...['lan', 'arpa', 'test', 'invalid', 'example', 'onion', 'alt'],
 ]);
 
-/** Whether a URL names a public address, or a name of a public domain, as it is written. */
-export function isPublicUrl(url: string): boolean {
+/** Whether a URL names a public address, or a name of a public domain, as it is written. Undefined where its host is. */
+export function isPublicUrl(url: string): boolean | undefined {
   const host = hostOfUrl(url);
-  if (host === undefined) return false;
+  if (host === undefined) return undefined;
   if (host.includes(':') || /^[0-9.]+$/.test(host)) return isAddressAllowed(host, 'public');
   const labels = host.split('.');
   const domain = labels.at(-1) ?? '';
