@@ -5,7 +5,7 @@
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { decide, readPolicyTarget, targetPinOf } from './decide.js';
 import type { Decision } from './decision.js';
-import type { Catalog } from './definitions.js';
+import { type Catalog, findUndeclared } from './definitions.js';
 import { doesRefuse, type RuleExplanation, type WrittenRules } from './explain.js';
 import type { Principal, PrincipalFacts } from './principal.js';
 import { allRules, createPolicySet, type PolicyQuery, type PolicySet, type Rule } from './rules.js';
@@ -239,6 +239,12 @@ function past(
       text: `the definition: ${message}`,
     }),
   );
+  const isChecked = query.catalog.undeclaredArguments === 'declared' && invalid.length === 0;
+  const undeclared = isChecked ? findUndeclared(described, query.args) : undefined;
+  if (undeclared !== undefined) {
+    const { pointer } = undeclared;
+    invalid.push({ of: 'arguments', pointer, text: 'the definition does not declare it' });
+  }
   return [...(refusal === undefined ? [] : [pin]), ...invalid, ...refusing];
 }
 
