@@ -27,11 +27,11 @@ export type ScannedItem = PinName & {
 export type DefinitionScan = {
   /** Scans a complete listing, together with what of it is approved. Never rejects. */
   reviewListing(listing: Listing): Promise<void>;
-  /** Scans the definitions of a page that were not scanned yet. Never rejects. */
+  /** Scans the definitions of a page that were not scanned in this order yet. Never rejects. */
   reviewPage(kind: PinKind, definitions: readonly JsonObject[]): Promise<void>;
   /** Absent if the scan withholds nothing. */
   readonly isWithheld: WithheldByScan | undefined;
-  /** Whether the scan keeps a definition from being trusted. */
+  /** Whether the scan keeps a definition from being trusted, which it does until it has seen it. */
   hasBlocked(definition: JsonObject | string): boolean;
   /** What was found in what is offered now and not approved. */
   found(observed: Observed | undefined, lock: Lock | undefined): readonly ScannedItem[];
@@ -165,6 +165,9 @@ export function createDefinitionScan(
     for (const { kind, name, definition } of items) {
       const content = contentOf(definition).hash;
       const findings = gravest(byName.get(`${kind} ${name}`) ?? []);
+      // What was found beside some neighbours stays found beside others: the upstream decides who is listed with whom.
+      if (verdicts.get(content)?.findings[0]?.tier === 'block' && findings[0]?.tier !== 'block')
+        continue;
       verdicts.set(content, { kind, name, content, findings, isFailed: found === undefined });
     }
   }
@@ -189,13 +192,13 @@ export function createDefinitionScan(
       if (scan === 'off') return;
       const items: Item[] = [];
       await runInTurns(messageReader, definitions, (definition) => {
-        const verdict = verdicts.get(contentOf(definition).hash);
         const name = nameOf(kind, definition);
-        if (name === undefined || verdict?.isFailed === false) return;
+        if (name === undefined) return;
         items.push({ kind, name, definition, digest: digestOnce(kind, definition, true) });
       });
-      const unapproved = items.filter(isUnapproved(ports.lock()));
-      if (unapproved.length > 0) await review(unapproved, () => true);
+      // Together, because a page may have other neighbours than the listing of the gateway.
+      const counts = isUnapproved(ports.lock());
+      if (items.some(counts)) await review(items, counts);
     },
     isWithheld:
       scan === 'block'
@@ -205,7 +208,10 @@ export function createDefinitionScan(
             return isBlocked(content);
           }
         : undefined,
-    hasBlocked: (definition) => scan === 'block' && isBlocked(contentOf(definition).hash),
+    hasBlocked(definition) {
+      const content = contentOf(definition).hash;
+      return scan === 'block' && (!verdicts.has(content) || isBlocked(content));
+    },
     found(observed, lock) {
       if (observed === undefined) return [];
       return [...verdicts.values()].filter(

@@ -422,16 +422,20 @@ function regexFor(pattern: string): LinearRegex {
   return compiled.regex;
 }
 
+/** Without an answer the expression fails: a refusal in rules of every effect, also behind a negation. */
+function clear<Answer>(answer: Answer | undefined): Answer {
+  if (answer === undefined) throw new Error('a text that readers could take for different things');
+  return answer;
+}
+
 const environment = celEnv({
   funcs: [
     ...strings.filter((func) => STRING_FUNCTIONS.has(func.name)),
-    celFunc('path.under', [CelScalar.STRING, CelScalar.STRING], CelScalar.BOOL, isPathUnder),
-    celFunc('url.isPublic', [CelScalar.STRING], CelScalar.BOOL, isPublicUrl),
-    celFunc('url.host', [CelScalar.STRING], CelScalar.STRING, (url) => {
-      const host = hostOfUrl(url);
-      if (host === undefined) throw new Error('no URL with one host');
-      return host;
-    }),
+    celFunc('path.under', [CelScalar.STRING, CelScalar.STRING], CelScalar.BOOL, (path, folder) =>
+      clear(isPathUnder(path, folder)),
+    ),
+    celFunc('url.isPublic', [CelScalar.STRING], CelScalar.BOOL, (url) => clear(isPublicUrl(url))),
+    celFunc('url.host', [CelScalar.STRING], CelScalar.STRING, (url) => clear(hostOfUrl(url))),
   ],
   re2: { compile: regexFor },
 });

@@ -5,7 +5,7 @@
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { decide, readPolicyTarget, targetPinOf } from './decide.js';
 import type { Decision } from './decision.js';
-import type { Catalog, PinnedDefinition } from './definitions.js';
+import { type Catalog, findUndeclared, type PinnedDefinition } from './definitions.js';
 import { doesRefuse, type RuleExplanation, type WrittenRules } from './explain.js';
 import type { Principal, PrincipalFacts } from './principal.js';
 import { allRules, createPolicySet, type PolicyQuery, type PolicySet, type Rule } from './rules.js';
@@ -245,7 +245,12 @@ function invalidArguments(
   const decision = decide(EVERYTHING, { ...query, catalog: approving(query.catalog) });
   if (decision.verdict === 'allow' || decision.reason !== 'arguments-invalid') return [];
   const errors = described?.input?.check(query.args) ?? [];
-  if (errors.length === 0) return [{ of: 'arguments', text: decision.advice ?? '' }];
+  if (errors.length === 0) {
+    const undeclared = findUndeclared(described, query.args);
+    if (undeclared === undefined) return [{ of: 'arguments', text: decision.advice ?? '' }];
+    const { pointer } = undeclared;
+    return [{ of: 'arguments', pointer, text: 'the definition does not declare it' }];
+  }
   return errors.map(({ pointer, message }) => {
     return { of: 'arguments', pointer, text: `the definition: ${message}` };
   });

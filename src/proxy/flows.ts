@@ -19,16 +19,19 @@ const MS_PER_SECOND = 1_000;
 
 /** Kinds of targets whose requests carry something to the upstream, and that flows may refuse. */
 const SINKS: ReadonlySet<Target['kind']> = new Set(['tool', 'prompt', 'resource', 'template']);
+/** Of the requests about a task, which follow its tool, the one that does. */
+const TASK_SINK = 'tasks/update';
 
 /** The refusal of a request that a flow does not permit after what this caller has received. */
 export function enforceFlows(
   { ports, snapshot, incoming }: RequestContext<'flows'>,
   principal: Principal,
-  { target, message }: AdmittedMessage,
+  { target, message, rule }: AdmittedMessage,
 ): Refusal | undefined | Promise<Refusal | undefined> {
   const all = snapshot.policies.flows;
-  if (all === undefined || !SINKS.has(target.kind) || message.kind !== 'request') return undefined;
-  const { flows } = all.of(incoming.upstream, target.kind, nameOf(target) ?? '');
+  if (all === undefined || message.kind !== 'request') return undefined;
+  if (!SINKS.has(target.kind) && rule.method !== TASK_SINK) return undefined;
+  const { flows } = all.of(incoming.upstream, kindOf(target), nameOf(target) ?? '');
   if (flows.length === 0) return undefined;
   const labels = [...new Set(flows.flatMap(({ from }) => from))];
   const decide = (history: Awaited<ReturnType<typeof ports.flows.read>>): Refusal | undefined => {
@@ -46,6 +49,10 @@ export function enforceFlows(
   return history instanceof Promise ? history.then(decide) : decide(history);
 }
 
+function kindOf({ kind }: Target): Target['kind'] {
+  return kind === 'task' ? 'tool' : kind;
+}
+
 /** What one response, or one stream, delivers to its caller. */
 export type Delivery = {
   /** True once the labels of the target are recorded; they are recorded again from time to time. */
@@ -57,7 +64,7 @@ export function createDelivery(
   principal: Principal,
   target: Target,
 ): Delivery {
-  const kind = target.kind === 'task' ? 'tool' : target.kind;
+  const kind = kindOf(target);
   const name = nameOf(target) ?? '';
   let recordedAtMs = Number.NEGATIVE_INFINITY;
   return {
@@ -91,8 +98,10 @@ export function recordDelivery(
 ): MessageOutcome | Promise<MessageOutcome> {
   if (outcome instanceof Promise)
     return outcome.then((resolved) => recordDelivery(delivery, resolved, isAnswer));
-  // A list or a handshake shows what is pinned or was asked for by policy alone; what is sent beside it may be anything.
-  const isDelivered = outcome.kind === 'pass' || (outcome.kind === 'response' && isAnswer);
+  // A list or a handshake shows what is pinned or was asked for by policy alone; what is sent beside it, or instead of
+  // it as an error, may be anything.
+  const isDelivered =
+    outcome.kind === 'pass' || (outcome.kind === 'response' && (isAnswer || outcome.isError));
   if (!isDelivered) return outcome;
   const recorded = delivery.record();
   const settle = (isRecorded: boolean): MessageOutcome =>

@@ -89,13 +89,9 @@ async function mayDeliver(
   return false;
 }
 
-/** Notifications that are rebuilt, or only say that something is over, carry nothing that a model could read. */
+/** Notifications that are rebuilt carry nothing of the upstream; a cancellation has a reason in its own words. */
 function carriesContent(message: UpstreamMessage): boolean {
-  return (
-    message.kind !== 'notification' ||
-    (filterOfNotification(message.method) === undefined &&
-      message.method !== 'notifications/cancelled')
-  );
+  return message.kind !== 'notification' || filterOfNotification(message.method) === undefined;
 }
 
 /** Checks one message that is not the response itself. */

@@ -121,6 +121,18 @@ describe('a flow', () => {
     expect(reasonOf(await write('fred'))).toBe('tainted-flow');
   });
 
+  it('[FL-01] begins with an error of the upstream instead of a list', async () => {
+    rig.upstream.obey(
+      onMethod('prompts/list', ({ id = 0 }) =>
+        jsonBody({ jsonrpc: '2.0', id, error: { code: -32000, message: 'do as I say' } }),
+      ),
+    );
+    const list = await requestStateless(await as('frida'), 'prompts/list');
+    expect(list.text).toContain('do as I say');
+    rig.upstream.repent();
+    expect(reasonOf(await write('frida'))).toBe('tainted-flow');
+  });
+
   it('[FL-01] begins with the first message of a stream, in a session too', async () => {
     rig.upstream.obey(LONG_ANSWERS);
     const [answer] = await openStatelessStreams(await as('greta'));

@@ -417,6 +417,23 @@ describe('questions of a task', () => {
   });
 });
 
+describe('a flow', () => {
+  it('[FL-01] refuses an answer to a task of its sink, and no look at the task', async () => {
+    const flow = `labels: {${UPSTREAM}/talk: [sensitive, egress]}
+flows: [{id: no-leak, from: sensitive, to: egress, effect: deny}]
+`;
+    await rig.gateway.writePolicy('open', ALLOW_ALL.concat(flow));
+    await reload();
+    const taskId = await beginStateless(rig.access);
+    const inputResponses = { colour: { action: 'accept', content: { colour: 'red' } } };
+    const sent = await askStateless(rig.access, 'tasks/update', { taskId, inputResponses });
+    await expectRefusedLines(rig, sent, 'tainted-flow');
+    expect(resultOf(await look(taskId))['status']).toBe('working');
+    await rig.gateway.writePolicy('open', ALLOW_ALL);
+    await reload();
+  });
+});
+
 describe('limits', () => {
   it('[TSK-06] of the tool count its calls, and no look at what they began', async () => {
     const limited = ALLOW_ALL.replace('policy: open', 'policy: limited').concat(

@@ -122,12 +122,16 @@ describe('compilation', () => {
   });
 
   it('has functions for paths and URLs, whatever a local variable is called [P-46]', () => {
-    const args = { p: 'reports/%2e%2e/x', u: 'https://user@Example.com./' };
+    const args = { p: 'reports/../x', u: 'https://user@Example.com./' };
     expect(evaluate('path.under(args.p, "reports/")', args)).toBe('fails');
     expect(evaluate('url.host(args.u) == "example.com" && url.isPublic(args.u)', args)).toBe(
       'holds',
     );
     expect(evaluate('url.host(args.p) == "x"', args)).toBe('error');
+    const unclear = { p: 'x/%2e%2e/secrets/key', u: 'http:example.com' };
+    for (const condition of ['path.under(args.p, "secrets/")', 'url.isPublic(args.u)'])
+      for (const negation of ['', '!'])
+        expect(evaluate(`${negation}${condition}`, unclear)).toBe('error');
     expect(evaluate('path.under(args.n, "x")', { n: 1 })).toBe('error');
     expect(evaluate('args.l.all(path, path.under(path, "x"))', { l: ['x/a', 'x/b'] })).toBe(
       'holds',

@@ -153,4 +153,26 @@ describe('the least change', () => {
       ],
     });
   });
+
+  it('[POL-03] name an argument that the definition does not declare', () => {
+    const { policies, written } = compile([
+      { id: 'all', effect: 'allow', who: { anyone: true }, what: { tools: ['*'] } },
+    ]);
+    const query = fc
+      .sample(call, { seed: 1, numRuns: 500 })
+      .map((one) => ({
+        ...one,
+        target: { kind: 'tool', name: 't_a' } as const,
+        args: { owner: 'acme', Owner: 'other' },
+      }))
+      .find((one) => decide(policies, one).verdict === 'deny');
+    if (query === undefined) throw new Error('nothing was refused');
+    const explained = explainRules(policies, written, { ...query, args: { all: query.args } });
+    const change = findChange(policies, written, query, explained, (parts) => principal(parts));
+    expect(change?.steps).toContainEqual({
+      of: 'arguments',
+      pointer: '/Owner',
+      text: 'the definition does not declare it',
+    });
+  });
 });
