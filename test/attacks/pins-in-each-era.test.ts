@@ -76,6 +76,8 @@ async function startPair(
 ): Promise<Pair> {
   const rig = await startRig({
     ...options,
+    // The tools differ in what they declare, and one call fits all.
+    upstream: [...(options.upstream ?? []), 'arguments: any'],
     behindChannels: upstream === 'channels',
     prepare(server) {
       server.obey(onlyIn(upstream === 'channels' ? 'sessions' : upstream));

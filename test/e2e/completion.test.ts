@@ -27,7 +27,7 @@ _sallyport; printf '%s\\n' "\${COMPREPLY[@]}"`;
 
   it.each([
     ['sallyport pi', ['pin']],
-    ['sallyport pin ', ['fetch', 'diff', 'verify', 'approve', 'block']],
+    ['sallyport pin ', ['fetch', 'diff', 'verify', 'approve', 'block', 'sign']],
     ['sallyport pin approve github --kind pro', ['prompt']],
     ['sallyport pin approve --by pin --di', ['--digest']],
     ['sallyport completion ', ['bash', 'zsh', 'fish']],

@@ -136,7 +136,9 @@ describe('dev', () => {
         '-c',
         join(setup, 'gateway.yaml'),
       ]);
-      expect([checked.stdout, checked.code]).toEqual(['', 0]);
+      // A note says which schemas leave arguments undeclared.
+      expect(checked.stdout).not.toMatch(/ (?:error|warning) /);
+      expect(checked.code).toBe(0);
       const secret = (await readFile(join(setup, 'stdio-token'), 'utf8')).trim();
       expect((await stat(join(setup, 'stdio-token'))).mode & 0o777).toBe(0o600);
       const written = await readFile(join(setup, 'gateway.yaml'), 'utf8');
@@ -165,7 +167,7 @@ describe('dev', () => {
         const results = {
           initialize: (p) => ({ protocolVersion: p.protocolVersion, capabilities: { tools: {}, prompts: {} }, serverInfo: { name: 's', version: '1' } }),
           'tools/list': () => ({ tools: listed }),
-          'prompts/list': () => ({ prompts: [{ name: 'ask' }, { name: 'ask*' }] }),
+          'prompts/list': () => ({ prompts: [{ name: 'ask' }, { name: 'reply*' }] }),
         };
         require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
           const { id, method, params } = JSON.parse(line);
@@ -178,7 +180,7 @@ describe('dev', () => {
       expect(dev.stdout()).toMatch(/^approved +1 tool, 1 prompt from /m);
       const policy = await readFile(join(folder, 'patterns/policies/mcp.policy.yaml'), 'utf8');
       expect(policy).toContain('      tools: ["plain"]\n      prompts: ["ask"]\n');
-      for (const name of ['get_*', 're:.*', '*', 'ask*'])
+      for (const name of ['get_*', 're:.*', '*', 'reply*'])
         expect(policy).toContain(`# No rule can name ${JSON.stringify(name)} exactly`);
       const token = /^export TOKEN=(\S+)$/m.exec(dev.stdout())?.[1] ?? '';
       const url = /^endpoint +(\S+)/m.exec(dev.stdout())?.[1] ?? '';

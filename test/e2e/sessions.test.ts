@@ -146,7 +146,7 @@ describe('tools', () => {
       pages += 1;
     } while (cursor !== undefined);
     expect(pages).toBe(2);
-    expect(names).toHaveLength(6);
+    expect(names).toHaveLength(7);
   });
 
   it('[E-03] tell progress in a streamed answer, to both SDKs', async () => {

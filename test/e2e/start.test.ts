@@ -98,7 +98,7 @@ describe('the port of dev', () => {
       const closing = stdout.slice(stdout.indexOf('From the audit log'));
       const rows = closing.match(/^ {2}\d\d:\d\d:\d\d\.\d{3} .*$/gm) ?? [];
       expect(rows).toHaveLength(10);
-      for (const word of ['arguments-invalid', 'redact', 'token-audience', 'drift', 'tool-changed'])
+      for (const word of ['arguments-invalid', 'redact', 'token-audience', 'drift', 'tainted-flow'])
         expect(rows.filter((row) => row.includes(word)).length).toBeGreaterThan(0);
       expect(closing).not.toContain('initialize');
       const pages = closing.slice(closing.indexOf('Where to go next')).match(/\S+\.md/g) ?? [];

@@ -214,7 +214,7 @@ describe('a drift', () => {
       cursor = page.nextCursor;
     } while (cursor !== undefined);
     // The new tool was never approved: it is announced as a change and shown to nobody.
-    expect(names).toHaveLength(6);
+    expect(names).toHaveLength(7);
     expect(names.slice(0, before.length)).toEqual(before);
     desk.behave();
     await close();
