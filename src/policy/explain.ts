@@ -9,7 +9,7 @@ import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/docume
 import { type EvaluationInput, readsUndescribed } from './conditions.js';
 import { evaluationInputOf, type PolicyTarget, readPolicyTarget, targetPinOf } from './decide.js';
 import type { RateLimit } from './decision.js';
-import type { CompiledSchema } from './definitions.js';
+import { findUndeclared, type PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
 import {
@@ -397,7 +397,7 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
   const allows = concerned.filter(({ effect }) => effect === 'allow');
   if (allows.length === 0) return { verdict: 'deny', reason: 'no-matching-allow' };
   const pin = targetPinOf(facts.catalog, target, 'all' in facts.args ? facts.args.all : 'unknown');
-  const validity = validityOf(facts, pin.described?.input);
+  const validity = validityOf(facts, pin.described);
   return (
     refusalOf(concerned, allows, pin.refusal, validity) ??
     verdictOfPossible(concerned, allows, validity)
@@ -457,9 +457,16 @@ function verdictOfPossible(
   return { verdict: 'unknown', causes: [...new Set(causes)].sort() };
 }
 
-function validityOf({ args }: CallFacts, schema: CompiledSchema | undefined): RuleState {
-  if (schema === undefined) return 'holds';
-  if ('all' in args) return schema.check(args.all).length === 0 ? 'holds' : 'fails';
+function validityOf(
+  { args, catalog }: CallFacts,
+  described: PinnedDefinition | undefined,
+): RuleState {
+  if (described?.input === undefined) return 'holds';
+  if ('all' in args) {
+    if (described.input.check(args.all).length > 0) return 'fails';
+    const isOpen = catalog.undeclaredArguments !== 'declared';
+    return isOpen || findUndeclared(described, args.all) === undefined ? 'holds' : 'fails';
+  }
   return args.areValid ? 'holds' : 'unknown';
 }
 
