@@ -7,6 +7,7 @@ import { scanDefinitions } from '../inspection/definitions/scan.js';
 import {
   findShadowing,
   type Shadowing,
+  type UpstreamItem,
   withoutExceptions,
 } from '../inspection/definitions/shadowing.js';
 import { definitionsOf, pendingOf } from '../pins/approval.js';
@@ -24,7 +25,7 @@ export function checkShadowing(
     const lock = locks.get(upstream);
     return lock === undefined ? [] : [{ upstream, definitions: definitionsOf(lock) }];
   });
-  const { findings } = findShadowing(compared);
+  const { findings, collisions } = findShadowing(compared);
   const found = withoutExceptions(findings, shadowing, today);
   const more = found.length - MAX_REPORTED;
   const at = { file, line: 1, column: 1, severity: 'warning', rule: 'lock' } as const;
@@ -36,13 +37,31 @@ export function checkShadowing(
     });
   const reported = found.slice(0, MAX_REPORTED).map(messageOf);
   const rest = more > 0 ? [`${more} further definitions stand in for others`] : [];
-  return [...[...reported, ...rest].map((message): Diagnostic => ({ ...at, message })), ...expired];
+  const warnings = [...reported, ...rest].map((message): Diagnostic => ({ ...at, message }));
+  return [...warnings, ...expired, ...noteCollisions(file, collisions)];
+}
+
+/** Notes the names that several upstreams share, which is no finding: each upstream has a path of its own. */
+function noteCollisions(
+  file: string,
+  collisions: readonly (readonly UpstreamItem[])[],
+): readonly Diagnostic[] {
+  if (collisions.length === 0) return [];
+  const shown = collisions
+    .slice(0, MAX_REPORTED)
+    .map((items) => items.map(({ upstream, name }) => quoteItem(upstream, name)).join(' and '));
+  const more = collisions.length - shown.length;
+  const list = `${shown.join('; ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const message = `several upstreams offer these names: ${list}; an endpoint that joins them needs prefixes`;
+  return [{ file, line: 1, column: 1, severity: 'note', rule: 'lock', message }];
+}
+
+function quoteItem(upstream: string, name: string): string {
+  return JSON.stringify(`${upstream}/${name}`);
 }
 
 function messageOf({ items: [item, other], reason }: Shadowing): string {
-  const [one, two] = [item, other].map(({ upstream, name }) =>
-    JSON.stringify(`${upstream}/${name}`),
-  );
+  const [one, two] = [item, other].map(({ upstream, name }) => quoteItem(upstream, name));
   return `${one} can be taken for ${two}, or gives orders about it: ${reason} If both are meant, add an exception to pins.shadowing`;
 }
 

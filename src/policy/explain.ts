@@ -15,7 +15,7 @@ import {
   targetPinOf,
 } from './decide.js';
 import type { RateLimit } from './decision.js';
-import type { CompiledSchema } from './definitions.js';
+import type { PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Reason } from './reasons.js';
 import {
@@ -417,7 +417,7 @@ export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): 
   const allows = concerned.filter(({ effect }) => effect === 'allow');
   if (allows.length === 0) return { verdict: 'deny', reason: 'no-matching-allow' };
   const pin = targetPinOf(facts.catalog, target, 'all' in facts.args ? facts.args.all : 'unknown');
-  const validity = validityOf(facts, pin.described?.input);
+  const validity = validityOf(facts, pin.described);
   return (
     refusalOf(concerned, allows, pin.refusal, validity) ??
     verdictOfPossible(concerned, allows, validity)
@@ -478,9 +478,9 @@ function verdictOfPossible(
 }
 
 /** Whether the definition admits the arguments. */
-function validityOf(facts: CallFacts, schema: CompiledSchema | undefined): RuleState {
+function validityOf(facts: CallFacts, described: PinnedDefinition | undefined): RuleState {
   const { args, target } = facts;
-  if (schema === undefined || target.kind === 'question') return 'holds';
+  if (described?.input === undefined || target.kind === 'question') return 'holds';
   if (!('all' in args)) return args.areValid ? 'holds' : 'unknown';
   const decision = decide(EVERYTHING, { ...facts, args: args.all });
   return decision.verdict === 'deny' && decision.reason === 'arguments-invalid' ? 'fails' : 'holds';

@@ -169,6 +169,8 @@ describe('the least change', () => {
     if (query === undefined) throw new Error('nothing was refused');
     const explained = explainRules(policies, written, { ...query, args: { all: query.args } });
     const change = findChange(policies, written, query, explained, (parts) => principal(parts));
+    const facts: CallFacts = { ...query, args: { all: query.args } };
+    expect(verdictOf(explained, facts).verdict).toBe('deny');
     expect(change?.steps).toContainEqual({
       of: 'arguments',
       pointer: '/Owner',
