@@ -16,6 +16,7 @@ import { type ClientProfile, isSameProfile } from '../protocol/listings.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { NO_DIGEST, sha256Hex } from './digest.js';
 import {
+  areNotesFull,
   lastNoted,
   type Observed,
   type ObservedItem,
@@ -163,7 +164,10 @@ function isPoisonedName(
 ): boolean {
   if (isWithheld === undefined) return false;
   const approved = approvedVersions(pin);
-  return shownItemsOf(observed, kind, name).some(
+  const shown = shownItemsOf(observed, kind, name);
+  // Names that pages showed were dropped, and this may be one of them. Without pins it could be called.
+  if (mode === 'off' && shown.length === 0 && areNotesFull(observed)) return true;
+  return shown.some(
     (item) =>
       !matchesAny(approved, [item]) &&
       // Without pins nothing else keeps it from being used.

@@ -228,6 +228,11 @@ export function observedItemsOf(
   return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
 }
 
+/** Whether further names that only pages show are dropped. */
+export function areNotesFull(observed: Observed | undefined): boolean {
+  return observed !== undefined && observed.noted.size >= MAX_NOTED_NAMES;
+}
+
 /** Everything seen under a name, also where only pages showed it, which no pin can match. */
 export function shownItemsOf(
   observed: Observed | undefined,

@@ -206,7 +206,10 @@ describe('[PRF-08] long arguments that waited', () => {
   });
 
   it('are not sent on for who was revoked meanwhile, also where they were only read there', async () => {
-    const rig = await startRig({ more: ADMINS });
+    const rig = await startRig({
+      more: ADMINS,
+      upstream: ['pinning: {maxAge: 10m}', 'arguments: any'],
+    });
     try {
       const token = await tokenOf(rig.gateway, 'ada');
       const release = hold();

@@ -206,7 +206,7 @@ function renderChange(change: Change | undefined): string {
   const tried = change.isTried ? 'tried' : 'necessary, not tried';
   const steps = change.steps.map(
     ({ of, rule, pointer, text }) =>
-      `  ${of}${pointer ? ` ${pointer}` : ''}: ${makeVisible(text)}${rule === undefined ? '' : `  (${rule})`}\n`,
+      `  ${makeVisible(`${of}${pointer ? ` ${pointer}` : ''}: ${text}`)}${rule === undefined ? '' : `  (${rule})`}\n`,
   );
   return `the least for it to be ${what} (${tried}):\n${steps.join('')}`;
 }

@@ -278,6 +278,20 @@ describe('pages that clients asked for', () => {
     expect(after.contentDigest).toBe(listed.contentDigest);
   });
 
+  test('[L-54] without pins, an unlisted name is withheld once names of pages are dropped', () => {
+    const scanned = { mode: 'off', isWithheld: () => false } as const;
+    let observed = observedOf([TOOL]);
+    const unlisted = () =>
+      catalogOf(undefined, observed, scanned).statusOf('tool', 'dropped').state;
+    expect(unlisted()).not.toBe('poisoned');
+    for (let index = 0; index < MAX_NOTED_NAMES; index += 1)
+      observed = notePage(observed, pageOf(toolOf(`tool_${index}`)));
+    expect(unlisted()).toBe('poisoned');
+    expect(catalogOf(undefined, observed, scanned).statusOf('tool', 'get_issue').state).not.toBe(
+      'poisoned',
+    );
+  });
+
   test('[L-49] a page that shows what was listed changes nothing', () => {
     const listed = observedOf([TOOL]);
     expect(notePage(listed, pageOf(TOOL))).toBe(listed);
