@@ -367,6 +367,16 @@ describe('each module', () => {
     expect(offenders(hasAccessor).length).toBeGreaterThan(0);
   });
 
+  // What ajv keeps in order to optimize its code uses up the hidden classes of plain objects, for the whole process.
+  it('[D-10] lets no schema compiler optimize its code', () => {
+    const compilers = modules.filter(({ code }) => /\bnew Ajv/.test(code));
+    expect(compilers.map(({ path }) => path)).toEqual([
+      'config/schema/validation.ts',
+      'policy/json-schema/validator.ts',
+    ]);
+    expect(compilers.filter(({ code }) => !/\boptimize: false\b/.test(code))).toEqual([]);
+  });
+
   it(`[D-10] has at most ${MAX_LINES} lines`, () => {
     const long = modules
       .map((module) => [module.path, module.text.split('\n').length - 1] as const)

@@ -235,7 +235,8 @@ function admitCall(
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'error') return tasks;
   const metaEdits = ownMetaEdits(text.text, meta);
-  const cutParams = cutUndefinedParams(call, version, { ...tasks, text: text.text });
+  const { hasNoTask } = tasks;
+  const cutParams = cutUndefinedParams(call, version, { text: text.text, hasNoTask });
   const cut = protocol.cutCapabilities(context);
   return admit({
     kind: 'admitted',

@@ -111,7 +111,11 @@ export function createLease(call: RequestContext<LeasePorts>, terms: LeaseTerms)
   }
 
   const lease: OpenLease = {
-    ...{ upstream, aggregate, principal, session, end },
+    upstream,
+    aggregate,
+    principal,
+    session,
+    end,
     checkSession: () => endIf(() => checkSession(call, session, principal)),
     onChange(change) {
       if (isOver) return;

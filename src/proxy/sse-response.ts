@@ -49,16 +49,16 @@ export function responseEventIds(
   const { session, message, rule, target, mayBecomeTask, task } = admitted;
   if (session === undefined || message.kind !== 'request') return NO_IDS;
   const { maxResultBytes, profiles } = responseObligations;
-  const requestFacts = {
+  return eventIds(call, principal, session, {
     id: message.id,
     method: rule.method,
     target,
     mayDefer: mayBecomeTask,
     task: task?.sealed,
-  };
-  const plan = { ...requestFacts, maxResultBytes, profiles };
-  const request = { ...plan, progressToken: progressTokenOf(message) };
-  return eventIds(call, principal, session, request);
+    maxResultBytes,
+    profiles,
+    progressToken: progressTokenOf(message),
+  });
 }
 
 /** When the original request was made, in epoch milliseconds: resuming a stream does not restart its time limit. */

@@ -293,6 +293,8 @@ const ajv = new Ajv2020({
   strictTypes: false,
   allowUnionTypes: true,
   ownProperties: true,
+  // See policy/json-schema/validator.ts.
+  code: { optimize: false },
 });
 ajv.addKeyword({ keyword: NOT_AVAILABLE, validate: isAvailable, errors: false });
 ajv.addFormat('sallyport-duration', (text: string) => readDurationMs(text) !== undefined);

@@ -292,6 +292,13 @@ function chargedRegex(pattern: string): { test(text: string): boolean; toString(
   };
 }
 
+/**
+ * INVARIANT: ajv optimizes no code. For that it makes a thousand objects whose first member is the name of a variable,
+ * and V8 then has no room for further hidden classes of plain objects: each object that a literal makes gets one of its
+ * own, which makes all code slow that reads it (docs/reference/performance.md).
+ */
+const CODE = { optimize: false } as const;
+
 const OPTIONS: Options = {
   strict: false,
   validateSchema: false,
@@ -302,7 +309,7 @@ const OPTIONS: Options = {
   ownProperties: true,
   unicodeRegExp: false,
   logger: false,
-  code: { regExp: Object.assign(chargedRegex, { code: 'chargedRegex' }) },
+  code: { ...CODE, regExp: Object.assign(chargedRegex, { code: 'chargedRegex' }) },
 };
 
 type Instance = { readonly ajv: Ajv | Ajv2020; used: number };
@@ -383,7 +390,7 @@ function findSchemaError(copy: SchemaCopy): string | undefined {
   if (typeof copy.root === 'boolean') return undefined;
   let meta = metaInstances.get(copy.dialect);
   if (meta === undefined) {
-    const options: Options = { strict: false, logger: false, validateFormats: false };
+    const options: Options = { strict: false, logger: false, validateFormats: false, code: CODE };
     meta = copy.dialect === '2020-12' ? new Ajv2020(options) : new Ajv(options);
     metaInstances.set(copy.dialect, meta);
   }
