@@ -34,6 +34,7 @@ import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { Metrics } from '../telemetry/metrics.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { pointerTo } from '../text/json-pointer.js';
 import type { Version } from './config-version.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
@@ -207,7 +208,7 @@ function leavesOf(definition: Definition | undefined): ReadonlyMap<string, strin
       return;
     }
     for (const [name, member] of Object.entries(value))
-      visit(member, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+      visit(member, pointerTo(pointer, name));
   };
   if (definition !== undefined) visit(sortMembers(definition), '');
   return leaves;

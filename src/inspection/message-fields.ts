@@ -14,15 +14,6 @@ import {
   STATELESS_VERSIONS,
 } from '../protocol/versions/revisions.js';
 
-/** The JSON pointer (RFC 6901) of a path. */
-export function pointerOf(steps: readonly (string | number)[]): string {
-  let pointer = '';
-  for (const step of steps) {
-    pointer += `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  }
-  return pointer;
-}
-
 /** Whether a path leads to text that a client shows: of a block, an error, progress, a log line or a task. */
 export function isReaderText(steps: readonly (string | number)[]): boolean {
   const last = steps.at(-1);

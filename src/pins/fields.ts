@@ -4,6 +4,7 @@
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { pointerOf } from '../text/json-pointer.js';
 import { type Change, compareDefinitions } from './compare.js';
 import { type DiffLine, diffDefinitions } from './diff.js';
 import { sortMembers } from './schema-comparison.js';
@@ -45,13 +46,13 @@ export function differingFields(
     const own = isClassified
       ? compareDefinitions(kind, before, replaceAt(before, path, values.after) as JsonObject)
       : changes;
-    const pointer = path.map((step) => `/${escapeStep(String(step))}`).join('');
-    return { path, pointer, ...values, changes: own.length > 0 ? own : ['notation-only'] };
+    return {
+      path,
+      pointer: pointerOf(path),
+      ...values,
+      changes: own.length > 0 ? own : ['notation-only'],
+    };
   });
-}
-
-function escapeStep(step: string): string {
-  return step.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 type Found = { readonly path: Path; readonly before?: Json; readonly after?: Json };

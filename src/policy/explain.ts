@@ -4,6 +4,7 @@
 // docs/contract.md §4.
 
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import { pointerTo } from '../text/json-pointer.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
 import { type EvaluationInput, readsUndescribed } from './conditions.js';
@@ -353,7 +354,7 @@ function evaluateIn(
     return [rule.effect === 'allow' ? { ...UNDESCRIBED, result: 'fails' } : UNDESCRIBED];
   const failing = rule.args.flatMap(({ name, schema }): ClauseResult[] => {
     const path = ['args', name];
-    const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const pointer = pointerTo('', name);
     const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
     if (value === undefined)
       return [{ path, result: 'fails', text: 'the argument is missing', pointer }];

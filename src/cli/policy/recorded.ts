@@ -8,6 +8,7 @@ import type { PrincipalFacts } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import type { Json, Target } from '../../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
+import { stepsOf } from '../../text/json-pointer.js';
 import { type Workspace, type WorkspacePorts, widenScopes } from './workspace.js';
 
 /** Lists in a line are cut there. */
@@ -228,11 +229,10 @@ function argumentsOf(record: AuditRecord, pinned: PinnedDefinition | undefined):
   const values = new Map<string, readonly Json[]>();
   const captured = isRecord(args['captured']) ? args['captured'] : {};
   for (const [pointer, text] of Object.entries(captured)) {
-    const [, name, ...deeper] = pointer.split('/');
+    const [name, ...deeper] = stepsOf(pointer);
     if (name === undefined || deeper.length > 0 || typeof text !== 'string' || !isVerbatim(text))
       continue;
-    const member = name.replaceAll('~1', '/').replaceAll('~0', '~');
-    values.set(member, admitted(valuesOf(text), member, pinned));
+    values.set(name, admitted(valuesOf(text), name, pinned));
   }
   if (areNamesKnown && keys.length === 0) return { all: {} };
   const names = areNamesKnown ? new Set(keys) : undefined;
