@@ -5,14 +5,8 @@
 import type { IssuerSettings } from '../config/settings.js';
 import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { stepsOf } from '../text/json-pointer.js';
-
-/** An own member of that exact name, never an inherited one. */
-function ownMember(value: JsonObject, name: string): Json | undefined {
-  return Object.hasOwn(value, name) ? value[name] : undefined;
-}
 
 /**
  * Reads a claim by its configured name: the exact name or, where it begins with `/`, a JSON Pointer into the claims.

@@ -3,8 +3,7 @@
 // docs/contract.md §5 (classes of a drift).
 
 import type { PinKind } from '../policy/definitions.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
 import { compareSchemas, DIALECT, normalizeSchema, sortMembers } from './schema-comparison.js';
 
@@ -87,11 +86,6 @@ function addCues(text: string, cues: Set<string>): void {
     if (folded.includes(phrase)) cues.add(`order:${phrase}`);
   for (const [address] of folded.matchAll(URL_PATTERN)) cues.add(`address:${address}`);
   for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
-}
-
-/** An own member, never an inherited one: names come from upstreams. */
-function memberOf(object: JsonObject, name: string): Json | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 /** The classes of a difference, in the order in which a reviewer should look at them. */
@@ -214,7 +208,7 @@ function hasOtherDifference(kind: PinKind, before: JsonObject, after: JsonObject
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   for (const name of names) {
     if (DESCRIPTIVE_MEMBERS.includes(name) || (kind === 'tool' && SCHEMAS.has(name))) continue;
-    if (descriptiveForm(memberOf(before, name)) !== descriptiveForm(memberOf(after, name)))
+    if (descriptiveForm(ownMember(before, name)) !== descriptiveForm(ownMember(after, name)))
       return true;
   }
   return false;
