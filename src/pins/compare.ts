@@ -5,7 +5,13 @@
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
-import { compareSchemas, DIALECT, normalizeSchema, sortMembers } from './schema-comparison.js';
+import {
+  compareSchemas,
+  DESCRIPTIVE,
+  DIALECT,
+  normalizeSchema,
+  sortMembers,
+} from './schema-comparison.js';
 
 /** Phrases of instructions to a model, in lower case with single spaces. */
 const INSTRUCTION_PHRASES = [
@@ -182,22 +188,11 @@ function schemaDescriptions(schema: Json | undefined): string {
   return descriptions.join('\n');
 }
 
-const DESCRIBING_MEMBERS = new Set([
-  '$comment',
-  'default',
-  'deprecated',
-  'description',
-  'examples',
-  'readOnly',
-  'title',
-  'writeOnly',
-]);
-
 function collectDescriptions(value: Json, path: string, descriptions: string[]): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, child] of Object.entries(value)) {
     const isName = path.endsWith('/properties') || path.endsWith('/$defs');
-    if (!isName && DESCRIBING_MEMBERS.has(key))
+    if (!isName && DESCRIPTIVE.has(key))
       descriptions.push(`${path}/${key} ${descriptiveForm(child)}`);
     else collectDescriptions(child, `${path}/${key}`, descriptions);
   }

@@ -9,7 +9,7 @@ import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jso
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Keywords that describe and do not validate. */
-const DESCRIPTIVE = new Set([
+export const DESCRIPTIVE = new Set([
   '$comment',
   'default',
   'deprecated',
