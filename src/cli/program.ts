@@ -4,7 +4,7 @@
 
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
 import { nearestCandidate } from '../text/edit-distance.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { exitCodesOf } from './exit-codes.js';
 
 const MAX_PORT = 65_535;
@@ -89,15 +89,6 @@ export type CliIo = {
 /** A command line of this program that works when it is pasted into a POSIX shell in the current folder. */
 export function commandLine(io: CliIo, args: readonly string[]): string {
   return [io.program ?? 'sallyport', ...args.map(quoteForShell)].join(' ');
-}
-
-/**
- * An argument as a shell has to be given it: a POSIX shell, zsh or fish. Between single quotes a backslash is only text in
- * the first two but may escape a quote in fish, and zsh replaces a word that begins with `=`.
- */
-export function quoteForShell(word: string): string {
-  if (/^[\w./:@%+,-][\w./:@%+=,-]*$/.test(word)) return word;
-  return `'${word.replace(/['\\]/g, (mark) => (mark === "'" ? `'\\''` : `'"\\\\"'`))}'`;
 }
 
 /** Exit codes: checked and fine; checked and failed; not checked (usage, missing file, unreachable). */

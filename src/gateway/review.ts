@@ -33,7 +33,7 @@ import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { Metrics } from '../telemetry/metrics.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { isPasteable, quoteForShell } from '../text/escaping.js';
 import { pointerTo } from '../text/json-pointer.js';
 import type { Version } from './config-version.js';
 import type { SnapshotOf } from './snapshot.js';
@@ -324,18 +324,8 @@ const NOT_PASTEABLE =
 const ACCEPTS_FINDINGS =
   'The scan has findings of the tier block. The command accepts them by name: run it only if a review shows that each is meant well.';
 
-/** Whether a terminal shows a name as it is, and a command does not take it for an option. */
-function isPasteable(name: string): boolean {
-  return escapeForTerminal(name) === name && !name.startsWith('-');
-}
-
 function commandLine(...terms: readonly string[]): string {
   return ['sallyport', ...terms.map(quoteForShell)].join(' ');
-}
-
-/** One word for a POSIX shell. */
-function quoteForShell(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing. */

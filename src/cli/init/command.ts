@@ -14,17 +14,10 @@ import type { IssuerSettings, Settings } from '../../config/settings.js';
 import { mergeFetched, pendingOf } from '../../pins/approval.js';
 import type { Lock } from '../../pins/lock.js';
 import { writeLock } from '../../pins/lock-yaml.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
 import { addIgnored } from '../git-ignore.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
-import {
-  type CliIo,
-  type Command,
-  commandLine,
-  EXIT_FINE,
-  EXIT_UNCHECKED,
-  quoteForShell,
-} from '../program.js';
+import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   gatewayText,
   IGNORED,

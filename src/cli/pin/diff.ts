@@ -16,7 +16,7 @@ import { findDifferences, isInformational } from '../../pins/drift.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
 import { checkSignatures, type SignatureCheck, signatureFileOf } from '../../pins/signature.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   differencesJson,
@@ -231,7 +231,7 @@ function nextCommand(
   // Without an identity in git, the shell fills in who runs the command.
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   const isClean = (one: PinDigest): boolean => blockingFindings(findings, one).length === 0;
-  const [only] = unread.filter((one) => isClean(one) && isPasteable(one));
+  const [only] = unread.filter((one) => isClean(one) && isPasteable(one.name));
   if (only !== undefined && lock !== undefined && unread.length === 1 && pending.length === 0) {
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor([only])]) + by;
   }
@@ -247,16 +247,11 @@ function nextCommand(
     : undefined;
 }
 
-/** A name that a terminal does not show as it is, or that looks like an option, cannot be pasted. */
-function isPasteable({ name }: PinDigest): boolean {
-  return escapeForTerminal(name) === name && !name.startsWith('-');
-}
-
 /** One definition is named with its digest, several are approved as they stand in the lock file. */
 function argumentsFor(pending: readonly PinDigest[]): readonly string[] {
   const [first] = pending;
   if (first === undefined || pending.length > 1) return ['--all'];
-  if (!isPasteable(first)) return ['--all'];
+  if (!isPasteable(first.name)) return ['--all'];
   const { kind, name, digest } = first;
   return [name, '--kind', kind, '--digest', `sha256:${digest}`];
 }
