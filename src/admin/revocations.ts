@@ -5,6 +5,7 @@
 
 import type { PlainResponse } from '../http/internal-server.js';
 import type { BlockTarget } from '../policy/blocks.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 
 /**
  * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
@@ -47,7 +48,7 @@ const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
  * what was sent.
  */
 function readRevocationOrder(text: string): RevocationOrder | string {
-  const members = membersOf(parse(text));
+  const members = membersOf(parseObject(text));
   if (members === undefined) return 'The body must be a JSON object.';
   const note = textOf(members, 'note', MAX_NOTE_CHARACTERS);
   if (note === undefined)
@@ -153,17 +154,8 @@ function blockOf(target: BlockTarget['target'], first: string, second: string): 
   }
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function membersOf(value: unknown): Members | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-  return new Map(Object.entries(value));
+  return isObject(value) ? new Map(Object.entries(value)) : undefined;
 }
 
 function textOf(members: Members, name: string, maxCharacters: number): string | undefined {

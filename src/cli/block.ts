@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError } from 'commander';
 import { decodeUtf8, type Files } from '../config/files.js';
 import { readDurationMs } from '../config/units.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
 import { describeReadError } from '../text/file-errors.js';
 import { withConfigOption } from './config-file.js';
@@ -220,7 +221,7 @@ async function ask(
     );
   }
   const { status, text } = response;
-  const value = parse(text);
+  const value: Shown | undefined = parseObject(text);
   if (status <= LAST_SUCCESS && (value !== undefined || text === '')) {
     return { status, value: value ?? {} };
   }
@@ -232,19 +233,6 @@ async function ask(
       : `${escapeForTerminal(origin)} answered ${status}`,
     EXIT_UNCHECKED,
   );
-}
-
-function parse(text: string): Shown | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isShown(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isShown(value: unknown): value is Shown {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The members that name what a revocation or a block is about. */
@@ -271,7 +259,7 @@ async function runOrder(
   const { status, value } = await ask(PATH, { method: 'POST', body }, origin, token, ports);
   const made = value['revocation'];
   if (options.json === true) io.stdout(`${JSON.stringify(value)}\n`);
-  else io.stdout(describeShown(isShown(made) ? made : {}));
+  else io.stdout(describeShown(isObject(made) ? made : {}));
   if (status === ACCEPTED)
     io.stderr(
       'warning: the shared store cannot be reached, so this is in force on one replica only until it is back\n',
@@ -284,7 +272,7 @@ async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<
   const origin = await readOrigin(options, io, ports);
   const { value } = await ask(PATH, { method: 'GET' }, origin, token, ports);
   const listed = value['revocations'];
-  const rows = Array.isArray(listed) ? listed.filter(isShown) : [];
+  const rows = Array.isArray(listed) ? listed.filter(isObject) : [];
   if (options.json === true) io.stdout(`${JSON.stringify(rows)}\n`);
   else if (rows.length === 0) io.stderr('note: nothing is blocked or revoked\n');
   else for (const row of rows) io.stdout(describeShown(row));

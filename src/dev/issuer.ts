@@ -5,6 +5,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { parseObject } from '../protocol/jsonrpc.js';
 import {
   createClientRegistry,
   createDocumentClients,
@@ -118,14 +119,6 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 type TokenGrant = { readonly grant: Grant; readonly refreshToken: string };
 
 function grantFor(parameters: Parameters, parts: IssuerContext): TokenGrant | OAuthError {
@@ -175,7 +168,7 @@ async function handleRegistration(
   if (type.trim().toLowerCase() !== 'application/json')
     return refusal(oauthError('invalid_client_metadata', 'Send application/json.'), 415);
   const body = await readBody(request);
-  const registered = body === undefined ? undefined : parts.clients.register(parseJson(body));
+  const registered = body === undefined ? undefined : parts.clients.register(parseObject(body));
   if (registered !== undefined) return { status: 201, body: registered };
   const description = 'Redirect URIs are http on loopback, or of a private scheme.';
   return refusal(oauthError('invalid_redirect_uri', description));

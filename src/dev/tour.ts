@@ -2,7 +2,7 @@
 // outcomes, then prints the notable lines of the audit log. Ends with the number of outcomes that were as
 // announced and with where to go next. Control characters are removed from everything received before it is printed.
 
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { TourEnvironment } from './tour-scenes.js';
 import { type Check, SCENES, type Scene } from './tour-scenes.js';
 
@@ -61,14 +61,6 @@ function list(value: unknown, ...path: readonly string[]): readonly unknown[] {
   let current = value;
   for (const name of path) current = isObject(current) ? current[name] : undefined;
   return Array.isArray(current) ? current : [];
-}
-
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }
 
 function findingsOf(event: unknown): string {
@@ -134,7 +126,7 @@ function notableRows(rows: readonly Row[]): readonly Row[] {
 function rowsOf(lines: readonly string[]): Row[] {
   const rows = new Map<string, Row>();
   for (const [index, line] of lines.entries()) {
-    const event = parseLine(line);
+    const event = parseObject(line);
     const type = text(event, 'type');
     if (type === 'mcp.decision' || type === 'mcp.outcome') {
       const id = text(event, 'decision', 'id') || String(index);

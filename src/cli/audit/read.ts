@@ -5,7 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type AuditRecord, readRecord, valueAt } from '../../audit/chain.js';
+import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import {
   createEventJoiner,
   createRowPrinter,
@@ -18,6 +18,7 @@ import {
 import { EVENT_TYPES } from '../../config/schema/audit.js';
 import type { Settings } from '../../config/settings.js';
 import { REASONS } from '../../policy/reasons.js';
+import { parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
@@ -186,7 +187,7 @@ async function* readRecords(
   join = createEventJoiner(),
 ): AsyncGenerator<FoundEvent> {
   for await (const line of lines) {
-    const record = readRecord(line);
+    const record = parseObject(line);
     if (record !== undefined) yield { line, ...join(record, line.length) };
   }
 }

@@ -1,12 +1,12 @@
 // Reads what an audit line says of a decision by policy, as far as another decision needs it: who asked, for what, with
 // which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
 
-import { type AuditRecord, isRecord, valueAt } from '../../audit/chain.js';
+import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import type { PinnedDefinition } from '../../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../../policy/explain.js';
 import type { PrincipalFacts } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
-import type { Json, Target } from '../../protocol/jsonrpc.js';
+import { isObject, type Json, type Target } from '../../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
 import { stepsOf } from '../../text/json-pointer.js';
 import { type Workspace, type WorkspacePorts, widenScopes } from './workspace.js';
@@ -222,12 +222,12 @@ function factsOf(
 /** `pinned` is the definition that is known to admit the arguments. */
 function argumentsOf(record: AuditRecord, pinned: PinnedDefinition | undefined): KnownArguments {
   const args = record['args'];
-  if (!isRecord(args)) return { all: {} };
+  if (!isObject(args)) return { all: {} };
   const keys = textsAt(record, 'args', 'keys');
   const bytes = typeof args['bytes'] === 'number' ? args['bytes'] : Number.POSITIVE_INFINITY;
   const areNamesKnown = keys.length < MAX_LISTED && keys.every(isVerbatim);
   const values = new Map<string, readonly Json[]>();
-  const captured = isRecord(args['captured']) ? args['captured'] : {};
+  const captured = isObject(args['captured']) ? args['captured'] : {};
   for (const [pointer, text] of Object.entries(captured)) {
     const [name, ...deeper] = stepsOf(pointer);
     if (name === undefined || deeper.length > 0 || typeof text !== 'string' || !isVerbatim(text))
@@ -256,10 +256,10 @@ function admitted(
   pinned: PinnedDefinition | undefined,
 ): readonly Json[] {
   const schema = pinned?.definition['inputSchema'];
-  const properties = isRecord(schema) ? schema['properties'] : undefined;
+  const properties = isObject(schema) ? schema['properties'] : undefined;
   const property =
-    isRecord(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
-  const type = isRecord(property) ? property['type'] : undefined;
+    isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const type = isObject(property) ? property['type'] : undefined;
   if (typeof type !== 'string') return values;
   return values.filter((value) => (type === 'string') === (typeof value === 'string'));
 }
