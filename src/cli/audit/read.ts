@@ -109,9 +109,12 @@ async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGe
 /** Lines that `tail` shows before it follows the file. */
 const TAIL_LINES = 20;
 
-type AuditTailOptions = FileSelection & { readonly follow?: boolean; readonly json?: boolean };
+export type AuditTailOptions = FileSelection & {
+  readonly follow?: boolean;
+  readonly json?: boolean;
+};
 
-type AuditQueryOptions = FileSelection & {
+export type AuditQueryOptions = FileSelection & {
   readonly type?: string;
   readonly subject?: string;
   readonly upstream?: string;
@@ -121,7 +124,7 @@ type AuditQueryOptions = FileSelection & {
   readonly json?: boolean;
 };
 
-type AuditShowOptions = FileSelection & { readonly id: string; readonly json?: boolean };
+export type AuditShowOptions = FileSelection & { readonly id: string; readonly json?: boolean };
 
 const UNIT_MS = new Map([
   ['s', 1_000],
@@ -154,7 +157,7 @@ function printAlone(count: number, io: CliIo): void {
   );
 }
 
-function printError(error: unknown, io: CliIo): number {
+export function printError(error: unknown, io: CliIo): number {
   io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
   return EXIT_UNCHECKED;
 }
