@@ -4,12 +4,11 @@
 import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import type { PinnedDefinition } from '../../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../../policy/explain.js';
-import type { PrincipalFacts } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { isObject, type Json, type Target } from '../../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
 import { stepsOf } from '../../text/json-pointer.js';
-import { type Workspace, type WorkspacePorts, widenScopes } from './workspace.js';
+import { principalOf, type Workspace, type WorkspacePorts } from './workspace.js';
 
 /** Lists in a line are cut there. */
 const MAX_LISTED = 64;
@@ -93,7 +92,7 @@ export function readCall(
   };
   const missing = missingIn(record, issuer, upstream, workspace);
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
-  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, workspace, ports);
+  const facts = factsOf(record, { ...call, issuer, target }, workspace, ports);
   return { ...call, facts, missing };
 }
 
@@ -184,24 +183,15 @@ function factsOf(
   record: AuditRecord,
   call: Pick<RecordedCall, 'caller' | 'upstream' | 'scopes' | 'groups' | 'verdict'> & {
     readonly issuer: string;
-    readonly issuerUrl: string;
     readonly target: Target;
   },
-  { outline, catalogOf }: Workspace,
+  workspace: Workspace,
   ports: Pick<WorkspacePorts, 'supposePrincipal'>,
 ): CallFacts {
-  const { issuer, issuerUrl, caller, groups, scopes, target, upstream } = call;
-  const principal: PrincipalFacts = {
-    ...{ issuer, issuerUrl, subject: caller.subject, client: caller.client, groups },
-    scopes: widenScopes(scopes, outline.issuerFacts.get(issuer)?.impliedScopes ?? {}),
-    claims: {},
-    actors: [],
-    token: {
-      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
-      expiresAt: Number.POSITIVE_INFINITY,
-    },
-  };
-  const catalog = catalogOf(upstream);
+  const { issuer, caller, groups, scopes, target, upstream } = call;
+  const { subject, client } = caller;
+  const given = { issuer, subject, client, groups, scopes, claims: {} };
+  const catalog = workspace.catalogOf(upstream);
   const pin = textAt(record, 'target', 'pin');
   const pinned =
     target.kind === 'tool' || target.kind === 'prompt'
@@ -209,7 +199,7 @@ function factsOf(
       : undefined;
   const isValid = call.verdict === 'allow' && pinned?.digest === pin;
   return {
-    principal: ports.supposePrincipal(principal),
+    principal: principalOf(given, workspace, ports),
     ...{ upstream, target, catalog },
     args: argumentsOf(record, isValid ? pinned : undefined),
     unknown: new Set([
