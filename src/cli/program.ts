@@ -96,6 +96,12 @@ export const EXIT_FINE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_UNCHECKED = 2;
 
+/** Prints why a command cannot go on, and returns its exit code. */
+export function fail(message: string, code: number, io: CliIo): number {
+  io.stderr(`error: ${message}\n`);
+  return code;
+}
+
 /** Receives the exit code of a command that ran. */
 export type Finish = (code: number) => void;
 
@@ -207,6 +213,5 @@ function suggestChoice(text: string): string {
 function codeOf(error: unknown, io: CliIo): number {
   // Requested help and version exit with 0; every other commander error is a usage error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_FINE : EXIT_UNCHECKED;
-  io.stderr(`error: ${error instanceof Error ? error.message : 'unknown failure'}\n`);
-  return EXIT_UNCHECKED;
+  return fail(error instanceof Error ? error.message : 'unknown failure', EXIT_UNCHECKED, io);
 }

@@ -17,7 +17,14 @@ import {
 import type { PinnedKind } from '../../pins/digest.js';
 import { type Approval, emptyLock, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import {
+  type CliIo,
+  commandLine,
+  EXIT_FAILED,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  fail,
+} from '../program.js';
 import {
   blockingFindings,
   type Company,
@@ -313,11 +320,6 @@ export async function runPinBlock(
   io.stdout(options.json ? `${JSON.stringify({ ...what, done: 'blocked' })}\n` : text);
   if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return EXIT_FINE;
-}
-
-function fail(message: string, code: number, io: CliIo): number {
-  io.stderr(`error: ${message}\n`);
-  return code;
 }
 
 /** The folder of lock files, if the gateway file has the upstream. */
