@@ -12,15 +12,15 @@ import {
 import { digestOnce } from '../pins/digest.js';
 import {
   dropListing,
+  itemsByKind,
   noteListing,
   notePage,
   type Observed,
   observeListing,
   type Page,
 } from '../pins/last-seen.js';
-import type { Lock } from '../pins/lock.js';
+import { type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
-
 import type { Listing } from '../protocol/listings.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import type { GatewayState } from '../state/memory.js';
@@ -155,15 +155,9 @@ type RuntimePorts = ConnectionPorts & {
 
 /** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
 async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
-  const { tools, prompts, templates, resources } = listing;
-  const lists = [
-    ['tool', tools],
-    ['prompt', prompts],
-    ['template', templates],
-    ['resource', resources],
-  ] as const;
-  for (const [kind, items] of lists)
-    await runInTurns(messageReader, items, ({ definition, isExact }) => {
+  const items = itemsByKind(listing);
+  for (const kind of PIN_KINDS)
+    await runInTurns(messageReader, items[kind], ({ definition, isExact }) => {
       digestOnce(kind, definition, isExact);
     });
 }

@@ -9,6 +9,7 @@ import { mergeServer, type Observed, observedNames } from './last-seen.js';
 import {
   type Approval,
   approvedVersions,
+  byKind,
   emptyLock,
   type Lock,
   PIN_KINDS,
@@ -59,12 +60,7 @@ export function mergeFetched(input: {
     }
     return pins;
   };
-  const pins = {
-    tool: merged('tool'),
-    prompt: merged('prompt'),
-    template: merged('template'),
-    resource: merged('resource'),
-  };
+  const pins = byKind(merged);
   const texts = observed.listings.flatMap(({ instructions }) => instructions ?? []);
   const offered = texts.map(({ digest, text }) => ({ digest, definition: text }));
   const isUnusable = texts.some(({ digest }) => digest === NO_DIGEST);

@@ -9,7 +9,7 @@ import type { Change } from '../../pins/compare.js';
 import { sha256Hex } from '../../pins/digest.js';
 import type { DriftKind, ItemDifference } from '../../pins/drift.js';
 import type { FieldDifference } from '../../pins/fields.js';
-import { versionsOf } from '../../pins/lock.js';
+import { SECTIONS, versionsOf } from '../../pins/lock.js';
 import { readLockSource } from '../../pins/lock-yaml.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
@@ -37,13 +37,6 @@ const LEVELS: { readonly [change in Change]?: SarifResult['level'] } = {
   'notation-only': 'warning',
   'server-version': 'note',
 };
-
-const SECTIONS = {
-  tool: 'tools',
-  prompt: 'prompts',
-  template: 'resourceTemplates',
-  resource: 'resources',
-} as const;
 
 /** Values are cut in messages; the report has them whole as properties. */
 const MAX_SHOWN = 400;
