@@ -4,7 +4,7 @@
 
 import type { PinningSettings } from '../config/settings.js';
 import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
-import type { PinName } from '../pins/approval.js';
+import { type PinName, pinOf } from '../pins/approval.js';
 import type { WithheldByScan } from '../pins/catalog.js';
 import { digestOnce, type PinnedKind, sha256Hex } from '../pins/digest.js';
 import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
@@ -256,14 +256,8 @@ function itemsOf(listing: Listing): Item[] {
   return [...items, { ...named, definition: instructions, digest }];
 }
 
-function pinOf(lock: Lock | undefined, { kind, name }: PinName) {
-  return kind === 'instructions' ? lock?.instructions : lock?.pins[kind].get(name);
-}
-
 function approvedDigests(lock: Lock | undefined, pin: PinName): readonly string[] {
-  const found = pinOf(lock, pin);
-  if (found === undefined) return [];
-  return approvedVersions<unknown>(found).map(({ sha256 }) => sha256);
+  return approvedVersions(pinOf(lock, pin)).map(({ sha256 }) => sha256);
 }
 
 /** A reviewer has decided about the name: there is nothing left to report. */

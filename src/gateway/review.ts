@@ -12,7 +12,7 @@ import type {
   ReviewPort,
 } from '../admin/review-pages.js';
 import { scanDefinitions } from '../inspection/definitions/scan.js';
-import { namedPins, pendingOf } from '../pins/approval.js';
+import { namedPins, pendingOf, withPin } from '../pins/approval.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
 import { findDifferences, isInformational } from '../pins/drift.js';
 import type { ObservedListing } from '../pins/last-seen.js';
@@ -112,7 +112,7 @@ function findEntries(
   const drifted = driftOf(lock, runtime);
   const shown = new Set(drifted.map(keyOf));
   const isNew = (one: Found): boolean => !shown.has(keyOf(one));
-  const pending = new Set((lock === undefined ? [] : pendingOf(lock)).map(({ digest }) => digest));
+  const pending = new Set(pendingOf(lock).map(({ digest }) => digest));
   const found = [
     ...drifted,
     ...pendingIn(lock, pending).filter(isNew),
@@ -144,7 +144,7 @@ function driftOf(lock: Lock | undefined, runtime: UpstreamRuntime): readonly Fou
 }
 
 function pendingIn(lock: Lock | undefined, pending: ReadonlySet<string>): readonly Found[] {
-  return (lock === undefined ? [] : namedPins(lock)).flatMap(({ kind, name, pin }) => {
+  return namedPins(lock).flatMap(({ kind, name, pin }) => {
     const [approved] = approvedVersions(pin);
     return versionsOf(pin)
       .filter(({ sha256 }) => pending.has(sha256))
@@ -207,8 +207,7 @@ function leavesOf(definition: Definition | undefined): ReadonlyMap<string, strin
       leaves.set(pointer, typeof value === 'string' ? value : JSON.stringify(value));
       return;
     }
-    for (const [name, member] of Object.entries(value))
-      visit(member, pointerTo(pointer, name));
+    for (const [name, member] of Object.entries(value)) visit(member, pointerTo(pointer, name));
   };
   if (definition !== undefined) visit(sortMembers(definition), '');
   return leaves;
@@ -230,9 +229,7 @@ function compareFields(
 function findingsOf({ item, offered }: Entry, lock: Lock | undefined): readonly ReviewFinding[] {
   const { kind, name } = item;
   if (offered === undefined || kind === 'server') return [];
-  const others = (lock === undefined ? [] : namedPins(lock)).filter(
-    (one) => one.kind !== kind || one.name !== name,
-  );
+  const others = namedPins(lock).filter((one) => one.kind !== kind || one.name !== name);
   const company = others.length > MAX_PATCHED ? [] : others;
   const definitions = [
     ...company.map((one) => ({ kind: one.kind, name: one.name, definition: one.pin.definition })),
@@ -336,7 +333,7 @@ function patchOf(
 ): string | undefined {
   const { kind, after, isPending, upstream } = item;
   const isNew = after !== undefined && after !== NO_DIGEST && after !== item.before && !isPending;
-  const isLarge = lock !== undefined && namedPins(lock).length > MAX_PATCHED;
+  const isLarge = namedPins(lock).length > MAX_PATCHED;
   if (!isNew || isLarge || kind === 'server' || offered === undefined) return undefined;
   const text = writeLock(withPending(lock ?? emptyLock(upstream), item, after, offered));
   const patch = unifiedPatch(pathInRepository(settings, upstream), lock && writeLock(lock), text);
@@ -356,7 +353,7 @@ function withPending(
   }
   if (!isPinKind(kind)) return lock;
   const pin = withVersion(lock.pins[kind].get(name), { ...version, definition });
-  return { ...lock, pins: { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, pin]]) } };
+  return withPin(lock, kind, name, pin);
 }
 
 function withVersion<Content>(

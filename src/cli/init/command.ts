@@ -182,7 +182,7 @@ function printNext(
   const config = ['-c', at(paths.config)];
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   const resource = resourceOf(answers);
-  const pending = lock === undefined ? 0 : pendingOf(lock).length;
+  const pending = pendingOf(lock).length;
   const approve = `${commandLine(io, ['pin', 'approve', ...config, name, '--all'])}${by}`;
   const lastSteps = [
     ['start the gateway', commandLine(io, ['serve', ...config])],

@@ -8,14 +8,15 @@ import {
   approvePin,
   blockPin,
   digestsOffered,
-  namedPins,
+  isSamePin,
   type PinChange,
   type PinDigest,
   type PinName,
   pendingOf,
+  pinOf,
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
-import { type Approval, emptyLock, type Lock, versionsOf } from '../../pins/lock.js';
+import { type Approval, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import {
   type CliIo,
@@ -28,7 +29,6 @@ import {
 import {
   blockingFindings,
   type Company,
-  isSamePin,
   printWithheld,
   readCompany,
   scanPins,
@@ -181,7 +181,7 @@ function approveSelected(
     }
   }
   const written = approved.length === 0 ? undefined : lock;
-  const pending = pendingOf(written ?? now ?? emptyLock(''));
+  const pending = pendingOf(written ?? now);
   return { lock: written, outcome: { approved, refused, pending } };
 }
 
@@ -192,10 +192,8 @@ function addSelected(
   { observed, isExact }: Given,
 ): Lock | undefined {
   if (lock === undefined || observed === undefined || !isExact) return lock;
-  const isHeld = (pin: PinDigest): boolean => {
-    const known = namedPins(lock).find((one) => isSamePin(one, pin))?.pin;
-    return versionsOf(known).some(({ sha256 }) => sha256 === pin.digest);
-  };
+  const isHeld = (pin: PinDigest): boolean =>
+    versionsOf(pinOf(lock, pin)).some(({ sha256 }) => sha256 === pin.digest);
   const missing = pins.filter(
     (pin) => !isHeld(pin) && digestsOffered(observed, pin)?.includes(pin.digest) === true,
   );

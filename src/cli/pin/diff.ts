@@ -6,10 +6,12 @@ import type { ReportFormat } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
+  isSamePin,
   mergeFetched,
   namedPins,
   type PinDigest,
   pendingOf,
+  pinOf,
 } from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
 import { findDifferences, isInformational } from '../../pins/drift.js';
@@ -24,14 +26,7 @@ import {
   pendingText,
   type UpstreamDifferences,
 } from './differences.js';
-import {
-  blockingFindings,
-  type Company,
-  findingsText,
-  isSamePin,
-  readCompany,
-  scanPins,
-} from './findings.js';
+import { blockingFindings, type Company, findingsText, readCompany, scanPins } from './findings.js';
 import type { PinPorts } from './lock-files.js';
 import {
   lockFileOf,
@@ -144,7 +139,7 @@ async function findDrift(
     const { lock, text } = target.locked;
     const signatures = checkTarget(target, ports);
     const differences = findDifferences(lock, observed);
-    const pending = lock === undefined ? [] : pendingOf(lock);
+    const pending = pendingOf(lock);
     const upstream = target.settings.name;
     const company = readCompany(options.config, upstream, io, ports);
     const findings = scanOffered(upstream, lock, observed, company);
@@ -192,9 +187,8 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
     io.stdout(differenceText(upstream, difference, isPending(difference.after)));
   }
   const isShown = (one: PinDigest) => differences.some(({ after }) => after === one.digest);
-  const pins = lock === undefined ? [] : namedPins(lock);
   for (const one of pending.filter((candidate) => !isShown(candidate))) {
-    const pin = pins.find(({ kind, name }) => kind === one.kind && name === one.name)?.pin;
+    const pin = pinOf(lock, one);
     const after = versionsOf(pin).find(({ sha256 }) => sha256 === one.digest);
     const [before] = approvedVersions(pin);
     if (after !== undefined) io.stdout(pendingText(upstream, one, before, after));
@@ -214,9 +208,7 @@ function nextCommand(
   ports: PinPorts,
 ): string | undefined {
   const held = new Set(
-    (lock === undefined ? [] : namedPins(lock)).flatMap(({ pin }) =>
-      versionsOf(pin).map(({ sha256 }) => sha256),
-    ),
+    namedPins(lock).flatMap(({ pin }) => versionsOf(pin).map(({ sha256 }) => sha256)),
   );
   const pinnable = differences.filter(
     ({ kind, after }) => kind !== 'server' && after !== NO_DIGEST,

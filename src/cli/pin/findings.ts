@@ -10,10 +10,16 @@ import {
   type UpstreamDefinitions,
   withoutExceptions,
 } from '../../inspection/definitions/shadowing.js';
-import { definitionsOf, namedPins, type PinDigest, type PinName } from '../../pins/approval.js';
+import {
+  definitionsOf,
+  isSamePin,
+  namedPins,
+  type PinDigest,
+  type PinName,
+} from '../../pins/approval.js';
 import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, versionsOf } from '../../pins/lock.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine } from '../program.js';
 import { digestText, type PinPorts, pinLabel, readLockFile } from './lock-files.js';
 
@@ -91,10 +97,6 @@ export function scanOwn(lock: Lock, pins: readonly PinDigest[]): readonly Defini
   return scanDefinitions(scanned).filter(({ item }) => pins.some((pin) => isSamePin(pin, item)));
 }
 
-export function isSamePin(one: PinName, other: PinName): boolean {
-  return one.kind === other.kind && one.name === other.name;
-}
-
 /** The findings that keep a definition from being approved. */
 export function blockingFindings(
   findings: readonly DefinitionFinding[],
@@ -136,7 +138,6 @@ export function printWithheld(
     ...['pin', 'approve', '-c', config, upstream, pin.name, '--kind', pin.kind],
     ...['--digest', digestText(pin.digest), ...accept],
   ]);
-  // A name that a terminal does not show as it is cannot be pasted.
-  if (escapeForTerminal(pin.name) !== pin.name || pin.name.startsWith('-')) return;
+  if (!isPasteable(pin.name)) return;
   io.stderr(`If a review shows that this is meant well, run: ${line}\n`);
 }
