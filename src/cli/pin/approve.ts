@@ -45,9 +45,9 @@ import {
   type PinPorts,
   pinLabel,
   printSignNext,
+  readGateway,
   readLockFile,
   readOutline,
-  readSettingsQuietly,
 } from './lock-files.js';
 import { completeDigest, isBlocked, isDigest, type Selection, selectPins } from './selection.js';
 
@@ -113,7 +113,8 @@ export async function runPinApprove(
   if (before.lock === undefined) {
     return fail(`${upstream} has no lock file; run: ${fetchLine}`, EXIT_FAILED, io);
   }
-  const gateway = readSettingsQuietly(options.config, io, ports);
+  // Without the secrets, the lock file alone decides.
+  const { settings: gateway } = readGateway(options.config, io, ports, 'read');
   const settings = gateway?.upstreams.get(upstream);
   const observed = gateway && settings && (await observeTarget({ settings, gateway }, io, ports));
   if (observed === undefined) io.stderr('note: the lock file alone was asked\n');

@@ -1,8 +1,6 @@
 // What the scan of definitions finds in those that nobody has approved, how it is printed, and what it keeps from
 // being approved. docs/contract.md §5.
 
-import { resolve } from 'node:path';
-import { loadGateway } from '../../config/load.js';
 import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
 import {
   findShadowing,
@@ -21,7 +19,7 @@ import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine } from '../program.js';
-import { digestText, type PinPorts, pinLabel, readLockFile } from './lock-files.js';
+import { digestText, type PinPorts, pinLabel, readGateway, readLockFile } from './lock-files.js';
 
 /** What the definitions of one upstream are compared with: those of the others, and what is allowed. */
 export type Company = {
@@ -33,8 +31,7 @@ export type Company = {
 
 /** The lock files of the other upstreams. One that cannot be read is reported and not compared. */
 export function readCompany(config: string, upstream: string, io: CliIo, ports: PinPorts): Company {
-  const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
-  const { outline } = loadGateway(resolve(io.cwd, config), sources);
+  const { outline } = readGateway(config, io, ports, 'skip');
   const folder = outline?.pinsDir;
   const others = (outline?.upstreams ?? []).filter(({ name }) => name !== upstream);
   const upstreams = others.flatMap(({ name }) => {
