@@ -99,8 +99,10 @@ function readSession(members: Members): Order | string {
   return '"session" has the "digest" of the audit log.';
 }
 
+export type BlockKind = BlockTarget['target'];
+
 /** The members of a block besides `target` and `expiresIn`. */
-const BLOCK_MEMBERS: Readonly<Record<BlockTarget['target'], readonly string[]>> = {
+export const BLOCK_MEMBERS: Readonly<Record<BlockKind, readonly string[]>> = {
   everything: [],
   upstream: ['upstream'],
   subject: ['issuer', 'subject'],
@@ -113,7 +115,7 @@ const BLOCK_MEMBERS: Readonly<Record<BlockTarget['target'], readonly string[]>> 
 
 function readBlock(members: Members): BlockOrder | string {
   const target = members.get('target');
-  if (!isTarget(target))
+  if (!isBlockKind(target))
     return `"block" has a "target": one of ${Object.keys(BLOCK_MEMBERS).join(', ')}.`;
   const names = BLOCK_MEMBERS[target];
   const expiresIn = members.get('expiresIn');
@@ -125,33 +127,17 @@ function readBlock(members: Members): BlockOrder | string {
   }
   if (expiresIn !== undefined && !isLifetime(expiresIn))
     return `"expiresIn" is a number of seconds from 1 to ${MAX_BLOCK_SECONDS}.`;
-  const [first = '', second = ''] = values;
+  const named = Object.fromEntries(names.map((name, index) => [name, values[index]]));
   const expiresInMs = expiresIn === undefined ? undefined : expiresIn * MS_PER_SECOND;
-  return { kind: 'block', block: blockOf(target, first, second), expiresInMs };
+  return { kind: 'block', block: { target, ...named } as BlockTarget, expiresInMs };
 }
 
-function isTarget(value: unknown): value is BlockTarget['target'] {
+export function isBlockKind(value: unknown): value is BlockKind {
   return typeof value === 'string' && Object.hasOwn(BLOCK_MEMBERS, value);
 }
 
 function isLifetime(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_BLOCK_SECONDS;
-}
-
-/** `first` and `second` are in the order of `BLOCK_MEMBERS`. */
-function blockOf(target: BlockTarget['target'], first: string, second: string): BlockTarget {
-  switch (target) {
-    case 'everything':
-      return { target };
-    case 'upstream':
-      return { target, upstream: first };
-    case 'subject':
-      return { target, issuer: first, subject: second };
-    case 'client':
-      return { target, issuer: first, client: second };
-    default:
-      return { target, upstream: first, name: second };
-  }
 }
 
 function membersOf(value: unknown): Members | undefined {

@@ -66,20 +66,25 @@ type Orders = {
 
 const ISSUER = ['issuer', 'name or identifier of the issuer'] as const;
 const UPSTREAM = ['upstream', 'name of the upstream'] as const;
+const SUBJECT = ['subject', 'the subject, as in the audit log'] as const;
 
-function blockOrder(options: Options, block: object): object {
-  const { for: expiresIn } = options;
-  return { block: { ...block, ...(expiresIn === undefined ? {} : { expiresIn }) } };
+/** An order to block what its arguments name, which are the members of the block. */
+function blockOrders(target: string, about: string, args: Orders['args']): Orders {
+  return {
+    name: target,
+    about,
+    args,
+    order(given, { for: expiresIn }) {
+      const named = Object.fromEntries(args.map(([name], index) => [name, given[index]]));
+      return { block: { target, ...named, ...(expiresIn === undefined ? {} : { expiresIn }) } };
+    },
+    isBlock: true,
+  };
 }
 
 function itemOrders(target: string, what: string): Orders {
-  return {
-    name: target,
-    about: `Hide and refuse one ${target} of an upstream, for every caller.`,
-    args: [UPSTREAM, ['name', what]],
-    order: ([upstream, name], options) => blockOrder(options, { target, upstream, name }),
-    isBlock: true,
-  };
+  const about = `Hide and refuse one ${target} of an upstream, for every caller.`;
+  return blockOrders(target, about, [UPSTREAM, ['name', what]]);
 }
 
 const ORDERS: readonly Orders[] = [
@@ -87,35 +92,18 @@ const ORDERS: readonly Orders[] = [
   itemOrders('prompt', 'name of the prompt at its upstream'),
   itemOrders('template', 'the uriTemplate'),
   itemOrders('resource', 'the URI'),
-  {
-    name: 'upstream',
-    about: 'Refuse every request to an upstream, and end its open streams.',
-    args: [UPSTREAM],
-    order: ([upstream], options) => blockOrder(options, { target: 'upstream', upstream }),
-    isBlock: true,
-  },
-  {
-    name: 'subject',
-    about: 'Refuse a subject, also with tokens that are issued later.',
-    args: [ISSUER, ['subject', 'the subject, as in the audit log']],
-    order: ([issuer, subject], options) =>
-      blockOrder(options, { target: 'subject', issuer, subject }),
-    isBlock: true,
-  },
-  {
-    name: 'client',
-    about: 'Refuse every token that was issued to a client.',
-    args: [ISSUER, ['client', 'the client id, as in the audit log']],
-    order: ([issuer, client], options) => blockOrder(options, { target: 'client', issuer, client }),
-    isBlock: true,
-  },
-  {
-    name: 'everything',
-    about: 'Refuse every request to every upstream.',
-    args: [],
-    order: (_given, options) => blockOrder(options, { target: 'everything' }),
-    isBlock: true,
-  },
+  blockOrders('upstream', 'Refuse every request to an upstream, and end its open streams.', [
+    UPSTREAM,
+  ]),
+  blockOrders('subject', 'Refuse a subject, also with tokens that are issued later.', [
+    ISSUER,
+    SUBJECT,
+  ]),
+  blockOrders('client', 'Refuse every token that was issued to a client.', [
+    ISSUER,
+    ['client', 'the client id, as in the audit log'],
+  ]),
+  blockOrders('everything', 'Refuse every request to every upstream.', []),
   {
     name: 'token',
     about: 'Revoke one token.',
@@ -133,7 +121,7 @@ const ORDERS: readonly Orders[] = [
   {
     name: 'tokens',
     about: 'Revoke all tokens that a subject has now; tokens of a later login work.',
-    args: [ISSUER, ['subject', 'the subject, as in the audit log']],
+    args: [ISSUER, SUBJECT],
     order: ([issuer, subject], { client }) => ({
       subject: { issuer, subject, ...(client === undefined ? {} : { client }) },
     }),
