@@ -31,6 +31,7 @@ import { readLock } from '../pins/lock-reader.js';
 import { isExactPattern } from '../policy/patterns.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
+import { countOf } from '../text/counting.js';
 import { escapeForTerminal } from '../text/escaping.js';
 import {
   type DevTarget,
@@ -194,14 +195,7 @@ async function runTarget(
   const { folder, io } = stage;
   const issuer = await startIssuer({
     fetchDocument: ports.fetchDocument,
-    users: [
-      {
-        name: DEVELOPER.subject,
-        ...DEVELOPER,
-        groups: [...DEVELOPER.groups],
-        scopes: [...DEVELOPER.scopes],
-      },
-    ],
+    users: [{ name: DEVELOPER.subject, ...DEVELOPER }],
   });
   try {
     const publicUrl = `http://127.0.0.1:${stage.ports.data}`;
@@ -225,13 +219,8 @@ async function runTarget(
       if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);
     }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {
-      const token = await issuer.mint({
-        resource,
-        subject: DEVELOPER.subject,
-        groups: DEVELOPER.groups,
-        scopes: [],
-        lifetimeSeconds: DEV_TOKEN_HOURS * SECONDS_PER_HOUR,
-      });
+      const lifetimeSeconds = DEV_TOKEN_HOURS * SECONDS_PER_HOUR;
+      const token = await issuer.mint({ ...DEVELOPER, resource, lifetimeSeconds });
       printAccess(stage, gateway, { name: DEV_UPSTREAM.name, resource, token });
       return await followDecisions(files.auditFile, io, stage.ended);
     });
@@ -278,10 +267,9 @@ async function readOffered({ lockFile }: DevFiles): Promise<Offered> {
 }
 
 function countOffered({ tools, prompts, templates }: Offered): string {
-  const count = (noun: string, { length }: readonly string[]): string =>
-    `${length} ${noun}${length === 1 ? '' : 's'}`;
-  const counts = [count('tool', tools), count('prompt', prompts)];
-  return [...counts, ...(templates.length === 0 ? [] : [count('template', templates)])].join(', ');
+  const counts = [countOf(tools.length, 'tool'), countOf(prompts.length, 'prompt')];
+  if (templates.length > 0) counts.push(countOf(templates.length, 'template'));
+  return counts.join(', ');
 }
 
 /** Prints a line for each decision until `ended` resolves. */
@@ -310,7 +298,10 @@ async function runDemo(
 ): Promise<number> {
   const issuer = await startIssuer({
     fetchDocument: ports.fetchDocument,
-    users: [demoUser('engineer'), demoUser('support')],
+    users: [
+      { name: 'engineer', ...DEMO_USERS.engineer },
+      { name: 'support', ...DEMO_USERS.support },
+    ],
   });
   const upstream = await startDemoUpstream({});
   try {
@@ -368,29 +359,14 @@ async function serveFor(
   }
 }
 
-function demoUser(name: DemoUser): {
-  name: string;
-  subject: string;
-  groups: string[];
-  scopes: string[];
-} {
-  const { subject, groups, scopes } = DEMO_USERS[name];
-  return { name, subject, groups: [...groups], scopes: [...scopes] };
-}
-
 function mintFor(
   issuer: DevIssuer,
   resource: string,
   user: DemoUser,
   options: { readonly audience?: string; readonly scopes?: readonly string[] } = {},
 ): Promise<string> {
-  const { subject, groups, scopes } = DEMO_USERS[user];
-  return issuer.mint({
-    resource: options.audience ?? resource,
-    subject,
-    groups,
-    scopes: options.scopes ?? scopes,
-  });
+  const { audience = resource, ...granted } = options;
+  return issuer.mint({ ...DEMO_USERS[user], ...granted, resource: audience });
 }
 
 function tour(

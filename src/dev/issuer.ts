@@ -57,8 +57,6 @@ const MAX_BODY_BYTES = 16 * 1024;
 const LISTEN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '::1']);
 
 type IssuerOptions = {
-  /** 0, the default, uses a free port. */
-  readonly port?: number;
   /** `127.0.0.1` (the default) or `::1`; anything else is an error. */
   readonly host?: string;
   /** At least one; the first logs in unless `login_hint` names another. */
@@ -242,12 +240,12 @@ async function respond(
 
 /** Starts the issuer. Rejects for a host that is not loopback, or a port that is taken. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
-  const { host = '127.0.0.1', port = 0, users } = options;
+  const { host = '127.0.0.1', users } = options;
   if (!LISTEN_HOSTS.has(host)) throw new Error('the development issuer listens on loopback alone');
   const { jwks, signFor } = await createSigner();
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, resolve);
+    server.once('error', reject).listen(0, host, resolve);
   });
   const actual = (server.address() as AddressInfo).port;
   const issuer = `http://${host === '::1' ? '[::1]' : host}:${actual}`;
