@@ -29,7 +29,7 @@ import { runTour } from '../dev/tour.js';
 import { approvedVersions, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
 import { isExactPattern } from '../policy/patterns.js';
-import { REASONS } from '../policy/reasons.js';
+import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
 import { countOf } from '../text/counting.js';
 import { escapeForTerminal } from '../text/escaping.js';
@@ -279,8 +279,8 @@ async function followDecisions(
   ended: Promise<number>,
 ): Promise<number> {
   const complete = createEventJoiner();
-  const texts: { readonly [reason: string]: { readonly text: string } | undefined } = REASONS;
-  const textOfReason = (reason: string): string => texts[reason]?.text ?? 'unknown reason';
+  const textOfReason = (reason: string): string =>
+    isReason(reason) ? REASONS[reason].text : 'unknown reason';
   const stop = await followLines(auditFile, (text) => {
     const { record } = complete(JSON.parse(text), text.length);
     const line = decisionLine(record, textOfReason);

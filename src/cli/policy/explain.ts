@@ -15,7 +15,7 @@ import {
   verdictOf,
 } from '../../policy/explain.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
-import { REASONS } from '../../policy/reasons.js';
+import { isReason, REASONS } from '../../policy/reasons.js';
 import { isObject, type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible } from '../../text/escaping.js';
@@ -25,7 +25,6 @@ import { numbered } from './log.js';
 import {
   type FlowRefusal,
   isDecision,
-  isReason,
   noteGroups,
   type RecordedCall,
   readCall,

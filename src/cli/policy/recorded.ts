@@ -4,7 +4,7 @@
 import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import type { PinnedDefinition } from '../../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../../policy/explain.js';
-import { REASONS, type Reason } from '../../policy/reasons.js';
+import type { Reason } from '../../policy/reasons.js';
 import { isObject, type Json, type Target } from '../../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
 import { stepsOf } from '../../text/json-pointer.js';
@@ -272,9 +272,4 @@ function requiredText(record: AuditRecord, ...path: readonly string[]): string {
 function textsAt(record: AuditRecord, ...path: readonly string[]): readonly string[] {
   const value = valueAt(record, ...path);
   return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
-}
-
-/** Whether a text is one of the reasons. */
-export function isReason(text: string): text is Reason {
-  return Object.hasOwn(REASONS, text);
 }
