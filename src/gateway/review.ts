@@ -36,6 +36,7 @@ import type { Metrics } from '../telemetry/metrics.js';
 import { isPasteable, quoteForShell } from '../text/escaping.js';
 import { pointerTo } from '../text/json-pointer.js';
 import type { Version } from './config-version.js';
+import { modeOf } from './observability.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
@@ -103,12 +104,12 @@ type Found = Omit<ReviewItem, 'id' | 'upstream' | 'state' | 'isPending'> &
 
 function findEntries(
   runtime: UpstreamRuntime,
-  { locks, settings }: Version,
+  version: Version,
   catalog: Catalog,
 ): readonly Entry[] {
   const { name: upstream } = runtime.settings;
-  if ((settings.upstreams.get(upstream) ?? runtime.settings).pinning.mode === 'off') return [];
-  const lock = locks.get(upstream);
+  if (modeOf(runtime, version) === 'off') return [];
+  const lock = version.locks.get(upstream);
   const drifted = driftOf(lock, runtime);
   const shown = new Set(drifted.map(keyOf));
   const isNew = (one: Found): boolean => !shown.has(keyOf(one));
@@ -379,7 +380,7 @@ export function createUpstreamRows(
     const current = version();
     return [...runtimes.all()].map((runtime) => {
       const { name, resource: url } = runtime.settings;
-      const pinning = (current.settings.upstreams.get(name) ?? runtime.settings).pinning.mode;
+      const pinning = modeOf(runtime, current);
       const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
       const listings = runtime.observed()?.listings ?? [];
       return {
