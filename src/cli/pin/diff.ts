@@ -2,7 +2,6 @@
 // is pending. Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
 
 import { basename } from 'node:path';
-import type { ReportFormat } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
@@ -41,14 +40,9 @@ import { differencesSarif } from './sarif.js';
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
-  const found = await findDrift(options, io, ports);
-  if (found === undefined) return EXIT_UNCHECKED;
-  const { upstreams, isComplete } = found;
-  const format = formatOf(options);
-  if (format === 'text') {
-    for (const one of upstreams) printForReview(one, options.config, io, ports);
-  } else io.stdout(render(format, upstreams, true, io));
-  return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
+  const print = (one: Found): void => printForReview(one, options.config, io, ports);
+  const found = await reportDrift(options, print, true, io, ports);
+  return found?.isComplete === true ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /**
@@ -60,26 +54,21 @@ export async function runPinVerify(
   io: CliIo,
   ports: PinPorts,
 ): Promise<number> {
-  const found = await findDrift(options, io, ports);
-  if (found === undefined) return EXIT_UNCHECKED;
-  const { upstreams, isComplete } = found;
-  const format = formatOf(options);
-  if (format === 'text') {
-    for (const one of upstreams) {
-      for (const difference of one.differences) {
-        io.stdout(differenceText(one.upstream, difference, false));
-      }
-      printFindings(one, io);
-      printSignatures(one, io);
-      printStatus(one, io);
+  const print = (one: Found): void => {
+    for (const difference of one.differences) {
+      io.stdout(differenceText(one.upstream, difference, false));
     }
-  } else io.stdout(render(format, upstreams, false, io));
-  const isUnsigned = upstreams.some(({ signatures }) => signatures?.ok === false);
-  const hasDrift = upstreams.some(({ differences }) =>
-    differences.some((difference) => !isInformational(difference)),
+    printFindings(one, io);
+    printSignatures(one, io);
+    printStatus(one, io);
+  };
+  const found = await reportDrift(options, print, false, io, ports);
+  const isFailed = found?.upstreams.some(
+    ({ signatures, differences }) =>
+      signatures?.ok === false || differences.some((difference) => !isInformational(difference)),
   );
-  if (hasDrift || isUnsigned) return EXIT_FAILED;
-  return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
+  if (isFailed === true) return EXIT_FAILED;
+  return found?.isComplete === true ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /** What was found at an upstream, with what it was compared with. */
@@ -87,19 +76,24 @@ type Found = UpstreamDifferences & {
   readonly observed: Observed;
 };
 
-function formatOf({ json, format }: PinOptions): ReportFormat {
-  return format ?? (json ? 'json' : 'text');
-}
+type FoundDrift = { readonly upstreams: readonly Found[]; readonly isComplete: boolean };
 
-function render(
-  format: 'json' | 'sarif',
-  upstreams: readonly Found[],
+/** Finds the drift and prints it in the format asked for; `print` writes one upstream as text. */
+async function reportDrift(
+  options: PinOptions,
+  print: (found: Found) => void,
   withLines: boolean,
   io: CliIo,
-): string {
-  return format === 'json'
-    ? differencesJson(upstreams, withLines)
-    : differencesSarif(upstreams, io.cwd);
+  ports: PinPorts,
+): Promise<FoundDrift | undefined> {
+  const found = await findDrift(options, io, ports);
+  if (found === undefined) return undefined;
+  const { upstreams } = found;
+  const format = options.format ?? (options.json ? 'json' : 'text');
+  if (format === 'text') for (const one of upstreams) print(one);
+  else if (format === 'json') io.stdout(differencesJson(upstreams, withLines));
+  else io.stdout(differencesSarif(upstreams, io.cwd));
+  return found;
 }
 
 /** Whether the lock file is signed as it must be; `undefined` if it need not be. */
@@ -129,7 +123,7 @@ async function findDrift(
   options: PinOptions,
   io: CliIo,
   ports: PinPorts,
-): Promise<{ readonly upstreams: readonly Found[]; readonly isComplete: boolean } | undefined> {
+): Promise<FoundDrift | undefined> {
   const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode === 'strict');
   if (targets === undefined) return undefined;
   const upstreams: Found[] = [];
