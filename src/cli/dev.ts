@@ -7,6 +7,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
 import { createEventJoiner } from '../audit/query.js';
 import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
@@ -24,7 +25,7 @@ import {
   writeDevPolicy,
 } from '../dev/dev-files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
-import { clientConfigurations, decisionLine, followLines } from '../dev/output.js';
+import { clientConfigurations, decisionLine } from '../dev/output.js';
 import { runTour } from '../dev/tour.js';
 import { approvedVersions, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
@@ -33,6 +34,7 @@ import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
 import { countOf } from '../text/counting.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { followLines } from './audit/read.js';
 import {
   type DevTarget,
   HTTP_SSE,
@@ -281,14 +283,14 @@ async function followDecisions(
   const complete = createEventJoiner();
   const textOfReason = (reason: string): string =>
     isReason(reason) ? REASONS[reason].text : 'unknown reason';
-  const stop = await followLines(auditFile, (text) => {
+  const wait = (ms: number): Promise<boolean> =>
+    Promise.race([sleep(ms, true, { ref: false }), ended.then(() => false)]);
+  for await (const text of followLines(auditFile, wait, 0)) {
     const { record } = complete(JSON.parse(text), text.length);
     const line = decisionLine(record, textOfReason);
     if (line !== undefined) io.stdout(`${line}\n`);
-  });
-  const code = await ended;
-  await stop();
-  return code;
+  }
+  return ended;
 }
 
 async function runDemo(

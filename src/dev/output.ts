@@ -1,7 +1,6 @@
-// What `dev` prints: how clients by name are pointed at the gateway, and a line for each decision while it runs, which
-// is read from the audit file. Texts that others wrote are made visible before they are printed.
+// What `dev` prints: how clients by name are pointed at the gateway, and a line for each decision while it runs. Texts
+// that others wrote are made visible before they are printed.
 
-import { open } from 'node:fs/promises';
 import { isObject } from '../protocol/jsonrpc.js';
 import { cleanForeign } from '../text/escaping.js';
 
@@ -110,39 +109,4 @@ function why(event: AuditedEvent, textOfReason: (reason: string) => string): str
   if (typeof advertised === 'number') return `shows ${String(visible)} of ${advertised}`;
   const rule = textAt(event, 'decision', 'rule');
   return rule === '' ? '' : `by rule ${rule}`;
-}
-
-const POLL_MS = 200;
-const CHUNK_BYTES = 64 * 1024;
-
-/** Calls back with each complete line of a file, also with those that are appended. Resolves with the end of it. */
-export async function followLines(
-  file: string,
-  onLine: (line: string) => void,
-): Promise<() => Promise<void>> {
-  const handle = await open(file, 'r');
-  const buffer = Buffer.alloc(CHUNK_BYTES);
-  let rest = Buffer.alloc(0);
-
-  async function readOn(): Promise<void> {
-    for (;;) {
-      const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES);
-      if (bytesRead === 0) return;
-      const bytes = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
-      const end = bytes.lastIndexOf('\n') + 1;
-      rest = bytes.subarray(end);
-      const lines = bytes.toString('utf8', 0, end).split('\n');
-      for (const line of lines) if (line !== '') onLine(line);
-    }
-  }
-
-  let reading = readOn();
-  const timer = setInterval(() => {
-    reading = reading.then(readOn);
-  }, POLL_MS);
-  return async () => {
-    clearInterval(timer);
-    await reading.then(readOn);
-    await handle.close();
-  };
 }

@@ -82,12 +82,21 @@ async function readFrom(path: string, offset: number, size: number): Promise<str
   }
 }
 
-/** Complete lines written from now on, across rotations, until `wait` resolves with false. */
-async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGenerator<string> {
-  let offset = (await stat(path)).size;
-  let inode = (await stat(path)).ino;
+/**
+ * Complete lines of a file from an offset on (by default those from now on), across rotations, as they are written. When
+ * `wait` resolves with false, what was written until then is the last.
+ */
+export async function* followLines(
+  path: string,
+  wait: AuditFilePorts['wait'],
+  from = Number.POSITIVE_INFINITY,
+): AsyncGenerator<string> {
+  const { size, ino } = await stat(path);
+  let offset = Math.min(from, size);
+  let inode = ino;
   let rest = '';
-  while (await wait(FOLLOW_EVERY_MS)) {
+  for (let goesOn = true; goesOn; ) {
+    goesOn = await wait(FOLLOW_EVERY_MS);
     const found = await stat(path).catch(() => undefined);
     if (found === undefined) continue;
     if (found.ino !== inode || found.size < offset) {
