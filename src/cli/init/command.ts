@@ -273,7 +273,7 @@ export function initCommand(io: CliIo, ports: InitPorts): Command {
         .option('--yes', 'ask no questions')
         .option('--offline', 'ask neither the issuer nor the server')
         .action(async (dir: string | undefined, options: InitOptions) =>
-          finish(await runInit({ ...options, ...(dir === undefined ? {} : { dir }) }, io, ports)),
+          finish(await runInit({ ...options, dir }, io, ports)),
         );
     },
   };

@@ -193,7 +193,7 @@ export function digestText(digest: string | undefined): string {
 /** Options of every `pin` command. */
 export type PinOptions = {
   readonly config: string;
-  readonly upstream?: string;
+  readonly upstream?: string | undefined;
   readonly json?: boolean;
   /** Of `pin diff` and `pin verify`. */
   readonly format?: ReportFormat;
