@@ -4,14 +4,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
-
 import { basename, delimiter, dirname, relative } from 'node:path';
 import type { BlockPorts } from './cli/block.js';
 import type { PinnedOnce } from './cli/dev.js';
-import { buildProgram, type CliIo, type Command, quoteForShell } from './cli/program.js';
-
+import { buildProgram, type CliIo, type Command } from './cli/program.js';
 import type { ServePorts } from './cli/serve.js';
 import type { Settings, UpstreamSettings } from './config/settings.js';
+import { quoteForShell } from './text/escaping.js';
 
 const EXIT_BY_SIGNAL = 128;
 /** For what a command that was ended has left under way, such as a request. */

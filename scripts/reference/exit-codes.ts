@@ -1,7 +1,17 @@
 // Renders the page of exit codes from the table that the help of the commands prints. Pure: it returns text, and the
 // caller writes the file.
 
-import { EXIT_CODES, GENERAL_EXIT_CODES } from '../../src/cli/exit-codes.js';
+import { EXIT_CODES, exitCodesOf } from '../../src/cli/exit-codes.js';
+
+/** What every command keeps to. */
+const GENERAL_EXIT_CODES = {
+  ...Object.fromEntries(exitCodesOf('')),
+  1: 'The check found errors, or the operation was refused.',
+  129: 'Ended because the terminal was closed (SIGHUP).',
+  130: 'Ended by SIGINT (Ctrl-C).',
+  141: 'The reader of the output closed it (SIGPIPE).',
+  143: 'Ended by SIGTERM.',
+};
 
 function rows(codes: object, before = ''): string {
   return Object.entries(codes)

@@ -4,7 +4,7 @@
 import { type AuditRecord, valueAt } from '../audit/chain.js';
 import { renderAuditRecord } from '../audit/query.js';
 import type { PlainResponse } from '../http/internal-server.js';
-import { REASONS } from '../policy/reasons.js';
+import { isReason, REASONS } from '../policy/reasons.js';
 import {
   type Frame,
   foreign,
@@ -145,7 +145,7 @@ function whyText(record: AuditRecord): Html {
   const rule = ruleText(record);
   const named = reasons.map(
     (reason) =>
-      html`<code>${foreign(reason)}</code> <span class="small">${meaningOf(reason)}</span><br>`,
+      html`<code>${foreign(reason)}</code> <span class="small">${isReason(reason) ? REASONS[reason].text : ''}</span><br>`,
   );
   return html`${named}${rule}`;
 }
@@ -155,10 +155,6 @@ function ruleText(record: AuditRecord): Html | undefined {
   if (rule === '') return undefined;
   const policy = stringAt(record, 'decision', 'policy');
   return html`rule <code>${foreign(policy)}/${foreign(rule)}</code>`;
-}
-
-function meaningOf(reason: string): string {
-  return Object.hasOwn(REASONS, reason) ? REASONS[reason as keyof typeof REASONS].text : '';
 }
 
 /** One decision with everything that the audit log has of it; `undefined` if it is not among those that are kept. */

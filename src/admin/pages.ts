@@ -17,7 +17,7 @@ import {
   stateText,
   timeText,
 } from './html.js';
-import type { ShownRevocation } from './revocations.js';
+import { BLOCK_MEMBERS, type BlockKind, isBlockKind, type ShownRevocation } from './revocations.js';
 
 /** What is not armed comes first. */
 const STATE_ORDER: readonly string[] = ['off', 'degraded', 'armed'];
@@ -84,19 +84,17 @@ function secondsText(bound: number | undefined): string {
   return bound < 1 ? `≤ ${Math.round(bound * 1000)} ms` : `≤ ${bound} s`;
 }
 
-/** What a form can block, with the labels of what names it. */
-const TARGETS: Readonly<
-  Record<string, { readonly label: string; readonly fields: readonly string[] }>
-> = {
-  tool: { label: 'A tool', fields: ['upstream', 'name'] },
-  prompt: { label: 'A prompt', fields: ['upstream', 'name'] },
-  template: { label: 'A resource template', fields: ['upstream', 'name'] },
-  resource: { label: 'A resource', fields: ['upstream', 'name'] },
-  upstream: { label: 'An upstream', fields: ['upstream'] },
-  subject: { label: 'A subject', fields: ['issuer', 'subject'] },
-  client: { label: 'A client', fields: ['issuer', 'client'] },
-  everything: { label: 'Everything', fields: [] },
-};
+/** What a form can block. */
+const TARGETS: readonly (readonly [BlockKind, label: string])[] = [
+  ['tool', 'A tool'],
+  ['prompt', 'A prompt'],
+  ['template', 'A resource template'],
+  ['resource', 'A resource'],
+  ['upstream', 'An upstream'],
+  ['subject', 'A subject'],
+  ['client', 'A client'],
+  ['everything', 'Everything'],
+];
 
 const FIELD_LABELS: Readonly<Record<string, string>> = {
   upstream: 'Upstream',
@@ -121,7 +119,7 @@ export type KnownNames = {
  */
 export function blockOrderOf(form: ReadonlyMap<string, string>): string {
   const target = form.get('target') ?? '';
-  const names = Object.hasOwn(TARGETS, target) ? (TARGETS[target]?.fields ?? []) : [];
+  const names = isBlockKind(target) ? BLOCK_MEMBERS[target] : [];
   const named = names.map((name) => [name, form.get(name) ?? ''] as const);
   return JSON.stringify({
     block: { target, ...Object.fromEntries(named) },
@@ -178,8 +176,8 @@ function liftForm(id: string, frame: Frame): Html {
 /** A form for each set of names, because without script a form cannot change its fields. */
 function blockForms(known: KnownNames, frame: Frame): Html {
   const sets = new Map<string, string[]>();
-  for (const [target, { fields }] of Object.entries(TARGETS)) {
-    const key = fields.join();
+  for (const [target] of TARGETS) {
+    const key = BLOCK_MEMBERS[target].join();
     sets.set(key, [...(sets.get(key) ?? []), target]);
   }
   const forms = [...sets].map(([key, targets]) => {
@@ -196,7 +194,9 @@ ${fields.map((field) => fieldOf(`${id}-${field}`, field, known))}
 }
 
 function titleOf(targets: readonly string[]): string {
-  const labels = targets.map((target) => (TARGETS[target]?.label ?? target).toLowerCase());
+  const labels = TARGETS.filter(([target]) => targets.includes(target)).map(([, label]) =>
+    label.toLowerCase(),
+  );
   const last = labels.at(-1) ?? '';
   return labels.length === 1 ? last : `${labels.slice(0, -1).join(', ')} or ${last}`;
 }

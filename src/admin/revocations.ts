@@ -5,6 +5,7 @@
 
 import type { PlainResponse } from '../http/internal-server.js';
 import type { BlockTarget } from '../policy/blocks.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 
 /**
  * What to block, or to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
@@ -47,7 +48,7 @@ const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
  * what was sent.
  */
 function readRevocationOrder(text: string): RevocationOrder | string {
-  const members = membersOf(parse(text));
+  const members = membersOf(parseObject(text));
   if (members === undefined) return 'The body must be a JSON object.';
   const note = textOf(members, 'note', MAX_NOTE_CHARACTERS);
   if (note === undefined)
@@ -98,8 +99,10 @@ function readSession(members: Members): Order | string {
   return '"session" has the "digest" of the audit log.';
 }
 
+export type BlockKind = BlockTarget['target'];
+
 /** The members of a block besides `target` and `expiresIn`. */
-const BLOCK_MEMBERS: Readonly<Record<BlockTarget['target'], readonly string[]>> = {
+export const BLOCK_MEMBERS: Readonly<Record<BlockKind, readonly string[]>> = {
   everything: [],
   upstream: ['upstream'],
   subject: ['issuer', 'subject'],
@@ -112,7 +115,7 @@ const BLOCK_MEMBERS: Readonly<Record<BlockTarget['target'], readonly string[]>> 
 
 function readBlock(members: Members): BlockOrder | string {
   const target = members.get('target');
-  if (!isTarget(target))
+  if (!isBlockKind(target))
     return `"block" has a "target": one of ${Object.keys(BLOCK_MEMBERS).join(', ')}.`;
   const names = BLOCK_MEMBERS[target];
   const expiresIn = members.get('expiresIn');
@@ -124,12 +127,12 @@ function readBlock(members: Members): BlockOrder | string {
   }
   if (expiresIn !== undefined && !isLifetime(expiresIn))
     return `"expiresIn" is a number of seconds from 1 to ${MAX_BLOCK_SECONDS}.`;
-  const [first = '', second = ''] = values;
+  const named = Object.fromEntries(names.map((name, index) => [name, values[index]]));
   const expiresInMs = expiresIn === undefined ? undefined : expiresIn * MS_PER_SECOND;
-  return { kind: 'block', block: blockOf(target, first, second), expiresInMs };
+  return { kind: 'block', block: { target, ...named } as BlockTarget, expiresInMs };
 }
 
-function isTarget(value: unknown): value is BlockTarget['target'] {
+export function isBlockKind(value: unknown): value is BlockKind {
   return typeof value === 'string' && Object.hasOwn(BLOCK_MEMBERS, value);
 }
 
@@ -137,33 +140,8 @@ function isLifetime(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_BLOCK_SECONDS;
 }
 
-/** `first` and `second` are in the order of `BLOCK_MEMBERS`. */
-function blockOf(target: BlockTarget['target'], first: string, second: string): BlockTarget {
-  switch (target) {
-    case 'everything':
-      return { target };
-    case 'upstream':
-      return { target, upstream: first };
-    case 'subject':
-      return { target, issuer: first, subject: second };
-    case 'client':
-      return { target, issuer: first, client: second };
-    default:
-      return { target, upstream: first, name: second };
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function membersOf(value: unknown): Members | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-  return new Map(Object.entries(value));
+  return isObject(value) ? new Map(Object.entries(value)) : undefined;
 }
 
 function textOf(members: Members, name: string, maxCharacters: number): string | undefined {

@@ -5,6 +5,7 @@
 // key, so that its hash, the genesis, binds all later lines to them. Pure: it performs no I/O.
 
 import { createPublicKey, hash, verify } from 'node:crypto';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { EventText } from './event.js';
 
 /** `prev` of the first line of a chain. */
@@ -58,25 +59,11 @@ export function lineUpToHash(head: ChainHead, event: EventText): string {
 /** A JSON object as read from a file: members may be missing or of any type. */
 export type AuditRecord = { readonly [name: string]: unknown };
 
-export function isRecord(value: unknown): value is AuditRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The JSON object that a text is; `undefined` if it is not one. */
-export function readRecord(text: string): AuditRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** The value at a path of own members, or `undefined`. */
 export function valueAt(record: AuditRecord, ...path: readonly string[]): unknown {
   let value: unknown = record;
   for (const name of path) {
-    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
     value = value[name];
   }
   return value;
@@ -89,7 +76,7 @@ export function valueAt(record: AuditRecord, ...path: readonly string[]): unknow
 export function readChainLine(line: string): ChainLine | undefined {
   const at = line.lastIndexOf(CHAIN_MEMBER);
   const tail = at < 0 ? null : CHAIN_TAIL.exec(line.slice(at));
-  const record = tail === null ? undefined : readRecord(line);
+  const record = tail === null ? undefined : parseObject(line);
   if (tail === null || record === undefined) return undefined;
   const [, seq = '', prev = '', end = '', stated = ''] = tail;
   const hashed = Buffer.from(`${prev}\n${line.slice(0, -end.length)}`, 'latin1');
@@ -103,7 +90,7 @@ export function readChainLine(line: string): ChainLine | undefined {
     computed: stated.length === HEX_LENGTH ? hash('sha256', hashed, 'hex') : hashBytes(hashed),
     type: typeof type === 'string' ? type : '',
     timeMs: typeof time === 'string' ? Date.parse(time) : Number.NaN,
-    detail: isRecord(detail) ? detail : {},
+    detail: isObject(detail) ? detail : {},
   };
 }
 

@@ -2,8 +2,9 @@
 // people. Verifies no chain and trusts nothing in a line: control characters are escaped before anything is
 // printed.
 
+import { isObject } from '../protocol/jsonrpc.js';
 import { makeVisible } from '../text/escaping.js';
-import { type AuditRecord, isRecord, valueAt } from './chain.js';
+import { type AuditRecord, valueAt } from './chain.js';
 
 /** All given filters must match. Values are compared exactly. */
 export type AuditFilter = {
@@ -43,8 +44,8 @@ const LEFT_OUT = {
 function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
   const members = (name: string): AuditRecord | undefined => {
     const [own, other] = [record[name], decided[name]];
-    if (!isRecord(own)) return isRecord(other) ? other : undefined;
-    return isRecord(other) ? { ...other, ...own } : own;
+    if (!isObject(own)) return isObject(other) ? other : undefined;
+    return isObject(other) ? { ...other, ...own } : own;
   };
   const actor = members('actor');
   const token = actor?.['token'];
@@ -61,7 +62,7 @@ function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
     args: args === undefined ? null : { ...LEFT_OUT.args, ...args },
     decision: { ...LEFT_OUT.decision, ...members('decision') },
     findings: record['findings'] ?? [],
-    result: isRecord(result) ? { ...LEFT_OUT.result, ...result } : null,
+    result: isObject(result) ? { ...LEFT_OUT.result, ...result } : null,
     latency_ms: { ...LEFT_OUT.latency, ...members('latency_ms') },
     ...{ trace: members('trace') ?? null, chain },
   };
@@ -71,7 +72,7 @@ function completeEvent(record: AuditRecord, decided: AuditRecord): AuditRecord {
 }
 
 function completeToken(token: unknown): { readonly token?: AuditRecord } {
-  return isRecord(token) ? { token: { ...LEFT_OUT.token, ...token } } : {};
+  return isObject(token) ? { token: { ...LEFT_OUT.token, ...token } } : {};
 }
 
 /** Decisions without an outcome so far that are kept, and the characters of their lines; the oldest goes first. */
@@ -152,7 +153,7 @@ function reasonsOf(record: AuditRecord): string {
 
 function detailOf(record: AuditRecord): string {
   const detail = record['detail'];
-  if (!isRecord(detail)) return '';
+  if (!isObject(detail)) return '';
   return Object.entries(detail)
     .map(([name, value]) => `${makeVisible(name)}=${quoteIfNeeded(value)}`)
     .join(' ');
@@ -204,9 +205,9 @@ export function createRowPrinter(print: (row: string) => void): {
 /** Renders one line: time, type, subject, target and decision, and of an outcome its result. No control characters. */
 export function renderAuditRow(record: AuditRecord): string {
   const parts = [quoteIfNeeded(record['time']), quoteIfNeeded(record['type'])];
-  if (isRecord(record['actor'])) parts.push(quoteIfNeeded(valueAt(record, 'actor', 'sub')));
+  if (isObject(record['actor'])) parts.push(quoteIfNeeded(valueAt(record, 'actor', 'sub')));
   const target = record['target'];
-  if (isRecord(target)) {
+  if (isObject(target)) {
     const { upstream, method, name } = target;
     parts.push(
       [upstream, method, name]
@@ -216,7 +217,7 @@ export function renderAuditRow(record: AuditRecord): string {
     );
   }
   const decision = record['decision'];
-  if (isRecord(decision)) {
+  if (isObject(decision)) {
     parts.push(
       `${quoteIfNeeded(decision['action'])} ${reasonsOf(record) || quoteIfNeeded(decision['rule'])}`,
     );

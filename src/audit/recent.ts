@@ -1,7 +1,8 @@
 // The last decisions, for the console: the texts of the audit events as they are written, kept in memory within bounds
 // and read only when somebody looks. What the audit log redacts is redacted here, and what it omits is not here.
 
-import { type AuditRecord, isRecord, valueAt } from './chain.js';
+import { isObject } from '../protocol/jsonrpc.js';
+import { type AuditRecord, valueAt } from './chain.js';
 import type { EventText } from './event.js';
 import { createEventJoiner } from './query.js';
 
@@ -78,7 +79,7 @@ function decisionsOf(events: readonly EventText[]): readonly AuditRecord[] {
     const event: unknown = JSON.parse(`${before}${after}}`, (name, value: unknown) =>
       name === 'epoch' && value === '' ? undefined : value,
     );
-    if (!isRecord(event)) continue;
+    if (!isObject(event)) continue;
     const { record } = join(event, before.length + after.length);
     const id = valueAt(record, 'decision', 'id');
     // The time shown is that of the decision.

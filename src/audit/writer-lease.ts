@@ -24,7 +24,7 @@ import {
 } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isRecord, readRecord } from './chain.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { hasProcessEnded, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
 
 /** Types of local file systems (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
@@ -152,7 +152,7 @@ function keyOf({ device, inode, changedWallMs, text }: LeaseFile): string {
 }
 
 function identityOf(value: unknown): ProcessIdentity | undefined {
-  if (!isRecord(value)) return undefined;
+  if (!isObject(value)) return undefined;
   const { boot, namespace, pid, started } = value;
   if (typeof boot !== 'string' || typeof namespace !== 'string') return undefined;
   if (typeof started !== 'string' || !Number.isSafeInteger(pid)) return undefined;
@@ -161,7 +161,7 @@ function identityOf(value: unknown): ProcessIdentity | undefined {
 
 /** Describes the holder of a lease. Anyone could have written the file, so its values are checked. */
 function describeHolder({ text }: LeaseFile): string {
-  const { instance, host, process, renewed } = readRecord(text) ?? {};
+  const { instance, host, process, renewed } = parseObject(text) ?? {};
   const printable = (value: unknown): string =>
     typeof value === 'string' && /^[\w.:-]{1,128}$/.test(value) ? value : 'unknown';
   const pid = identityOf(process)?.pid;
@@ -402,7 +402,7 @@ export class AuditLease {
 
   /** Only on a local file system: processes of two machines could state the same identity. */
   async #hasEnded(path: string, { text }: LeaseFile): Promise<boolean> {
-    const { host, process } = readRecord(text) ?? {};
+    const { host, process } = parseObject(text) ?? {};
     const other = identityOf(process);
     const own = await this.#own();
     if (other === undefined || own === undefined || host !== hostname()) return false;

@@ -5,13 +5,8 @@
 import type { IssuerSettings } from '../config/settings.js';
 import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
-
-/** An own member of that exact name, never an inherited one. */
-function ownMember(value: JsonObject, name: string): Json | undefined {
-  return Object.hasOwn(value, name) ? value[name] : undefined;
-}
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
+import { stepsOf } from '../text/json-pointer.js';
 
 /**
  * Reads a claim by its configured name: the exact name or, where it begins with `/`, a JSON Pointer into the claims.
@@ -21,10 +16,10 @@ function ownMember(value: JsonObject, name: string): Json | undefined {
 export function claimAt(claims: JsonObject, name: string): Json | undefined {
   if (!name.startsWith('/')) return ownMember(claims, name);
   let value: Json | undefined = claims;
-  for (const step of name.slice(1).split('/')) {
+  for (const step of stepsOf(name)) {
     // Array elements are not addressable, because their positions have no meaning.
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-    value = ownMember(value as JsonObject, step.replaceAll('~1', '/').replaceAll('~0', '~'));
+    value = ownMember(value as JsonObject, step);
   }
   return value;
 }

@@ -7,10 +7,10 @@ import { hash } from 'node:crypto';
 import { type CryptoKey, compactVerify, importJWK } from 'jose';
 import type { ReplayStore } from '../policy/limits.js';
 import type { ProofError } from '../policy/principal.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import { isCompactJws } from './bearer.js';
+import { readObject } from './jwt.js';
 
 /** Algorithms of proofs, all asymmetric, each with one kind of key. Published in metadata and challenges. */
 export const PROOF_ALGORITHMS: readonly string[] = [
@@ -185,8 +185,6 @@ type Claims = {
   readonly nonce: Json | undefined;
 };
 
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /** Creates the verifier. It rejects only for a bug. */
 export function createProofVerifier(
   ports: ProofPorts,
@@ -219,7 +217,7 @@ export function createProofVerifier(
     if (key === undefined) return undefined;
     try {
       const { payload } = await compactVerify(proof, key, { algorithms: [head.alg] });
-      return parseObject(payload);
+      return readObject(payload);
     } catch {
       return undefined;
     }
@@ -271,7 +269,7 @@ export function createProofVerifier(
 
 function readHead(proof: string): { readonly alg: string; readonly key: ProofKey } | undefined {
   const [headPart = ''] = proof.split('.', 1);
-  const head = parseObject(Buffer.from(headPart, 'base64url'));
+  const head = readObject(Buffer.from(headPart, 'base64url'));
   if (head === undefined || Object.hasOwn(head, 'crit') || Object.hasOwn(head, 'b64')) {
     return undefined;
   }
@@ -280,15 +278,6 @@ function readHead(proof: string): { readonly alg: string; readonly key: ProofKey
   if (!PROOF_ALGORITHMS.includes(alg)) return undefined;
   const key = readProofKey(jwk, alg);
   return key && { alg, key };
-}
-
-function parseObject(bytes: Uint8Array): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(UTF8.decode(bytes));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function matchesSubject(

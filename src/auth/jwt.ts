@@ -6,8 +6,7 @@
 import { type CryptoKey, errors, jwtVerify } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
 import type { TokenFacts } from '../policy/record.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { type Json, type JsonObject, parseObject } from '../protocol/jsonrpc.js';
 import { isCompactJws } from './bearer.js';
 import { type AuthnReason, CLOCK_TOLERANCE_MS, type ClaimSource } from './claims.js';
 
@@ -89,13 +88,17 @@ export type TokenPlan =
 
 export type SignaturePlan = Extract<TokenPlan, { readonly kind: 'signature' }>;
 
-function readPart(part: string | undefined): JsonObject | undefined {
+/** The JSON object that the bytes of a token or proof are; `undefined` if they are none. */
+export function readObject(bytes: Uint8Array): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(UTF8.decode(Buffer.from(part ?? '', 'base64url')));
-    return isObject(value) ? value : undefined;
+    return parseObject(UTF8.decode(bytes));
   } catch {
     return undefined;
   }
+}
+
+function readPart(part = ''): JsonObject | undefined {
+  return readObject(Buffer.from(part, 'base64url'));
 }
 
 /** Media types are compared without case and with or without `application/` (RFC 7515 §4.1.9). */

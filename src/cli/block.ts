@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { type Command as Commander, InvalidArgumentError } from 'commander';
 import { decodeUtf8, type Files } from '../config/files.js';
 import { readDurationMs } from '../config/units.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
 import { describeReadError } from '../text/file-errors.js';
 import { withConfigOption } from './config-file.js';
@@ -65,20 +66,25 @@ type Orders = {
 
 const ISSUER = ['issuer', 'name or identifier of the issuer'] as const;
 const UPSTREAM = ['upstream', 'name of the upstream'] as const;
+const SUBJECT = ['subject', 'the subject, as in the audit log'] as const;
 
-function blockOrder(options: Options, block: object): object {
-  const { for: expiresIn } = options;
-  return { block: { ...block, ...(expiresIn === undefined ? {} : { expiresIn }) } };
+/** An order to block what its arguments name, which are the members of the block. */
+function blockOrders(target: string, about: string, args: Orders['args']): Orders {
+  return {
+    name: target,
+    about,
+    args,
+    order(given, { for: expiresIn }) {
+      const named = Object.fromEntries(args.map(([name], index) => [name, given[index]]));
+      return { block: { target, ...named, ...(expiresIn === undefined ? {} : { expiresIn }) } };
+    },
+    isBlock: true,
+  };
 }
 
 function itemOrders(target: string, what: string): Orders {
-  return {
-    name: target,
-    about: `Hide and refuse one ${target} of an upstream, for every caller.`,
-    args: [UPSTREAM, ['name', what]],
-    order: ([upstream, name], options) => blockOrder(options, { target, upstream, name }),
-    isBlock: true,
-  };
+  const about = `Hide and refuse one ${target} of an upstream, for every caller.`;
+  return blockOrders(target, about, [UPSTREAM, ['name', what]]);
 }
 
 const ORDERS: readonly Orders[] = [
@@ -86,35 +92,18 @@ const ORDERS: readonly Orders[] = [
   itemOrders('prompt', 'name of the prompt at its upstream'),
   itemOrders('template', 'the uriTemplate'),
   itemOrders('resource', 'the URI'),
-  {
-    name: 'upstream',
-    about: 'Refuse every request to an upstream, and end its open streams.',
-    args: [UPSTREAM],
-    order: ([upstream], options) => blockOrder(options, { target: 'upstream', upstream }),
-    isBlock: true,
-  },
-  {
-    name: 'subject',
-    about: 'Refuse a subject, also with tokens that are issued later.',
-    args: [ISSUER, ['subject', 'the subject, as in the audit log']],
-    order: ([issuer, subject], options) =>
-      blockOrder(options, { target: 'subject', issuer, subject }),
-    isBlock: true,
-  },
-  {
-    name: 'client',
-    about: 'Refuse every token that was issued to a client.',
-    args: [ISSUER, ['client', 'the client id, as in the audit log']],
-    order: ([issuer, client], options) => blockOrder(options, { target: 'client', issuer, client }),
-    isBlock: true,
-  },
-  {
-    name: 'everything',
-    about: 'Refuse every request to every upstream.',
-    args: [],
-    order: (_given, options) => blockOrder(options, { target: 'everything' }),
-    isBlock: true,
-  },
+  blockOrders('upstream', 'Refuse every request to an upstream, and end its open streams.', [
+    UPSTREAM,
+  ]),
+  blockOrders('subject', 'Refuse a subject, also with tokens that are issued later.', [
+    ISSUER,
+    SUBJECT,
+  ]),
+  blockOrders('client', 'Refuse every token that was issued to a client.', [
+    ISSUER,
+    ['client', 'the client id, as in the audit log'],
+  ]),
+  blockOrders('everything', 'Refuse every request to every upstream.', []),
   {
     name: 'token',
     about: 'Revoke one token.',
@@ -132,7 +121,7 @@ const ORDERS: readonly Orders[] = [
   {
     name: 'tokens',
     about: 'Revoke all tokens that a subject has now; tokens of a later login work.',
-    args: [ISSUER, ['subject', 'the subject, as in the audit log']],
+    args: [ISSUER, SUBJECT],
     order: ([issuer, subject], { client }) => ({
       subject: { issuer, subject, ...(client === undefined ? {} : { client }) },
     }),
@@ -220,7 +209,7 @@ async function ask(
     );
   }
   const { status, text } = response;
-  const value = parse(text);
+  const value: Shown | undefined = parseObject(text);
   if (status <= LAST_SUCCESS && (value !== undefined || text === '')) {
     return { status, value: value ?? {} };
   }
@@ -232,19 +221,6 @@ async function ask(
       : `${escapeForTerminal(origin)} answered ${status}`,
     EXIT_UNCHECKED,
   );
-}
-
-function parse(text: string): Shown | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isShown(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isShown(value: unknown): value is Shown {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The members that name what a revocation or a block is about. */
@@ -271,7 +247,7 @@ async function runOrder(
   const { status, value } = await ask(PATH, { method: 'POST', body }, origin, token, ports);
   const made = value['revocation'];
   if (options.json === true) io.stdout(`${JSON.stringify(value)}\n`);
-  else io.stdout(describeShown(isShown(made) ? made : {}));
+  else io.stdout(describeShown(isObject(made) ? made : {}));
   if (status === ACCEPTED)
     io.stderr(
       'warning: the shared store cannot be reached, so this is in force on one replica only until it is back\n',
@@ -284,7 +260,7 @@ async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<
   const origin = await readOrigin(options, io, ports);
   const { value } = await ask(PATH, { method: 'GET' }, origin, token, ports);
   const listed = value['revocations'];
-  const rows = Array.isArray(listed) ? listed.filter(isShown) : [];
+  const rows = Array.isArray(listed) ? listed.filter(isObject) : [];
   if (options.json === true) io.stdout(`${JSON.stringify(rows)}\n`);
   else if (rows.length === 0) io.stderr('note: nothing is blocked or revoked\n');
   else for (const row of rows) io.stdout(describeShown(row));

@@ -9,8 +9,8 @@ import { type DevServer, HEADER_FILES } from '../dev/dev-files.js';
 import { describeProbe, probeServer } from '../dev/probe.js';
 import { STDIO_PATH, startStdioServer } from '../stdio/server.js';
 import { type ProcessEnd, type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
-import { escapeForTerminal } from '../text/escaping.js';
-import { type CliIo, quoteForShell } from './program.js';
+import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
+import type { CliIo } from './program.js';
 import { DEFAULT_STDIO_PORT, newStdioToken } from './stdio.js';
 
 type Header = { readonly name: string; readonly value: string };

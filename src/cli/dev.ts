@@ -7,6 +7,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
 import { createEventJoiner } from '../audit/query.js';
 import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
@@ -24,14 +25,16 @@ import {
   writeDevPolicy,
 } from '../dev/dev-files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
-import { clientConfigurations, decisionLine, followLines } from '../dev/output.js';
+import { clientConfigurations, decisionLine } from '../dev/output.js';
 import { runTour } from '../dev/tour.js';
 import { approvedVersions, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
 import { isExactPattern } from '../policy/patterns.js';
-import { REASONS } from '../policy/reasons.js';
+import { isReason, REASONS } from '../policy/reasons.js';
 import type { ProcessPorts } from '../stdio/server-process.js';
+import { countOf } from '../text/counting.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { followLines } from './audit/read.js';
 import {
   type DevTarget,
   HTTP_SSE,
@@ -194,14 +197,7 @@ async function runTarget(
   const { folder, io } = stage;
   const issuer = await startIssuer({
     fetchDocument: ports.fetchDocument,
-    users: [
-      {
-        name: DEVELOPER.subject,
-        ...DEVELOPER,
-        groups: [...DEVELOPER.groups],
-        scopes: [...DEVELOPER.scopes],
-      },
-    ],
+    users: [{ name: DEVELOPER.subject, ...DEVELOPER }],
   });
   try {
     const publicUrl = `http://127.0.0.1:${stage.ports.data}`;
@@ -225,13 +221,8 @@ async function runTarget(
       if (target.startedBy !== undefined) io.stdout(`serve it   ${target.startedBy}\n`);
     }
     return await serveFor(files.configFile, stage, ports, async (gateway) => {
-      const token = await issuer.mint({
-        resource,
-        subject: DEVELOPER.subject,
-        groups: DEVELOPER.groups,
-        scopes: [],
-        lifetimeSeconds: DEV_TOKEN_HOURS * SECONDS_PER_HOUR,
-      });
+      const lifetimeSeconds = DEV_TOKEN_HOURS * SECONDS_PER_HOUR;
+      const token = await issuer.mint({ ...DEVELOPER, resource, lifetimeSeconds });
       printAccess(stage, gateway, { name: DEV_UPSTREAM.name, resource, token });
       return await followDecisions(files.auditFile, io, stage.ended);
     });
@@ -278,10 +269,9 @@ async function readOffered({ lockFile }: DevFiles): Promise<Offered> {
 }
 
 function countOffered({ tools, prompts, templates }: Offered): string {
-  const count = (noun: string, { length }: readonly string[]): string =>
-    `${length} ${noun}${length === 1 ? '' : 's'}`;
-  const counts = [count('tool', tools), count('prompt', prompts)];
-  return [...counts, ...(templates.length === 0 ? [] : [count('template', templates)])].join(', ');
+  const counts = [countOf(tools.length, 'tool'), countOf(prompts.length, 'prompt')];
+  if (templates.length > 0) counts.push(countOf(templates.length, 'template'));
+  return counts.join(', ');
 }
 
 /** Prints a line for each decision until `ended` resolves. */
@@ -291,16 +281,16 @@ async function followDecisions(
   ended: Promise<number>,
 ): Promise<number> {
   const complete = createEventJoiner();
-  const texts: { readonly [reason: string]: { readonly text: string } | undefined } = REASONS;
-  const textOfReason = (reason: string): string => texts[reason]?.text ?? 'unknown reason';
-  const stop = await followLines(auditFile, (text) => {
+  const textOfReason = (reason: string): string =>
+    isReason(reason) ? REASONS[reason].text : 'unknown reason';
+  const wait = (ms: number): Promise<boolean> =>
+    Promise.race([sleep(ms, true, { ref: false }), ended.then(() => false)]);
+  for await (const text of followLines(auditFile, wait, 0)) {
     const { record } = complete(JSON.parse(text), text.length);
     const line = decisionLine(record, textOfReason);
     if (line !== undefined) io.stdout(`${line}\n`);
-  });
-  const code = await ended;
-  await stop();
-  return code;
+  }
+  return ended;
 }
 
 async function runDemo(
@@ -310,7 +300,10 @@ async function runDemo(
 ): Promise<number> {
   const issuer = await startIssuer({
     fetchDocument: ports.fetchDocument,
-    users: [demoUser('engineer'), demoUser('support')],
+    users: [
+      { name: 'engineer', ...DEMO_USERS.engineer },
+      { name: 'support', ...DEMO_USERS.support },
+    ],
   });
   const upstream = await startDemoUpstream({});
   try {
@@ -368,29 +361,14 @@ async function serveFor(
   }
 }
 
-function demoUser(name: DemoUser): {
-  name: string;
-  subject: string;
-  groups: string[];
-  scopes: string[];
-} {
-  const { subject, groups, scopes } = DEMO_USERS[name];
-  return { name, subject, groups: [...groups], scopes: [...scopes] };
-}
-
 function mintFor(
   issuer: DevIssuer,
   resource: string,
   user: DemoUser,
   options: { readonly audience?: string; readonly scopes?: readonly string[] } = {},
 ): Promise<string> {
-  const { subject, groups, scopes } = DEMO_USERS[user];
-  return issuer.mint({
-    resource: options.audience ?? resource,
-    subject,
-    groups,
-    scopes: options.scopes ?? scopes,
-  });
+  const { audience = resource, ...granted } = options;
+  return issuer.mint({ ...DEMO_USERS[user], ...granted, resource: audience });
 }
 
 function tour(

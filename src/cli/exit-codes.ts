@@ -8,17 +8,6 @@ const DONE = 'Success.';
 const NOT_DONE =
   'Not done or not checked: a usage error, an error in a file that the command needs, an unreadable file, or an unreachable server.';
 
-/** What every command keeps to. */
-export const GENERAL_EXIT_CODES: ExitCodes = {
-  0: DONE,
-  1: 'The check found errors, or the operation was refused.',
-  2: NOT_DONE,
-  129: 'Ended because the terminal was closed (SIGHUP).',
-  130: 'Ended by SIGINT (Ctrl-C).',
-  141: 'The reader of the output closed it (SIGPIPE).',
-  143: 'Ended by SIGTERM.',
-};
-
 const ADMIN_CODES = {
   1: 'The gateway refused: the role does not allow it, or there is no such issuer, upstream or id.',
   2: 'Not done: a usage error, no token, an address that is not known, or a gateway that does not answer or does not accept the token.',

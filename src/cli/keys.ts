@@ -36,7 +36,7 @@ type PublicPart = { readonly text: string; readonly jwk: object };
 
 export type KeysPublicOptions = {
   /** A key file, or `-` for stdin. Exactly one of this and `config` is given. */
-  readonly file?: string;
+  readonly file?: string | undefined;
   readonly config?: string;
   readonly json?: boolean;
 };
@@ -147,9 +147,7 @@ export function keysCommand(io: CliIo, ports: KeysPorts): Command {
         .argument('[file]', 'key file, or - for standard input')
         .option('--json', 'print a JSON Web Key Set')
         .action(async (file: string | undefined, options: { config?: string; json?: true }) =>
-          finish(
-            await runKeysPublic({ ...options, ...(file === undefined ? {} : { file }) }, io, ports),
-          ),
+          finish(await runKeysPublic({ ...options, file }, io, ports)),
         );
     },
   };

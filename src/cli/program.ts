@@ -4,7 +4,7 @@
 
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
 import { nearestCandidate } from '../text/edit-distance.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { escapeForTerminal, quoteForShell } from '../text/escaping.js';
 import { exitCodesOf } from './exit-codes.js';
 
 const MAX_PORT = 65_535;
@@ -91,19 +91,16 @@ export function commandLine(io: CliIo, args: readonly string[]): string {
   return [io.program ?? 'sallyport', ...args.map(quoteForShell)].join(' ');
 }
 
-/**
- * An argument as a shell has to be given it: a POSIX shell, zsh or fish. Between single quotes a backslash is only text in
- * the first two but may escape a quote in fish, and zsh replaces a word that begins with `=`.
- */
-export function quoteForShell(word: string): string {
-  if (/^[\w./:@%+,-][\w./:@%+=,-]*$/.test(word)) return word;
-  return `'${word.replace(/['\\]/g, (mark) => (mark === "'" ? `'\\''` : `'"\\\\"'`))}'`;
-}
-
 /** Exit codes: checked and fine; checked and failed; not checked (usage, missing file, unreachable). */
 export const EXIT_FINE = 0;
 export const EXIT_FAILED = 1;
 export const EXIT_UNCHECKED = 2;
+
+/** Prints why a command cannot go on, and returns its exit code. */
+export function fail(message: string, code: number, io: CliIo): number {
+  io.stderr(`error: ${message}\n`);
+  return code;
+}
 
 /** Receives the exit code of a command that ran. */
 export type Finish = (code: number) => void;
@@ -216,6 +213,5 @@ function suggestChoice(text: string): string {
 function codeOf(error: unknown, io: CliIo): number {
   // Requested help and version exit with 0; every other commander error is a usage error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_FINE : EXIT_UNCHECKED;
-  io.stderr(`error: ${error instanceof Error ? error.message : 'unknown failure'}\n`);
-  return EXIT_UNCHECKED;
+  return fail(error instanceof Error ? error.message : 'unknown failure', EXIT_UNCHECKED, io);
 }

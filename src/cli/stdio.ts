@@ -11,7 +11,7 @@ import { isLoopbackHost } from '../config/checks/addresses.js';
 import { STDIO_PATH, type StdioServer, startStdioServer } from '../stdio/server.js';
 import { type ProcessPorts, serverEnvironment } from '../stdio/server-process.js';
 import { escapeForTerminal } from '../text/escaping.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_UNCHECKED } from './program.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_UNCHECKED, fail } from './program.js';
 import type { ServePorts } from './serve.js';
 
 type Address = { readonly host: string; readonly port: number };
@@ -102,22 +102,18 @@ export async function runStdio(
   io: CliIo,
   ports: StdioPorts,
 ): Promise<number> {
-  const fail = (message: string, code: number): number => {
-    io.stderr(`error: ${message}\n`);
-    return code;
-  };
   const { env = [], maxSessions, tokenFile } = options;
   const unset = env.find((name) => io.env[name] === undefined);
   if (unset !== undefined)
-    return fail(`--env ${escapeForTerminal(unset)}: the variable is not set`, EXIT_UNCHECKED);
+    return fail(`--env ${escapeForTerminal(unset)}: the variable is not set`, EXIT_UNCHECKED, io);
   const token =
     tokenFile === undefined
       ? { token: newStdioToken() }
       : await readOrWriteToken(resolve(io.cwd, tokenFile), io);
-  if ('error' in token) return fail(token.error, EXIT_UNCHECKED);
+  if ('error' in token) return fail(token.error, EXIT_UNCHECKED, io);
   const socket = options.socket === undefined ? undefined : resolve(io.cwd, options.socket);
   const taken = socket === undefined ? undefined : await clearSocket(socket);
-  if (taken !== undefined) return fail(taken, EXIT_FAILED);
+  if (taken !== undefined) return fail(taken, EXIT_FAILED, io);
   const address = socket === undefined ? (options.listen ?? DEFAULT_ADDRESS) : { socket };
   const settings = {
     command: { command, args, cwd: io.cwd, env: serverEnvironment(io.env, env) },
@@ -132,7 +128,7 @@ export async function runStdio(
   try {
     server = await starting;
   } catch (error) {
-    return fail(describeListenError(error, address), EXIT_FAILED);
+    return fail(describeListenError(error, address), EXIT_FAILED, io);
   }
   const shownFile = tokenFile === undefined ? undefined : resolve(io.cwd, tokenFile);
   io.stdout(accessText(server, address, token.token, shownFile));
@@ -226,10 +222,8 @@ export function stdioCommand(io: CliIo, ports: StdioPorts): Command {
         .option('--env <name>', 'environment variable that the server gets too', collectVariable)
         .option('--max-sessions <count>', 'sessions at a time', readSessions, DEFAULT_SESSIONS)
         .action(async (serverCommand: string[], options: StdioOptions) => {
-          if (options.listen !== undefined && options.socket !== undefined) {
-            io.stderr('error: --listen or --socket, not both\n');
-            return finish(EXIT_UNCHECKED);
-          }
+          if (options.listen !== undefined && options.socket !== undefined)
+            return finish(fail('--listen or --socket, not both', EXIT_UNCHECKED, io));
           finish(await runStdio(options, serverCommand, io, ports));
         });
     },

@@ -123,9 +123,8 @@ export function renderDiagnostics(
 
 /** `file:line:col error text; did you mean "…"?` */
 function renderLine(diagnostic: Diagnostic): string {
-  const { file, line, column, severity, message, suggestion } = diagnostic;
-  const suggestionText = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
-  return escapeControls(`${file}:${line}:${column} ${severity} ${message}${suggestionText}`);
+  const { file, line, column, severity } = diagnostic;
+  return escapeControls(`${file}:${line}:${column} ${severity} ${textOf(diagnostic)}`);
 }
 
 /** File names can hold any character: control and line separators are escaped, so that a line stays one line. */

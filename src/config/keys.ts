@@ -120,7 +120,8 @@ export function isKeyOf(key: string, certificate: X509Certificate): boolean {
   return read !== undefined && certificate.checkPrivateKey(read);
 }
 
-function readPrivateKey(text: string): KeyObject | undefined {
+/** A private key in PEM or as a JSON Web Key; `undefined` if the text is neither. */
+export function readPrivateKey(text: string): KeyObject | undefined {
   if (!text.trimStart().startsWith('{')) return readPem(text);
   try {
     return createPrivateKey({ key: JSON.parse(text), format: 'jwk' });

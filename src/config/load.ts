@@ -13,9 +13,9 @@ import {
   checkAudit,
   checkKeys,
   checkPolicyMode,
+  checkSigning,
   checkState,
 } from './checks/operation.js';
-import { checkSigning } from './checks/pins.js';
 import { checkResources } from './checks/resources.js';
 import { backendsOf, checkAggregates, checkUpstreams } from './checks/upstreams.js';
 import {

@@ -2,7 +2,8 @@
 // known by its RFC 7638 thumbprint, which is the same for every encoding of the key. Never writes, prints or quotes a
 // private key. RFC 8410, RFC 5480 (keys), RFC 7517, RFC 7638.
 
-import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
+import { readPrivateKey } from './keys.js';
 
 export type PublicSignerKey = {
   /** RFC 7638 thumbprint, SHA-256 in base64url. */
@@ -21,7 +22,7 @@ type KeyReading<Key> =
 /** Reads a public key, or says what is wrong, as the predicate of a sentence about its source. */
 export function readPublicSignerKey(text: string): KeyReading<PublicSignerKey> {
   // Node would take the public part of a private key, which then stands on a machine where it must not be.
-  if (readPrivate(text) !== undefined) {
+  if (readPrivateKey(text) !== undefined) {
     return { ok: false, why: 'holds a private key; name the file of its public key' };
   }
   const key = readPublic(text);
@@ -33,20 +34,12 @@ export function readPublicSignerKey(text: string): KeyReading<PublicSignerKey> {
 
 /** Reads a private key, or says what is wrong, as the predicate of a sentence about its source. */
 export function readPrivateSignerKey(text: string): KeyReading<KeyObject> {
-  const key = readPrivate(text);
+  const key = readPrivateKey(text);
   if (key !== undefined) return isSignerKey(key) ? { ok: true, key } : wrongKind();
   return {
     ok: false,
     why: 'holds no private key: expected PKCS #8 in PEM, or a JSON Web Key',
   };
-}
-
-function readPrivate(text: string): KeyObject | undefined {
-  try {
-    return createPrivateKey(isJwk(text) ? { key: JSON.parse(text), format: 'jwk' } : text);
-  } catch {
-    return undefined;
-  }
 }
 
 function wrongKind(): { readonly ok: false; readonly why: string } {

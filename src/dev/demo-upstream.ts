@@ -6,8 +6,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  parseObject,
+  type RequestId,
+} from '../protocol/jsonrpc.js';
 import { progressTokenOf } from '../protocol/params.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import {
@@ -193,23 +198,13 @@ async function handlePost(
   sendJson(response, status, messageOf(read.id, reply), headers);
 }
 
-/** The body as a JSON object, or an empty object. */
-function parseMessage(body: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(body);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
 function asText(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
 /** Records a request as received, even if it will be refused. */
 function recordRequest(demo: DemoContext, request: IncomingMessage, body: string): void {
-  const message = parseMessage(body);
+  const message = parseObject(body) ?? {};
   const params = isObject(message['params']) ? message['params'] : {};
   demo.seen.push({
     httpMethod: request.method ?? '',

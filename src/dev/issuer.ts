@@ -5,6 +5,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { parseObject } from '../protocol/jsonrpc.js';
 import {
   createClientRegistry,
   createDocumentClients,
@@ -56,8 +57,6 @@ const MAX_BODY_BYTES = 16 * 1024;
 const LISTEN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '::1']);
 
 type IssuerOptions = {
-  /** 0, the default, uses a free port. */
-  readonly port?: number;
   /** `127.0.0.1` (the default) or `::1`; anything else is an error. */
   readonly host?: string;
   /** At least one; the first logs in unless `login_hint` names another. */
@@ -118,14 +117,6 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 type TokenGrant = { readonly grant: Grant; readonly refreshToken: string };
 
 function grantFor(parameters: Parameters, parts: IssuerContext): TokenGrant | OAuthError {
@@ -175,7 +166,7 @@ async function handleRegistration(
   if (type.trim().toLowerCase() !== 'application/json')
     return refusal(oauthError('invalid_client_metadata', 'Send application/json.'), 415);
   const body = await readBody(request);
-  const registered = body === undefined ? undefined : parts.clients.register(parseJson(body));
+  const registered = body === undefined ? undefined : parts.clients.register(parseObject(body));
   if (registered !== undefined) return { status: 201, body: registered };
   const description = 'Redirect URIs are http on loopback, or of a private scheme.';
   return refusal(oauthError('invalid_redirect_uri', description));
@@ -249,12 +240,12 @@ async function respond(
 
 /** Starts the issuer. Rejects for a host that is not loopback, or a port that is taken. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
-  const { host = '127.0.0.1', port = 0, users } = options;
+  const { host = '127.0.0.1', users } = options;
   if (!LISTEN_HOSTS.has(host)) throw new Error('the development issuer listens on loopback alone');
   const { jwks, signFor } = await createSigner();
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, resolve);
+    server.once('error', reject).listen(0, host, resolve);
   });
   const actual = (server.address() as AddressInfo).port;
   const issuer = `http://${host === '::1' ? '[::1]' : host}:${actual}`;

@@ -1,8 +1,7 @@
-// What `dev` prints: how clients by name are pointed at the gateway, and a line for each decision while it runs, which
-// is read from the audit file. Texts that others wrote are made visible before they are printed.
+// What `dev` prints: how clients by name are pointed at the gateway, and a line for each decision while it runs. Texts
+// that others wrote are made visible before they are printed.
 
-import { open } from 'node:fs/promises';
-import { isObject, type Json } from '../protocol/jsonrpc.js';
+import { isObject } from '../protocol/jsonrpc.js';
 import { cleanForeign } from '../text/escaping.js';
 
 /** What a client is given besides the token. */
@@ -66,14 +65,15 @@ const VERBS: { readonly [action: string]: string } = {
 const VERB_WIDTH = 8;
 const TARGET_WIDTH = 36;
 
-function at(event: unknown, ...path: readonly string[]): Json | undefined {
-  let value = event as Json | undefined;
-  for (const step of path) value = isObject(value) ? value[step] : undefined;
+/** The value at a path of member names, or `undefined`. */
+export function valueAt(root: unknown, ...path: readonly string[]): unknown {
+  let value = root;
+  for (const name of path) value = isObject(value) ? value[name] : undefined;
   return value;
 }
 
 function textAt(event: AuditedEvent, ...path: readonly string[]): string {
-  const value = at(event, ...path);
+  const value = valueAt(event, ...path);
   return typeof value === 'string' ? cleanForeign(value) : '';
 }
 
@@ -97,51 +97,16 @@ export function decisionLine(
 
 /** The reasons of a refusal, else the rule that allowed it and how much of a list was shown. */
 function why(event: AuditedEvent, textOfReason: (reason: string) => string): string {
-  const reasons = at(event, 'decision', 'reasons');
+  const reasons = valueAt(event, 'decision', 'reasons');
   const [reason] = Array.isArray(reasons) ? reasons : [];
   if (typeof reason === 'string') {
     const code = cleanForeign(reason);
     return `${code}: ${textOfReason(reason)}`;
   }
   const [advertised, visible] = ['advertised', 'visible'].map((one) =>
-    at(event, 'result', 'list', one),
+    valueAt(event, 'result', 'list', one),
   );
   if (typeof advertised === 'number') return `shows ${String(visible)} of ${advertised}`;
   const rule = textAt(event, 'decision', 'rule');
   return rule === '' ? '' : `by rule ${rule}`;
-}
-
-const POLL_MS = 200;
-const CHUNK_BYTES = 64 * 1024;
-
-/** Calls back with each complete line of a file, also with those that are appended. Resolves with the end of it. */
-export async function followLines(
-  file: string,
-  onLine: (line: string) => void,
-): Promise<() => Promise<void>> {
-  const handle = await open(file, 'r');
-  const buffer = Buffer.alloc(CHUNK_BYTES);
-  let rest = Buffer.alloc(0);
-
-  async function readOn(): Promise<void> {
-    for (;;) {
-      const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES);
-      if (bytesRead === 0) return;
-      const bytes = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
-      const end = bytes.lastIndexOf('\n') + 1;
-      rest = bytes.subarray(end);
-      const lines = bytes.toString('utf8', 0, end).split('\n');
-      for (const line of lines) if (line !== '') onLine(line);
-    }
-  }
-
-  let reading = readOn();
-  const timer = setInterval(() => {
-    reading = reading.then(readOn);
-  }, POLL_MS);
-  return async () => {
-    clearInterval(timer);
-    await reading.then(readOn);
-    await handle.close();
-  };
 }

@@ -2,7 +2,7 @@
 // It returns status, headers and body as received and never retries, follows redirects or hides anything.
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { type JsonObject, parseObject } from '../protocol/jsonrpc.js';
 
 /** An HTTP response as received. */
 export type WireResponse = {
@@ -33,15 +33,6 @@ let lastId = 0;
 function nextId(): number {
   lastId += 1;
   return lastId;
-}
-
-function parseObject(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The response among the events of a stream: the first message without a `method`. */

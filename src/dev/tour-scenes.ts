@@ -6,6 +6,7 @@ import { HEADER_MISMATCH, INVALID_PARAMS, RESOURCE_NOT_FOUND } from '../protocol
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import type { DemoUser } from './demo-files.js';
 import type { DemoUpstream } from './demo-upstream.js';
+import { valueAt } from './output.js';
 import {
   openTourSession,
   requestInSession,
@@ -50,13 +51,6 @@ function check(what: string, holds: boolean, seen: unknown): Check {
   return { what, holds, seen: String(seen) };
 }
 
-/** The value at a path of member names, or `undefined`. */
-function member(value: unknown, ...path: readonly string[]): unknown {
-  let current = value;
-  for (const name of path) current = isObject(current) ? current[name] : undefined;
-  return current;
-}
-
 /** Checks that no request subject to policy has reached the upstream since its last `forget`. */
 function checkUpstreamUntouched({ upstream }: TourEnvironment): Check {
   const names = upstream
@@ -72,7 +66,7 @@ function checkStatus(response: WireResponse, expected: number): Check {
 
 /** Checks the JSON-RPC error code of a response. */
 function checkErrorCode(response: WireResponse, expected: number, meaning: string): Check {
-  const seen = member(response.message, 'error', 'code');
+  const seen = valueAt(response.message, 'error', 'code');
   return check(
     `error ${expected}, ${meaning}`,
     seen === expected,
@@ -83,9 +77,9 @@ function checkErrorCode(response: WireResponse, expected: number, meaning: strin
 /** The response without what differs between requests. Equal texts show that responses are no oracle. */
 function withoutIds(response: WireResponse): string {
   const { message } = response;
-  const error = member(message, 'error');
+  const error = valueAt(message, 'error');
   if (!isObject(error)) return response.body;
-  const decision = member(error, 'data', DECISION_KEY);
+  const decision = valueAt(error, 'data', DECISION_KEY);
   const decisionKeys = isObject(decision) ? Object.keys(decision).sort() : [];
   return JSON.stringify([response.status, error['code'], error['message'], decisionKeys]);
 }
@@ -121,9 +115,9 @@ async function listNames(session: TourSession): Promise<string[]> {
   let params: JsonObject = {};
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { message } = await session.request('tools/list', params);
-    const tools = member(message, 'result', 'tools');
-    if (Array.isArray(tools)) names.push(...tools.map((tool) => String(member(tool, 'name'))));
-    const cursor = member(message, 'result', 'nextCursor');
+    const tools = valueAt(message, 'result', 'tools');
+    if (Array.isArray(tools)) names.push(...tools.map((tool) => String(valueAt(tool, 'name'))));
+    const cursor = valueAt(message, 'result', 'nextCursor');
     if (typeof cursor !== 'string') return names;
     params = { cursor };
   }
@@ -136,7 +130,7 @@ const allowed: Scene = {
   run: (stage) =>
     withSession(stage, 'engineer', async (session, token) => {
       const response = await callTool(session, 'get_ticket', { project: 'web', id: 'T-101' });
-      const id = member(response.message, 'result', 'structuredContent', 'id');
+      const id = valueAt(response.message, 'result', 'structuredContent', 'id');
       const calls = stage.upstream.seen().filter((seen) => seen.method === 'tools/call');
       const carried = stage.upstream
         .seen()
@@ -189,12 +183,12 @@ const argument: Scene = {
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const response = await callTool(session, 'get_ticket', { project: 'finance', id: 'T-104' });
-      const result = member(response.message, 'result');
-      const reason = member(result, '_meta', DECISION_KEY, 'reason');
+      const result = valueAt(response.message, 'result');
+      const reason = valueAt(result, '_meta', DECISION_KEY, 'reason');
       return [
         check(
           'a result that is an error',
-          member(result, 'isError') === true,
+          valueAt(result, 'isError') === true,
           response.body.slice(0, 120),
         ),
         check('reason arguments-invalid', reason === 'arguments-invalid', reason),
@@ -229,12 +223,12 @@ const redacted: Scene = {
     const token = await stage.mint('support');
     const params = { name: 'get_customer', arguments: { id: 'C-7' } };
     const response = await requestStateless({ url: stage.url, token }, 'tools/call', params);
-    const record = member(response.message, 'result', 'structuredContent');
-    const note = String(member(record, 'note'));
-    const content = JSON.stringify(member(response.message, 'result', 'content') ?? null);
+    const record = valueAt(response.message, 'result', 'structuredContent');
+    const note = String(valueAt(record, 'note'));
+    const content = JSON.stringify(valueAt(response.message, 'result', 'content') ?? null);
     const leaks = [card, secret].filter((value) => response.body.includes(value)).length;
     return [
-      check('customer C-7', member(record, 'id') === 'C-7', response.body.slice(0, 120)),
+      check('customer C-7', valueAt(record, 'id') === 'C-7', response.body.slice(0, 120)),
       check('neither secret is in the response', leaks === 0, `${leaks} secrets`),
       check('[redacted:…] in the structured copy', note.includes('[redacted:'), 'no placeholder'),
       check('[redacted:…] in the text', content.includes('[redacted:'), 'no placeholder'),
@@ -253,9 +247,9 @@ const neutralized: Scene = {
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
       const response = await callTool(session, 'search_docs', { query: 'returns' });
-      const content = member(response.message, 'result', 'content');
+      const content = valueAt(response.message, 'result', 'content');
       const [block] = Array.isArray(content) ? content : [];
-      const text = String(member(block, 'text'));
+      const text = String(valueAt(block, 'text'));
       return [
         check('the text of the page', text.includes('within 30 days'), response.body.slice(0, 120)),
         check('no active content', !ACTIVE.test(text), ACTIVE.exec(text)?.[0]),
@@ -353,8 +347,8 @@ const leaked: Scene = {
       const customer = await callTool(session, 'get_customer', { id: 'C-7' });
       stage.upstream.forget();
       const after = await callTool(session, 'post_comment', { ...comment, text: customer.body });
-      const result = member(after.message, 'result');
-      const reason = member(result, '_meta', DECISION_KEY, 'reason');
+      const result = valueAt(after.message, 'result');
+      const reason = valueAt(result, '_meta', DECISION_KEY, 'reason');
       const named = new Set(JSON.stringify(result ?? null).match(DECISION_ID)).size;
       const names = await listNames(session);
       return [

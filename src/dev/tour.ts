@@ -2,7 +2,8 @@
 // outcomes, then prints the notable lines of the audit log. Ends with the number of outcomes that were as
 // announced and with where to go next. Control characters are removed from everything received before it is printed.
 
-import { isObject } from '../protocol/jsonrpc.js';
+import { parseObject } from '../protocol/jsonrpc.js';
+import { valueAt } from './output.js';
 import type { TourEnvironment } from './tour-scenes.js';
 import { type Check, SCENES, type Scene } from './tour-scenes.js';
 
@@ -51,24 +52,14 @@ export function printCheck(paint: Paint, check: Check): string {
 
 type Row = { time: string; who: string; what: string; verdict: string; why: string; found: string };
 
-function text(value: unknown, ...path: readonly string[]): string {
-  let current = value;
-  for (const name of path) current = isObject(current) ? current[name] : undefined;
-  return typeof current === 'string' ? stripControls(current) : '';
+function text(event: unknown, ...path: readonly string[]): string {
+  const value = valueAt(event, ...path);
+  return typeof value === 'string' ? stripControls(value) : '';
 }
 
-function list(value: unknown, ...path: readonly string[]): readonly unknown[] {
-  let current = value;
-  for (const name of path) current = isObject(current) ? current[name] : undefined;
-  return Array.isArray(current) ? current : [];
-}
-
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
+function list(event: unknown, ...path: readonly string[]): readonly unknown[] {
+  const value = valueAt(event, ...path);
+  return Array.isArray(value) ? value : [];
 }
 
 function findingsOf(event: unknown): string {
@@ -134,7 +125,7 @@ function notableRows(rows: readonly Row[]): readonly Row[] {
 function rowsOf(lines: readonly string[]): Row[] {
   const rows = new Map<string, Row>();
   for (const [index, line] of lines.entries()) {
-    const event = parseLine(line);
+    const event = parseObject(line);
     const type = text(event, 'type');
     if (type === 'mcp.decision' || type === 'mcp.outcome') {
       const id = text(event, 'decision', 'id') || String(index);

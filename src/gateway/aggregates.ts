@@ -20,12 +20,12 @@ import type {
   Snapshot,
 } from '../proxy/ports.js';
 import {
+  createKeptPages,
   createListedResources,
   createLostBackends,
   createRunningBackends,
 } from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
-import { createKeptPages } from '../state/last-pages.js';
 import { bindingOf, LIST_CURSOR } from '../state/sealed-values.js';
 import type { Version } from './config-version.js';
 import { challengeOf, type SnapshotOf } from './snapshot.js';

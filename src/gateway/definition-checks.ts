@@ -10,7 +10,7 @@ import {
   type UpstreamItem,
   withoutExceptions,
 } from '../inspection/definitions/shadowing.js';
-import { definitionsOf, pendingOf } from '../pins/approval.js';
+import { definitionsOf, isSamePin, pendingOf } from '../pins/approval.js';
 import type { Lock } from '../pins/lock.js';
 
 const MAX_REPORTED = 20;
@@ -72,11 +72,10 @@ export function checkPending(
 ): readonly Diagnostic[] {
   return upstreams.flatMap(({ name }): Diagnostic[] => {
     const lock = locks.get(name);
-    const pending = lock === undefined ? [] : pendingOf(lock);
+    const pending = pendingOf(lock);
     if (lock === undefined || pending.length === 0) return [];
     const found = scanDefinitions(definitionsOf(lock)).filter(
-      ({ tier, item }) =>
-        tier !== 'note' && pending.some((one) => one.kind === item.kind && one.name === item.name),
+      ({ tier, item }) => tier !== 'note' && pending.some((one) => isSamePin(one, item)),
     );
     const items = new Set(found.map(({ item }) => `${item.kind} ${item.name}`)).size;
     if (items === 0) return [];

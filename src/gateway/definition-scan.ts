@@ -4,11 +4,11 @@
 
 import type { PinningSettings } from '../config/settings.js';
 import type { DefinitionFinding, ScannedDefinition } from '../inspection/definitions/scan.js';
-import type { PinName } from '../pins/approval.js';
+import { type PinName, pinOf } from '../pins/approval.js';
 import type { WithheldByScan } from '../pins/catalog.js';
 import { digestOnce, type PinnedKind, sha256Hex } from '../pins/digest.js';
-import { type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
-import { approvedVersions, type Lock, nameOf } from '../pins/lock.js';
+import { itemsByKind, type Observed, observeText, shownItemsOf } from '../pins/last-seen.js';
+import { approvedVersions, type Lock, nameOf, PIN_KINDS } from '../pins/lock.js';
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Listing } from '../protocol/listings.js';
@@ -239,15 +239,11 @@ function gravest(findings: readonly DefinitionFinding[]): readonly DefinitionFin
   return [...of('block'), ...of('review')].slice(0, MAX_FINDINGS);
 }
 
-function itemsOf({ tools, prompts, templates, resources, instructions }: Listing): Item[] {
-  const lists = [
-    ['tool', tools],
-    ['prompt', prompts],
-    ['template', templates],
-    ['resource', resources],
-  ] as const;
-  const items = lists.flatMap(([kind, list]) =>
-    list.flatMap(({ definition, isExact }) => {
+function itemsOf(listing: Listing): Item[] {
+  const { instructions } = listing;
+  const listed = itemsByKind(listing);
+  const items = PIN_KINDS.flatMap((kind) =>
+    listed[kind].flatMap(({ definition, isExact }) => {
       const name = nameOf(kind, definition);
       return name === undefined
         ? []
@@ -260,14 +256,8 @@ function itemsOf({ tools, prompts, templates, resources, instructions }: Listing
   return [...items, { ...named, definition: instructions, digest }];
 }
 
-function pinOf(lock: Lock | undefined, { kind, name }: PinName) {
-  return kind === 'instructions' ? lock?.instructions : lock?.pins[kind].get(name);
-}
-
 function approvedDigests(lock: Lock | undefined, pin: PinName): readonly string[] {
-  const found = pinOf(lock, pin);
-  if (found === undefined) return [];
-  return approvedVersions<unknown>(found).map(({ sha256 }) => sha256);
+  return approvedVersions(pinOf(lock, pin)).map(({ sha256 }) => sha256);
 }
 
 /** A reviewer has decided about the name: there is nothing left to report. */

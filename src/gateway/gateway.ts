@@ -403,28 +403,19 @@ function assemble(
     gatewayVersion: build.version,
   });
   function updateControls(): void {
-    const {
-      version: { settings: shown, policies },
-      identity: known,
-      reloadError,
-      unsigned,
-    } = current;
-    const auditError = observability.auditError();
-    const sources = {
+    const { settings: shown, policies } = current.version;
+    refreshControls(observability.controls, observability.metrics, {
       settings: shown,
-      identity: known,
+      identity: current.identity,
       runtimes,
       aggregates,
-      auditError,
+      auditError: observability.auditError(),
       describePins: drift.describe,
-      budgets: current.version.policies.budgets,
-      reloadError,
-      unsigned,
+      budgets: policies.budgets,
+      reloadError: current.reloadError,
+      unsigned: current.unsigned,
       counterError: counters.error(),
       shadow: policies.shadow,
-    };
-    refreshControls(observability.controls, observability.metrics, {
-      ...sources,
       store: state.status(),
       blocks: state.revocations.blocks(),
     });

@@ -4,7 +4,7 @@
 import { lookup } from 'node:dns/promises';
 import { metadataUrls } from '../auth/discovery.js';
 import type { IssuerSettings, Network } from '../config/settings.js';
-import { isAddressAllowed } from '../policy/addresses.js';
+import { bareHost, isAddressAllowed } from '../policy/addresses.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
 import { createGuardedFetch } from '../upstream/safe-fetch.js';
@@ -14,8 +14,7 @@ const NETWORKS = ['loopback', 'public', 'private'] as const satisfies readonly N
 
 /** The narrowest network that contains every address of the host; `public` if it has none or one in no network. */
 export async function networkOf(url: string): Promise<Network> {
-  const { hostname } = new URL(url);
-  const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+  const host = bareHost(new URL(url).hostname);
   try {
     const addresses = await lookup(host, { all: true });
     const contains = (network: Network): boolean =>

@@ -7,7 +7,7 @@ import { type Diagnostic, fileDiagnostic } from '../config/diagnostics.js';
 import type { Settings } from '../config/settings.js';
 import { LOCK_SUFFIX } from '../pins/lock.js';
 import { isCounter } from '../pins/signature.js';
-import { isObject } from '../protocol/jsonrpc.js';
+import { isObject, parseObject } from '../protocol/jsonrpc.js';
 import type { CounterStore, GatewayState } from '../state/memory.js';
 import type { SeenCounter } from '../state/store.js';
 import { describeReadError } from '../text/file-errors.js';
@@ -76,15 +76,8 @@ async function readCounters(path: string): Promise<Counters> {
 }
 
 function parseCounters(text: string): Counters | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (!isObject(value) || value['schema'] !== SCHEMA || !isObject(value['counters'])) {
-    return undefined;
-  }
+  const value = parseObject(text);
+  if (value?.['schema'] !== SCHEMA || !isObject(value['counters'])) return undefined;
   const counters = new Map<string, SeenCounter>();
   for (const [upstream, seen] of Object.entries(value['counters'])) {
     const { counter, sha256 } = isObject(seen) ? seen : {};

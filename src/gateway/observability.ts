@@ -139,9 +139,10 @@ function describeItems(items: readonly Pick<Drift, 'kind' | 'name'>[]): string {
   return `${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-function modeOf(
-  { settings }: UpstreamRuntime,
-  version: Version,
+/** As the version in force says; the runtime may have been started by one before. */
+export function modeOf(
+  { settings }: Pick<UpstreamRuntime, 'settings'>,
+  version: Pick<Version, 'settings'>,
 ): UpstreamSettings['pinning']['mode'] {
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }

@@ -12,7 +12,7 @@ import type {
   ReviewPort,
 } from '../admin/review-pages.js';
 import { scanDefinitions } from '../inspection/definitions/scan.js';
-import { namedPins, pendingOf } from '../pins/approval.js';
+import { namedPins, pendingOf, withPin } from '../pins/approval.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
 import { findDifferences, isInformational } from '../pins/drift.js';
 import type { ObservedListing } from '../pins/last-seen.js';
@@ -33,8 +33,10 @@ import type { Catalog, PinKind } from '../policy/definitions.js';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { Metrics } from '../telemetry/metrics.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { isPasteable, quoteForShell } from '../text/escaping.js';
+import { pointerTo } from '../text/json-pointer.js';
 import type { Version } from './config-version.js';
+import { modeOf } from './observability.js';
 import type { SnapshotOf } from './snapshot.js';
 import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
@@ -102,16 +104,16 @@ type Found = Omit<ReviewItem, 'id' | 'upstream' | 'state' | 'isPending'> &
 
 function findEntries(
   runtime: UpstreamRuntime,
-  { locks, settings }: Version,
+  version: Version,
   catalog: Catalog,
 ): readonly Entry[] {
   const { name: upstream } = runtime.settings;
-  if ((settings.upstreams.get(upstream) ?? runtime.settings).pinning.mode === 'off') return [];
-  const lock = locks.get(upstream);
+  if (modeOf(runtime, version) === 'off') return [];
+  const lock = version.locks.get(upstream);
   const drifted = driftOf(lock, runtime);
   const shown = new Set(drifted.map(keyOf));
   const isNew = (one: Found): boolean => !shown.has(keyOf(one));
-  const pending = new Set((lock === undefined ? [] : pendingOf(lock)).map(({ digest }) => digest));
+  const pending = new Set(pendingOf(lock).map(({ digest }) => digest));
   const found = [
     ...drifted,
     ...pendingIn(lock, pending).filter(isNew),
@@ -143,7 +145,7 @@ function driftOf(lock: Lock | undefined, runtime: UpstreamRuntime): readonly Fou
 }
 
 function pendingIn(lock: Lock | undefined, pending: ReadonlySet<string>): readonly Found[] {
-  return (lock === undefined ? [] : namedPins(lock)).flatMap(({ kind, name, pin }) => {
+  return namedPins(lock).flatMap(({ kind, name, pin }) => {
     const [approved] = approvedVersions(pin);
     return versionsOf(pin)
       .filter(({ sha256 }) => pending.has(sha256))
@@ -206,8 +208,7 @@ function leavesOf(definition: Definition | undefined): ReadonlyMap<string, strin
       leaves.set(pointer, typeof value === 'string' ? value : JSON.stringify(value));
       return;
     }
-    for (const [name, member] of Object.entries(value))
-      visit(member, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+    for (const [name, member] of Object.entries(value)) visit(member, pointerTo(pointer, name));
   };
   if (definition !== undefined) visit(sortMembers(definition), '');
   return leaves;
@@ -229,9 +230,7 @@ function compareFields(
 function findingsOf({ item, offered }: Entry, lock: Lock | undefined): readonly ReviewFinding[] {
   const { kind, name } = item;
   if (offered === undefined || kind === 'server') return [];
-  const others = (lock === undefined ? [] : namedPins(lock)).filter(
-    (one) => one.kind !== kind || one.name !== name,
-  );
+  const others = namedPins(lock).filter((one) => one.kind !== kind || one.name !== name);
   const company = others.length > MAX_PATCHED ? [] : others;
   const definitions = [
     ...company.map((one) => ({ kind: one.kind, name: one.name, definition: one.pin.definition })),
@@ -323,18 +322,8 @@ const NOT_PASTEABLE =
 const ACCEPTS_FINDINGS =
   'The scan has findings of the tier block. The command accepts them by name: run it only if a review shows that each is meant well.';
 
-/** Whether a terminal shows a name as it is, and a command does not take it for an option. */
-function isPasteable(name: string): boolean {
-  return escapeForTerminal(name) === name && !name.startsWith('-');
-}
-
 function commandLine(...terms: readonly string[]): string {
   return ['sallyport', ...terms.map(quoteForShell)].join(' ');
-}
-
-/** One word for a POSIX shell. */
-function quoteForShell(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** Adds the definition to the lock file as `pin fetch` would; `undefined` where that changes nothing. */
@@ -345,7 +334,7 @@ function patchOf(
 ): string | undefined {
   const { kind, after, isPending, upstream } = item;
   const isNew = after !== undefined && after !== NO_DIGEST && after !== item.before && !isPending;
-  const isLarge = lock !== undefined && namedPins(lock).length > MAX_PATCHED;
+  const isLarge = namedPins(lock).length > MAX_PATCHED;
   if (!isNew || isLarge || kind === 'server' || offered === undefined) return undefined;
   const text = writeLock(withPending(lock ?? emptyLock(upstream), item, after, offered));
   const patch = unifiedPatch(pathInRepository(settings, upstream), lock && writeLock(lock), text);
@@ -365,7 +354,7 @@ function withPending(
   }
   if (!isPinKind(kind)) return lock;
   const pin = withVersion(lock.pins[kind].get(name), { ...version, definition });
-  return { ...lock, pins: { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, pin]]) } };
+  return withPin(lock, kind, name, pin);
 }
 
 function withVersion<Content>(
@@ -391,7 +380,7 @@ export function createUpstreamRows(
     const current = version();
     return [...runtimes.all()].map((runtime) => {
       const { name, resource: url } = runtime.settings;
-      const pinning = (current.settings.upstreams.get(name) ?? runtime.settings).pinning.mode;
+      const pinning = modeOf(runtime, current);
       const catalog = snapshotOf(runtime, current).catalogFor(PLAIN_SESSION);
       const listings = runtime.observed()?.listings ?? [];
       return {

@@ -12,15 +12,15 @@ import {
 import { digestOnce } from '../pins/digest.js';
 import {
   dropListing,
+  itemsByKind,
   noteListing,
   notePage,
   type Observed,
   observeListing,
   type Page,
 } from '../pins/last-seen.js';
-import type { Lock } from '../pins/lock.js';
+import { type Lock, PIN_KINDS } from '../pins/lock.js';
 import type { Json } from '../protocol/jsonrpc.js';
-
 import type { Listing } from '../protocol/listings.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import type { GatewayState } from '../state/memory.js';
@@ -138,7 +138,8 @@ export type UpstreamRuntime = {
   close(): Promise<void>;
 };
 
-type RuntimePorts = ConnectionPorts & {
+/** What all runtimes share. */
+type SharedPorts = {
   readonly scanDefinitions: Inspection['scanDefinitions'];
   /** The lock file in force. */
   readonly lockOf: (upstream: string) => Lock | undefined;
@@ -149,21 +150,19 @@ type RuntimePorts = ConnectionPorts & {
   readonly sessionBusOf: SessionBusOf;
   /** Called when what the upstream offers differs from what was observed before. */
   readonly onObserved: (runtime: UpstreamRuntime) => void;
-  readonly onListed: (runtime: UpstreamRuntime) => void;
-  readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
 };
+
+type RuntimePorts = ConnectionPorts &
+  SharedPorts & {
+    readonly onListed: (runtime: UpstreamRuntime) => void;
+    readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
+  };
 
 /** Computes the digests that an observation needs, in slices, so that a long listing does not block the event loop. */
 async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
-  const { tools, prompts, templates, resources } = listing;
-  const lists = [
-    ['tool', tools],
-    ['prompt', prompts],
-    ['template', templates],
-    ['resource', resources],
-  ] as const;
-  for (const [kind, items] of lists)
-    await runInTurns(messageReader, items, ({ definition, isExact }) => {
+  const items = itemsByKind(listing);
+  for (const kind of PIN_KINDS)
+    await runInTurns(messageReader, items[kind], ({ definition, isExact }) => {
       digestOnce(kind, definition, isExact);
     });
 }
@@ -306,19 +305,13 @@ export type Runtimes = {
   close(): Promise<void>;
 };
 
-type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnectionError'> & {
-  readonly gatewayVersion: string;
-  readonly sessionBusOf: SessionBusOf;
-  readonly scanDefinitions: Inspection['scanDefinitions'];
-  readonly lockOf: (upstream: string) => Lock | undefined;
-  readonly firstUseKeeper: FirstUseKeeper;
-  readonly onFirstUse: (trusted: Lock) => void;
-  readonly metrics: Metrics;
-  readonly log: Log;
-  readonly onObserved: (runtime: UpstreamRuntime) => void;
-  /** Called after the first listing that succeeds, and after the first that does so again. */
-  readonly onReachable: (runtime: UpstreamRuntime) => void;
-};
+type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onConnectionError'> &
+  SharedPorts & {
+    readonly metrics: Metrics;
+    readonly log: Log;
+    /** Called after the first listing that succeeds, and after the first that does so again. */
+    readonly onReachable: (runtime: UpstreamRuntime) => void;
+  };
 
 export function createRuntimes(ports: RuntimesPorts): Runtimes {
   const { metrics, log } = ports;

@@ -4,6 +4,7 @@
 
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { stepsOf } from '../text/json-pointer.js';
 import { isSsnName } from './detectors/pii.js';
 import { isSecretName, isSecretNumber, NAMED_SECRET } from './detectors/secrets.js';
 import { placeholder, type ResultRules, redactText } from './detectors/text-sanitizer.js';
@@ -85,8 +86,7 @@ function findValues(args: JsonObject, pointers: readonly string[]): readonly Fou
 function valueAt(args: JsonObject, pointer: string): FoundValue | undefined {
   let value: Json = args;
   let name = '';
-  for (const segment of pointer.split('/').slice(1)) {
-    const key = segment.replaceAll('~1', '/').replaceAll('~0', '~');
+  for (const key of stepsOf(pointer)) {
     const next = memberOf(value, key);
     if (next === undefined) return undefined;
     // An element of an array takes the name of the array.

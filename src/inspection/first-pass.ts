@@ -7,6 +7,7 @@ import { isOwnMember } from '../protocol/capabilities.js';
 import { applyEdits, removalEdits, spanOf } from '../protocol/json/json.js';
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject } from '../protocol/jsonrpc.js';
+import { pointerOf } from '../text/json-pointer.js';
 import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
 import {
   actionFor,
@@ -30,7 +31,6 @@ import {
   isReaderText,
   isStructured,
   nearestName,
-  pointerOf,
   valueAt,
 } from './message-fields.js';
 

@@ -6,22 +6,13 @@
 
 import type { Json } from '../protocol/jsonrpc.js';
 import { isObject, isRequestId, type JsonObject } from '../protocol/jsonrpc.js';
-import { isDefinedMethod } from '../protocol/methods.js';
+import { CACHEABLE, isDefinedMethod } from '../protocol/methods.js';
 import { LOG_LEVELS } from '../protocol/params.js';
 import {
   LEGACY_SSE_VERSION,
   SESSION_VERSIONS,
   STATELESS_VERSIONS,
 } from '../protocol/versions/revisions.js';
-
-/** The JSON pointer (RFC 6901) of a path. */
-export function pointerOf(steps: readonly (string | number)[]): string {
-  let pointer = '';
-  for (const step of steps) {
-    pointer += `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  }
-  return pointer;
-}
 
 /** Whether a path leads to text that a client shows: of a block, an error, progress, a log line or a task. */
 export function isReaderText(steps: readonly (string | number)[]): boolean {
@@ -95,15 +86,6 @@ const PAGINATED_METHODS: ReadonlySet<string> = new Set([
   'tasks/list',
 ]);
 const VERSIONS = [LEGACY_SSE_VERSION, ...SESSION_VERSIONS, ...STATELESS_VERSIONS];
-/** The methods whose results carry cache hints (MCP 2026-07-28, caching). */
-const CACHEABLE: ReadonlySet<string> = new Set([
-  'server/discover',
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-  'resources/read',
-]);
 
 // The only members that are not content. An exemption holds only where the member is defined and only for a value
 // of the defined shape: ids and tokens that the client chose or the gateway replaces, cursors that the client

@@ -9,6 +9,7 @@ import { mergeServer, type Observed, observedNames } from './last-seen.js';
 import {
   type Approval,
   approvedVersions,
+  byKind,
   emptyLock,
   type Lock,
   PIN_KINDS,
@@ -59,12 +60,7 @@ export function mergeFetched(input: {
     }
     return pins;
   };
-  const pins = {
-    tool: merged('tool'),
-    prompt: merged('prompt'),
-    template: merged('template'),
-    resource: merged('resource'),
-  };
+  const pins = byKind(merged);
   const texts = observed.listings.flatMap(({ instructions }) => instructions ?? []);
   const offered = texts.map(({ digest, text }) => ({ digest, definition: text }));
   const isUnusable = texts.some(({ digest }) => digest === NO_DIGEST);
@@ -78,16 +74,11 @@ export function mergeFetched(input: {
 
 /** The lock file with what is offered under one name, as pending, and nothing else of the listing. */
 export function addOffered(lock: Lock, observed: Observed, { kind, name }: PinName): Lock {
-  const merged = mergeFetched({
-    upstream: lock.upstream,
-    lock,
-    observed,
-    approval: undefined,
-  }).lock;
+  const { upstream } = lock;
+  const { lock: merged } = mergeFetched({ upstream, lock, observed, approval: undefined });
   if (kind === 'instructions') return { ...lock, instructions: merged.instructions };
   const pin = merged.pins[kind].get(name);
-  if (pin === undefined) return lock;
-  return { ...lock, pins: { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, pin]]) } };
+  return pin === undefined ? lock : withPin(lock, kind, name, pin);
 }
 
 /** What is offered under a name to any client profile; `undefined` if one definition cannot be pinned. */
@@ -158,6 +149,10 @@ function withoutVariants<Definition>(version: PinVersion<Definition>): PinVersio
 
 /** The pin that a command refers to. */
 export type PinName = { readonly kind: PinnedKind; readonly name: string };
+
+export function isSamePin(one: PinName, other: PinName): boolean {
+  return one.kind === other.kind && one.name === other.name;
+}
 
 /**
  * Why nothing was changed: the lock file does not have the name; it does not hold the digest, which the upstream
@@ -248,9 +243,7 @@ function changePin(
     return edited.ok ? { ok: true, lock: { ...lock, instructions: edited.pin } } : edited;
   }
   const edited = editPin(lock.pins[kind].get(name), edit);
-  if (!edited.ok) return edited;
-  const pins = { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, edited.pin]]) };
-  return { ok: true, lock: { ...lock, pins } };
+  return edited.ok ? { ok: true, lock: withPin(lock, kind, name, edited.pin) } : edited;
 }
 
 function editPin<Definition extends Content>(
@@ -272,8 +265,19 @@ export type PinDigest = PinName & { readonly digest: string };
 
 export type NamedPin = PinName & { readonly pin: Pin<Content> };
 
-/** Every pin of a lock file, in the order of the file. */
-export function namedPins(lock: Lock): readonly NamedPin[] {
+/** The pin of a name. */
+export function pinOf(lock: Lock | undefined, { kind, name }: PinName): Pin<Content> | undefined {
+  return kind === 'instructions' ? lock?.instructions : lock?.pins[kind].get(name);
+}
+
+/** The lock file with this pin under a name. */
+export function withPin(lock: Lock, kind: PinKind, name: string, pin: Pin): Lock {
+  return { ...lock, pins: { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, pin]]) } };
+}
+
+/** Every pin of a lock file, in the order of the file; none without one. */
+export function namedPins(lock: Lock | undefined): readonly NamedPin[] {
+  if (lock === undefined) return [];
   const named = PIN_KINDS.flatMap((kind) =>
     [...lock.pins[kind]].map(([name, pin]): NamedPin => ({ kind, name, pin })),
   );
@@ -291,7 +295,7 @@ export function definitionsOf(lock: Lock) {
 }
 
 /** The digests that are pending approval. A blocked name has none: it is blocked whatever it offers. */
-export function pendingOf(lock: Lock): readonly PinDigest[] {
+export function pendingOf(lock: Lock | undefined): readonly PinDigest[] {
   return namedPins(lock).flatMap(({ kind, name, pin }) =>
     pin.status === 'blocked'
       ? []
@@ -319,14 +323,8 @@ export type PinDecision = PinDigest & {
 
 /** The definitions that are approved or blocked in `after` and were not in `before`. */
 export function findDecisions(before: Lock | undefined, after: Lock): readonly PinDecision[] {
-  const known = new Map(
-    (before === undefined ? [] : namedPins(before)).map(({ kind, name, pin }) => [
-      `${kind} ${name}`,
-      pin,
-    ]),
-  );
   return namedPins(after).flatMap(({ kind, name, pin }) => {
-    const earlier = known.get(`${kind} ${name}`);
+    const earlier = pinOf(before, { kind, name });
     const isNew = (of: typeof approvedVersions, { sha256 }: PinVersion<Content>): boolean =>
       !of(earlier).some((version) => version.sha256 === sha256);
     const approved = approvedVersions(pin).filter((version) => isNew(approvedVersions, version));

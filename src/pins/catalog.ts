@@ -27,6 +27,7 @@ import {
 } from './last-seen.js';
 import {
   approvedVersions,
+  byKind,
   type Lock,
   PIN_KINDS,
   type Pin,
@@ -69,12 +70,7 @@ type PinComparison = {
 /** The catalog of one upstream. Immutable; standings and schemas are computed on first use and kept. */
 export function createCatalog(input: CatalogInput): Catalog {
   const { upstream, lock, observed, mode } = input;
-  const statuses = {
-    tool: new Map<string, DefinitionStatus>(),
-    prompt: new Map<string, DefinitionStatus>(),
-    template: new Map<string, DefinitionStatus>(),
-    resource: new Map<string, DefinitionStatus>(),
-  };
+  const statuses = byKind(() => new Map<string, DefinitionStatus>());
   const ranks: { [kind in PinKind]?: ReadonlyMap<string, number> } = {};
   return {
     upstream,

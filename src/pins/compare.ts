@@ -3,10 +3,15 @@
 // docs/contract.md §5 (classes of a drift).
 
 import type { PinKind } from '../policy/definitions.js';
-import type { Json } from '../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { unseenCharacters } from '../text/escaping.js';
-import { compareSchemas, DIALECT, normalizeSchema, sortMembers } from './schema-comparison.js';
+import {
+  compareSchemas,
+  DESCRIPTIVE,
+  DIALECT,
+  normalizeSchema,
+  sortMembers,
+} from './schema-comparison.js';
 
 /** Phrases of instructions to a model, in lower case with single spaces. */
 const INSTRUCTION_PHRASES = [
@@ -87,11 +92,6 @@ function addCues(text: string, cues: Set<string>): void {
     if (folded.includes(phrase)) cues.add(`order:${phrase}`);
   for (const [address] of folded.matchAll(URL_PATTERN)) cues.add(`address:${address}`);
   for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
-}
-
-/** An own member, never an inherited one: names come from upstreams. */
-function memberOf(object: JsonObject, name: string): Json | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 /** The classes of a difference, in the order in which a reviewer should look at them. */
@@ -188,22 +188,11 @@ function schemaDescriptions(schema: Json | undefined): string {
   return descriptions.join('\n');
 }
 
-const DESCRIBING_MEMBERS = new Set([
-  '$comment',
-  'default',
-  'deprecated',
-  'description',
-  'examples',
-  'readOnly',
-  'title',
-  'writeOnly',
-]);
-
 function collectDescriptions(value: Json, path: string, descriptions: string[]): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, child] of Object.entries(value)) {
     const isName = path.endsWith('/properties') || path.endsWith('/$defs');
-    if (!isName && DESCRIBING_MEMBERS.has(key))
+    if (!isName && DESCRIPTIVE.has(key))
       descriptions.push(`${path}/${key} ${descriptiveForm(child)}`);
     else collectDescriptions(child, `${path}/${key}`, descriptions);
   }
@@ -214,7 +203,7 @@ function hasOtherDifference(kind: PinKind, before: JsonObject, after: JsonObject
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   for (const name of names) {
     if (DESCRIPTIVE_MEMBERS.includes(name) || (kind === 'tool' && SCHEMAS.has(name))) continue;
-    if (descriptiveForm(memberOf(before, name)) !== descriptiveForm(memberOf(after, name)))
+    if (descriptiveForm(ownMember(before, name)) !== descriptiveForm(ownMember(after, name)))
       return true;
   }
   return false;

@@ -2,8 +2,9 @@
 // classes of that field alone. Pure, with bounded work. docs/contract.md §5; RFC 6901.
 
 import type { PinKind } from '../policy/definitions.js';
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 import { escapeForTerminal } from '../text/escaping.js';
+import { pointerOf } from '../text/json-pointer.js';
 import { type Change, compareDefinitions } from './compare.js';
 import { type DiffLine, diffDefinitions } from './diff.js';
 import { sortMembers } from './schema-comparison.js';
@@ -45,13 +46,13 @@ export function differingFields(
     const own = isClassified
       ? compareDefinitions(kind, before, replaceAt(before, path, values.after) as JsonObject)
       : changes;
-    const pointer = path.map((step) => `/${escapeStep(String(step))}`).join('');
-    return { path, pointer, ...values, changes: own.length > 0 ? own : ['notation-only'] };
+    return {
+      path,
+      pointer: pointerOf(path),
+      ...values,
+      changes: own.length > 0 ? own : ['notation-only'],
+    };
   });
-}
-
-function escapeStep(step: string): string {
-  return step.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 type Found = { readonly path: Path; readonly before?: Json; readonly after?: Json };
@@ -74,15 +75,10 @@ function* memberDifferences(
   after: JsonObject,
 ): Generator<Found> {
   const at = [...path, name];
-  const [old, next] = [memberOf(before, name), memberOf(after, name)];
+  const [old, next] = [ownMember(before, name), ownMember(after, name)];
   if (old === undefined) yield { path: at, ...(next === undefined ? {} : { after: next }) };
   else if (next === undefined) yield { path: at, before: old };
   else yield* differences(at, old, next);
-}
-
-/** An own member, never an inherited one: names come from upstreams. */
-function memberOf(object: JsonObject, name: string): Json | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 /** The value with another one at a path, or without it. */
@@ -95,7 +91,7 @@ function replaceAt(value: Json, path: Path, by: Json | undefined): Json | undefi
     );
   }
   if (!isObject(value)) return value;
-  const own = memberOf(value, String(step)) ?? null;
+  const own = ownMember(value, String(step)) ?? null;
   const replaced = replaceAt(own, rest, by);
   const others = Object.entries(value).filter(([name]) => name !== String(step));
   const added = replaced === undefined ? [] : [[String(step), replaced] as const];

@@ -6,6 +6,7 @@ import { mergeFetched, type PinName } from './approval.js';
 import type { Observed } from './last-seen.js';
 import {
   approvedVersions,
+  byKind,
   emptyLock,
   type Lock,
   PIN_KINDS,
@@ -35,17 +36,11 @@ export function trustObserved(
   const approval = { by: FIRST_USE, at };
   const { lock } = mergeFetched({ upstream, lock: undefined, observed, approval, isLeftOut });
   const isTrusted = (pin: Pin<unknown>): boolean => approvedVersions(pin).length > 0;
-  const trusted = (pins: Pins): Pins => new Map([...pins].filter(([, pin]) => isTrusted(pin)));
   const { instructions } = lock;
   return {
     ...lock,
     instructions: instructions !== undefined && isTrusted(instructions) ? instructions : undefined,
-    pins: {
-      tool: trusted(lock.pins.tool),
-      prompt: trusted(lock.pins.prompt),
-      template: trusted(lock.pins.template),
-      resource: trusted(lock.pins.resource),
-    },
+    pins: byKind((kind) => new Map([...lock.pins[kind]].filter(([, pin]) => isTrusted(pin)))),
   };
 }
 
@@ -64,12 +59,7 @@ export function withTrusted(lock: Lock | undefined, trusted: Lock): Lock {
       trusted.instructions === undefined
         ? instructions
         : combine(instructions, trusted.instructions),
-    pins: {
-      tool: merged(pins.tool, trusted.pins.tool),
-      prompt: merged(pins.prompt, trusted.pins.prompt),
-      template: merged(pins.template, trusted.pins.template),
-      resource: merged(pins.resource, trusted.pins.resource),
-    },
+    pins: byKind((kind) => merged(pins[kind], trusted.pins[kind])),
   };
 }
 

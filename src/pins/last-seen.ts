@@ -12,9 +12,17 @@ import {
   profileKey,
 } from '../protocol/listings.js';
 import { readTaskCapabilities } from '../protocol/tasks.js';
-import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
-import type { ServerIdentity } from './lock.js';
-import { compareServers, digestServer, nameOf, PIN_KINDS, readServer } from './lock.js';
+import { digestListed, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
+import {
+  byKind,
+  compareServers,
+  digestServer,
+  nameOf,
+  PIN_KINDS,
+  readServer,
+  SERVER_MEMBERS,
+  type ServerIdentity,
+} from './lock.js';
 
 /** One definition as it was seen. `isRepeated`: its name occurred more than once in one listing. */
 export type ObservedItem = {
@@ -75,16 +83,12 @@ export const MAX_NOTED_NAMES = 1000;
 /** One listing with its digests. Items with the same name are merged and marked as repeated. */
 export function observeListing(listing: Listing): ObservedListing {
   const { instructions } = listing;
+  const items = itemsByKind(listing);
   return {
     era: listing.era,
     apps: listing.apps,
     verifiedAtMs: listing.verifiedAtMs,
-    seen: {
-      tool: observeItems('tool', listing.tools),
-      prompt: observeItems('prompt', listing.prompts),
-      template: observeItems('template', listing.templates),
-      resource: observeItems('resource', listing.resources),
-    },
+    seen: byKind((kind) => observeItems(kind, items[kind])),
     instructions: instructions === undefined ? undefined : observeText(instructions),
     capabilities: listing.capabilities,
     serverInfo: listing.serverInfo,
@@ -92,10 +96,16 @@ export function observeListing(listing: Listing): ObservedListing {
   };
 }
 
+/** The items of a listing by the kind of their pins. */
+export function itemsByKind({ tools, prompts, templates, resources }: Listing): {
+  readonly [kind in PinKind]: readonly ListedItem[];
+} {
+  return { tool: tools, prompt: prompts, template: templates, resource: resources };
+}
+
 /** The instructions of a server with their digest. */
 export function observeText(text: string): { readonly digest: string; readonly text: string } {
-  const digest = digestDefinition('instructions', text);
-  return { digest: digest.ok ? digest.digest : NO_DIGEST, text };
+  return { digest: digestListed('instructions', text, true), text };
 }
 
 function observeItems(
@@ -153,13 +163,7 @@ function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedLi
     // A Map keeps the position of a key that is set again.
     return new Map([...kept, ...seen]);
   };
-  const seen = {
-    tool: ordered('tool'),
-    prompt: ordered('prompt'),
-    template: ordered('template'),
-    resource: ordered('resource'),
-  };
-  return { ...listed, seen };
+  return { ...listed, seen: byKind(ordered) };
 }
 
 /** Removes a client profile that the upstream no longer serves; `undefined` if no listing is left. */
@@ -276,9 +280,6 @@ function createObservation(
   };
 }
 
-/** A change of these members of `serverInfo` changes the content digest. */
-const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
-
 function digestInput(
   listings: readonly ObservedListing[],
   noted: Observed['noted'],
@@ -288,7 +289,7 @@ function digestInput(
     listing.protocolVersions,
     readTaskCapabilities(listing.capabilities),
     listing.instructions?.digest ?? null,
-    SHOWN_OF_SERVER.map((member) => listing.serverInfo?.[member] ?? null),
+    SERVER_MEMBERS.map((member) => listing.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>
       [...listing.seen[kind]]
         .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)

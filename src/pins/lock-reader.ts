@@ -10,9 +10,9 @@ import { nearestCandidate } from '../text/edit-distance.js';
 import { describeReadError } from '../text/file-errors.js';
 import type { YamlPath } from '../text/yaml.js';
 import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
-import type { ServerIdentity } from './lock.js';
 import {
   type Approval,
+  byKind,
   LOCK_SUFFIX,
   LOCKFILE_VERSION,
   type Lock,
@@ -21,7 +21,9 @@ import {
   type Pins,
   type PinVersion,
   readServer,
+  SECTIONS,
   SERVER_MEMBERS,
+  type ServerIdentity,
 } from './lock.js';
 import {
   LOCK_END,
@@ -46,10 +48,7 @@ const LOCK_KEYS = [
   'upstream',
   'server',
   'instructions',
-  'tools',
-  'prompts',
-  'resourceTemplates',
-  'resources',
+  ...Object.values(SECTIONS),
 ];
 const VERSION_KEYS = ['status', 'sha256', 'approval', 'block', 'definition'];
 const TEXT_KEYS = ['status', 'sha256', 'approval', 'block', 'text'];
@@ -112,21 +111,12 @@ function readFile(reading: Reading, value: Json, expected: string | undefined): 
     upstream,
     server: readServerMember(reading, root['server']),
     instructions: readInstructions(reading, root['instructions']),
-    pins: {
-      tool: readSection(reading, 'tools', 'tool', root['tools']),
-      prompt: readSection(reading, 'prompts', 'prompt', root['prompts']),
-      template: readSection(reading, 'resourceTemplates', 'template', root['resourceTemplates']),
-      resource: readSection(reading, 'resources', 'resource', root['resources']),
-    },
+    pins: byKind((kind) => readSection(reading, kind, root[SECTIONS[kind]])),
   };
 }
 
-function readSection(
-  reading: Reading,
-  section: string,
-  kind: PinKind,
-  value: Json | undefined,
-): Pins {
+function readSection(reading: Reading, kind: PinKind, value: Json | undefined): Pins {
+  const section = SECTIONS[kind];
   const pins = new Map<string, Pin>();
   if (value === undefined) return pins;
   if (!isObject(value)) {

@@ -55,9 +55,27 @@ export type Lock = {
   readonly pins: { readonly [kind in PinKind]: Pins };
 };
 
+/** A value for each kind. */
+export function byKind<Value>(of: (kind: PinKind) => Value): { readonly [kind in PinKind]: Value } {
+  return {
+    tool: of('tool'),
+    prompt: of('prompt'),
+    template: of('template'),
+    resource: of('resource'),
+  };
+}
+
+/** The sections of a lock file. */
+export const SECTIONS = {
+  tool: 'tools',
+  prompt: 'prompts',
+  template: 'resourceTemplates',
+  resource: 'resources',
+} as const satisfies { readonly [kind in PinKind]: string };
+
 /** An empty lock file, which is equivalent to a missing one. */
 export function emptyLock(upstream: string): Lock {
-  const pins = { tool: new Map(), prompt: new Map(), template: new Map(), resource: new Map() };
+  const pins = byKind(() => new Map());
   return { upstream, server: undefined, instructions: undefined, pins };
 }
 
@@ -116,15 +134,11 @@ const DOMAIN = 'sallyport.server/1\n';
 export function readServer(serverInfo: JsonObject | undefined): ServerIdentity | undefined {
   const name = memberOf(serverInfo, 'name');
   if (name === undefined) return undefined;
-  const title = memberOf(serverInfo, 'title');
-  const version = memberOf(serverInfo, 'version');
-  const websiteUrl = memberOf(serverInfo, 'websiteUrl');
-  return {
-    name,
-    ...(title === undefined ? {} : { title }),
-    ...(version === undefined ? {} : { version }),
-    ...(websiteUrl === undefined ? {} : { websiteUrl }),
-  };
+  const stated = SERVER_MEMBERS.flatMap((member) => {
+    const text = memberOf(serverInfo, member);
+    return text === undefined ? [] : [[member, text] as const];
+  });
+  return { name, ...Object.fromEntries(stated) };
 }
 
 function memberOf(info: JsonObject | undefined, member: string): string | undefined {

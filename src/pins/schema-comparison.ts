@@ -3,13 +3,13 @@
 // keyword by keyword, and a keyword that is not known, or whose effect depends on others, counts as both. Pure.
 // JSON Schema 2020-12, core, applicator, unevaluated and validation vocabularies.
 
-import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { isObject, type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
 
 /** The dialect of MCP, which a schema without `$schema` has (MCP 2025-11-25, tools, data types). */
 export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Keywords that describe and do not validate. */
-const DESCRIPTIVE = new Set([
+export const DESCRIPTIVE = new Set([
   '$comment',
   'default',
   'deprecated',
@@ -151,8 +151,8 @@ function expandReferences(root: Schema): Schema {
 
   function resolve(reference: Json): Json | undefined {
     const [, map = '', name = ''] = REFERENCE.exec(String(reference)) ?? [];
-    const known = memberOf(root || {}, map);
-    return isObject(known) ? memberOf(known, name) : undefined;
+    const known = ownMember(root || {}, map);
+    return isObject(known) ? ownMember(known, name) : undefined;
   }
 
   function expand(value: Json, open: readonly Json[]): Json {
@@ -194,11 +194,6 @@ function expandReferences(root: Schema): Schema {
   return isLost ? undefined : (expanded as JsonObject);
 }
 
-/** An own member, never an inherited one: names come from upstreams. */
-function memberOf(object: JsonObject, name: string): Json | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
-}
-
 function join(changes: readonly SchemaChange[]): SchemaChange {
   return {
     isWidened: changes.some((change) => change.isWidened),
@@ -227,7 +222,7 @@ function compare(a: Schema, b: Schema): SchemaChange {
     compareMembers(a, b),
     compareItems(a, b),
     ...single.map((keyword) => {
-      const [one, other] = [memberOf(a, keyword), memberOf(b, keyword)];
+      const [one, other] = [ownMember(a, keyword), ownMember(b, keyword)];
       return isEqual(one, other) ? NOTHING : compareKeyword(keyword, one, other);
     }),
   ]);

@@ -26,6 +26,11 @@ const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
+/** A host without the brackets in which URLs put an IPv6 address. */
+export function bareHost(host: string): string {
+  return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
+}
+
 function isTranslated(address: Address): boolean {
   return address instanceof ipaddr.IPv6 && address.match(NAT64);
 }

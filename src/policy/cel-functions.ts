@@ -3,7 +3,7 @@
 // expression then fails, so that neither an allow rule nor a deny rule is got around. Nothing is resolved: neither names nor links. Linear in the text.
 // Source: RFC 3986 §3 and §5.2.4; WHATWG URL, host parsing; RFC 6761; docs/contract.md §4.
 
-import { isAddressAllowed } from './addresses.js';
+import { bareHost, isAddressAllowed } from './addresses.js';
 
 /** More layers of percent-encoding than any reader removes. */
 const MAX_DECODINGS = 8;
@@ -97,7 +97,7 @@ export function hostOfUrl(url: string): string | undefined {
   if (host === '' || host.endsWith('.')) return undefined;
   const plain = written.normalize('NFKC').replace(IGNORED, '');
   if (IPV4.test(host) && LEADING_ZERO.test(plain)) return undefined;
-  return host.startsWith('[') ? host.slice(1, -1) : host;
+  return bareHost(host);
 }
 
 const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;

@@ -3,6 +3,7 @@
 // read. Uses no store and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
+import { pointerTo } from '../text/json-pointer.js';
 import { blockRule } from './blocks.js';
 import {
   type EvaluationInput,
@@ -56,14 +57,9 @@ function adviseErrors(errors: readonly SchemaError[]): string {
 /** The errors of a schema as the record keeps them; `owner` is the pointer of what was checked. */
 function violationsOf(errors: readonly SchemaError[], owner = ''): readonly Violation[] {
   return errors.map(({ pointer, keyword, missing }) => ({
-    pointer: `${owner}${pointer}${missing === undefined ? '' : pointerStep(missing)}`,
+    pointer: missing === undefined ? owner + pointer : pointerTo(owner + pointer, missing),
     keyword,
   }));
-}
-
-/** A name as a step of a JSON pointer (RFC 6901 §3). */
-function pointerStep(name: string): string {
-  return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 const UNDESCRIBED_ADVICE =
@@ -94,7 +90,7 @@ function refuseAlternatives(
   for (const { name, schema } of rule?.args ?? []) {
     const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
     if (value === undefined) {
-      const violations = [{ pointer: pointerStep(name), keyword: 'required' }];
+      const violations = [{ pointer: pointerTo('', name), keyword: 'required' }];
       return { advice: `The argument "${name}" is required by a policy rule.`, violations };
     }
     const errors = schema.check(value);
@@ -102,7 +98,7 @@ function refuseAlternatives(
     if (error !== undefined) {
       const where = error.pointer === '' ? '' : ` at ${error.pointer}`;
       const advice = `The argument "${name}"${where} is not allowed by a policy rule: ${error.message}.`;
-      return { advice, violations: violationsOf(errors, pointerStep(name)) };
+      return { advice, violations: violationsOf(errors, pointerTo('', name)) };
     }
   }
   return { advice: NOT_ALLOWED_ADVICE };

@@ -3,7 +3,8 @@
 // recorded call not everything is known: what the record does not say is `unknown` here and never guessed. Pure.
 // docs/contract.md §4.
 
-import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import { type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
+import { pointerTo } from '../text/json-pointer.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
 import { type EvaluationInput, readsUndescribed } from './conditions.js';
@@ -353,8 +354,8 @@ function evaluateIn(
     return [rule.effect === 'allow' ? { ...UNDESCRIBED, result: 'fails' } : UNDESCRIBED];
   const failing = rule.args.flatMap(({ name, schema }): ClauseResult[] => {
     const path = ['args', name];
-    const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    const value = Object.hasOwn(input.args, name) ? input.args[name] : undefined;
+    const pointer = pointerTo('', name);
+    const value = ownMember(input.args, name);
     if (value === undefined)
       return [{ path, result: 'fails', text: 'the argument is missing', pointer }];
     return schema.check(value).map((error) => {

@@ -269,3 +269,8 @@ export const REASONS = {
 
 /** A reason for a refusal: one key of the closed table. */
 export type Reason = keyof typeof REASONS;
+
+/** Whether a text, such as one of an audit line, is one of the reasons. */
+export function isReason(text: string): text is Reason {
+  return Object.hasOwn(REASONS, text);
+}

@@ -49,6 +49,21 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The JSON object that a text is; `undefined` if it is none. Not for messages, which json.ts reads. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An own member of that exact name, never an inherited one: names come from clients and upstreams. */
+export function ownMember(object: JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
 type EnvelopeReading =
   | Message
   /** `id` is present if it could be read, so that the response can name the request. */

@@ -199,3 +199,13 @@ export function isSubscriptionNotification(method: string): boolean {
 export function isDefinedMethod(method: string): boolean {
   return DEFINED_METHODS.has(method);
 }
+
+/** The methods whose results say for how long and for whom they may be cached (MCP 2026-07-28, caching). */
+export const CACHEABLE: ReadonlySet<string> = new Set([
+  'server/discover',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+]);

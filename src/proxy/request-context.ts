@@ -35,6 +35,7 @@ import type {
   Outgoing,
   UpstreamResponse,
 } from '../protocol/transport.js';
+import { pointerTo } from '../text/json-pointer.js';
 import type { AnyPort, AuthnError, Ports, Snapshot, StreamReservation } from './ports.js';
 import type { PlannedMessage } from './response-plan.js';
 
@@ -218,7 +219,7 @@ function noteRemoved(record: RequestRecord, removed: readonly string[]): void {
 }
 
 function noteUndefinedParam({ findings }: RequestRecord, name: string): void {
-  const path = `/params/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const path = pointerTo('/params', name);
   const detector = 'undefined-params';
   addFinding(findings, { detector, direction: 'to-upstream', path, count: 1, action: 'drop' });
 }

@@ -1,5 +1,6 @@
 // Tables of this replica about the backends of aggregates, in memory only: which of them listed a resource to a caller,
-// which lost their session too often, and which work on a request. What outlives its request is bounded.
+// which lost their session too often, which work on a request, and the pages that callers were shown last. What
+// outlives its request is bounded.
 // Source: MCP 2025-11-25, cancellation.
 
 import { createHash } from 'node:crypto';
@@ -155,6 +156,64 @@ export function createRunningBackends() {
     whenIdle(session: string, run: () => void): void {
       if (isIdle(session)) run();
       else if (!waiting.has(session)) waiting.set(session, run);
+    },
+  };
+}
+
+const MAX_CHARS_A_PAGE = 256 * 1024;
+const MAX_CHARS_A_CALLER = 1024 * 1024;
+const MAX_CHARS = 16 * 1024 * 1024;
+
+type KeptPage = { readonly text: string; readonly atMs: number };
+type CallerPages = { readonly pages: Map<string, KeptPage>; chars: number };
+
+type KeptPages = {
+  keep(caller: string, key: string, text: string): void;
+  /** The page, unless it is older than this. */
+  recall(caller: string, key: string, maxAgeMs: number): string | undefined;
+};
+
+/**
+ * The pages of lists that callers of aggregates were shown last, for the time in which a backend hangs. Bounded: who fills
+ * it forgets its own first. `now` is in milliseconds.
+ */
+export function createKeptPages(now: () => number): KeptPages {
+  /** Whoever kept a page longest ago comes first, and so does that page. */
+  const callers = new Map<string, CallerPages>();
+  let chars = 0;
+
+  function forgetPage(own: CallerPages, key: string): void {
+    const kept = own.pages.get(key)?.text.length ?? 0;
+    own.pages.delete(key);
+    own.chars -= kept;
+    chars -= kept;
+  }
+
+  function forgetOldest(own: CallerPages): void {
+    const [oldest] = own.pages.keys();
+    if (oldest !== undefined) forgetPage(own, oldest);
+  }
+
+  return {
+    keep(caller, key, text) {
+      const own = callers.get(caller) ?? { pages: new Map(), chars: 0 };
+      forgetPage(own, key);
+      if (text.length > MAX_CHARS_A_PAGE) return;
+      while (own.chars + text.length > MAX_CHARS_A_CALLER) forgetOldest(own);
+      own.pages.set(key, { text, atMs: now() });
+      own.chars += text.length;
+      chars += text.length;
+      callers.delete(caller);
+      callers.set(caller, own);
+      for (const [other, { chars: theirs }] of callers) {
+        if (chars <= MAX_CHARS) break;
+        callers.delete(other);
+        chars -= theirs;
+      }
+    },
+    recall(caller, key, maxAgeMs) {
+      const kept = callers.get(caller)?.pages.get(key);
+      return kept !== undefined && now() - kept.atMs <= maxAgeMs ? kept.text : undefined;
     },
   };
 }

@@ -4,7 +4,7 @@
 
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Settings } from '../config/settings.js';
-import { REASONS } from '../policy/reasons.js';
+import { isReason, REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
 import { findMethod } from '../protocol/methods.js';
 import {
@@ -400,10 +400,7 @@ export function createMetrics(
       recordContent(families, record, labels.upstream);
     },
     authFailure(reason) {
-      families.sallyport_auth_failures_total.write(
-        1,
-        Object.hasOwn(REASONS, reason) ? reason : OTHER,
-      );
+      families.sallyport_auth_failures_total.write(1, isReason(reason) ? reason : OTHER);
     },
     setControl(control, state) {
       controls.set(control, state);

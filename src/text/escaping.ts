@@ -182,6 +182,20 @@ export function escapeForTerminal(text: string): string {
   });
 }
 
+/**
+ * An argument as a shell has to be given it: a POSIX shell, zsh or fish. Between single quotes a backslash is only text in
+ * the first two but may escape a quote in fish, and zsh replaces a word that begins with `=`.
+ */
+export function quoteForShell(word: string): string {
+  if (/^[\w./:@%+,-][\w./:@%+=,-]*$/.test(word)) return word;
+  return `'${word.replace(/['\\]/g, (mark) => (mark === "'" ? `'\\''` : `'"\\\\"'`))}'`;
+}
+
+/** Whether a terminal shows a name as it is, and a command does not take it for an option. */
+export function isPasteable(name: string): boolean {
+  return escapeForTerminal(name) === name && !name.startsWith('-');
+}
+
 /** The unseen characters of a text, without duplicates and without the emoji selector. */
 export function unseenCharacters(text: string): ReadonlySet<string> {
   const found = new Set<string>();

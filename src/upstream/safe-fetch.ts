@@ -10,7 +10,7 @@ import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Network, UpstreamTls } from '../config/settings.js';
-import { type AddressClass, isAddressAllowed } from '../policy/addresses.js';
+import { type AddressClass, bareHost, isAddressAllowed } from '../policy/addresses.js';
 import type { Json } from '../protocol/jsonrpc.js';
 
 /** Error `code` of a connection refused because of its address. */
@@ -128,11 +128,6 @@ function peerErrorOf(
   if (hasPinnedKey(socket, tls?.pins ?? [])) return undefined;
   const error = new Error("the server's key is none of those that are pinned");
   return Object.assign(error, { code: UNPINNED_KEY });
-}
-
-/** URLs put IPv6 literals in brackets. */
-function bareHost(hostname: string): string {
-  return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }
 
 /**

@@ -280,7 +280,7 @@ describe('[O-09] what rules capture', () => {
       },
       stderr: () => undefined,
     };
-    expect(await runAuditVerify({ files: [path], keys: [] }, io as never)).toBe(0);
+    expect(await runAuditVerify({ files: [path] }, io as never)).toBe(0);
     await capturedOf({ id: 'to be shown' });
     const { decision } = await recorded();
     await runAuditShow({ id: decision.id, files: [path] }, io as never, {} as never);

@@ -5,16 +5,21 @@ import { resolve } from 'node:path';
 import type { Command as Commander } from 'commander';
 import { createKeyRing, DIGEST_PURPOSES } from '../../state/keys.js';
 import { withConfigOption } from '../config-file.js';
-import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
-import type { AuditFilePorts } from './read.js';
-import { runAuditQuery, runAuditShow, runAuditTail } from './read.js';
-import { runAuditVerify } from './verify.js';
+import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, type Finish } from '../program.js';
+import {
+  type AuditFilePorts,
+  type AuditQueryOptions,
+  type AuditShowOptions,
+  type AuditTailOptions,
+  runAuditQuery,
+  runAuditShow,
+  runAuditTail,
+} from './read.js';
+import { type AuditVerifyOptions, runAuditVerify } from './verify.js';
 
-export type AuditPorts = AuditFilePorts;
-
-export type AuditHashOptions = {
+type AuditHashOptions = {
   readonly value: string;
-  readonly config?: string;
+  readonly config: string;
   readonly json?: boolean;
 };
 
@@ -22,12 +27,8 @@ export type AuditHashOptions = {
 async function runAuditHash(
   options: AuditHashOptions,
   io: CliIo,
-  ports: AuditPorts,
+  ports: AuditFilePorts,
 ): Promise<number> {
-  if (options.config === undefined) {
-    io.stderr('error: digests are keyed: name the gateway file with -c\n');
-    return EXIT_UNCHECKED;
-  }
   const { settings, diagnostics } = await ports.loadSettings(resolve(io.cwd, options.config));
   if (settings === undefined || settings.keys.length === 0) {
     io.stderr(settings === undefined ? diagnostics : 'error: this gateway file names no key\n');
@@ -46,14 +47,6 @@ async function runAuditHash(
   return EXIT_FINE;
 }
 
-/** `audit export` is announced in the contract but not implemented, so it fails with a message. */
-function runAuditExport(_: object, io: CliIo): Promise<number> {
-  io.stderr('error: audit export is not available in this version\n');
-  return Promise.resolve(EXIT_UNCHECKED);
-}
-
-type Parsed = { readonly [name: string]: string | boolean | readonly string[] | undefined };
-
 /** Adds -c, which is needed where no audit file is named after the first `named` arguments. */
 function withFileOptions(command: Commander, io: CliIo, named: number): Commander {
   return withConfigOption(command, io, {
@@ -62,34 +55,18 @@ function withFileOptions(command: Commander, io: CliIo, named: number): Commande
   });
 }
 
-function text(options: Parsed, name: string): Record<string, string> {
-  const value = options[name];
-  return typeof value === 'string' ? { [name]: value } : {};
-}
-
 function configureReadCommands(
   command: Commander,
   io: CliIo,
-  ports: AuditPorts,
-  finish: (code: number) => void,
+  ports: AuditFilePorts,
+  finish: Finish,
 ): void {
   withFileOptions(command.command('tail').description('Show the last events.'), io, 0)
     .argument('[files...]', 'audit files')
     .option('-f, --follow', 'wait for further events and show them')
     .option('--json', 'print the lines unchanged')
-    .action(async (files: string[], options: Parsed) =>
-      finish(
-        await runAuditTail(
-          {
-            files,
-            ...text(options, 'config'),
-            follow: options['follow'] === true,
-            json: options['json'] === true,
-          },
-          io,
-          ports,
-        ),
-      ),
+    .action(async (files: string[], options: Omit<AuditTailOptions, 'files'>) =>
+      finish(await runAuditTail({ ...options, files }, io, ports)),
     );
   withFileOptions(command.command('query').description('Print the events that match.'), io, 0)
     .argument('[files...]', 'audit files')
@@ -99,11 +76,9 @@ function configureReadCommands(
     .option('--reason <reason>', 'reason of a refusal')
     .option('--since <time>', 'start time: RFC 3339, or a duration before now, for example 30m')
     .option('--json', 'print JSON, with all members of each event')
-    .action(async (files: string[], options: Parsed) => {
-      const named = ['config', 'type', 'subject', 'upstream', 'reason', 'since'];
-      const given = Object.assign({}, ...named.map((name) => text(options, name)));
-      finish(await runAuditQuery({ files, ...given, json: options['json'] === true }, io, ports));
-    });
+    .action(async (files: string[], options: Omit<AuditQueryOptions, 'files'>) =>
+      finish(await runAuditQuery({ ...options, files }, io, ports)),
+    );
   const show = command
     .command('show')
     .description('Print one event, or all events of one decision.');
@@ -111,22 +86,16 @@ function configureReadCommands(
     .argument('<id>', 'id of a decision or an event')
     .argument('[files...]', 'audit files')
     .option('--json', 'print JSON, with all members of each event')
-    .action(async (id: string, files: string[], options: Parsed) =>
-      finish(
-        await runAuditShow(
-          { id, files, ...text(options, 'config'), json: options['json'] === true },
-          io,
-          ports,
-        ),
-      ),
+    .action(async (id: string, files: string[], options: Omit<AuditShowOptions, 'id' | 'files'>) =>
+      finish(await runAuditShow({ ...options, id, files }, io, ports)),
     );
 }
 
 function configureVerifyCommands(
   command: Commander,
   io: CliIo,
-  ports: AuditPorts,
-  finish: (code: number) => void,
+  ports: AuditFilePorts,
+  finish: Finish,
 ): void {
   command
     .command('verify')
@@ -138,42 +107,29 @@ function configureVerifyCommands(
       'public key that checkpoints must be signed with, or a file that contains it',
     )
     .option('--json', 'print the verdict as JSON')
-    .action(async (files: string[], options: Parsed) => {
-      const keys = options['key'];
-      finish(
-        await runAuditVerify(
-          {
-            files,
-            ...text(options, 'head'),
-            keys: Array.isArray(keys) ? keys : [],
-            json: options['json'] === true,
-          },
-          io,
-        ),
-      );
-    });
+    .action(async (files: string[], options: Omit<AuditVerifyOptions, 'files'>) =>
+      finish(await runAuditVerify({ ...options, files }, io)),
+    );
   const hash = command.command('hash').description('Print the keyed digests of a value.');
   withConfigOption(hash, io, { description: 'the gateway file, for its keys' })
     .argument('<value>', 'value to look for')
     .option('--json', 'print JSON')
-    .action(async (value: string, options: Parsed) =>
-      finish(
-        await runAuditHash(
-          { value, ...text(options, 'config'), json: options['json'] === true },
-          io,
-          ports,
-        ),
-      ),
+    .action(async (value: string, options: Omit<AuditHashOptions, 'value'>) =>
+      finish(await runAuditHash({ ...options, value }, io, ports)),
     );
+  // Announced in the contract but not implemented.
   command
     .command('export')
     .description('Not available in this version.')
     .option('--format <format>', 'ocsf')
-    .action(async () => finish(await runAuditExport({}, io)));
+    .action(() => {
+      io.stderr('error: audit export is not available in this version\n');
+      finish(EXIT_UNCHECKED);
+    });
 }
 
 /** The command `audit` with its subcommands. */
-export function auditCommand(io: CliIo, ports: AuditPorts): Command {
+export function auditCommand(io: CliIo, ports: AuditFilePorts): Command {
   return {
     name: 'audit',
     summary: 'Read audit files and verify their chain.',

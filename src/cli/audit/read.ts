@@ -5,7 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type AuditRecord, readRecord, valueAt } from '../../audit/chain.js';
+import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import {
   createEventJoiner,
   createRowPrinter,
@@ -18,6 +18,7 @@ import {
 import { EVENT_TYPES } from '../../config/schema/audit.js';
 import type { Settings } from '../../config/settings.js';
 import { REASONS } from '../../policy/reasons.js';
+import { parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
 import { makeVisible, toAsciiJson } from '../../text/escaping.js';
@@ -81,12 +82,21 @@ async function readFrom(path: string, offset: number, size: number): Promise<str
   }
 }
 
-/** Complete lines written from now on, across rotations, until `wait` resolves with false. */
-async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGenerator<string> {
-  let offset = (await stat(path)).size;
-  let inode = (await stat(path)).ino;
+/**
+ * Complete lines of a file from an offset on (by default those from now on), across rotations, as they are written. When
+ * `wait` resolves with false, what was written until then is the last.
+ */
+export async function* followLines(
+  path: string,
+  wait: AuditFilePorts['wait'],
+  from = Number.POSITIVE_INFINITY,
+): AsyncGenerator<string> {
+  const { size, ino } = await stat(path);
+  let offset = Math.min(from, size);
+  let inode = ino;
   let rest = '';
-  while (await wait(FOLLOW_EVERY_MS)) {
+  for (let goesOn = true; goesOn; ) {
+    goesOn = await wait(FOLLOW_EVERY_MS);
     const found = await stat(path).catch(() => undefined);
     if (found === undefined) continue;
     if (found.ino !== inode || found.size < offset) {
@@ -108,9 +118,12 @@ async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGe
 /** Lines that `tail` shows before it follows the file. */
 const TAIL_LINES = 20;
 
-type AuditTailOptions = FileSelection & { readonly follow?: boolean; readonly json?: boolean };
+export type AuditTailOptions = FileSelection & {
+  readonly follow?: boolean;
+  readonly json?: boolean;
+};
 
-type AuditQueryOptions = FileSelection & {
+export type AuditQueryOptions = FileSelection & {
   readonly type?: string;
   readonly subject?: string;
   readonly upstream?: string;
@@ -120,7 +133,7 @@ type AuditQueryOptions = FileSelection & {
   readonly json?: boolean;
 };
 
-type AuditShowOptions = FileSelection & { readonly id: string; readonly json?: boolean };
+export type AuditShowOptions = FileSelection & { readonly id: string; readonly json?: boolean };
 
 const UNIT_MS = new Map([
   ['s', 1_000],
@@ -153,7 +166,7 @@ function printAlone(count: number, io: CliIo): void {
   );
 }
 
-function printError(error: unknown, io: CliIo): number {
+export function printError(error: unknown, io: CliIo): number {
   io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
   return EXIT_UNCHECKED;
 }
@@ -186,7 +199,7 @@ async function* readRecords(
   join = createEventJoiner(),
 ): AsyncGenerator<FoundEvent> {
   for await (const line of lines) {
-    const record = readRecord(line);
+    const record = parseObject(line);
     if (record !== undefined) yield { line, ...join(record, line.length) };
   }
 }

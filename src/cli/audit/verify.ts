@@ -10,14 +10,14 @@ import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../audi
 import { countOf } from '../../text/counting.js';
 import { makeVisible } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
-import { readLines } from './read.js';
+import { printError, readLines } from './read.js';
 
 export type AuditVerifyOptions = {
   readonly files: readonly string[];
   /** `EPOCH:SEQ:HASH`, a checkpoint event as JSON, or a file whose last checkpoint is used. */
   readonly head?: string;
   /** Public keys: the output of `keys public`, a JWK, PEM, or a file with one of them. */
-  readonly keys?: readonly string[];
+  readonly key?: readonly string[];
   readonly json?: boolean;
 };
 
@@ -31,19 +31,19 @@ function headOfLine(text: string): ChainHead | undefined {
   return point && { epoch: point.epoch, seq: point.seq, hash: point.hash };
 }
 
-async function readHead(text: string, cwd: string): Promise<ChainHead | undefined> {
+function inlineHead(text: string): ChainHead | undefined {
   const [, epoch, seq, hash] = INLINE_HEAD.exec(text.trim()) ?? [];
-  if (epoch !== undefined && hash !== undefined) return { epoch, seq: Number(seq), hash };
+  if (epoch === undefined || hash === undefined) return undefined;
+  return { epoch, seq: Number(seq), hash };
+}
+
+async function readHead(text: string, cwd: string): Promise<ChainHead | undefined> {
+  const inline = inlineHead(text);
+  if (inline !== undefined) return inline;
   if (text.trimStart().startsWith('{')) return headOfLine(text.trim());
   let last: ChainHead | undefined;
-  for await (const line of readLines(resolve(cwd, text))) {
-    const [, ...inline] = INLINE_HEAD.exec(line.trim()) ?? [];
-    const [name, place, digest] = inline;
-    const isInline = name !== undefined && digest !== undefined;
-    last = isInline
-      ? { epoch: name, seq: Number(place), hash: digest }
-      : (headOfLine(line) ?? last);
-  }
+  for await (const line of readLines(resolve(cwd, text)))
+    last = inlineHead(line) ?? headOfLine(line) ?? last;
   return last;
 }
 
@@ -89,7 +89,7 @@ export async function readKeys(texts: readonly string[], cwd: string): Promise<r
 async function readOptions(options: AuditVerifyOptions, cwd: string): Promise<VerifyOptions> {
   const head = options.head === undefined ? undefined : await readHead(options.head, cwd);
   if (options.head !== undefined && head === undefined) throw new Error('no checkpoint in --head');
-  const publicKeys = await readKeys(options.keys ?? [], cwd);
+  const publicKeys = await readKeys(options.key ?? [], cwd);
   return {
     ...(head === undefined ? {} : { head }),
     ...(publicKeys.length === 0 ? {} : { publicKeys }),
@@ -143,18 +143,13 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
 
 /** Verifies files as one chain, in the given order. */
 export async function runAuditVerify(options: AuditVerifyOptions, io: CliIo): Promise<number> {
-  if (options.files.length === 0) {
-    io.stderr('error: name the audit files, the oldest first\n');
-    return EXIT_UNCHECKED;
-  }
   try {
     const verdict = await verifyFiles(options, io.cwd);
     if (options.json) io.stdout(`${JSON.stringify(verdict, null, 2)}\n`);
-    else report(verdict, (options.keys ?? []).length > 0, io);
+    else report(verdict, (options.key ?? []).length > 0, io);
     if (verdict.faults.length > 0) return EXIT_FAILED;
     return verdict.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
   } catch (error) {
-    io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
-    return EXIT_UNCHECKED;
+    return printError(error, io);
   }
 }

@@ -14,17 +14,10 @@ import type { IssuerSettings, Settings } from '../../config/settings.js';
 import { mergeFetched, pendingOf } from '../../pins/approval.js';
 import type { Lock } from '../../pins/lock.js';
 import { writeLock } from '../../pins/lock-yaml.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, quoteForShell } from '../../text/escaping.js';
 import { addIgnored } from '../git-ignore.js';
 import { observeTarget, type PinPorts } from '../pin/lock-files.js';
-import {
-  type CliIo,
-  type Command,
-  commandLine,
-  EXIT_FINE,
-  EXIT_UNCHECKED,
-  quoteForShell,
-} from '../program.js';
+import { type CliIo, type Command, commandLine, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   gatewayText,
   IGNORED,
@@ -189,7 +182,7 @@ function printNext(
   const config = ['-c', at(paths.config)];
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   const resource = resourceOf(answers);
-  const pending = lock === undefined ? 0 : pendingOf(lock).length;
+  const pending = pendingOf(lock).length;
   const approve = `${commandLine(io, ['pin', 'approve', ...config, name, '--all'])}${by}`;
   const lastSteps = [
     ['start the gateway', commandLine(io, ['serve', ...config])],
@@ -280,7 +273,7 @@ export function initCommand(io: CliIo, ports: InitPorts): Command {
         .option('--yes', 'ask no questions')
         .option('--offline', 'ask neither the issuer nor the server')
         .action(async (dir: string | undefined, options: InitOptions) =>
-          finish(await runInit({ ...options, ...(dir === undefined ? {} : { dir }) }, io, ports)),
+          finish(await runInit({ ...options, dir }, io, ports)),
         );
     },
   };

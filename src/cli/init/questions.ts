@@ -6,7 +6,7 @@ import type { CliIo } from '../program.js';
 import type { InitAnswers } from './files.js';
 
 export type InitOptions = {
-  readonly dir?: string;
+  readonly dir?: string | undefined;
   readonly url?: string;
   readonly issuer?: string;
   readonly group?: readonly string[];

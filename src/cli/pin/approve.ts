@@ -8,20 +8,27 @@ import {
   approvePin,
   blockPin,
   digestsOffered,
-  namedPins,
+  isSamePin,
   type PinChange,
   type PinDigest,
   type PinName,
   pendingOf,
+  pinOf,
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
-import { type Approval, emptyLock, type Lock, versionsOf } from '../../pins/lock.js';
+import { type Approval, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import {
+  type CliIo,
+  commandLine,
+  EXIT_FAILED,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  fail,
+} from '../program.js';
 import {
   blockingFindings,
   type Company,
-  isSamePin,
   printWithheld,
   readCompany,
   scanPins,
@@ -38,9 +45,9 @@ import {
   type PinPorts,
   pinLabel,
   printSignNext,
+  readGateway,
   readLockFile,
   readOutline,
-  readSettingsQuietly,
 } from './lock-files.js';
 import { completeDigest, isBlocked, isDigest, type Selection, selectPins } from './selection.js';
 
@@ -106,7 +113,8 @@ export async function runPinApprove(
   if (before.lock === undefined) {
     return fail(`${upstream} has no lock file; run: ${fetchLine}`, EXIT_FAILED, io);
   }
-  const gateway = readSettingsQuietly(options.config, io, ports);
+  // Without the secrets, the lock file alone decides.
+  const { settings: gateway } = readGateway(options.config, io, ports, 'read');
   const settings = gateway?.upstreams.get(upstream);
   const observed = gateway && settings && (await observeTarget({ settings, gateway }, io, ports));
   if (observed === undefined) io.stderr('note: the lock file alone was asked\n');
@@ -174,7 +182,7 @@ function approveSelected(
     }
   }
   const written = approved.length === 0 ? undefined : lock;
-  const pending = pendingOf(written ?? now ?? emptyLock(''));
+  const pending = pendingOf(written ?? now);
   return { lock: written, outcome: { approved, refused, pending } };
 }
 
@@ -185,10 +193,8 @@ function addSelected(
   { observed, isExact }: Given,
 ): Lock | undefined {
   if (lock === undefined || observed === undefined || !isExact) return lock;
-  const isHeld = (pin: PinDigest): boolean => {
-    const known = namedPins(lock).find((one) => isSamePin(one, pin))?.pin;
-    return versionsOf(known).some(({ sha256 }) => sha256 === pin.digest);
-  };
+  const isHeld = (pin: PinDigest): boolean =>
+    versionsOf(pinOf(lock, pin)).some(({ sha256 }) => sha256 === pin.digest);
   const missing = pins.filter(
     (pin) => !isHeld(pin) && digestsOffered(observed, pin)?.includes(pin.digest) === true,
   );
@@ -313,11 +319,6 @@ export async function runPinBlock(
   io.stdout(options.json ? `${JSON.stringify({ ...what, done: 'blocked' })}\n` : text);
   if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return EXIT_FINE;
-}
-
-function fail(message: string, code: number, io: CliIo): number {
-  io.stderr(`error: ${message}\n`);
-  return code;
 }
 
 /** The folder of lock files, if the gateway file has the upstream. */

@@ -50,7 +50,7 @@ function addFetch(command: Commander, finish: Finish, io: CliIo, ports: PinPorts
     .option('--by <name>', 'who approves (default: user.name and user.email of git)')
     .option('--note <text>', 'why')
     .action(async (upstream: string | undefined, options: PinFetchOptions) =>
-      finish(await runPinFetch({ ...options, ...withNameOptions(upstream) }, io, ports)),
+      finish(await runPinFetch({ ...options, upstream }, io, ports)),
     );
 }
 
@@ -77,7 +77,7 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
       .description(text)
       .addOption(new Option('--format <format>', 'output format').choices([...REPORT_FORMATS]))
       .action(async (upstream: string | undefined, options: PinFetchOptions) =>
-        finish(await run({ ...options, ...withNameOptions(upstream) }, io, ports)),
+        finish(await run({ ...options, upstream }, io, ports)),
       );
   }
 }
@@ -145,8 +145,4 @@ function decisionCommand(command: Commander, word: 'approve' | 'block', io: CliI
 
 function withSharedOptions(command: Commander, io: CliIo): Commander {
   return withConfigOption(command, io).option('--json', 'print JSON');
-}
-
-function withNameOptions(upstream: string | undefined): { readonly upstream?: string } {
-  return upstream === undefined ? {} : { upstream };
 }

@@ -2,21 +2,22 @@
 // is pending. Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
 
 import { basename } from 'node:path';
-import type { ReportFormat } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
+  isSamePin,
   mergeFetched,
   namedPins,
   type PinDigest,
   pendingOf,
+  pinOf,
 } from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
 import { findDifferences, isInformational } from '../../pins/drift.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
 import { checkSignatures, type SignatureCheck, signatureFileOf } from '../../pins/signature.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   differencesJson,
@@ -24,14 +25,7 @@ import {
   pendingText,
   type UpstreamDifferences,
 } from './differences.js';
-import {
-  blockingFindings,
-  type Company,
-  findingsText,
-  isSamePin,
-  readCompany,
-  scanPins,
-} from './findings.js';
+import { blockingFindings, type Company, findingsText, readCompany, scanPins } from './findings.js';
 import type { PinPorts } from './lock-files.js';
 import {
   lockFileOf,
@@ -46,14 +40,9 @@ import { differencesSarif } from './sarif.js';
 
 /** Prints the differences between what upstreams offer and their lock files, what is pending, and what to run next. */
 export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
-  const found = await findDrift(options, io, ports);
-  if (found === undefined) return EXIT_UNCHECKED;
-  const { upstreams, isComplete } = found;
-  const format = formatOf(options);
-  if (format === 'text') {
-    for (const one of upstreams) printForReview(one, options.config, io, ports);
-  } else io.stdout(render(format, upstreams, true, io));
-  return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
+  const print = (one: Found): void => printForReview(one, options.config, io, ports);
+  const found = await reportDrift(options, print, true, io, ports);
+  return found?.isComplete === true ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /**
@@ -65,26 +54,21 @@ export async function runPinVerify(
   io: CliIo,
   ports: PinPorts,
 ): Promise<number> {
-  const found = await findDrift(options, io, ports);
-  if (found === undefined) return EXIT_UNCHECKED;
-  const { upstreams, isComplete } = found;
-  const format = formatOf(options);
-  if (format === 'text') {
-    for (const one of upstreams) {
-      for (const difference of one.differences) {
-        io.stdout(differenceText(one.upstream, difference, false));
-      }
-      printFindings(one, io);
-      printSignatures(one, io);
-      printStatus(one, io);
+  const print = (one: Found): void => {
+    for (const difference of one.differences) {
+      io.stdout(differenceText(one.upstream, difference, false));
     }
-  } else io.stdout(render(format, upstreams, false, io));
-  const isUnsigned = upstreams.some(({ signatures }) => signatures?.ok === false);
-  const hasDrift = upstreams.some(({ differences }) =>
-    differences.some((difference) => !isInformational(difference)),
+    printFindings(one, io);
+    printSignatures(one, io);
+    printStatus(one, io);
+  };
+  const found = await reportDrift(options, print, false, io, ports);
+  const isFailed = found?.upstreams.some(
+    ({ signatures, differences }) =>
+      signatures?.ok === false || differences.some((difference) => !isInformational(difference)),
   );
-  if (hasDrift || isUnsigned) return EXIT_FAILED;
-  return isComplete ? EXIT_FINE : EXIT_UNCHECKED;
+  if (isFailed === true) return EXIT_FAILED;
+  return found?.isComplete === true ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /** What was found at an upstream, with what it was compared with. */
@@ -92,19 +76,24 @@ type Found = UpstreamDifferences & {
   readonly observed: Observed;
 };
 
-function formatOf({ json, format }: PinOptions): ReportFormat {
-  return format ?? (json ? 'json' : 'text');
-}
+type FoundDrift = { readonly upstreams: readonly Found[]; readonly isComplete: boolean };
 
-function render(
-  format: 'json' | 'sarif',
-  upstreams: readonly Found[],
+/** Finds the drift and prints it in the format asked for; `print` writes one upstream as text. */
+async function reportDrift(
+  options: PinOptions,
+  print: (found: Found) => void,
   withLines: boolean,
   io: CliIo,
-): string {
-  return format === 'json'
-    ? differencesJson(upstreams, withLines)
-    : differencesSarif(upstreams, io.cwd);
+  ports: PinPorts,
+): Promise<FoundDrift | undefined> {
+  const found = await findDrift(options, io, ports);
+  if (found === undefined) return undefined;
+  const { upstreams } = found;
+  const format = options.format ?? (options.json ? 'json' : 'text');
+  if (format === 'text') for (const one of upstreams) print(one);
+  else if (format === 'json') io.stdout(differencesJson(upstreams, withLines));
+  else io.stdout(differencesSarif(upstreams, io.cwd));
+  return found;
 }
 
 /** Whether the lock file is signed as it must be; `undefined` if it need not be. */
@@ -134,7 +123,7 @@ async function findDrift(
   options: PinOptions,
   io: CliIo,
   ports: PinPorts,
-): Promise<{ readonly upstreams: readonly Found[]; readonly isComplete: boolean } | undefined> {
+): Promise<FoundDrift | undefined> {
   const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode === 'strict');
   if (targets === undefined) return undefined;
   const upstreams: Found[] = [];
@@ -144,7 +133,7 @@ async function findDrift(
     const { lock, text } = target.locked;
     const signatures = checkTarget(target, ports);
     const differences = findDifferences(lock, observed);
-    const pending = lock === undefined ? [] : pendingOf(lock);
+    const pending = pendingOf(lock);
     const upstream = target.settings.name;
     const company = readCompany(options.config, upstream, io, ports);
     const findings = scanOffered(upstream, lock, observed, company);
@@ -192,9 +181,8 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
     io.stdout(differenceText(upstream, difference, isPending(difference.after)));
   }
   const isShown = (one: PinDigest) => differences.some(({ after }) => after === one.digest);
-  const pins = lock === undefined ? [] : namedPins(lock);
   for (const one of pending.filter((candidate) => !isShown(candidate))) {
-    const pin = pins.find(({ kind, name }) => kind === one.kind && name === one.name)?.pin;
+    const pin = pinOf(lock, one);
     const after = versionsOf(pin).find(({ sha256 }) => sha256 === one.digest);
     const [before] = approvedVersions(pin);
     if (after !== undefined) io.stdout(pendingText(upstream, one, before, after));
@@ -214,9 +202,7 @@ function nextCommand(
   ports: PinPorts,
 ): string | undefined {
   const held = new Set(
-    (lock === undefined ? [] : namedPins(lock)).flatMap(({ pin }) =>
-      versionsOf(pin).map(({ sha256 }) => sha256),
-    ),
+    namedPins(lock).flatMap(({ pin }) => versionsOf(pin).map(({ sha256 }) => sha256)),
   );
   const pinnable = differences.filter(
     ({ kind, after }) => kind !== 'server' && after !== NO_DIGEST,
@@ -231,7 +217,7 @@ function nextCommand(
   // Without an identity in git, the shell fills in who runs the command.
   const by = ports.gitIdentity?.() === undefined ? ' --by "$(id -un)"' : '';
   const isClean = (one: PinDigest): boolean => blockingFindings(findings, one).length === 0;
-  const [only] = unread.filter((one) => isClean(one) && isPasteable(one));
+  const [only] = unread.filter((one) => isClean(one) && isPasteable(one.name));
   if (only !== undefined && lock !== undefined && unread.length === 1 && pending.length === 0) {
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor([only])]) + by;
   }
@@ -247,16 +233,11 @@ function nextCommand(
     : undefined;
 }
 
-/** A name that a terminal does not show as it is, or that looks like an option, cannot be pasted. */
-function isPasteable({ name }: PinDigest): boolean {
-  return escapeForTerminal(name) === name && !name.startsWith('-');
-}
-
 /** One definition is named with its digest, several are approved as they stand in the lock file. */
 function argumentsFor(pending: readonly PinDigest[]): readonly string[] {
   const [first] = pending;
   if (first === undefined || pending.length > 1) return ['--all'];
-  if (!isPasteable(first)) return ['--all'];
+  if (!isPasteable(first.name)) return ['--all'];
   const { kind, name, digest } = first;
   return [name, '--kind', kind, '--digest', `sha256:${digest}`];
 }

@@ -4,6 +4,7 @@
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   countReviewed,
+  isSamePin,
   mergeFetched,
   type PinDigest,
   type PinName,
@@ -17,7 +18,6 @@ import {
   blockingFindings,
   type Company,
   findingsText,
-  isSamePin,
   printWithheld,
   readCompany,
   scanPins,

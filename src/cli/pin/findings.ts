@@ -1,8 +1,6 @@
 // What the scan of definitions finds in those that nobody has approved, how it is printed, and what it keeps from
 // being approved. docs/contract.md §5.
 
-import { resolve } from 'node:path';
-import { loadGateway } from '../../config/load.js';
 import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
 import {
   findShadowing,
@@ -10,12 +8,18 @@ import {
   type UpstreamDefinitions,
   withoutExceptions,
 } from '../../inspection/definitions/shadowing.js';
-import { definitionsOf, namedPins, type PinDigest, type PinName } from '../../pins/approval.js';
+import {
+  definitionsOf,
+  isSamePin,
+  namedPins,
+  type PinDigest,
+  type PinName,
+} from '../../pins/approval.js';
 import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, versionsOf } from '../../pins/lock.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine } from '../program.js';
-import { digestText, type PinPorts, pinLabel, readLockFile } from './lock-files.js';
+import { digestText, type PinPorts, pinLabel, readGateway, readLockFile } from './lock-files.js';
 
 /** What the definitions of one upstream are compared with: those of the others, and what is allowed. */
 export type Company = {
@@ -27,8 +31,7 @@ export type Company = {
 
 /** The lock files of the other upstreams. One that cannot be read is reported and not compared. */
 export function readCompany(config: string, upstream: string, io: CliIo, ports: PinPorts): Company {
-  const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
-  const { outline } = loadGateway(resolve(io.cwd, config), sources);
+  const { outline } = readGateway(config, io, ports, 'skip');
   const folder = outline?.pinsDir;
   const others = (outline?.upstreams ?? []).filter(({ name }) => name !== upstream);
   const upstreams = others.flatMap(({ name }) => {
@@ -91,10 +94,6 @@ export function scanOwn(lock: Lock, pins: readonly PinDigest[]): readonly Defini
   return scanDefinitions(scanned).filter(({ item }) => pins.some((pin) => isSamePin(pin, item)));
 }
 
-export function isSamePin(one: PinName, other: PinName): boolean {
-  return one.kind === other.kind && one.name === other.name;
-}
-
 /** The findings that keep a definition from being approved. */
 export function blockingFindings(
   findings: readonly DefinitionFinding[],
@@ -136,7 +135,6 @@ export function printWithheld(
     ...['pin', 'approve', '-c', config, upstream, pin.name, '--kind', pin.kind],
     ...['--digest', digestText(pin.digest), ...accept],
   ]);
-  // A name that a terminal does not show as it is cannot be pasted.
-  if (escapeForTerminal(pin.name) !== pin.name || pin.name.startsWith('-')) return;
+  if (!isPasteable(pin.name)) return;
   io.stderr(`If a review shows that this is meant well, run: ${line}\n`);
 }

@@ -9,7 +9,7 @@ import {
   renderDiagnostics,
 } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
-import { loadGateway } from '../../config/load.js';
+import { type GatewayReading, loadGateway } from '../../config/load.js';
 import type { LockSigning, Settings, UpstreamSettings } from '../../config/settings.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { type Approval, LOCK_SUFFIX, type Lock } from '../../pins/lock.js';
@@ -51,27 +51,15 @@ export type PinPorts = {
 /** A lock file as it is now, with its text; `lock` is undefined if the file does not exist. */
 type LockFile = { readonly lock: Lock | undefined; readonly text: string };
 
-/** The settings of the gateway file; `undefined`, with the diagnostics printed, if it has errors. */
-function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
-  const file = resolve(io.cwd, config);
-  const { settings, diagnostics } = loadGateway(file, {
-    readFile: ports.files.readFile,
-    env: io.env,
-  });
-  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
-  if (settings !== undefined) return settings;
-  printDiagnostics(io, errors);
-  return undefined;
-}
-
-/** As `readSettings`, but silent: commands that need not query the upstream work without its secrets. */
-export function readSettingsQuietly(
+/** What can be read of the gateway file. Prints nothing. */
+export function readGateway(
   config: string,
   io: CliIo,
-  ports: PinPorts,
-): Settings | undefined {
-  const file = resolve(io.cwd, config);
-  return loadGateway(file, { readFile: ports.files.readFile, env: io.env }).settings;
+  { files }: PinPorts,
+  secrets: 'read' | 'skip',
+): GatewayReading {
+  const { readFile } = files;
+  return loadGateway(resolve(io.cwd, config), { readFile, env: io.env, secrets });
 }
 
 export type PinFolder = {
@@ -83,15 +71,14 @@ export type PinFolder = {
 
 /** The folder of lock files and the names of upstreams, read without any secret. */
 export function readOutline(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
-  const file = resolve(io.cwd, config);
-  const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
-  const { outline, diagnostics } = loadGateway(file, sources);
+  const { outline, diagnostics } = readGateway(config, io, ports, 'skip');
   const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
   if (outline?.pinsDir !== undefined && errors.length === 0) {
     const { pinsDir: folder, signing } = outline;
     const upstreams = outline.upstreams.map(({ name }) => name);
     return { folder, upstreams, signing: signing === 'incomplete' ? undefined : signing };
   }
+  const file = resolve(io.cwd, config);
   const missing = fileDiagnostic(file, 'missing-key', 'pins.dir is missing');
   printDiagnostics(io, errors.length > 0 ? errors : [missing]);
   return undefined;
@@ -206,7 +193,7 @@ export function digestText(digest: string | undefined): string {
 /** Options of every `pin` command. */
 export type PinOptions = {
   readonly config: string;
-  readonly upstream?: string;
+  readonly upstream?: string | undefined;
   readonly json?: boolean;
   /** Of `pin diff` and `pin verify`. */
   readonly format?: ReportFormat;
@@ -227,8 +214,14 @@ export function readTargets(
   ports: PinPorts,
   isSelected: (upstream: UpstreamSettings) => boolean,
 ): readonly PinTarget[] | undefined {
-  const settings = readSettings(options.config, io, ports);
-  if (settings === undefined) return undefined;
+  const { settings, diagnostics } = readGateway(options.config, io, ports, 'read');
+  if (settings === undefined) {
+    printDiagnostics(
+      io,
+      diagnostics.filter(({ severity }) => severity === 'error'),
+    );
+    return undefined;
+  }
   const { upstream: named } = options;
   const all = [...settings.upstreams.values()];
   const names = all.map(({ name }) => name);
@@ -237,19 +230,11 @@ export function readTargets(
     named === undefined ? isSelected(one) : one.name === named,
   );
   // Reads all lock files before it gives up, so that one run prints every mistake.
-  const targets = selected.map((one) => ({
-    settings: one,
-    gateway: settings,
-    locked: readLockFile(settings.pinsDir, one.name, io, ports),
-  }));
-  const read = targets.filter(hasLockFile);
-  return read.length === targets.length ? read : undefined;
-}
-
-function hasLockFile<Read extends Omit<PinTarget, 'locked'>>(
-  target: Read & { readonly locked: LockFile | 'invalid' },
-): target is Read & PinTarget {
-  return target.locked !== 'invalid';
+  const targets = selected.flatMap((one): PinTarget[] => {
+    const locked = readLockFile(settings.pinsDir, one.name, io, ports);
+    return locked === 'invalid' ? [] : [{ settings: one, gateway: settings, locked }];
+  });
+  return targets.length === selected.length ? targets : undefined;
 }
 
 /** What an upstream offers; `undefined`, with the reason printed, if it could not be queried. */

@@ -4,12 +4,12 @@
 
 import { nameFile, type SarifResult, sarifLog } from '../../config/diagnostics.js';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
-import { namedPins } from '../../pins/approval.js';
+import { pinOf } from '../../pins/approval.js';
 import type { Change } from '../../pins/compare.js';
 import { sha256Hex } from '../../pins/digest.js';
 import type { DriftKind, ItemDifference } from '../../pins/drift.js';
 import type { FieldDifference } from '../../pins/fields.js';
-import { versionsOf } from '../../pins/lock.js';
+import { SECTIONS, versionsOf } from '../../pins/lock.js';
 import { readLockSource } from '../../pins/lock-yaml.js';
 import type { Json } from '../../protocol/jsonrpc.js';
 import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
@@ -37,13 +37,6 @@ const LEVELS: { readonly [change in Change]?: SarifResult['level'] } = {
   'notation-only': 'warning',
   'server-version': 'note',
 };
-
-const SECTIONS = {
-  tool: 'tools',
-  prompt: 'prompts',
-  template: 'resourceTemplates',
-  resource: 'resources',
-} as const;
 
 /** Values are cut in messages; the report has them whole as properties. */
 const MAX_SHOWN = 400;
@@ -105,7 +98,7 @@ function locator({ file, text, lock }: UpstreamDifferences): Locate {
   const source = text === '' ? undefined : readLockSource(file, text);
   if (source?.value === undefined || lock === undefined) return () => START;
   return ({ kind, name }, digest, path) => {
-    const pin = namedPins(lock).find((one) => one.kind === kind && one.name === name)?.pin;
+    const pin = kind === 'server' ? undefined : pinOf(lock, { kind, name });
     const index = versionsOf(pin).findIndex(({ sha256 }) => sha256 === digest);
     const variant = index > 0 ? ['variants', index - 1] : [];
     const { line, column } = source.diagnosticAt([...entryOf(kind, name), ...variant, ...path], '');

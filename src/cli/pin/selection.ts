@@ -3,11 +3,13 @@
 
 import {
   digestsOffered,
+  isSamePin,
   type NamedPin,
   namedPins,
   type PinDigest,
   type PinName,
   pendingOf,
+  pinOf,
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
 import type { Observed } from '../../pins/last-seen.js';
@@ -63,9 +65,8 @@ function selectOffered(
   return offering && { kind: offering, name, digest: complete };
 }
 
-export function isBlocked(lock: Lock | undefined, { kind, name }: PinName): boolean {
-  const pin = kind === 'instructions' ? lock?.instructions : lock?.pins[kind].get(name);
-  return pin?.status === 'blocked';
+export function isBlocked(lock: Lock | undefined, pin: PinName): boolean {
+  return pinOf(lock, pin)?.status === 'blocked';
 }
 
 /** Finds what is meant, or says why nothing is. `fetchLine` is the command that reads the upstream again. */
@@ -105,8 +106,7 @@ function selectPending(items: readonly NamedPin[], lock: Lock): Selection {
     const why = 'is blocked; to lift the block, name the reviewed definition with --digest';
     return failed(`${pinLabel(blocked)} ${why}`, EXIT_FAILED);
   }
-  const isOne = (pending: PinDigest): boolean =>
-    items.some(({ kind, name }) => kind === pending.kind && name === pending.name);
+  const isOne = (pending: PinDigest): boolean => items.some((item) => isSamePin(item, pending));
   const pins = pendingOf(lock).filter(isOne);
   const kinds = [...new Set(pins.map(({ kind }) => kind))];
   const [item] = items;

@@ -33,7 +33,7 @@ import {
 } from '../../pins/signature.js';
 import { countOf } from '../../text/counting.js';
 import { escapeForTerminal } from '../../text/escaping.js';
-import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
 import {
   checkUpstream,
   digestText,
@@ -105,11 +105,6 @@ export async function runPinSign(
   }
   printSigned(signed, required, options, io);
   return worst;
-}
-
-function fail(message: string, code: number, io: CliIo): number {
-  io.stderr(`error: ${message}\n`);
-  return code;
 }
 
 function findUsageError(options: PinSignOptions): string | undefined {

@@ -4,7 +4,7 @@
 
 import { relative, resolve } from 'node:path';
 import { Option } from 'commander';
-import { readRecord } from '../../audit/chain.js';
+import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner, hasId } from '../../audit/query.js';
 import { decideRequest } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
@@ -15,8 +15,8 @@ import {
   verdictOf,
 } from '../../policy/explain.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
-import { REASONS } from '../../policy/reasons.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isReason, REASONS } from '../../policy/reasons.js';
+import { isObject, type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
@@ -25,7 +25,6 @@ import { numbered } from './log.js';
 import {
   type FlowRefusal,
   isDecision,
-  isReason,
   noteGroups,
   type RecordedCall,
   readCall,
@@ -259,10 +258,10 @@ async function findCall(
 ): Promise<RecordedCall | FlowRefusal | string> {
   const groups = new Map<string, Set<string>>();
   const join = createEventJoiner();
-  let found: ReturnType<typeof readRecord>;
+  let found: AuditRecord | undefined;
   for (const file of log) {
     for await (const { line } of numbered(resolve(io.cwd, file))) {
-      const record = readRecord(line);
+      const record = parseObject(line);
       if (record === undefined) continue;
       noteGroups(record, groups);
       if (isDecision(record) && hasId(record, id)) found = join(record, line.length).record;

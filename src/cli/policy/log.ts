@@ -2,9 +2,10 @@
 // concluded from files that were altered. docs/contract.md §1 (replay) and §8.
 
 import { resolve } from 'node:path';
-import { type AuditRecord, readRecord } from '../../audit/chain.js';
+import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner } from '../../audit/query.js';
 import { type ChainVerdict, ChainVerifier } from '../../audit/verify.js';
+import { parseObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
 import { describeReadError } from '../../text/file-errors.js';
 import { readLines } from '../audit/read.js';
@@ -41,7 +42,7 @@ export async function openLog({ log, key = [] }: LogOptions, io: CliIo): Promise
   for (const [index, file] of files.entries()) {
     for await (const { line, number } of numbered(file)) {
       verifier.push(line, log[index] ?? file, number);
-      const record = readRecord(line);
+      const record = parseObject(line);
       if (record === undefined || !isDecision(record)) continue;
       noteGroups(record, groups);
       lastMs = Math.max(lastMs, Date.parse(String(record['time'])) || 0);
@@ -91,7 +92,7 @@ async function* readDecisions(files: readonly string[]): AsyncGenerator<AuditRec
   const join = createEventJoiner();
   for (const file of files) {
     for await (const line of readLines(file)) {
-      const record = readRecord(line);
+      const record = parseObject(line);
       if (record !== undefined && isDecision(record)) yield join(record, line.length).record;
     }
   }

@@ -1,14 +1,14 @@
 // Reads what an audit line says of a decision by policy, as far as another decision needs it: who asked, for what, with
 // which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
 
-import { type AuditRecord, isRecord, valueAt } from '../../audit/chain.js';
+import { type AuditRecord, valueAt } from '../../audit/chain.js';
 import type { PinnedDefinition } from '../../policy/definitions.js';
 import type { CallFacts, KnownArguments } from '../../policy/explain.js';
-import type { PrincipalFacts } from '../../policy/principal.js';
-import { REASONS, type Reason } from '../../policy/reasons.js';
-import type { Json, Target } from '../../protocol/jsonrpc.js';
+import type { Reason } from '../../policy/reasons.js';
+import { isObject, type Json, type Target } from '../../protocol/jsonrpc.js';
 import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
-import { type Workspace, type WorkspacePorts, widenScopes } from './workspace.js';
+import { stepsOf } from '../../text/json-pointer.js';
+import { principalOf, type Workspace, type WorkspacePorts } from './workspace.js';
 
 /** Lists in a line are cut there. */
 const MAX_LISTED = 64;
@@ -92,7 +92,7 @@ export function readCall(
   };
   const missing = missingIn(record, issuer, upstream, workspace);
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
-  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, workspace, ports);
+  const facts = factsOf(record, { ...call, issuer, target }, workspace, ports);
   return { ...call, facts, missing };
 }
 
@@ -183,24 +183,15 @@ function factsOf(
   record: AuditRecord,
   call: Pick<RecordedCall, 'caller' | 'upstream' | 'scopes' | 'groups' | 'verdict'> & {
     readonly issuer: string;
-    readonly issuerUrl: string;
     readonly target: Target;
   },
-  { outline, catalogOf }: Workspace,
+  workspace: Workspace,
   ports: Pick<WorkspacePorts, 'supposePrincipal'>,
 ): CallFacts {
-  const { issuer, issuerUrl, caller, groups, scopes, target, upstream } = call;
-  const principal: PrincipalFacts = {
-    ...{ issuer, issuerUrl, subject: caller.subject, client: caller.client, groups },
-    scopes: widenScopes(scopes, outline.issuerFacts.get(issuer)?.impliedScopes ?? {}),
-    claims: {},
-    actors: [],
-    token: {
-      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
-      expiresAt: Number.POSITIVE_INFINITY,
-    },
-  };
-  const catalog = catalogOf(upstream);
+  const { issuer, caller, groups, scopes, target, upstream } = call;
+  const { subject, client } = caller;
+  const given = { issuer, subject, client, groups, scopes, claims: {} };
+  const catalog = workspace.catalogOf(upstream);
   const pin = textAt(record, 'target', 'pin');
   const pinned =
     target.kind === 'tool' || target.kind === 'prompt'
@@ -208,7 +199,7 @@ function factsOf(
       : undefined;
   const isValid = call.verdict === 'allow' && pinned?.digest === pin;
   return {
-    principal: ports.supposePrincipal(principal),
+    principal: principalOf(given, workspace, ports),
     ...{ upstream, target, catalog },
     args: argumentsOf(record, isValid ? pinned : undefined),
     unknown: new Set([
@@ -221,18 +212,17 @@ function factsOf(
 /** `pinned` is the definition that is known to admit the arguments. */
 function argumentsOf(record: AuditRecord, pinned: PinnedDefinition | undefined): KnownArguments {
   const args = record['args'];
-  if (!isRecord(args)) return { all: {} };
+  if (!isObject(args)) return { all: {} };
   const keys = textsAt(record, 'args', 'keys');
   const bytes = typeof args['bytes'] === 'number' ? args['bytes'] : Number.POSITIVE_INFINITY;
   const areNamesKnown = keys.length < MAX_LISTED && keys.every(isVerbatim);
   const values = new Map<string, readonly Json[]>();
-  const captured = isRecord(args['captured']) ? args['captured'] : {};
+  const captured = isObject(args['captured']) ? args['captured'] : {};
   for (const [pointer, text] of Object.entries(captured)) {
-    const [, name, ...deeper] = pointer.split('/');
+    const [name, ...deeper] = stepsOf(pointer);
     if (name === undefined || deeper.length > 0 || typeof text !== 'string' || !isVerbatim(text))
       continue;
-    const member = name.replaceAll('~1', '/').replaceAll('~0', '~');
-    values.set(member, admitted(valuesOf(text), member, pinned));
+    values.set(name, admitted(valuesOf(text), name, pinned));
   }
   if (areNamesKnown && keys.length === 0) return { all: {} };
   const names = areNamesKnown ? new Set(keys) : undefined;
@@ -256,10 +246,10 @@ function admitted(
   pinned: PinnedDefinition | undefined,
 ): readonly Json[] {
   const schema = pinned?.definition['inputSchema'];
-  const properties = isRecord(schema) ? schema['properties'] : undefined;
+  const properties = isObject(schema) ? schema['properties'] : undefined;
   const property =
-    isRecord(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
-  const type = isRecord(property) ? property['type'] : undefined;
+    isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const type = isObject(property) ? property['type'] : undefined;
   if (typeof type !== 'string') return values;
   return values.filter((value) => (type === 'string') === (typeof value === 'string'));
 }
@@ -282,9 +272,4 @@ function requiredText(record: AuditRecord, ...path: readonly string[]): string {
 function textsAt(record: AuditRecord, ...path: readonly string[]): readonly string[] {
   const value = valueAt(record, ...path);
   return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
-}
-
-/** Whether a text is one of the reasons. */
-export function isReason(text: string): text is Reason {
-  return Object.hasOwn(REASONS, text);
 }

@@ -4,15 +4,12 @@
 import {
   explainRules,
   type KnownVerdict,
-  type UnknownCause,
   verdictOf,
   type WrittenRules,
 } from '../../policy/explain.js';
 import type { PolicySet } from '../../policy/rules.js';
+import { renderVerdict } from './explain.js';
 import type { RecordedCall } from './recorded.js';
-
-/** Why a decision cannot be evaluated again. */
-export type Unanswered = UnknownCause | NonNullable<RecordedCall['missing']>;
 
 /** Equal decisions of one caller about one target. */
 export type DecisionGroup = {
@@ -75,14 +72,7 @@ export function count(
 
 function describe(now: KnownVerdict | undefined, missing: RecordedCall['missing']): string {
   if (now === undefined) return String(missing);
-  switch (now.verdict) {
-    case 'allow':
-      return `allow by ${now.rule}`;
-    case 'deny':
-      return now.rule === undefined ? `deny: ${now.reason}` : `deny: ${now.reason} by ${now.rule}`;
-    case 'unknown':
-      return now.causes.join(', ');
-  }
+  return now.verdict === 'unknown' ? now.causes.join(', ') : renderVerdict(now);
 }
 
 /** The groups, the most frequent first. */

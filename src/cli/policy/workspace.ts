@@ -178,7 +178,7 @@ export function principalOf(
 }
 
 /** The scopes that a token grants by those that it states. */
-export function widenScopes(
+function widenScopes(
   scopes: readonly string[],
   implied: { readonly [scope: string]: readonly string[] },
 ): readonly string[] {

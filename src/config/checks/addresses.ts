@@ -4,7 +4,7 @@
 // it is accepted in a private network, addresses within their network, never the gateway's own. WHATWG URL.
 
 import ipaddr from 'ipaddr.js';
-import { arrivesAt, isAddressAllowed } from '../../policy/addresses.js';
+import { arrivesAt, bareHost, isAddressAllowed } from '../../policy/addresses.js';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
 import type { ReadableGateway } from '../schema/gateway.js';
 import { entriesOf, textsOf } from '../schema/readable.js';
@@ -13,7 +13,7 @@ import { readDurationMs } from '../units.js';
 
 /** True for localhost, names under it (RFC 6761 §6.3), 127.0.0.0/8 and ::1. */
 export function isLoopbackHost(host: string): boolean {
-  const bare = withoutBrackets(host).toLowerCase();
+  const bare = bareHost(host).toLowerCase();
   if (bare === 'localhost' || bare.endsWith('.localhost')) return true;
   return rangeOf(bare) === 'loopback';
 }
@@ -39,7 +39,7 @@ function isAddressOrRange(value: string): boolean {
  */
 export function networkOfHost(host: string): Network | 'none' | undefined {
   if (isLoopbackHost(host)) return 'loopback';
-  const bare = withoutBrackets(host);
+  const bare = bareHost(host);
   if (!ipaddr.isValid(bare)) return undefined;
   return (['public', 'private'] as const).find((one) => isAddressAllowed(bare, one)) ?? 'none';
 }
@@ -71,10 +71,6 @@ export function suggestPath(path: string): string | undefined {
   const segments = path.split('/').filter((segment) => segment !== '');
   const plain = `/${segments.join('/')}`;
   return plain !== path && findPathError(plain) === undefined ? plain : undefined;
-}
-
-function withoutBrackets(host: string): string {
-  return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
 }
 
 function rangeOf(host: string): string | undefined {
@@ -226,7 +222,7 @@ function checkReach(
 /** The gateway's listener that a URL leads to, where its text alone shows that. */
 function ownListenerAt({ listeners, admin }: ReadableGateway, url: URL): string | undefined {
   const port = Number(url.port || (url.protocol === 'https:' ? '443' : '80'));
-  const host = withoutBrackets(url.hostname);
+  const host = bareHost(url.hostname);
   // A name on loopback may mean either address family.
   const addresses = ipaddr.isValid(host)
     ? [host]

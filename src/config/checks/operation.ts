@@ -1,5 +1,5 @@
-// Checks on keys, audit, state and the console that a schema cannot express: settings under which a
-// gateway would run unprotected. Reports diagnostics and changes nothing. docs/contract.md §3 and §8.
+// Checks on keys, signers, audit, state and the console that a schema cannot express: settings under which a
+// gateway would run unprotected. Reports diagnostics and changes nothing. docs/contract.md §3, §5 and §8.
 
 import { normalize } from 'node:path';
 import type { FilePath, ReportDiagnostic } from '../diagnostics.js';
@@ -14,6 +14,21 @@ export function checkKeys(file: ReadableGateway, report: ReportDiagnostic): void
   if (file.keys !== undefined || isLoopbackGateway(file)) return;
   const message = 'the key "keys" is missing: outside loopback the gateway needs a key of its own';
   report([], message, 'missing-key', { at: 'key' });
+}
+
+/** What would let an unsigned definition through although signatures are required, or require them of nobody. */
+export function checkSigning({ pins, upstreams }: ReadableGateway, report: ReportDiagnostic): void {
+  if (pins?.signers === undefined) {
+    if (pins?.require === undefined) return;
+    report(['pins', 'require'], '"require" needs "signers": nobody could sign', 'missing-key');
+    return;
+  }
+  for (const [name, { pinning }] of entriesOf(upstreams)) {
+    if (pinning?.mode !== 'trust-on-first-use') continue;
+    const message =
+      '"trust-on-first-use" cannot be combined with "pins.signers": definitions that are trusted on first use have no signature';
+    report(['upstreams', name, 'pinning', 'mode'], message, 'conflict');
+  }
 }
 
 /** Standard output as the only sink counts as durable only with `durability: handed-over`, and is never synced. */

@@ -2,6 +2,7 @@
 // to, wherever they are, and turns a validated file into settings: quantities into numbers, references into
 // what was read from them. A new key needs nothing here.
 
+import { isObject } from '../../protocol/jsonrpc.js';
 import type { FilePath } from '../diagnostics.js';
 import { requireDurationMs, requireRate, requireSizeBytes } from '../units.js';
 import { MEANING, type Meaning, type Resolved, type Schema, type Typed } from './definitions.js';
@@ -58,7 +59,7 @@ function resolveValue(
     return [name, resolveValue(member, below, [...path, key], contentAt)] as const;
   });
   if (Array.isArray(value)) return members.map(([, member]) => member);
-  return isTree(value) ? Object.fromEntries(members) : value;
+  return isObject(value) ? Object.fromEntries(members) : value;
 }
 
 function resolveMeaning(meaning: Meaning, value: unknown, content: () => string): unknown {
@@ -87,7 +88,7 @@ export function membersOf(
     const items = schemaOf(schema['items']);
     return value.map((item: unknown, index) => [index, items, item]);
   }
-  if (!isTree(value)) return [];
+  if (!isObject(value)) return [];
   const shapes = [schema, ...((schema['oneOf'] ?? []) as readonly Schema[])];
   const known = new Map(shapes.flatMap((shape) => Object.entries(shape['properties'] ?? {})));
   return Object.entries(value).map(([key, member]) => {
@@ -96,9 +97,5 @@ export function membersOf(
 }
 
 function schemaOf(schema: unknown): Schema {
-  return isTree(schema) ? (schema as Schema) : ANYTHING;
-}
-
-function isTree(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject(schema) ? schema : ANYTHING;
 }

@@ -4,6 +4,7 @@
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { nearestCandidate } from '../../text/edit-distance.js';
+import { stepsOf } from '../../text/json-pointer.js';
 import type { Locate } from '../../text/yaml.js';
 import type { FilePath, NameKind, PathDiagnostic, ReportDiagnostic } from '../diagnostics.js';
 import { readDurationMs, readRate, readSizeBytes, suggestQuantity } from '../units.js';
@@ -277,12 +278,9 @@ export function listOf(known: readonly string[], suggestion: string | undefined)
 }
 
 function pathOf(error: ErrorObject): FilePath {
-  if (error.instancePath === '') return [];
-  return error.instancePath
-    .slice(1)
-    .split('/')
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .map((step) => (/^(0|[1-9][0-9]*)$/.test(step) ? Number(step) : step));
+  return stepsOf(error.instancePath).map((step) =>
+    /^(0|[1-9][0-9]*)$/.test(step) ? Number(step) : step,
+  );
 }
 
 const ajv = new Ajv2020({

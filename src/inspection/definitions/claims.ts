@@ -2,6 +2,7 @@
 
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
+import { pointerTo } from '../../text/json-pointer.js';
 import type { ScannedDefinition, UnnamedFinding } from './finding.js';
 
 const CHANGES =
@@ -79,9 +80,8 @@ function collectScopes(
   }
   if (typeof value !== 'object' || value === null || depth === 0) return;
   for (const [name, inner] of Object.entries(value)) {
-    const own = name.replaceAll('~', '~0').replaceAll('/', '~1');
     const owner = Array.isArray(value) ? member : name;
-    collectScopes(inner, owner, `${pointer}/${own}`, depth - 1, found);
+    collectScopes(inner, owner, pointerTo(pointer, name), depth - 1, found);
   }
 }
 

@@ -5,6 +5,7 @@
 import { sha256Hex } from '../../pins/digest.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
+import { pointerTo } from '../../text/json-pointer.js';
 import { confusableForm } from '../confusable-names.js';
 import { originalSpan } from '../detectors/normalized-text.js';
 import { claimsOf } from './claims.js';
@@ -100,7 +101,7 @@ export function textsOf(definition: JsonObject | string): readonly Text[] | unde
     const areNames = !Array.isArray(value);
     if (joined !== undefined) texts.push({ pointer, value: joined, isProse: true, areNames });
     return Object.entries(value).every(([name, member]) => {
-      const inner = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      const inner = pointerTo(pointer, name);
       if (areNames) texts.push({ pointer: inner, value: name, isProse: false });
       left -= name.length;
       return member === undefined || visit(member, inner, depth + 1);
@@ -272,7 +273,7 @@ function contextParameters(scanned: ScannedDefinition, own: OwnNames): UnnamedFi
         kind: 'context-parameter' as const,
         tier: 'note' as const,
         item: { kind: scanned.kind, name: scanned.name },
-        pointer: `/inputSchema/properties/${parameter.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        pointer: pointerTo('/inputSchema/properties', parameter),
         evidence: quote(parameter, 0, parameter.length),
         reason:
           'By its name, a model fills this parameter with the conversation or its instructions.',

@@ -6,6 +6,7 @@
 
 import type { Json } from '../../protocol/jsonrpc.js';
 import { isObject } from '../../protocol/jsonrpc.js';
+import { pointerTo } from '../../text/json-pointer.js';
 import { isAmbiguousWith } from '../conditions.js';
 import type { ArgumentReads } from '../definitions.js';
 import type { LinearRegex } from '../patterns.js';
@@ -173,11 +174,6 @@ function searchReadItems(
     if (found !== undefined) return found;
   }
   return undefined;
-}
-
-/** Appends a name to a pointer (RFC 6901 §3). */
-export function pointerTo(pointer: string, name: string): string {
-  return `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 const appliedAtRoot = new WeakMap<SchemaNode, readonly SchemaNode[]>();

@@ -6,8 +6,8 @@
 
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { isObject } from '../../protocol/jsonrpc.js';
+import { pointerTo } from '../../text/json-pointer.js';
 import type { LinearRegex } from '../patterns.js';
-import { pointerTo } from './described-members.js';
 import {
   isNode,
   resolveReference,

@@ -31,6 +31,7 @@ import {
   type RequestId,
   type ServerRequestName,
 } from '../../protocol/jsonrpc.js';
+import { CACHEABLE } from '../../protocol/methods.js';
 import { progressTokenOf } from '../../protocol/params.js';
 import { declaresTasks } from '../../protocol/tasks.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
@@ -53,15 +54,6 @@ const ENVELOPE: ReadonlySet<string> = new Set([
   `${META}logLevel`,
 ]);
 const INPUT_RETRY_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
-/** Methods whose results say for how long and for whom they may be cached. */
-const CACHEABLE: ReadonlySet<string> = new Set([
-  'server/discover',
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-  'resources/read',
-]);
 const COMPLETE = { resultType: 'complete' } as const;
 const UNCACHED = { ...COMPLETE, ttlMs: 0, cacheScope: 'private' } as const;
 

@@ -20,7 +20,7 @@ import {
   ResponseBodyError,
 } from 'oauth4webapi';
 import type { ClientAuthentication, TokenRequestSettings } from '../../config/settings.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import type { FetchRule, GuardedFetch } from '../safe-fetch.js';
 import type { IssuedToken, TokenError } from './token-cache.js';
 
@@ -197,12 +197,7 @@ function textsOf(value: unknown): readonly string[] {
 function readClaims(token: string): JsonObject | undefined {
   const parts = token.split('.');
   if (parts.length !== 3) return undefined;
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(parts[1] ?? '', 'base64url').toString('utf8'));
-    return isObject(claims) ? claims : undefined;
-  } catch {
-    return undefined;
-  }
+  return parseObject(Buffer.from(parts[1] ?? '', 'base64url').toString('utf8'));
 }
 
 type TokenEndpointPorts = {

@@ -20,7 +20,13 @@ import {
   listStateless,
 } from './lists.js';
 import { LISTING_CAPS, type ListingCaps } from './pages.js';
-import type { ListingAllowance, ListingError, ListingRequest, SetTimer } from './request.js';
+import {
+  type ListingAllowance,
+  type ListingError,
+  type ListingRequest,
+  type SetTimer,
+  setUnheldTimer,
+} from './request.js';
 import {
   areVerified,
   createSpokenEras,
@@ -99,12 +105,6 @@ const JITTER_FRACTION = 0.1;
 const MAX_INTERVAL_MS = 3_600_000;
 /** The time after a failed listing: a server that comes back may have changed. Milliseconds. */
 const RETRY_INTERVAL_MS = 10_000;
-
-const setUnheldTimer: SetTimer = (run, delayMs) => {
-  const timer = setTimeout(run, delayMs);
-  timer.unref();
-  return () => clearTimeout(timer);
-};
 
 /** Creates the lister of one upstream. Sends nothing before it is started or queried. */
 export function createLister(settings: ListerSettings, ports: ListerPorts): Lister {

@@ -101,8 +101,6 @@ export type ListReadError =
 
 type ListsOutcome = { readonly kind: 'lists'; readonly lists: Lists } | ListReadError;
 
-/** JSON-RPC 2.0 §5.1. */
-
 /** Reads every page of every list whose capability the upstream declares, and the resources of its tools. */
 export async function readLists(
   capabilities: JsonObject,

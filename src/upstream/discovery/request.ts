@@ -70,6 +70,12 @@ export const LISTING_ERRORS: { readonly [reason in ForwardError]: ListingError }
 /** Schedules a function and returns its cancellation. A timer must not keep the process alive. */
 export type SetTimer = (run: () => void, delayMs: number) => () => void;
 
+export const setUnheldTimer: SetTimer = (run, delayMs) => {
+  const timer = setTimeout(run, delayMs);
+  timer.unref();
+  return () => clearTimeout(timer);
+};
+
 type ListingCall = {
   readonly protocol: ProtocolVersion;
   readonly version: string;

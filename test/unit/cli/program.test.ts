@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { buildProgram, type Command, mayColor, quoteForShell } from '../../../src/cli/program.js';
+import { buildProgram, type Command, mayColor } from '../../../src/cli/program.js';
+import { quoteForShell } from '../../../src/text/escaping.js';
 import { terminal } from './console.js';
 
 const SERVE: Command = {

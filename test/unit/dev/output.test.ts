@@ -1,8 +1,10 @@
 import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { clientConfigurations, decisionLine, followLines } from '../../../src/dev/output.js';
+import { followLines } from '../../../src/cli/audit/read.js';
+import { clientConfigurations, decisionLine } from '../../../src/dev/output.js';
 
 const textOfReason = (reason: string): string => `The text of ${reason}.`;
 
@@ -64,11 +66,17 @@ describe('[E-40] a line for a decision', () => {
     const file = join(folder, 'audit.jsonl');
     await writeFile(file, 'one\ntw');
     const lines: string[] = [];
-    const stop = await followLines(file, (line) => lines.push(line));
+    let isOver = false;
+    const wait = (): Promise<boolean> => sleep(1).then(() => !isOver);
+    const follow = async (): Promise<void> => {
+      for await (const line of followLines(file, wait, 0)) lines.push(line);
+    };
+    const following = follow();
     await expect.poll(() => lines).toEqual(['one']);
-    await appendFile(file, `o\n${'x'.repeat(200_000)}ä\nrest`);
-    await stop();
-    expect(lines).toEqual(['one', 'two', `${'x'.repeat(200_000)}ä`]);
+    await appendFile(file, `o\n${'x'.repeat(200_000)}\nrest`);
+    isOver = true;
+    await following;
+    expect(lines).toEqual(['one', 'two', 'x'.repeat(200_000)]);
     await rm(folder, { recursive: true });
   });
 });

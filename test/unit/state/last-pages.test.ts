@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createKeptPages } from '../../../src/state/last-pages.js';
+import { createKeptPages } from '../../../src/state/aggregates.js';
 
 const MINUTE = 60_000;
 const KIB = 1024;

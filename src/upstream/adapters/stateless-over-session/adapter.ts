@@ -34,6 +34,7 @@ import {
 } from '../../../protocol/transport.js';
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { upstreamIdOf } from '../../client.js';
+import { setUnheldTimer } from '../../discovery/request.js';
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, readMessages } from '../../message-reader.js';
 import { createTranslatedPages, translatedBody } from '../list-pages.js';
@@ -266,16 +267,8 @@ async function openSession(
   version: string,
 ): Promise<UpstreamSession | ForwardError> {
   const { client, requestTimeoutMs, gatewayVersion, now } = dependencies;
-  const ports = {
-    request: createListingRequest(client, caller),
-    now,
-    requestTimeoutMs,
-    setTimer(run: () => void, delayMs: number) {
-      const timer = setTimeout(run, delayMs);
-      timer.unref();
-      return () => clearTimeout(timer);
-    },
-  };
+  const request = createListingRequest(client, caller);
+  const ports = { request, now, requestTimeoutMs, setTimer: setUnheldTimer };
   const opened = await openUpstreamSession(ports, {
     version,
     capabilities: capabilitiesFor(admitted),

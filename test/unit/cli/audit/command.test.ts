@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAudit } from '../../../../src/audit/audit.js';
 import { readChainLine } from '../../../../src/audit/chain.js';
 import { createAuditFile } from '../../../../src/audit/file.js';
-import { type AuditPorts, auditCommand } from '../../../../src/cli/audit/command.js';
+import { auditCommand } from '../../../../src/cli/audit/command.js';
+import type { AuditFilePorts } from '../../../../src/cli/audit/read.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { AUDIT_SCHEMA } from '../../../../src/config/schema/audit.js';
 import type { Settings } from '../../../../src/config/settings.js';
@@ -58,7 +59,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-async function run(args: readonly string[], ports: Partial<AuditPorts> = {}) {
+async function run(args: readonly string[], ports: Partial<AuditFilePorts> = {}) {
   const out = { code: 0, stdout: '', stderr: '' };
   const io = {
     stdout(text: string) {
@@ -75,7 +76,7 @@ async function run(args: readonly string[], ports: Partial<AuditPorts> = {}) {
     keys: [key],
     audit: { sinks: [{ type: 'file', path }] },
   } as unknown as Settings;
-  const all: AuditPorts = {
+  const all: AuditFilePorts = {
     loadSettings: (file) =>
       Promise.resolve(
         file === join(folder, 'gateway.yaml')
