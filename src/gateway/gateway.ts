@@ -232,7 +232,6 @@ async function openGateway(
       apply(next) {
         assembly.apply(next);
         listeners.updateTls(next.settings);
-        void counters.keep(next);
       },
       noteResult(reloadError, unsigned) {
         current.reloadError = reloadError;
@@ -281,9 +280,7 @@ async function refuseOldLocks(
 ): Promise<string | undefined> {
   const checked = await counters.check({ version, diagnostics: [] }, 'start');
   const [refused] = checked.diagnostics;
-  if (refused !== undefined) return `${refused.file}: ${refused.message}`;
-  await counters.keep(version);
-  return undefined;
+  return refused && `${refused.file}: ${refused.message}`;
 }
 
 /** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
