@@ -23,8 +23,9 @@ import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
 import { createBlockAnnouncer } from './blocks.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
-import { createConsole } from './console.js';
+import { createConsole, readReviewGuide } from './console.js';
 import { refreshControls, removeControls } from './control-states.js';
+import { createDecisionExplainer } from './decision-explanation.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
@@ -492,6 +493,8 @@ function openListeners(
         upstreams: createUpstreamRows(reviewed, metrics),
         review: createReview(reviewed),
         decisions: () => observability.recent?.list() ?? [],
+        explain: createDecisionExplainer(reviewed),
+        guide: readReviewGuide,
         knownNames: () => ({
           upstreams: [...current.version.settings.upstreams.keys()],
           issuers: [...current.version.settings.issuers.keys()],

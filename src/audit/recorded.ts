@@ -1,14 +1,14 @@
 // Reads what an audit line says of a decision by policy, as far as another decision needs it: who asked, for what, with
 // which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
 
-import { type AuditRecord, isRecord, valueAt } from '../../audit/chain.js';
-import type { PinnedDefinition } from '../../policy/definitions.js';
-import type { CallFacts, KnownArguments } from '../../policy/explain.js';
-import type { PrincipalFacts } from '../../policy/principal.js';
-import { REASONS, type Reason } from '../../policy/reasons.js';
-import type { Json, Target } from '../../protocol/jsonrpc.js';
-import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
-import { type Workspace, type WorkspacePorts, widenScopes } from './workspace.js';
+import type { Catalog, PinnedDefinition } from '../policy/definitions.js';
+import type { CallFacts, KnownArguments } from '../policy/explain.js';
+import type { RemakePrincipal } from '../policy/nearest-change.js';
+import type { PrincipalFacts } from '../policy/principal.js';
+import { REASONS, type Reason } from '../policy/reasons.js';
+import type { Json, Target } from '../protocol/jsonrpc.js';
+import { MAX_FOREIGN_CHARACTERS } from '../text/escaping.js';
+import { type AuditRecord, isRecord, valueAt } from './chain.js';
 
 /** Lists in a line are cut there. */
 const MAX_LISTED = 64;
@@ -17,6 +17,23 @@ const BY_POLICY: ReadonlySet<string> = new Set<Reason>([
   ...(['no-matching-allow', 'denied-by-rule', 'policy-error', 'insufficient-scope'] as const),
   ...(['arguments-invalid', 'resource-forbidden'] as const),
 ]);
+
+/** What a line is read with: the upstreams and issuers that are configured, and the definitions. */
+export type RecordContext = {
+  readonly outline: {
+    readonly upstreams: readonly { readonly name: string }[];
+    readonly issuerFacts: ReadonlyMap<
+      string,
+      {
+        readonly url: string;
+        readonly impliedScopes: { readonly [scope: string]: readonly string[] };
+        readonly isIntrospected: boolean;
+      }
+    >;
+  };
+  readonly catalogOf: (upstream: string) => Catalog;
+};
+type PrincipalPort = { readonly supposePrincipal: RemakePrincipal };
 
 /** A decision about a target that rules name. */
 export type RecordedCall = {
@@ -65,8 +82,8 @@ export function isDecision(line: AuditRecord): boolean {
 export function readCall(
   record: AuditRecord,
   groups: GroupsByToken,
-  workspace: Workspace,
-  ports: Pick<WorkspacePorts, 'supposePrincipal'>,
+  context: RecordContext,
+  ports: PrincipalPort,
 ): RecordedCall | undefined {
   const kind = requiredText(record, 'target', 'kind');
   const name = requiredText(record, 'target', 'name');
@@ -74,12 +91,12 @@ export function readCall(
   const outcome = outcomeOf(record);
   if (target === undefined || outcome === undefined) return undefined;
   const issuerUrl = requiredText(record, 'actor', 'iss');
-  const issuer = issuerOf(issuerUrl, workspace);
+  const issuer = issuerOf(issuerUrl, context);
   const upstream = requiredText(record, 'target', 'upstream');
   const subject = requiredText(record, 'actor', 'sub');
   const client = requiredText(record, 'actor', 'client_id');
   // An issuer that is asked may say otherwise of the same token the next time.
-  const isFixed = workspace.outline.issuerFacts.get(issuer ?? '')?.isIntrospected === false;
+  const isFixed = context.outline.issuerFacts.get(issuer ?? '')?.isIntrospected === false;
   const own = isFixed ? groupsOf(record, groups) : [];
   const call = {
     id: requiredText(record, 'decision', 'id'),
@@ -90,9 +107,9 @@ export function readCall(
     scopes: textsAt(record, 'actor', 'token', 'scopes'),
     groups: [...new Set([...own, ...textsAt(record, 'actor', 'groups_used')])],
   };
-  const missing = missingIn(record, issuer, upstream, workspace);
+  const missing = missingIn(record, issuer, upstream, context);
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
-  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, workspace, ports);
+  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
   return { ...call, facts, missing };
 }
 
@@ -144,7 +161,7 @@ function missingIn(
   record: AuditRecord,
   issuer: string | undefined,
   upstream: string,
-  { outline }: Workspace,
+  { outline }: RecordContext,
 ): RecordedCall['missing'] {
   if (issuer === undefined) return 'issuer';
   if (!outline.upstreams.some(({ name }) => name === upstream)) return 'upstream';
@@ -174,7 +191,7 @@ function targetOf(kind: string, name: string): Target | undefined {
   }
 }
 
-function issuerOf(url: string, { outline }: Workspace): string | undefined {
+function issuerOf(url: string, { outline }: RecordContext): string | undefined {
   if (url === 'none') return 'none';
   return [...outline.issuerFacts].find(([, facts]) => facts.url === url)?.[0];
 }
@@ -186,8 +203,8 @@ function factsOf(
     readonly issuerUrl: string;
     readonly target: Target;
   },
-  { outline, catalogOf }: Workspace,
-  ports: Pick<WorkspacePorts, 'supposePrincipal'>,
+  { outline, catalogOf }: RecordContext,
+  ports: PrincipalPort,
 ): CallFacts {
   const { issuer, issuerUrl, caller, groups, scopes, target, upstream } = call;
   const principal: PrincipalFacts = {
@@ -216,6 +233,21 @@ function factsOf(
       ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
     ]),
   };
+}
+
+/** The scopes that a token grants by those that it states. */
+export function widenScopes(
+  scopes: readonly string[],
+  implied: { readonly [scope: string]: readonly string[] },
+): readonly string[] {
+  return [
+    ...new Set(
+      scopes.flatMap((scope) => [
+        scope,
+        ...(Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : []),
+      ]),
+    ),
+  ];
 }
 
 /** `pinned` is the definition that is known to admit the arguments. */
