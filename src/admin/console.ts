@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { AuditRecord } from '../audit/chain.js';
 import { type PlainResponse, readBody } from '../http/internal-server.js';
 import type { ControlRow } from '../telemetry/controls.js';
-import { decisionPage, decisionsPage } from './decisions-page.js';
+import { decisionPage, decisionsPage, type ExplainDecision } from './decisions-page.js';
 import { type Frame, html, page, seeOther } from './html.js';
 import {
   blockOrderOf,
@@ -16,7 +16,14 @@ import {
   type UpstreamRow,
   upstreamsPage,
 } from './pages.js';
-import { alertOf, driftDetailPage, driftPage, type ReviewPort } from './review-pages.js';
+import {
+  alertOf,
+  driftDetailPage,
+  driftPage,
+  GUIDE_PATH,
+  guidePage,
+  type ReviewPort,
+} from './review-pages.js';
 import {
   type AccessDetail,
   MAX_ORDER_BYTES,
@@ -32,11 +39,14 @@ export type ConsolePorts = {
   readonly review: ReviewPort;
   /** The last decisions as the audit log records them, newest first. */
   readonly decisions: () => readonly AuditRecord[];
+  readonly explain: ExplainDecision;
+  /** The text of the guide to reviewing drift; `undefined` where it is not installed. */
+  readonly guide: () => string | undefined;
   readonly knownNames: () => KnownNames;
   readonly revocations: RevocationService;
 };
 
-type PageName = 'controls' | 'drift' | 'decisions' | 'upstreams' | 'blocks';
+type PageName = 'controls' | 'drift' | 'decisions' | 'upstreams' | 'blocks' | 'guide';
 
 /** A request for the console. `path` is one of the gateway's own, never as sent. */
 export type ConsoleRequest =
@@ -58,6 +68,7 @@ const PAGE_PATHS: ReadonlyMap<string, PageName> = new Map([
   ['/decisions', 'decisions'],
   ['/upstreams', 'upstreams'],
   ['/blocks', 'blocks'],
+  [GUIDE_PATH, 'guide'],
 ]);
 const DEFINITION = /^\/drift\/([0-9a-f]{32})$/;
 const DECISION = /^\/decisions\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
@@ -161,7 +172,7 @@ async function respondToVisitor(
       return { response: driftDetailPage(detail, frame), detail: { upstream, kind, name } };
     }
     case 'show-decision': {
-      const shown = decisionPage(ports.decisions(), asked.id, frame);
+      const shown = decisionPage(ports.decisions(), asked.id, ports.explain, frame);
       const response = shown ?? notKept(frame, '/decisions', NO_DECISION);
       return { response, detail: { decision: asked.id } };
     }
@@ -195,6 +206,8 @@ function showPage(
       return upstreamsPage(ports.upstreams(), frame);
     case 'blocks':
       return blocksPage(ports.revocations.list(), ports.knownNames(), frame);
+    case 'guide':
+      return guidePage(ports.guide(), frame);
   }
 }
 

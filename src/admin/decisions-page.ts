@@ -16,6 +16,30 @@ import {
   timeText,
 } from './html.js';
 
+/** What the rules about the target of a decision say of it. */
+export type DecisionExplanation = {
+  readonly rules: readonly {
+    readonly id: string;
+    readonly effect: string;
+    readonly state: string;
+    /** The clauses that do not hold, or are not known to. */
+    readonly clauses: readonly {
+      readonly path: string;
+      readonly pointer: string | undefined;
+      readonly result: string;
+      readonly text: string;
+    }[];
+  }[];
+  /** The policies in force are those that decided. */
+  readonly isCurrent: boolean;
+};
+
+/** `undefined` if rules did not decide, or the record does not say enough. */
+export type ExplainDecision = (
+  record: AuditRecord,
+  all: readonly AuditRecord[],
+) => DecisionExplanation | undefined;
+
 const ROWS_PER_PAGE = 100;
 /** Longer filters match nothing that is shown. */
 const MAX_FILTER = 200;
@@ -161,6 +185,7 @@ function ruleText(record: AuditRecord): Html | undefined {
 export function decisionPage(
   all: readonly AuditRecord[],
   id: string,
+  explain: ExplainDecision,
   frame: Frame,
 ): PlainResponse | undefined {
   const record = all.find((one) => stringAt(one, 'decision', 'id') === id);
@@ -171,7 +196,6 @@ export function decisionPage(
       html`${verdictText(record)}, at the stage <code>${stringAt(record, 'decision', 'stage') || 'forward'}</code>`,
     ],
     ['Why', whyText(record)],
-    ['Failing clause', foreign(stringAt(record, 'decision', 'clause'))],
     [
       'Caller',
       html`${foreign(stringAt(record, 'actor', 'sub') || 'not verified')} ${foreign(stringAt(record, 'actor', 'iss'))}`,
@@ -186,10 +210,39 @@ export function decisionPage(
   const shown = facts.filter(([, value]) => value.toString().trim() !== '');
   const main = html`<p class="dim"><code>${id}</code></p>
 <dl class="facts">${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+${clausesSection(explain(record, all))}
 <h2>What the audit log has of it</h2>
 <pre class="code" tabindex="0" aria-label="Audit event">${renderAuditRecord(record)}</pre>
 <p><a class="button" href="/decisions">All decisions</a></p>`;
   return page('Decision', main, { frame, current: '/decisions' });
+}
+
+const RESULTS: Readonly<Record<string, string>> = {
+  fails: 'does not hold',
+  error: 'error',
+  unknown: 'not known',
+};
+const STATES: Readonly<Record<string, string>> = { ...RESULTS, holds: 'holds' };
+
+/** The rules about the target with the clauses that fail. Nothing is completed that the record does not say. */
+function clausesSection(explanation: DecisionExplanation | undefined): Html | undefined {
+  if (explanation === undefined) return undefined;
+  const { rules, isCurrent } = explanation;
+  const changed = isCurrent
+    ? undefined
+    : html`<p class="panel">The policies were changed after this decision. These are the rules in force now.</p>`;
+  const rows = rules.flatMap(({ id, effect, state, clauses }) => {
+    const rule = html`<code>${foreign(id)}</code> <span class="small">${effect}, ${STATES[state] ?? state}</span>`;
+    if (clauses.length === 0) return [[rule, '–', '']];
+    return clauses.map(({ path, pointer, result, text }) => [
+      rule,
+      html`<code>${foreign(path)}</code>${pointer === undefined ? undefined : html` <code>${foreign(pointer)}</code>`}`,
+      `${RESULTS[result] ?? result}: ${foreign(text, 500)}`,
+    ]);
+  });
+  const columns = ['Rule', 'Failing clause', 'Why'];
+  return html`<h2>What the rules say of it</h2>
+${changed}${rules.length === 0 ? html`<p>No rule is about this target.</p>` : rowsTable('The rules about this target, with each clause that does not hold.', columns, rows)}`;
 }
 
 function nameOf(record: AuditRecord): Html | undefined {

@@ -33,6 +33,8 @@ export type ReviewItem = {
   readonly after: string | undefined;
   /** The lock file holds it, and nobody has approved it. */
   readonly isPending: boolean;
+  /** It is treated as approved because it was offered first, and nobody has approved it. */
+  readonly isFirstUse: boolean;
 };
 
 export type ReviewFinding = {
@@ -71,6 +73,8 @@ export type ReviewPort = {
   detail(id: string): ReviewDetail | undefined;
 };
 
+export const GUIDE_PATH = '/guide';
+
 const MAX_ITEMS = 500;
 const MAX_FIELDS = 200;
 /** Of one side of a field. */
@@ -82,7 +86,7 @@ const SETTLED: ReadonlySet<string> = new Set(['blocked']);
 
 /** One sentence about what needs a reviewer, for every page; `undefined` if nothing does. */
 export function alertOf(items: readonly ReviewItem[]): string | undefined {
-  const open = items.filter(({ state }) => !SETTLED.has(state));
+  const open = items.filter(({ state, isFirstUse }) => !SETTLED.has(state) && !isFirstUse);
   if (open.length === 0) return undefined;
   const pending = open.filter(({ isPending }) => isPending).length;
   const upstreams = [...new Set(open.map(({ upstream }) => upstream))];
@@ -94,7 +98,16 @@ export function alertOf(items: readonly ReviewItem[]): string | undefined {
   return `Definitions of ${named} need a review: ${parts.join(', ')}.`;
 }
 
-export function driftPage(items: readonly ReviewItem[], frame: Frame): PlainResponse {
+export function driftPage(all: readonly ReviewItem[], frame: Frame): PlainResponse {
+  const items = all.filter(({ isFirstUse }) => !isFirstUse);
+  const trusted = all.filter(({ isFirstUse }) => isFirstUse);
+  const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Nothing has to be done to stay safe.</p>
+${items.length === 0 ? html`<p>Everything is as pinned.</p>` : itemsTable(items)}
+${trusted.length === 0 ? undefined : html`<h2>Trusted on first use</h2><p>These were offered when their upstream was listed first, and nobody has approved them. What is added or changed later is not trusted.</p>${itemsTable(trusted)}`}`;
+  return page('Drift and pending', main, { frame, current: '/drift' });
+}
+
+function itemsTable(items: readonly ReviewItem[]): Html {
   const rows = items
     .slice(0, MAX_ITEMS)
     .map((item) => [
@@ -106,20 +119,31 @@ export function driftPage(items: readonly ReviewItem[], frame: Frame): PlainResp
     ]);
   const rest = items.length - MAX_ITEMS;
   const columns = ['Definition', 'Upstream', 'Kind', 'State', 'What changed'];
-  const main = html`<p>A definition that differs from its pin is hidden and refused until it is approved in the lock file or restored by its upstream. Nothing has to be done to stay safe.</p>
-${items.length === 0 ? html`<p>Everything is as pinned.</p>` : rowsTable(`${countOf(items.length, 'definition')}${rest > 0 ? `, of which the first ${MAX_ITEMS} are shown` : ''}.`, columns, rows)}`;
-  return page('Drift and pending', main, { frame, current: '/drift' });
+  const more = rest > 0 ? `, of which the first ${MAX_ITEMS} are shown` : '';
+  return rowsTable(`${countOf(items.length, 'definition')}${more}.`, columns, rows);
+}
+
+/** The guide as it is installed with this version, so that it is read where nothing else can be reached. */
+export function guidePage(guide: string | undefined, frame: Frame): PlainResponse {
+  const main =
+    guide === undefined
+      ? html`<p class="panel">The guide is not installed here. It is docs/guides/reviewing-drift.md of this version.</p>`
+      : html`<pre class="whole" tabindex="0" aria-label="Guide">${guide}</pre>`;
+  return page('The guide “Reviewing drift”', main, { frame, current: '/drift' });
 }
 
 /** One definition. Viewers see no more of it than the audit log has. */
 export function driftDetailPage(detail: ReviewDetail, frame: Frame): PlainResponse {
   const { item, clientSees, findings } = detail;
-  const { upstream, kind, name, state, changes, before, after, isPending } = item;
+  const { upstream, kind, name, state, changes, before, after, isPending, isFirstUse } = item;
   const mayReview = frame.roles.some((role) => role !== 'viewer');
   const facts: readonly (readonly [string, Html | string])[] = [
     ['Upstream', upstream],
     ['Kind', kind],
-    ['State', html`${stateText(state)}${isPending ? ', in the lock file as pending' : undefined}`],
+    [
+      'State',
+      html`${stateText(state)}${isPending ? ', in the lock file as pending' : undefined}${isFirstUse ? ', trusted on first use' : undefined}`,
+    ],
     ['What changed', changes.join(', ') || 'nothing'],
     ['Pinned', digestText(before)],
     ['Offered', digestText(after)],
@@ -142,7 +166,7 @@ ${findings.length === 0 ? html`<p>None. That is no proof that the definition is 
 <h2>Pinned and offered</h2>
 ${fieldsTable(fields, unchangedFields)}
 <h2>To approve it</h2>
-<p>This page never approves. The commands are run on a branch of the repository that holds the lock files; the guide “Reviewing drift” explains them.</p>
+<p>This page never approves. The commands are run on a branch of the repository that holds the lock files; <a href="${GUIDE_PATH}">the guide “Reviewing drift”</a> explains them.</p>
 ${caution === undefined ? undefined : html`<p class="panel">${caution}</p>`}
 <ol>${commands.map(({ what, line }) => html`<li>${what}<pre tabindex="0" aria-label="Command">${linesOf(line)}</pre></li>`)}</ol>
 ${patch === undefined ? undefined : html`<details><summary>The patch of the lock file</summary><p>It adds the definition as this gateway sees it, as pending, for a place from which the upstream cannot be reached: <code>git apply</code> it, then approve.</p><pre class="code" tabindex="0" aria-label="Patch">${linesOf(patch)}</pre></details>`}
@@ -172,7 +196,7 @@ function fieldsTable(fields: readonly FieldChange[], unchanged: number): Html {
   });
   const rest = fields.length - MAX_FIELDS;
   const more = rest > 0 ? `, of which the first ${MAX_FIELDS} are shown` : '';
-  return html`<div class="table"><table class="rows sides"><caption>${countOf(fields.length, 'field')} differ${more}; ${unchanged} do not.</caption>
+  return html`<div class="table"><table class="rows sides"><caption>${countOf(fields.length, 'field')} ${fields.length === 1 ? 'differs' : 'differ'}${more}; ${unchanged} ${unchanged === 1 ? 'does' : 'do'} not.</caption>
 <thead><tr><th scope="col">Field</th><th scope="col">Pinned</th><th scope="col">Offered</th></tr></thead>
 <tbody>${rows}</tbody></table></div>`;
 }

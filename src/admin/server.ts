@@ -4,6 +4,7 @@
 // request.
 
 import type { IncomingMessage } from 'node:http';
+import { TLSSocket } from 'node:tls';
 import {
   createHttpListener,
   type HttpListener,
@@ -92,9 +93,11 @@ function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
   return values;
 }
 
+/** Without TLS of its own, the listener may stand behind a proxy that has it. */
 function isOwnOrigin(request: IncomingMessage): boolean {
   const { origin, host } = request.headers;
-  return origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
+  if (origin === undefined || origin === `https://${host}`) return true;
+  return origin === `http://${host}` && !(request.socket instanceof TLSSocket);
 }
 
 async function authenticate(request: IncomingMessage, ports: AdminPorts): Promise<Verified> {

@@ -24,6 +24,7 @@ import { loadLocks, type SignedLock } from '../pins/lock-reader.js';
 import { SIGNATURE_SUFFIX } from '../pins/signature.js';
 import { compilePolicies } from '../policy/compile/compile.js';
 import type { Catalog } from '../policy/definitions.js';
+import { type WrittenRules, writtenRules } from '../policy/explain.js';
 import { compileSchema } from '../policy/json-schema/validator.js';
 import type { PolicySet } from '../policy/rules.js';
 import { mirroredParameters } from '../protocol/headers.js';
@@ -196,6 +197,9 @@ function noteUnchecked(
 export type Version = {
   readonly settings: Settings;
   readonly policies: PolicySet;
+  /** The rules as they were written, and what is said of each issuer: for explanations alone. */
+  readonly written: WrittenRules;
+  readonly issuerFacts: Outline['issuerFacts'];
   readonly locks: ReadonlyMap<string, Lock>;
   /** What is signed, by upstream, where signatures are required. */
   readonly signed: ReadonlyMap<string, SignedLock>;
@@ -265,6 +269,8 @@ export async function loadVersion(
     version: {
       settings,
       policies: policies.policies,
+      written: writtenRules(policies.documents),
+      issuerFacts: outline.issuerFacts,
       locks: pins.locks,
       signed: pins.signed,
       hashes,

@@ -1,6 +1,7 @@
 // Puts the admin listener together: who may use it and how they log in, its sessions, and what its pages show.
 // docs/contract.md §2 and §3.
 
+import { readFileSync } from 'node:fs';
 import type { AdminRole } from '../admin/revocations.js';
 import { type AdminPorts, createAdminServer } from '../admin/server.js';
 import {
@@ -42,6 +43,17 @@ export type ConsoleSources = Omit<
   readonly ring: KeyRing;
   readonly now: () => number;
 };
+
+const REVIEW_GUIDE = new URL('../../docs/guides/reviewing-drift.md', import.meta.url);
+
+/** The guide to reviewing drift, as it is installed beside the program. */
+export function readReviewGuide(): string | undefined {
+  try {
+    return readFileSync(REVIEW_GUIDE, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
 
 /** Creates the admin listener; it is closed until `start`. */
 export function createConsole(

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findDecisions } from '../pins/approval.js';
-import { trustObserved, withTrusted } from '../pins/first-use.js';
+import { FIRST_USE_SUFFIX, trustObserved, withTrusted } from '../pins/first-use.js';
 import type { Observed } from '../pins/last-seen.js';
 import type { Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
@@ -16,9 +16,6 @@ import { countOf } from '../text/counting.js';
 import { describeReadError } from '../text/file-errors.js';
 import type { DefinitionScan } from './definition-scan.js';
 import { updateFile } from './pin-ports.js';
-
-/** Not a lock file, whose suffix it does not have: nobody reviewed it. */
-const SUFFIX = '.first-use.yaml';
 
 /** A text that is kept under the name of an upstream. `where` is for people; absent if a restart forgets it. */
 type Kept = { readonly text: string; readonly where: string | undefined };
@@ -48,7 +45,7 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
   const inMemory = new Map<string, string>();
 
   async function read(upstream: string): Promise<Kept | undefined> {
-    const where = `${upstream}${SUFFIX}`;
+    const where = `${upstream}${FIRST_USE_SUFFIX}`;
     try {
       return { text: await readFile(join(folder(), where), 'utf8'), where };
     } catch (error) {
@@ -63,7 +60,7 @@ export function createFileKeeper(folder: () => string): FirstUseKeeper {
     async keep(upstream, text) {
       inMemory.set(upstream, inMemory.get(upstream) ?? text);
       try {
-        const path = join(folder(), `${upstream}${SUFFIX}`);
+        const path = join(folder(), `${upstream}${FIRST_USE_SUFFIX}`);
         // Only one process is in there at a time, and the file of the first one stays.
         await updateFile(path, () => (existsSync(path) ? undefined : inMemory.get(upstream)));
         return (await read(upstream)) ?? { text, where: undefined };
@@ -92,6 +89,8 @@ export type FirstUse = {
   settled(): Promise<void>;
   /** False while it is not known what is trusted: then nothing is. */
   isSettled(): boolean;
+  /** What is trusted; `undefined` while nothing is. */
+  trusted(): Lock | undefined;
   /** The lock file with what is trusted besides. */
   lockWith(lock: Lock | undefined): Lock | undefined;
   /** What is trusted, in words. */
@@ -106,6 +105,7 @@ export const NO_FIRST_USE: FirstUse = {
   observe: () => undefined,
   settled: () => Promise.resolve(),
   isSettled: () => true,
+  trusted: () => undefined,
   lockWith: (lock) => lock,
   describe: () => '',
   revision: () => 0,
@@ -130,7 +130,7 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
   let merged: { readonly from: Lock | undefined; readonly lock: Lock } | undefined;
 
   function adopt(kept: Kept, isNew: boolean): void {
-    const { lock, diagnostics } = readLock(`${upstream}${SUFFIX}`, kept.text);
+    const { lock, diagnostics } = readLock(`${upstream}${FIRST_USE_SUFFIX}`, kept.text);
     if (lock === undefined || lock.upstream !== upstream) {
       error = diagnostics[0]?.message ?? 'it is of another upstream';
       isLoaded = false;
@@ -187,6 +187,7 @@ export function createFirstUse(upstream: string, ports: FirstUsePorts): FirstUse
     },
     settled: () => keeping ?? Promise.resolve(),
     isSettled: () => isLoaded && keeping === undefined,
+    trusted: () => trusted?.lock,
     lockWith(lock) {
       if (trusted === undefined) return lock;
       if (merged === undefined || merged.from !== lock)

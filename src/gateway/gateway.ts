@@ -23,8 +23,9 @@ import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js
 import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
 import { createBlockAnnouncer } from './blocks.js';
 import { loadVersion, type Version, type VersionReading } from './config-version.js';
-import { createConsole } from './console.js';
+import { createConsole, readReviewGuide } from './console.js';
 import { refreshControls, removeControls } from './control-states.js';
+import { createDecisionExplainer } from './decision-explanation.js';
 import { createFileKeeper, createStoreKeeper } from './first-use.js';
 import { buildIdentity, type Identity } from './identity.js';
 import { assertionSigner, keysOf, publishedKeys } from './keys.js';
@@ -232,7 +233,6 @@ async function openGateway(
       apply(next) {
         assembly.apply(next);
         listeners.updateTls(next.settings);
-        void counters.keep(next);
       },
       noteResult(reloadError, unsigned) {
         current.reloadError = reloadError;
@@ -281,9 +281,7 @@ async function refuseOldLocks(
 ): Promise<string | undefined> {
   const checked = await counters.check({ version, diagnostics: [] }, 'start');
   const [refused] = checked.diagnostics;
-  if (refused !== undefined) return `${refused.file}: ${refused.message}`;
-  await counters.keep(version);
-  return undefined;
+  return refused && `${refused.file}: ${refused.message}`;
 }
 
 /** Resolves with an error message where the audit log cannot be written and calls must not be served without it. */
@@ -486,6 +484,8 @@ function openListeners(
         upstreams: createUpstreamRows(reviewed, metrics),
         review: createReview(reviewed),
         decisions: () => observability.recent?.list() ?? [],
+        explain: createDecisionExplainer(reviewed),
+        guide: readReviewGuide,
         knownNames: () => ({
           upstreams: [...current.version.settings.upstreams.keys()],
           issuers: [...current.version.settings.issuers.keys()],

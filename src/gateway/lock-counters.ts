@@ -89,15 +89,16 @@ function parseCounters(text: string): Counters | undefined {
 
 export type LockCounters = {
   /**
-   * Checks a version that was read, before it is used; one with a counter that is too low is none. Without its store, a
-   * start is refused, and a running gateway checks by what it has seen itself.
+   * Checks a version that was read, before it is used, and remembers its counters; one with a counter that is too low is
+   * none. Without its store, a start is refused, and a running gateway checks by what it has seen itself. Never rejects.
    */
   check(reading: VersionReading, phase: 'start' | 'reload'): Promise<VersionReading>;
-  /** Remembers the counters of the version in force. Never rejects. */
-  keep(version: Version): Promise<void>;
   /** Tries again to keep what could not be kept, from time to time. */
   retry(): void;
-  /** Why a restart forgets counters that were seen; `undefined` if it does not. */
+  /**
+   * Why counters that were seen do not protect as they should: a restart forgets them, or what could not be compared at
+   * its time is older than they are; `undefined` if they do.
+   */
   error(): string | undefined;
 };
 
@@ -120,7 +121,7 @@ export function createLockCounters({
   const file = auditPath === undefined ? undefined : createCounterFile(auditPath);
   let seen: Counters = new Map();
   /** What is to be kept, as long as that has not succeeded. */
-  let unkept: Version | undefined;
+  let unkept: Version['signed'] | undefined;
   let failedAtMs = 0;
   let lastError: string | undefined;
 
@@ -128,18 +129,37 @@ export function createLockCounters({
     return state.countersOf?.([...upstreams]) ?? file;
   }
 
-  async function keep(version: Version): Promise<void> {
-    seen = raise(seen, version.signed);
+  /**
+   * Remembers counters, and learns of higher ones that others have remembered meanwhile: between a look and the memory
+   * of it another replica may have seen a later file, and the store alone puts the two in order.
+   */
+  async function keep(signed: Version['signed']): Promise<void> {
+    seen = raise(seen, signed);
     unkept = undefined;
-    const store = storeOf(version.signed.keys());
+    const store = storeOf(signed.keys());
     try {
-      await store?.raise(version.signed);
+      // Of two with the same counter that of the store came first.
+      seen = raise((await store?.raise(signed)) ?? new Map(), seen);
       lastError = store === undefined ? NOWHERE : undefined;
     } catch (error) {
       lastError = `a restart forgets the counters of lock files: ${messageOf(error)}`;
-      unkept = version;
+      unkept = signed;
       failedAtMs = nowMs();
     }
+  }
+
+  /** What was used without its store and is too old by what the store has. */
+  async function keepLate(signed: Version['signed']): Promise<void> {
+    await keep(signed);
+    const old = oldIn(signed);
+    if (old.length > 0)
+      lastError = `lock files are in force that are older than ones that were seen while the store could not be reached: ${old.join(', ')}`;
+  }
+
+  function oldIn(signed: Version['signed']): readonly string[] {
+    return [...signed]
+      .filter(([upstream, one]) => isOld(one, seen.get(upstream)))
+      .map(([upstream]) => upstream);
   }
 
   return {
@@ -149,31 +169,27 @@ export function createLockCounters({
       const { signed, settings: read } = version;
       try {
         const known = await storeOf(signed.keys())?.raise(new Map());
-        seen = raise(seen, known ?? new Map());
+        seen = raise(known ?? new Map(), seen);
       } catch (error) {
         if (phase === 'start') {
           const why = `the counters of lock files cannot be read: ${messageOf(error)}`;
           return refuse(reading, [fileDiagnostic(read.file, 'unreadable', why)], []);
         }
       }
-      const old = [...signed].filter(([upstream, one]) => isOld(one, seen.get(upstream)));
+      if (oldIn(signed).length === 0) await keep(signed);
+      const old = oldIn(signed);
       if (old.length === 0) return reading;
-      const diagnostics = old.map(([upstream, one]) =>
+      const diagnostics = old.map((upstream) =>
         fileDiagnostic(
           `${read.pinsDir}/${upstream}${LOCK_SUFFIX}`,
           'lock',
-          oldText(upstream, one, seen.get(upstream)),
+          oldText(upstream, signed.get(upstream), seen.get(upstream)),
         ),
       );
-      return refuse(
-        reading,
-        diagnostics,
-        old.map(([upstream]) => upstream),
-      );
+      return refuse(reading, diagnostics, old);
     },
-    keep,
     retry() {
-      if (unkept !== undefined && nowMs() - failedAtMs > RETRY_AFTER_MS) void keep(unkept);
+      if (unkept !== undefined && nowMs() - failedAtMs > RETRY_AFTER_MS) void keepLate(unkept);
     },
     error: () => lastError,
   };
@@ -184,11 +200,15 @@ function isOld(one: SeenCounter, seen: SeenCounter | undefined): boolean {
   return one.counter < seen.counter || one.sha256 !== seen.sha256;
 }
 
-function oldText(upstream: string, one: SeenCounter, seen: SeenCounter | undefined): string {
-  const highest = seen?.counter ?? 0;
+function oldText(
+  upstream: string,
+  one: SeenCounter | undefined,
+  seen: SeenCounter | undefined,
+): string {
+  const [counter, highest] = [one?.counter ?? 0, seen?.counter ?? 0];
   const what =
-    one.counter < highest
-      ? `is older than one that was seen: its counter is ${one.counter}, and ${highest} was seen`
+    counter < highest
+      ? `is older than one that was seen: its counter is ${counter}, and ${highest} was seen`
       : `differs from the file that was seen with the same counter, ${highest}`;
   const how = `sallyport pin sign ${upstream} --counter ${highest + 1}`;
   return `the lock file ${what}; if it is meant to be used again, sign it anew: ${how}`;

@@ -2,8 +2,9 @@
 // opened here are closed here.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, mkdir, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/last-seen.js';
 import { createKeyRing } from '../state/keys.js';
@@ -89,30 +90,46 @@ const COMMAND_TIMEOUT_MS = 120_000;
 const MAX_PRINTED = 64 * 1024;
 
 /**
- * Runs a shell command with this input, for the signature of a key that never leaves its place. What it writes to its
- * standard error is shown. Never rejects.
+ * Runs a shell command with this input, for the signature of a key that never leaves its place. Its standard input is a
+ * file, because a command may open `/dev/stdin` by name, which is an error for the sockets that Node makes for pipes. What
+ * it writes to its standard error is shown. Never rejects.
  */
-export function runCommand(
+export async function runCommand(
   command: string,
   input: Uint8Array,
+): Promise<{ readonly printed: string } | { readonly why: string }> {
+  let folder: string | undefined;
+  try {
+    folder = await mkdtemp(join(tmpdir(), 'sallyport-sign-'));
+    const path = join(folder, 'input');
+    await writeFile(path, input, { mode: 0o600 });
+    const stdin = await open(path, 'r');
+    return await spawnShell(command, stdin.fd).finally(() => stdin.close());
+  } catch {
+    return { why: 'could not be given its input: the folder for temporary files is not writable' };
+  } finally {
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function spawnShell(
+  command: string,
+  stdin: number,
 ): Promise<{ readonly printed: string } | { readonly why: string }> {
   return new Promise((resolve) => {
     const child = spawn(command, {
       shell: true,
-      stdio: ['pipe', 'pipe', 'inherit'],
+      stdio: [stdin, 'pipe', 'inherit'],
       timeout: COMMAND_TIMEOUT_MS,
     });
     let printed = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       if (printed.length < MAX_PRINTED) printed += text;
     });
-    // A command that needs no input may close it before it was written.
-    child.stdin.on('error', () => undefined);
     child.on('error', () => resolve({ why: 'could not be started' }));
     child.on('close', (code, signal) =>
       resolve(code === 0 ? { printed } : { why: `ended with ${signal ?? code}` }),
     );
-    child.stdin.end(input);
   });
 }
 

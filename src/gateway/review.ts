@@ -15,6 +15,7 @@ import { scanDefinitions } from '../inspection/definitions/scan.js';
 import { namedPins, pendingOf, withPin } from '../pins/approval.js';
 import { NO_DIGEST, sha256Hex } from '../pins/digest.js';
 import { findDifferences, isInformational } from '../pins/drift.js';
+import { trustedPins } from '../pins/first-use.js';
 import type { ObservedListing } from '../pins/last-seen.js';
 import {
   approvedVersions,
@@ -99,8 +100,8 @@ export function createReview(sources: ReviewSources): ReviewPort {
   };
 }
 
-type Found = Omit<ReviewItem, 'id' | 'upstream' | 'state' | 'isPending'> &
-  Pick<Entry, 'old' | 'offered'>;
+type Found = Omit<ReviewItem, 'id' | 'upstream' | 'state' | 'isPending' | 'isFirstUse'> &
+  Pick<Entry, 'old' | 'offered'> & { readonly isFirstUse?: boolean };
 
 function findEntries(
   runtime: UpstreamRuntime,
@@ -110,7 +111,8 @@ function findEntries(
   const { name: upstream } = runtime.settings;
   if (modeOf(runtime, version) === 'off') return [];
   const lock = version.locks.get(upstream);
-  const drifted = driftOf(lock, runtime);
+  // What is trusted on first use does not differ, and is listed apart.
+  const drifted = driftOf(runtime.firstUse.lockWith(lock), runtime);
   const shown = new Set(drifted.map(keyOf));
   const isNew = (one: Found): boolean => !shown.has(keyOf(one));
   const pending = new Set(pendingOf(lock).map(({ digest }) => digest));
@@ -118,12 +120,14 @@ function findEntries(
     ...drifted,
     ...pendingIn(lock, pending).filter(isNew),
     ...withheldIn(lock, catalog).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
+    ...trustedIn(lock, runtime).filter((one) => isNew(one) && !pending.has(one.after ?? '')),
   ];
-  return found.map(({ old, offered, ...one }) => {
+  return found.map(({ old, offered, isFirstUse = false, ...one }) => {
     const { kind, name, before, after } = one;
     const id = sha256Hex(JSON.stringify([upstream, kind, name, before, after])).slice(0, ID_DIGITS);
     const isPending = after !== undefined && pending.has(after);
-    const item = { ...one, id, upstream, state: stateOf(catalog, kind, name), isPending };
+    const state = stateOf(catalog, kind, name);
+    const item = { ...one, id, upstream, state, isPending, isFirstUse };
     return { item, runtime, old, offered };
   });
 }
@@ -173,6 +177,15 @@ function withheldIn(lock: Lock | undefined, catalog: Catalog): readonly Found[] 
   );
 }
 
+/** What is treated as approved because it was offered first. */
+function trustedIn(lock: Lock | undefined, { firstUse }: UpstreamRuntime): readonly Found[] {
+  const trusted = firstUse.trusted();
+  return (trusted === undefined ? [] : trustedPins(lock, trusted)).map((one) => ({
+    ...{ kind: one.kind, name: one.name, changes: [], before: undefined, after: one.digest },
+    ...{ old: undefined, offered: one.definition, isFirstUse: true },
+  }));
+}
+
 function isPinKind(kind: string): kind is PinKind {
   return (PIN_KINDS as readonly string[]).includes(kind);
 }
@@ -193,7 +206,10 @@ function detailOf(entry: Entry, version: Version, catalog: Catalog): ReviewDetai
     unchangedFields,
     findings,
     clientSees: clientSees(item, catalog),
-    ...commandsOf(item, findings, dirname(pathInRepository(version.settings, item.upstream))),
+    ...commandsOf(item, findings, {
+      folder: dirname(pathInRepository(version.settings, item.upstream)),
+      hasLockFile: lock !== undefined,
+    }),
     patch: patchOf(entry, lock, version),
   };
 }
@@ -272,10 +288,14 @@ type Commands = Pick<ReviewDetail, 'commands' | 'caution'>;
 function commandsOf(
   item: ReviewItem,
   findings: readonly ReviewFinding[],
-  folder: string,
+  { folder, hasLockFile }: { readonly folder: string; readonly hasLockFile: boolean },
 ): Commands {
   const { upstream, kind, name, after } = item;
   const look = { what: 'Look at the difference.', line: commandLine('pin', 'diff', upstream) };
+  const fetch = {
+    what: 'Write the first lock file, with everything that is offered as pending.',
+    line: commandLine('pin', 'fetch', upstream),
+  };
   const rest = [
     {
       what: 'Sign the lock file, where signers are configured.',
@@ -306,7 +326,7 @@ function commandsOf(
     line,
   };
   return {
-    commands: [look, approve, ...rest],
+    commands: [look, ...(hasLockFile ? [] : [fetch]), approve, ...rest],
     caution: accept.length === 0 ? undefined : ACCEPTS_FINDINGS,
   };
 }

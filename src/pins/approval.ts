@@ -169,8 +169,9 @@ export type PinChange = { readonly ok: true; readonly lock: Lock } | PinRefusal;
 
 /**
  * Approves the definition with this digest. Refused if the lock file does not hold it, or if the upstream
- * was queried and does not offer it. Earlier approvals stay if their definition is still offered or if the
- * upstream could not be queried.
+ * was queried and does not offer it. Earlier approvals of the name stay only if their definition is known to be
+ * offered still, and if no block is lifted: any approved form may be shown to a caller, so one that was replaced must
+ * not remain unnoticed.
  */
 export function approvePin(input: {
   readonly lock: Lock;
@@ -179,6 +180,8 @@ export function approvePin(input: {
   readonly approval: Approval;
   /** What the upstream offers now; `undefined` if it could not be queried. */
   readonly observed: Observed | undefined;
+  /** The digests of the name that are approved in one go; this one where absent. */
+  readonly together?: readonly string[];
 }): PinChange {
   return changePin(input.lock, input.pin, (pin) => {
     const offered = digestsOffered(input.observed, input.pin);
@@ -189,12 +192,11 @@ export function approvePin(input: {
     if (!isHeld && isOffered) return { ok: false, why: 'not-fetched', digests: offered ?? [] };
     if (!isHeld) return { ok: false, why: 'unknown-digest', digests: held };
     if (isOffered === false) return { ok: false, why: 'not-offered', digests: offered ?? [] };
+    const { together = [input.digest] } = input;
+    // A block is of all versions: what lifts it for one lifts it for no other.
+    const staying = offered === undefined || pin.status === 'blocked' ? together : offered;
     const kept = versions.filter(
-      (version) =>
-        version.sha256 === input.digest ||
-        offered === undefined ||
-        version.status !== 'approved' ||
-        offered.includes(version.sha256),
+      ({ sha256, status }) => status !== 'approved' || staying.includes(sha256),
     );
     const approved = kept.map((version) =>
       version.sha256 === input.digest

@@ -2,7 +2,8 @@
 // decides about its name. Only the first listing is trusted: what is added or changed later needs an approval.
 // docs/contract.md §5 (`trust-on-first-use`).
 
-import { mergeFetched, type PinName } from './approval.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
+import { mergeFetched, namedPins, type PinDigest, type PinName } from './approval.js';
 import type { Observed } from './last-seen.js';
 import {
   approvedVersions,
@@ -17,6 +18,9 @@ import {
 
 /** Stands in `approval.by` of what nobody approved. */
 export const FIRST_USE = 'trust-on-first-use';
+
+/** Of the file that keeps what was trusted beside the lock files. Nobody reviewed it, so it is not named like them. */
+export const FIRST_USE_SUFFIX = '.first-use.yaml';
 
 /**
  * What is trusted of a first listing, with its time (RFC 3339). A name that is left out, or offered in a form that
@@ -68,9 +72,31 @@ function combine<Definition>(
   trusted: Pin<Definition>,
 ): Pin<Definition> {
   if (written === undefined) return trusted;
-  const isReviewed = versionsOf(written).some(({ status }) => status !== 'pending');
-  if (isReviewed) return written;
+  if (isReviewed(written)) return written;
   const known = new Set(versionsOf(trusted).map(({ sha256 }) => sha256));
   const pending = versionsOf(written).filter(({ sha256 }) => !known.has(sha256));
   return { ...trusted, variants: [...trusted.variants, ...pending] };
+}
+
+/** A definition that is treated as approved because it was offered first. */
+export type TrustedPin = PinDigest & {
+  readonly definition: JsonObject | string;
+  /** When it was trusted, RFC 3339. */
+  readonly at: string | undefined;
+};
+
+/** What is trusted of names about which the lock file does not decide. */
+export function trustedPins(lock: Lock | undefined, trusted: Lock): readonly TrustedPin[] {
+  const written = lock === undefined ? [] : namedPins(lock);
+  return namedPins(trusted).flatMap(({ kind, name, pin }) => {
+    const own = written.find((one) => one.kind === kind && one.name === name)?.pin;
+    if (isReviewed(own)) return [];
+    return approvedVersions(pin).map(({ sha256: digest, definition, approval }) => {
+      return { kind, name, digest, definition, at: approval?.at };
+    });
+  });
+}
+
+function isReviewed(pin: Pin<unknown> | undefined): boolean {
+  return versionsOf(pin).some(({ status }) => status !== 'pending');
 }

@@ -18,6 +18,7 @@ import {
 } from '../support/console-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
+import { makeAuthority } from '../support/tls.js';
 import { bearer, callStateless, requestStateless, toolNames } from '../support/wire-client.js';
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
@@ -86,6 +87,10 @@ describe('the console for a reviewer', () => {
       expect((await browser.open(console.url + path)).body).toContain(
         'Definitions of target need a review: 1 drifted or withheld.',
       );
+    // The definition is hidden at once, and withheld by the scan as soon as that has read it.
+    await expect
+      .poll(async () => (await openDefinition(browser, console)).body, PATIENT)
+      .toContain('(tool-poisoned)');
     const { body } = await openDefinition(browser, console);
     expect(body).toContain('<code>/description</code>');
     expect(body).not.toContain('<script');
@@ -93,7 +98,6 @@ describe('the console for a reviewer', () => {
     expect(body).toContain(
       '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;&lt;b&gt;\\u{202e}\\u{200b}',
     );
-    expect(body).toContain('(tool-changed)');
     expect(body).toContain('sallyport pin diff target');
     expect(body).toMatch(
       /sallyport pin approve target read_record --kind tool --digest sha256:[0-9a-f]{64}/,
@@ -149,6 +153,48 @@ describe('the console for a reviewer', () => {
     expect(one.body).toContain(`&quot;id&quot;: &quot;${id}&quot;`);
     const lines = await console.rig.gateway.audit();
     expect(lines.some((line) => line['decision']?.id === id)).toBe(true);
+  });
+
+  it('[CON-03] names the failing clause of each rule about the target, under the rules in force', async () => {
+    const { rig } = console;
+    await rig.gateway.writePolicy(
+      'writers',
+      `version: 1
+policy: writers
+rules:
+  - {id: short, effect: deny, who: {anyone: true}, what: {upstreams: ["*"], tools: ["write_record"]}, when: 'args.text == "<b>no</b>"'}
+  - {id: by-bob, effect: allow, who: {issuers: [test], subjects: [bob]}, what: {upstreams: ["*"], tools: ["write_record"]}, scopes: [records.write]}
+`,
+    );
+    await rig.gateway.reload();
+    const args = { id: 'one', text: '<b>no</b>' };
+    expect((await callStateless(rig.access, 'write_record', args)).text).toContain('denied');
+    const open = async () => {
+      const list = await browser.open(`${console.url}/decisions?name=write_record&verdict=deny`);
+      const id = /href="\/decisions\/([0-9a-f-]{36})"/.exec(list.body)?.[1] ?? '';
+      return (await browser.open(`${console.url}/decisions/${id}`)).body;
+    };
+    await expect.poll(open, PATIENT).toContain('What the rules say of it');
+    const shown = await open();
+    expect(shown).toMatch(/<code>writers\/by-bob<\/code> <span class="small">allow, does not hold/);
+    expect(shown).toMatch(/<code>who\.subjects<\/code><\/td>.*does not hold: the subject of the/);
+    expect(shown).toMatch(/<code>scopes<\/code><\/td>.*does not hold: missing: records\.write/);
+    expect(shown).toContain('<code>writers/short</code>');
+    expect(shown).not.toContain('The policies were changed after this decision');
+    await rig.gateway.writePolicy('writers', 'version: 1\npolicy: writers\nrules: []\n');
+    await rig.gateway.reload();
+    const later = await open();
+    expect(later).toContain('The policies were changed after this decision');
+    expect(later).not.toContain('by-bob');
+  });
+
+  it('[CON-02] has the guide that its pages name, as it is installed', async () => {
+    const { body } = await openDefinition(browser, console);
+    expect(body).toContain('<a href="/guide">');
+    const guide = await browser.open(`${console.url}/guide`);
+    expect(guide.status).toBe(200);
+    expect(guide.body).toContain('## The four commands');
+    expect((await sendOnce(`${console.url}/guide`)).status).toBe(401);
   });
 
   it('[CON-04] blocks a tool within two seconds, and does not lift it', async () => {
@@ -225,6 +271,76 @@ describe('the console for everybody else', () => {
     ]);
     const api = await fetch(`${console.url}/api/controls`, { headers: bearer(console.breakGlass) });
     expect(api.status).toBe(200);
+  });
+});
+
+describe('the console of an upstream that is trusted on first use', () => {
+  let console: ConsoleRig;
+  beforeAll(async () => {
+    const upstream = ['pinning: {maxAge: 1s, mode: trust-on-first-use}'];
+    console = await startConsole({ upstream, pin: false });
+  });
+  afterAll(() => console.close());
+
+  it('[CON-02] lists apart what was trusted, and as drift what came later', async () => {
+    const browser = await logIn(console);
+    const open = async () => (await browser.open(`${console.url}/drift`)).body;
+    await expect.poll(open, PATIENT).toContain('<h2>Trusted on first use</h2>');
+    const first = await open();
+    expect(first).toContain('Everything is as pinned.');
+    expect(first).not.toContain('need a review');
+    expect(first.indexOf('read_record')).toBeGreaterThan(first.indexOf('Trusted on first use'));
+    const { body } = await openDefinition(browser, console);
+    expect(body).toContain('trusted on first use');
+    // Without a lock file, an approval alone would be refused.
+    expect(body).toMatch(/sallyport pin fetch target<\/pre>[\s\S]*sallyport pin approve target/);
+    await drift(console);
+    const later = await open();
+    expect(later).toContain('Definitions of target need a review: 1 drifted or withheld.');
+    expect(later.indexOf('read_record')).toBeLessThan(later.indexOf('Trusted on first use'));
+  });
+});
+
+describe('the console by TLS', () => {
+  const authority = makeAuthority();
+  let console: ConsoleRig;
+  beforeAll(async () => {
+    console = await startConsole({ tls: authority.issue() });
+  });
+  afterAll(() => console.close());
+
+  it('[CON-07] has cookies that no other host can set and no plain connection carries', async () => {
+    const { url } = console;
+    const login = await sendOnce(`${url}/login/with/idp`, { ca: authority.cert });
+    const [pending = ''] = [login.headers['set-cookie'] ?? []].flat();
+    expect(pending).toMatch(/^__Host-sallyport-login=/);
+    const browser = await logIn(console, authority.cert);
+    const page = await browser.open(url);
+    expect(page.body).toContain('ann (reviewer)');
+    expect([...browser.cookies(url).keys()]).toEqual(['__Host-sallyport-session']);
+    const session = browser.cookies(url).get('__Host-sallyport-session') ?? '';
+    console.rig.passTime(2 * 60_000);
+    const headers = { cookie: `__Host-sallyport-session=${session}` };
+    const renewed = await sendOnce(url, { headers, ca: authority.cert });
+    for (const cookie of [pending, ...[renewed.headers['set-cookie'] ?? []].flat()]) {
+      expect(cookie).toMatch(/^__Host-sallyport-(?:login|session)=/);
+      expect(cookie).toMatch(/; Path=\/; HttpOnly; SameSite=Lax; Secure/);
+      expect(cookie).not.toMatch(/domain/i);
+    }
+    // A cookie without the prefix could come from elsewhere.
+    const plain = { cookie: `sallyport-session=${session}` };
+    expect((await sendOnce(url, { headers: plain, ca: authority.cert })).status).toBe(401);
+    await expect(sendOnce(url.replace('https:', 'http:'), { headers })).rejects.toThrow();
+  });
+
+  it('[CON-08] takes forms of its own origin alone, which is https', async () => {
+    const browser = await logIn(console, authority.cert);
+    const { url } = console;
+    const form = formTokenOf(await browser.open(`${url}/blocks`));
+    const order = { form, target: 'tool', upstream: 'target', name: 'read_record', note: 'stop' };
+    for (const origin of ['https://evil.example', url.replace('https:', 'http:')])
+      expect((await browser.submit(`${url}/block`, order, { origin })).status).toBe(403);
+    expect((await browser.submit(`${url}/block`, order)).body).toContain('stop');
   });
 });
 

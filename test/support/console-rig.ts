@@ -3,9 +3,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { type OidcProvider, startOidcProvider } from './authorization-servers.js';
 import { type AttackRig, startRig } from './gateway.js';
 import { findFreePort } from './processes.js';
+import type { CertifiedKey } from './tls.js';
 
 export type ConsoleRig = {
   readonly rig: AttackRig;
@@ -27,21 +29,37 @@ export async function startConsole(
     /** The text of the gateway's key; one of its own where absent. */
     readonly gatewayKey?: string;
     readonly breakGlass?: string;
+    /** Members of the upstream in flow style. */
+    readonly upstream?: readonly string[];
+    /** Further top-level YAML. */
+    readonly more?: string;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly pin?: boolean;
+    /** The admin listener speaks TLS with this certificate. */
+    readonly tls?: Pick<CertifiedKey, 'cert' | 'key'>;
   } = {},
 ): Promise<ConsoleRig> {
-  const { user = 'ann', groups = ['leads'] } = options;
+  const { user = 'ann', groups = ['leads'], tls } = options;
   const adminPort = await findFreePort();
-  const url = `http://127.0.0.1:${adminPort}`;
+  const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${adminPort}`;
   const provider = await startOidcProvider({ user, groups, consoleUrl: `${url}/login/callback` });
   const { gatewayKey, breakGlass = randomBytes(32).toString('base64url') } = options;
   const { clientId, clientSecret } = provider.console;
   const rig = await startRig({
     adminPort,
-    upstream: ['pinning: {maxAge: 1s}'],
+    upstream: options.upstream ?? ['pinning: {maxAge: 1s}'],
+    ...(options.pin === undefined ? {} : { pin: options.pin }),
+    ...(tls === undefined
+      ? {}
+      : {
+          admin: ['tls: {cert: ./admin.crt, key: {file: ./admin.key}}'],
+          files: { 'admin.crt': tls.cert, 'admin.key': tls.key },
+        }),
     issuers: [
       `idp: {issuer: ${JSON.stringify(provider.issuer)}, network: loopback, ${(options.issuer ?? ['algorithms: [ES256]']).join(', ')}}`,
     ],
     env: {
+      ...options.env,
       CONSOLE_SECRET: clientSecret,
       BREAK_GLASS: breakGlass,
       ...(gatewayKey === undefined ? {} : { GATEWAY_KEY: gatewayKey }),
@@ -54,7 +72,7 @@ export async function startConsole(
       roles: {viewer: [sec], reviewer: [leads], admin: [platform]}
       login: {clientId: ${clientId}, clientSecret: {env: CONSOLE_SECRET}${options.login ?? ''}}
   breakGlass: {token: {env: BREAK_GLASS}}
-`,
+${options.more ?? ''}`,
     ...(options.now === undefined ? {} : { now: options.now }),
   });
   return {
@@ -80,12 +98,15 @@ type Sent = {
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly method?: string;
   readonly body?: string;
+  /** The authority that a TLS server is verified with. */
+  readonly ca?: string | undefined;
 };
 
 /** One request on a connection of its own, exactly as it is given. */
-export function sendOnce(url: string, { headers = {}, method = 'GET', body }: Sent = {}) {
+export function sendOnce(url: string, { headers = {}, method = 'GET', body, ca }: Sent = {}) {
+  const request = url.startsWith('https:') ? httpsRequest : httpRequest;
   return new Promise<BrowserPage>((resolve, reject) => {
-    const sent = httpRequest(url, { method, headers, agent: false }, (response) => {
+    const sent = request(url, { method, headers, agent: false, ca }, (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => {
@@ -107,6 +128,12 @@ export class TestBrowser {
   readonly #jar = new Map<string, Map<string, string>>();
   /** Every URL that was visited. */
   readonly visited: string[] = [];
+  readonly #ca: string | undefined;
+
+  /** `ca`: the authority that TLS servers are verified with. */
+  constructor(ca?: string) {
+    this.#ca = ca;
+  }
 
   cookies(url: string): Map<string, string> {
     const { host } = new URL(url);
@@ -120,7 +147,7 @@ export class TestBrowser {
     const cookies = this.cookies(url);
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const headers = { ...sent.headers, ...(cookie === '' ? {} : { cookie }) };
-    const page = await sendOnce(url, { ...sent, headers });
+    const page = await sendOnce(url, { ...sent, headers, ca: this.#ca });
     for (const line of [page.headers['set-cookie'] ?? []].flat()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === '' || /max-age=0/i.test(line)) cookies.delete(name);
@@ -167,8 +194,8 @@ export function formTokenOf({ body }: Pick<BrowserPage, 'body'>): string {
 }
 
 /** A browser that is logged in at the issuer. */
-export async function logIn({ url }: Pick<ConsoleRig, 'url'>): Promise<TestBrowser> {
-  const browser = new TestBrowser();
+export async function logIn({ url }: Pick<ConsoleRig, 'url'>, ca?: string): Promise<TestBrowser> {
+  const browser = new TestBrowser(ca);
   await browser.open(`${url}/login/with/idp`);
   return browser;
 }

@@ -69,10 +69,12 @@ async function approvePending(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);
     let { lock } = readLock(name, await readFile(path, 'utf8'));
-    for (const pin of lock === undefined ? [] : pendingOf(lock)) {
+    const pending = lock === undefined ? [] : pendingOf(lock);
+    const together = pending.map(({ digest }) => digest);
+    for (const pin of pending) {
       const approval = { by: 'test', at: new Date().toISOString(), note: 'test' };
-      const change: PinChange | undefined =
-        lock && approvePin({ lock, pin, digest: pin.digest, approval, observed: undefined });
+      const order = { pin, digest: pin.digest, approval, observed: undefined, together };
+      const change: PinChange | undefined = lock && approvePin({ lock, ...order });
       if (change?.ok) lock = change.lock;
     }
     if (lock !== undefined) await writeFile(path, writeLock(lock));

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ConsoleRig, startConsole } from '../support/console-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/timing.js';
+import { makeAuthority } from '../support/tls.js';
 import { callStateless, requestStateless } from '../support/wire-client.js';
 
 const FLAGS = [
@@ -19,7 +20,7 @@ const FLAGS = [
 /** Where pictures of the pages are written, for people who look at them; nowhere by default. */
 const SHOTS = process.env['SALLYPORT_SHOTS'];
 const WIDTHS = [1280, 400];
-const PAGES = ['/', '/drift', '/decisions', '/upstreams', '/blocks'];
+const PAGES = ['/', '/drift', '/decisions', '/upstreams', '/blocks', '/guide'];
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
 const POISONED = [
@@ -280,6 +281,46 @@ describe('the console in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'Logged out' }).waitFor();
     await page.goto(`${console.url}/decisions`);
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Log in');
+    await context.close();
+  });
+});
+
+describe('the console by TLS in a browser', () => {
+  let secure: ConsoleRig;
+  beforeAll(async () => {
+    secure = await startConsole({ groups: ['leads'], tls: makeAuthority().issue() });
+  });
+  afterAll(() => secure?.close());
+
+  it('[R-22] keeps its session in a cookie with the prefix of its host, and takes forms', async () => {
+    // The browser does not know the authority that the test has made.
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    const page = await context.newPage();
+    await page.goto(secure.url);
+    await page.getByRole('link', { name: 'Log in with idp' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Controls' }).waitFor();
+    // The issuer of the test has cookies of the same host.
+    const cookies = async () =>
+      (await context.cookies(secure.url)).filter(({ name }) => name.includes('sallyport'));
+    expect(await cookies()).toMatchObject([
+      {
+        name: '__Host-sallyport-session',
+        secure: true,
+        httpOnly: true,
+        sameSite: 'Lax',
+        path: '/',
+      },
+    ]);
+    await page.goto(`${secure.url}/blocks`);
+    await page.locator('summary').first().click();
+    const form = page.locator('form[action="/block"]').first();
+    await form.getByLabel('Name').fill('read_record');
+    await form.getByLabel('Why').fill('reads keys');
+    await form.getByRole('button', { name: 'Block now' }).click();
+    await page.locator('tbody').filter({ hasText: 'reads keys' }).waitFor();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Logged out' }).waitFor();
+    expect(await cookies()).toEqual([]);
     await context.close();
   });
 });

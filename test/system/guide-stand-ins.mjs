@@ -3,7 +3,8 @@
 // know is an error, so that a changed command is noticed.
 
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { sign } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -72,6 +73,22 @@ async function inspect(args) {
   }
 }
 
+/** A signature of AWS KMS with an ECC_NIST_P256 key; the key is in a file of the test. */
+function aws(args) {
+  const words = args.splice(0, 2).join(' ');
+  const message = option(args, '--message') ?? '';
+  const asked = [
+    ...[words, option(args, '--key-id'), option(args, '--message-type')],
+    ...[option(args, '--signing-algorithm'), option(args, '--query'), option(args, '--output')],
+  ];
+  const known = 'kms sign,alias/pins,RAW,ECDSA_SHA_256,Signature,text';
+  if (asked.join() !== known || args.length > 0) fail(`aws does not take ${asked} ${args}`);
+  if (!message.startsWith('fileb://')) fail(`aws would sign the text ${message}`);
+  const bytes = readFileSync(message.slice('fileb://'.length));
+  const key = readFileSync(process.env.KMS_KEY ?? '', 'utf8');
+  console.log(sign('sha256', bytes, key).toString('base64'));
+}
+
 function npx(args) {
   if (args.includes('mcp-inspector')) return inspect(args.slice(args.indexOf('mcp-inspector') + 1));
   const [yes, name, ...more] = args;
@@ -134,7 +151,7 @@ async function answers(urls) {
   }
 }
 
-const STAND_INS = { npx, uvx, claude, kubectl, helm, answers };
+const STAND_INS = { aws, npx, uvx, claude, kubectl, helm, answers };
 const [, , called = '', ...args] = process.argv;
 const standIn = STAND_INS[basename(called)];
 await (standIn === undefined ? fail(`nothing stands in for ${called}`) : standIn(args));

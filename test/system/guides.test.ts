@@ -8,8 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { buildProgram } from '../support/processes.js';
+import { makeSigner } from '../support/signers.js';
 import {
   type GuideBlock,
   markingError,
@@ -82,7 +84,7 @@ beforeAll(async () => {
   });
   await mkdir(join(folder, 'stand-ins'));
   const standIn = join(ROOT, 'test/system/guide-stand-ins.mjs');
-  for (const name of ['npx', 'uvx', 'claude', 'kubectl', 'helm', 'answers'])
+  for (const name of ['aws', 'npx', 'uvx', 'claude', 'kubectl', 'helm', 'answers'])
     await writeFile(
       join(folder, 'stand-ins', name),
       `#!/bin/sh\nexec node '${standIn}' ${name} "$@"\n`,
@@ -294,24 +296,69 @@ describe('[GU-01] the guides', () => {
 
   it('[GU-09] lead from a drift to a signed approval that is pushed, and back', async () => {
     const blocks = blocksOf('reviewing-drift.md');
-    expect(blocks).toHaveLength(7);
+    expect(blocks).toHaveLength(8);
     const at = (index: number) => blocks.slice(index, index + 1);
     const demo = await startDemoUpstream();
     const [before, after] = ['Reads one ticket', 'Reads one ticket and its state'];
     const server = await startRewordedServer(demo.url, before, after);
     const parts = [
       ...[APPROVED_REPOSITORY, ...at(4), ADD_SIGNER, ...at(5), DRIFT, ...at(0), READ_DIGEST],
-      ...[...blocks.slice(1, 4), CHECK_PUSHED, ...at(6), 'sallyport validate'],
+      ...[...blocks.slice(1, 4), CHECK_PUSHED, ...at(7), 'sallyport validate'],
+      ...['cp ../kms.pub.pem .', ...at(6)],
     ];
     try {
       const cwd = await emptyFolder('reviewing-drift');
-      const printed = await runGuide(cwd, parts, { SERVER: server.url });
+      const kms = makeSigner('kms', 'P-256');
+      await writeFile(join(cwd, 'kms.pem'), kms.privateKey, { mode: 0o600 });
+      await writeFile(join(cwd, 'kms.pub.pem'), kms.publicKey);
+      const env = { SERVER: server.url, KMS_KEY: join(cwd, 'kms.pem') };
+      const printed = await runGuide(cwd, parts, env);
       expect(printed).toContain('signed tickets: counter 1');
       expect(printed).toMatch(/tickets tool get_ticket: description/);
       expect(printed).toContain('signed tickets: counter 2');
       expect(printed).toContain('tickets: as pinned');
       expect(printed).toContain('pushed: Approve get_ticket of tickets');
       expect(printed).toContain('signed tickets: counter 3');
+      expect(printed).toMatch(/signed tickets: counter 3, .*, 2 signatures/);
+    } finally {
+      server.close();
+      await demo.close();
+    }
+  });
+
+  it('[GU-09] have a workflow whose steps succeed without drift, and fail with it after a report', async () => {
+    const text = examplesOf('reviewing-drift.md', 'yaml').find((one) =>
+      one.startsWith('name: pins'),
+    );
+    const { on, jobs } = parse(text ?? '', { version: '1.2', uniqueKeys: true, strict: true });
+    expect(Object.keys(on)).toEqual(['pull_request', 'schedule']);
+    expect(Object.keys(jobs)).toEqual(['verify']);
+    const steps: readonly { run?: string; uses?: string }[] = jobs.verify.steps;
+    for (const { run, uses } of steps) expect([run, uses].filter(Boolean)).toHaveLength(1);
+    for (const { uses = 'a/b@v1' } of steps) expect(uses).toMatch(/^[\w-]+(?:\/[\w-]+)+@v\d+$/);
+    // As the runner of GitHub does, each in a shell of its own.
+    const shells = steps.flatMap(({ run }) =>
+      run === undefined ? [] : [`bash -e <<'END'\n${run}\nEND`],
+    );
+    expect(shells).toHaveLength(3);
+    const demo = await startDemoUpstream();
+    const server = await startRewordedServer(demo.url, 'Reads one ticket', 'Reads any ticket');
+    const [last = ''] = shells.slice(-1);
+    const parts = [
+      APPROVED_REPOSITORY,
+      "printf 'keys: [{file: ./secrets/sallyport-key}]\\n' >> sallyport.yaml",
+      ...[...shells, 'cp pins.sarif before.sarif', `curl -sS "\${SERVER%/mcp}/reword"`],
+      `! ${last}`,
+      'echo "REPORTS"; cat before.sarif; echo "NEXT"; cat pins.sarif',
+    ];
+    try {
+      const cwd = await emptyFolder('workflow');
+      const printed = await runGuide(cwd, parts, { SERVER: server.url });
+      const [before = '', after = ''] = (printed.split('REPORTS')[1] ?? '').split('NEXT');
+      expect(JSON.parse(before).runs[0].results).toEqual([]);
+      expect(JSON.parse(after).runs[0].results).toMatchObject([
+        { ruleId: 'description', level: 'error' },
+      ]);
     } finally {
       server.close();
       await demo.close();

@@ -9,6 +9,7 @@ import {
   blockPin,
   digestsOffered,
   isSamePin,
+  namedPins,
   type PinChange,
   type PinDigest,
   type PinName,
@@ -16,7 +17,7 @@ import {
   pinOf,
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
-import { type Approval, type Lock, versionsOf } from '../../pins/lock.js';
+import { type Approval, approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
 import { escapeForTerminal } from '../../text/escaping.js';
 import {
   type CliIo,
@@ -81,6 +82,8 @@ type Refused = PinDigest & {
 
 type Approved = {
   readonly approved: readonly PinDigest[];
+  /** What was approved before and no longer is. */
+  readonly replaced: readonly PinDigest[];
   readonly refused: readonly Refused[];
   /** What is pending afterwards. */
   readonly pending: readonly PinDigest[];
@@ -129,6 +132,7 @@ export async function runPinApprove(
     });
   const changed = await changeLockFile(folder, upstream, approve, io, ports);
   if (changed === undefined) return EXIT_UNCHECKED;
+  printReplaced(upstream, changed.outcome.replaced, observed, io);
   printApproved(options, selection, changed.outcome, fetchLine, io);
   if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return changed.outcome.refused.length === 0 ? EXIT_FINE : EXIT_FAILED;
@@ -171,7 +175,7 @@ function approveSelected(
   for (const pin of pins) {
     // The approval was given without knowing of a block that came since, so it does not lift it.
     const isBlockedSince = isBlocked(now, pin) && !isBlocked(given.before, pin);
-    const change = isBlockedSince ? undefined : approveOne(lock, pin, found, given);
+    const change = isBlockedSince ? undefined : approveOne(lock, pin, found, pins, given);
     if (change === undefined) refused.push({ ...pin, why: 'blocked-meanwhile', digests: [] });
     else if (!change.ok) {
       const { ok: _, ...why } = change;
@@ -183,7 +187,22 @@ function approveSelected(
   }
   const written = approved.length === 0 ? undefined : lock;
   const pending = pendingOf(written ?? now);
-  return { lock: written, outcome: { approved, refused, pending } };
+  const replaced = replacedIn(now, written);
+  return { lock: written, outcome: { approved, replaced, refused, pending } };
+}
+
+function replacedIn(before: Lock | undefined, after: Lock | undefined): readonly PinDigest[] {
+  if (before === undefined || after === undefined) return [];
+  const left = approvedDigests(after);
+  return approvedDigests(before).filter(
+    (one) => !left.some((other) => isSamePin(one, other) && one.digest === other.digest),
+  );
+}
+
+function approvedDigests(lock: Lock): readonly PinDigest[] {
+  return namedPins(lock).flatMap(({ kind, name, pin }) =>
+    approvedVersions(pin).map(({ sha256: digest }) => ({ kind, name, digest })),
+  );
 }
 
 /** The lock file with the selected definitions that the upstream offers and the lock file does not hold yet. */
@@ -208,11 +227,14 @@ function approveOne(
   lock: Lock | undefined,
   pin: PinDigest,
   found: readonly DefinitionFinding[],
+  pins: readonly PinDigest[],
   { observed, approval, accept }: Given,
 ): Extract<PinChange, { ok: true }> | RefusedOne {
   if (lock === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
   const recorded = withAccepted(approval, found, pin, accept);
-  const change = approvePin({ lock, pin, digest: pin.digest, approval: recorded, observed });
+  const together = pins.filter((one) => isSamePin(one, pin)).map(({ digest }) => digest);
+  const order = { lock, pin, digest: pin.digest, approval: recorded, observed, together };
+  const change = approvePin(order);
   const findings = blockingFindings(found, pin, accept);
   if (!change.ok || findings.length === 0) return change;
   return { ok: false, why: 'finding', digests: [], findings };
@@ -258,6 +280,24 @@ function printApproved(
   io.stdout(
     `${upstream}: ${approved.length} approved, ${left} left pending${listed && `: ${listed}${more}`}\n`,
   );
+}
+
+/** Names what is no longer approved although the upstream was not asked for it, or still offers it. */
+function printReplaced(
+  upstream: string,
+  replaced: readonly PinDigest[],
+  observed: Given['observed'],
+  io: CliIo,
+): void {
+  for (const one of replaced) {
+    if (digestsOffered(observed, one)?.includes(one.digest) === false) continue;
+    const why =
+      observed === undefined
+        ? 'it is not known whether the upstream still offers it'
+        : 'the block was lifted for another definition of the name';
+    const label = `${upstream} ${pinLabel(one)}`;
+    io.stderr(`note: ${label}: ${digestText(one.digest)} is no longer approved, because ${why}\n`);
+  }
 }
 
 function refusalText({ why, digests }: Refused, fetchLine: string): string {

@@ -69,9 +69,7 @@ function addChecks(command: Commander, finish: Finish, io: CliIo, ports: PinPort
   ];
   for (const { name, text, run } of checks) {
     withSharedOptions(
-      command
-        .command(name)
-        .argument('[upstream]', 'name of one upstream (default: all with strict pinning)'),
+      command.command(name).argument('[upstream]', 'name of one upstream (default: all with pins)'),
       io,
     )
       .description(text)

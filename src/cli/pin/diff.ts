@@ -1,7 +1,7 @@
 // `sallyport pin diff` and `pin verify`: show and check the drift of upstreams from their lock files, and say what
 // is pending. Write nothing. docs/contract.md §1: in CI, exit 1 on drift and 2 if it could not be checked.
 
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import type { DefinitionFinding } from '../../inspection/definitions/scan.js';
 import {
   digestsOffered,
@@ -13,15 +13,19 @@ import {
   pinOf,
 } from '../../pins/approval.js';
 import { NO_DIGEST } from '../../pins/digest.js';
-import { findDifferences, isInformational } from '../../pins/drift.js';
+import { findDifferences, type ItemDifference, isInformational } from '../../pins/drift.js';
+import { FIRST_USE_SUFFIX, trustedPins, withTrusted } from '../../pins/first-use.js';
 import type { Observed } from '../../pins/last-seen.js';
 import { approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
+import { readLock } from '../../pins/lock-reader.js';
 import { checkSignatures, type SignatureCheck, signatureFileOf } from '../../pins/signature.js';
 import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   differencesJson,
   differenceText,
+  type FirstUseItem,
+  firstUseText,
   pendingText,
   type UpstreamDifferences,
 } from './differences.js';
@@ -58,6 +62,7 @@ export async function runPinVerify(
     for (const difference of one.differences) {
       io.stdout(differenceText(one.upstream, difference, false));
     }
+    printFirstUse(one, false, io);
     printFindings(one, io);
     printSignatures(one, io);
     printStatus(one, io);
@@ -124,24 +129,71 @@ async function findDrift(
   io: CliIo,
   ports: PinPorts,
 ): Promise<FoundDrift | undefined> {
-  const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode === 'strict');
+  const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode !== 'off');
   if (targets === undefined) return undefined;
   const upstreams: Found[] = [];
   for (const target of targets) {
     const observed = await observeTarget(target, io, ports);
-    if (observed === undefined) continue;
+    const compared = observed && compareTarget(target, observed, io, ports);
+    if (observed === undefined || compared === undefined) continue;
     const { lock, text } = target.locked;
     const signatures = checkTarget(target, ports);
-    const differences = findDifferences(lock, observed);
     const pending = pendingOf(lock);
     const upstream = target.settings.name;
     const company = readCompany(options.config, upstream, io, ports);
     const findings = scanOffered(upstream, lock, observed, company);
     const file = lockFileOf(target.gateway.pinsDir, upstream);
     const locked = { lock, text, file };
-    upstreams.push({ upstream, differences, pending, findings, signatures, ...locked, observed });
+    upstreams.push({ upstream, ...compared, pending, findings, signatures, ...locked, observed });
   }
   return { upstreams, isComplete: upstreams.length === targets.length };
+}
+
+type Compared = Pick<UpstreamDifferences, 'differences' | 'firstUse'>;
+
+/** What differs from the lock file, and apart from that what is trusted on first use; `undefined` if that is not known. */
+function compareTarget(
+  { settings: { name, pinning }, gateway, locked: { lock } }: PinTarget,
+  observed: Observed,
+  io: CliIo,
+  ports: PinPorts,
+): Compared | undefined {
+  if (pinning.mode !== 'trust-on-first-use')
+    return { differences: findDifferences(lock, observed), firstUse: [] };
+  const file = join(gateway.pinsDir, `${name}${FIRST_USE_SUFFIX}`);
+  const content = readContent(file, ports);
+  if (content === 'missing') return withoutRecord(name, findDifferences(lock, observed), io);
+  const trusted = content === 'unreadable' ? undefined : readLock(file, content.text).lock;
+  if (trusted?.upstream !== name) {
+    io.stderr(
+      `error: ${escapeForTerminal(file)} is not readable as what ${name} was trusted with on first use; the gateway trusts nothing while it is like this\n`,
+    );
+    return undefined;
+  }
+  const recorded = trustedPins(lock, trusted).map((item) => ({ ...item, isRecorded: true }));
+  return { differences: findDifferences(withTrusted(lock, trusted), observed), firstUse: recorded };
+}
+
+/** What a gateway that keeps its record elsewhere may have trusted is no difference for sure. */
+function withoutRecord(
+  upstream: string,
+  differences: readonly ItemDifference[],
+  io: CliIo,
+): Compared {
+  const firstUse = differences.flatMap((difference): FirstUseItem[] => {
+    const { kind, name, change, after, afterDefinition } = difference;
+    if (kind === 'server' || change !== 'new-tool' || after === undefined) return [];
+    if (afterDefinition === undefined || after === NO_DIGEST) return [];
+    const item = { kind, name, digest: after, definition: afterDefinition, at: undefined };
+    return [{ ...item, isRecorded: false }];
+  });
+  if (firstUse.length > 0)
+    io.stderr(
+      `note: there is no ${upstream}${FIRST_USE_SUFFIX} beside the lock files, so that what the gateway trusted on first use is not known here\n`,
+    );
+  const isApart = ({ kind, name, after }: ItemDifference): boolean =>
+    firstUse.some((one) => one.kind === kind && one.name === name && one.digest === after);
+  return { differences: differences.filter((one) => !isApart(one)), firstUse };
 }
 
 /** What the scan finds in what the upstream offers and nobody has approved. */
@@ -164,11 +216,19 @@ function printFindings({ upstream, findings }: Found, io: CliIo): void {
   }
 }
 
-function printStatus({ upstream, differences, pending }: Found, io: CliIo): void {
+function printFirstUse({ upstream, firstUse }: Found, withContent: boolean, io: CliIo): void {
+  for (const item of firstUse) io.stdout(firstUseText(upstream, item, withContent));
+}
+
+function printStatus({ upstream, differences, pending, firstUse }: Found, io: CliIo): void {
   const isSame = differences.length === 0;
-  if (pending.length > 0) {
-    io.stdout(`${upstream}: ${isSame ? 'no drift, ' : ''}${pending.length} pending approval\n`);
-  } else if (isSame) io.stdout(`${upstream}: as pinned\n`);
+  const open = [
+    ...(pending.length > 0 ? [`${pending.length} pending approval`] : []),
+    ...(firstUse.length > 0 ? [`${firstUse.length} not reviewed (trust on first use)`] : []),
+  ];
+  if (open.length > 0)
+    io.stdout(`${upstream}: ${[...(isSame ? ['no drift'] : []), ...open].join(', ')}\n`);
+  else if (isSame) io.stdout(`${upstream}: as pinned\n`);
 }
 
 const HOW_TO_ACCEPT =
@@ -187,6 +247,7 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
     const [before] = approvedVersions(pin);
     if (after !== undefined) io.stdout(pendingText(upstream, one, before, after));
   }
+  printFirstUse(found, true, io);
   printFindings(found, io);
   printStatus(found, io);
   const next = nextCommand(found, config, io, ports);
@@ -196,7 +257,7 @@ function printForReview(found: Found, config: string, io: CliIo, ports: PinPorts
 
 /** The command by which the differences are read into the lock file, or what is pending is approved. */
 function nextCommand(
-  { upstream, differences, pending, findings, lock, observed }: Found,
+  { upstream, differences, pending, findings, firstUse, lock, observed }: Found,
   config: string,
   io: CliIo,
   ports: PinPorts,
@@ -221,7 +282,9 @@ function nextCommand(
   if (only !== undefined && lock !== undefined && unread.length === 1 && pending.length === 0) {
     return commandLine(io, ['pin', 'approve', ...target, ...argumentsFor([only])]) + by;
   }
-  if (unread.length > 0 || isStale) return commandLine(io, ['pin', 'fetch', ...target]);
+  const isUnreviewed = firstUse.some(({ digest }) => !held.has(digest));
+  if (unread.length > 0 || isStale || isUnreviewed)
+    return commandLine(io, ['pin', 'fetch', ...target]);
   const clean = pending.filter(isClean);
   if (pending.length > 0 && clean.length === 0) return undefined;
   if (pending.length > 0) {

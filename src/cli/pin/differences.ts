@@ -6,6 +6,7 @@ import type { PinDigest } from '../../pins/approval.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
 import type { DriftKind, ItemDifference } from '../../pins/drift.js';
 import { differingFields, type FieldDifference, fieldLines } from '../../pins/fields.js';
+import type { TrustedPin } from '../../pins/first-use.js';
 import type { Lock, PinVersion } from '../../pins/lock.js';
 import type { SignatureCheck } from '../../pins/signature.js';
 import type { PinKind } from '../../policy/definitions.js';
@@ -23,6 +24,8 @@ export type UpstreamDifferences = {
   readonly lock: Lock | undefined;
   readonly text: string;
   readonly differences: readonly ItemDifference[];
+  /** What is trusted because it was offered first. Nobody approved it, and it is no difference. */
+  readonly firstUse: readonly FirstUseItem[];
   /** Definitions of the lock file that nobody has approved yet. */
   readonly pending: readonly PinDigest[];
   /** What the scan found in what nobody has approved. */
@@ -30,6 +33,9 @@ export type UpstreamDifferences = {
   /** Whether the lock file is signed as it must be; `undefined` if it need not be. */
   readonly signatures: SignatureCheck | undefined;
 };
+
+/** `isRecorded`: it is known to be what the gateway trusted, rather than what it would trust. */
+export type FirstUseItem = TrustedPin & { readonly isRecorded: boolean };
 
 /** The fields of a difference; none if one side does not exist or its content is not known. */
 export function fieldsOf(difference: ItemDifference): readonly FieldDifference[] {
@@ -58,6 +64,17 @@ export function differenceText(
   const line = `${differenceLine(upstream, difference)}${isPending ? ', pending' : ''}\n`;
   const { beforeDefinition, afterDefinition } = difference;
   return line + contentText(fieldsOf(difference), beforeDefinition, afterDefinition);
+}
+
+/** One line for what was trusted, or would be; with its content where it is to be reviewed. */
+export function firstUseText(upstream: string, item: FirstUseItem, withContent: boolean): string {
+  const line = `${upstream} ${pinLabel(item)}: ${firstUseWords(item)} (${digestText(item.digest)})\n`;
+  return withContent ? line + contentText([], undefined, item.definition) : line;
+}
+
+export function firstUseWords({ isRecorded, at }: FirstUseItem): string {
+  if (!isRecorded) return 'not in the lock file; trusted if the gateway listed it first';
+  return `trusted on first use${at === undefined ? '' : ` on ${at}`}, which nobody reviewed`;
 }
 
 type Definition = JsonObject | string;
@@ -97,11 +114,12 @@ function fieldText(field: FieldDifference): string {
 
 /** All differences as one JSON document, in which every character can be seen. */
 export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
-  const upstreams = found.map(({ upstream, differences, pending, findings, signatures }) => ({
+  const upstreams = found.map(({ upstream, differences, pending, firstUse, ...one }) => ({
     upstream,
     pending,
-    findings,
-    signatures: signatures ?? null,
+    firstUse: firstUse.map(({ definition: _, ...item }) => item),
+    findings: one.findings,
+    signatures: one.signatures ?? null,
     differences: differences.map((difference) => ({
       kind: difference.kind,
       name: difference.name,

@@ -4,8 +4,10 @@
 import { type DefinitionFinding, scanDefinitions } from '../../inspection/definitions/scan.js';
 import {
   findShadowing,
+  type Shadowing,
   type ShadowingException,
   type UpstreamDefinitions,
+  type UpstreamItem,
   withoutExceptions,
 } from '../../inspection/definitions/shadowing.js';
 import {
@@ -17,7 +19,7 @@ import {
 } from '../../pins/approval.js';
 import { sha256Hex } from '../../pins/digest.js';
 import { type Lock, versionsOf } from '../../pins/lock.js';
-import { escapeForTerminal, isPasteable } from '../../text/escaping.js';
+import { escapeForTerminal, isPasteable, makeVisible } from '../../text/escaping.js';
 import { type CliIo, commandLine } from '../program.js';
 import { digestText, type PinPorts, pinLabel, readGateway, readLockFile } from './lock-files.js';
 
@@ -53,6 +55,7 @@ export function scanPins(
 }
 
 const ID_DIGITS = 8;
+const MAX_EVIDENCE = 200;
 
 /** Which of the given definitions stand in for those of other upstreams, or give orders about them. */
 function shadowingOf(
@@ -64,21 +67,33 @@ function shadowingOf(
   const { upstream } = lock;
   const own = { upstream, definitions: definitionsOf(lock) };
   const { findings } = findShadowing([...upstreams, own]);
+  const isAsked = (item: UpstreamItem): boolean =>
+    item.upstream === upstream && pins.some((pin) => isSamePin(pin, item));
   return withoutExceptions(findings, exceptions, today).flatMap((finding) => {
     const [first, second] = finding.items;
-    const at = finding.how === 'alike' && first.upstream !== upstream ? 1 : 0;
-    const [item, other] = at === 0 ? [first, second] : [second, first];
-    if (item.upstream !== upstream || !pins.some((pin) => isSamePin(pin, item))) return [];
-    const { kind, name } = item;
-    const { pointer, evidence } = finding;
-    const reason = `${finding.reason} The other is ${JSON.stringify(escapeForTerminal(`${other.upstream}/${other.name}`))}.`;
-    const key = JSON.stringify([item, other, reason, evidence]);
-    const id = `shadowing-${sha256Hex(key).slice(0, ID_DIGITS)}`;
-    const tier = 'block' as const;
-    return [
-      { id, kind: 'shadowing' as const, tier, item: { kind, name }, pointer, evidence, reason },
-    ];
+    const given = [{ ...finding, item: first, other: second }];
+    // Of two that look alike either may be the one that passes for the other.
+    if (finding.how === 'alike')
+      given.push({ ...finding, item: second, other: first, evidence: evidenceIn(finding, second) });
+    return given.filter(({ item }) => isAsked(item)).map(shadowingFinding);
   });
+}
+
+function evidenceIn({ pointer, evidence }: Shadowing, { name }: UpstreamItem): string {
+  return pointer === '/name' ? makeVisible(name).slice(0, MAX_EVIDENCE) : evidence;
+}
+
+function shadowingFinding({
+  item,
+  other,
+  pointer,
+  evidence,
+  reason: what,
+}: Shadowing & { readonly item: UpstreamItem; readonly other: UpstreamItem }): DefinitionFinding {
+  const { kind, name } = item;
+  const reason = `${what} The other is ${JSON.stringify(escapeForTerminal(`${other.upstream}/${other.name}`))}.`;
+  const id = `shadowing-${sha256Hex(JSON.stringify([item, other, reason, evidence])).slice(0, ID_DIGITS)}`;
+  return { id, kind: 'shadowing', tier: 'block', item: { kind, name }, pointer, evidence, reason };
 }
 
 /** What is found in the given definitions, read together with the others of their server. */

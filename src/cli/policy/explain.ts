@@ -6,6 +6,14 @@ import { relative, resolve } from 'node:path';
 import { Option } from 'commander';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner, hasId } from '../../audit/query.js';
+import {
+  type FlowRefusal,
+  isDecision,
+  noteGroups,
+  type RecordedCall,
+  readCall,
+  readFlowRefusal,
+} from '../../audit/recorded.js';
 import { decideRequest } from '../../policy/decide.js';
 import type { Decision } from '../../policy/decision.js';
 import {
@@ -22,14 +30,6 @@ import { makeVisible } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
 import { numbered } from './log.js';
-import {
-  type FlowRefusal,
-  isDecision,
-  noteGroups,
-  type RecordedCall,
-  readCall,
-  readFlowRefusal,
-} from './recorded.js';
 import {
   type AskedKind,
   openWorkspace,

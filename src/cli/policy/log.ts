@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import type { AuditRecord } from '../../audit/chain.js';
 import { createEventJoiner } from '../../audit/query.js';
+import { type GroupsByToken, isDecision, noteGroups } from '../../audit/recorded.js';
 import { type ChainVerdict, ChainVerifier } from '../../audit/verify.js';
 import { parseObject } from '../../protocol/jsonrpc.js';
 import { makeVisible } from '../../text/escaping.js';
@@ -11,7 +12,6 @@ import { describeReadError } from '../../text/file-errors.js';
 import { readLines } from '../audit/read.js';
 import { readKeys } from '../audit/verify.js';
 import type { CliIo } from '../program.js';
-import { type GroupsByToken, isDecision, noteGroups } from './recorded.js';
 import { UsageError } from './workspace.js';
 
 export type LogOptions = {

@@ -1,6 +1,7 @@
 // Evaluates recorded decisions again under other policies, and counts what would change, for whom: known changes, and
 // apart from them what the record does not tell. Pure.
 
+import type { RecordedCall } from '../../audit/recorded.js';
 import {
   explainRules,
   type KnownVerdict,
@@ -9,7 +10,6 @@ import {
 } from '../../policy/explain.js';
 import type { PolicySet } from '../../policy/rules.js';
 import { renderVerdict } from './explain.js';
-import type { RecordedCall } from './recorded.js';
 
 /** Equal decisions of one caller about one target. */
 export type DecisionGroup = {

@@ -3,12 +3,12 @@
 // altered. docs/contract.md §1.
 
 import { InvalidArgumentError } from 'commander';
+import { type RecordedCall, readCall } from '../../audit/recorded.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
 import { type LogOptions, openLog, type VerifiedLog } from './log.js';
-import { type RecordedCall, readCall } from './recorded.js';
 import { count, createTally, type DecisionGroup, evaluate, sortGroups } from './replay-tally.js';
 import { type Remark, type Suggestion, suggestPolicy } from './suggest.js';
 import {

@@ -2,6 +2,7 @@
 // and scopes permit. A target of which the record does not tell allowed from refused calls is left out and named. Pure.
 // docs/contract.md §1 (replay).
 
+import type { RecordedCall } from '../../audit/recorded.js';
 import { compilePolicies } from '../../policy/compile/compile.js';
 import type { PolicyDocument, RuleDocument } from '../../policy/compile/documents.js';
 import { writtenRules } from '../../policy/explain.js';
@@ -9,7 +10,6 @@ import { isExactPattern } from '../../policy/patterns.js';
 import { allRules, matchesTarget, matchesUpstream } from '../../policy/rules.js';
 import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
 import { quoteYaml } from '../../text/escaping.js';
-import type { RecordedCall } from './recorded.js';
 import { evaluate, type Rules } from './replay-tally.js';
 import type { Workspace } from './workspace.js';
 

@@ -2,6 +2,7 @@
 // as they are. The upstreams are taken to offer what is approved for them; no secret is read, and nothing is sent.
 
 import { resolve } from 'node:path';
+import { widenScopes } from '../../audit/recorded.js';
 import { renderDiagnostics } from '../../config/diagnostics.js';
 import type { Files } from '../../config/files.js';
 import { loadGateway, type Outline } from '../../config/load.js';
@@ -175,21 +176,6 @@ export function principalOf(
       expiresAt: Number.POSITIVE_INFINITY,
     },
   });
-}
-
-/** The scopes that a token grants by those that it states. */
-function widenScopes(
-  scopes: readonly string[],
-  implied: { readonly [scope: string]: readonly string[] },
-): readonly string[] {
-  return [
-    ...new Set(
-      scopes.flatMap((scope) => [
-        scope,
-        ...(Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : []),
-      ]),
-    ),
-  ];
 }
 
 /**

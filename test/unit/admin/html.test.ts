@@ -44,7 +44,14 @@ describe('the template of the pages', () => {
 
 describe('the page of a definition', () => {
   const item: ReviewItem = {
-    ...{ id: '0'.repeat(32), upstream: 'desk', kind: 'tool', state: 'changed', isPending: false },
+    ...{
+      id: '0'.repeat(32),
+      upstream: 'desk',
+      kind: 'tool',
+      state: 'changed',
+      isPending: false,
+      isFirstUse: false,
+    },
     ...{ name: HOSTILE[1] ?? '', changes: ['description'], before: 'a', after: 'b' },
   };
 

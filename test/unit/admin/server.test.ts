@@ -85,6 +85,8 @@ beforeEach(async () => {
       upstreams: () => [],
       review: { items: () => [], detail: () => undefined },
       decisions: () => [],
+      explain: () => undefined,
+      guide: () => undefined,
       knownNames: () => ({ upstreams: ['desk'], issuers: ['corp'] }),
     },
   );

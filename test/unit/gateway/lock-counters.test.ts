@@ -66,7 +66,6 @@ describe('[L-93] counters of lock files', () => {
     const path = join(folder, 'audit.jsonl');
     const first = countersOf({ path });
     expect(await refused(first, versionOf(3), 'start')).toBeUndefined();
-    await first.keep(versionOf(3));
     expect(first.error()).toBeUndefined();
     const second = countersOf({ path });
     expect(await refused(second, versionOf(2), 'start')).toContain('its counter is 2, and 3 was');
@@ -74,15 +73,13 @@ describe('[L-93] counters of lock files', () => {
       'differs from the file',
     );
     expect(await refused(second, versionOf(3), 'start')).toBeUndefined();
-    // A lower counter that somehow came into force lowers nothing.
-    await second.keep(versionOf(1));
     const { counters } = JSON.parse(await readFile(`${path}.lock-counters`, 'utf8'));
     expect(counters).toEqual({ github: { counter: 3, sha256: '3' } });
   });
 
   it('are forgotten by a restart without a store and a file, which is said', async () => {
     const counters = countersOf({});
-    await counters.keep(versionOf(3));
+    await refused(counters, versionOf(3), 'start');
     expect(counters.error()).toContain('a restart forgets the counters of lock files: there is');
     expect(await refused(counters, versionOf(2), 'reload')).toContain('is older than one');
   });
@@ -91,7 +88,7 @@ describe('[L-93] counters of lock files', () => {
     let nowMs = 0;
     const path = join(folder, 'missing/audit.jsonl');
     const counters = countersOf({ path, nowMs: () => nowMs });
-    await counters.keep(versionOf(3));
+    expect(await refused(counters, versionOf(3), 'start')).toBeUndefined();
     expect(counters.error()).toMatch(/^a restart forgets .*audit\.jsonl\.lock-counters cannot be/);
     expect(await refused(counters, versionOf(2), 'reload')).toContain('is older than one');
     counters.retry();
@@ -106,20 +103,54 @@ describe('[L-93] counters of lock files', () => {
   it('are asked of the store: a start waits for it, a running gateway knows its own', async () => {
     const store = makeStore();
     const first = countersOf({ store });
-    await first.keep(versionOf(3));
+    await refused(first, versionOf(3), 'start');
     store.isDown = true;
     expect(await refused(countersOf({ store }), versionOf(9), 'start')).toBe(
       'the counters of lock files cannot be read: no connection',
     );
     expect(await refused(first, versionOf(4), 'reload')).toBeUndefined();
     expect(await refused(first, versionOf(2), 'reload')).toContain('is older than one');
-    await first.keep(versionOf(4));
     expect(first.error()).toContain('no connection');
     store.isDown = false;
-    await first.keep(versionOf(4));
+    expect(await refused(first, versionOf(4), 'reload')).toBeUndefined();
     expect(first.error()).toBeUndefined();
     // Another replica learns of it.
     expect(await refused(countersOf({ store }), versionOf(3), 'start')).toContain('and 4 was seen');
+  });
+
+  it('are put in order by the store where two replicas read different files at the same time', async () => {
+    for (const later of [versionOf(4), versionOf(3, 'other')]) {
+      const store = makeStore();
+      let isRead = false;
+      // Another replica remembers its counters between the look of this one and its own.
+      const between: CounterStore = {
+        async raise(counters) {
+          const known = await store.raise(counters);
+          if (!isRead) await refused(countersOf({ store }), later, 'start');
+          isRead = true;
+          return known;
+        },
+      };
+      expect(await refused(countersOf({ store: between }), versionOf(3), 'start')).toMatch(
+        /and 4 was seen|differs from the file that was seen/,
+      );
+    }
+  });
+
+  it('are compared once the store is back: an older file in force is said', async () => {
+    let nowMs = 0;
+    const store = makeStore();
+    const counters = countersOf({ store, nowMs: () => nowMs });
+    await refused(counters, versionOf(2), 'start');
+    store.isDown = true;
+    expect(await refused(counters, versionOf(3), 'reload')).toBeUndefined();
+    store.isDown = false;
+    await refused(countersOf({ store }), versionOf(4), 'start');
+    nowMs = 31_000;
+    counters.retry();
+    await expect.poll(() => counters.error()).toContain('lock files are in force that are older');
+    expect(counters.error()).toContain('github');
+    expect(await refused(counters, versionOf(3), 'reload')).toContain('and 4 was seen');
   });
 
   it('are not asked where no signatures are required', async () => {

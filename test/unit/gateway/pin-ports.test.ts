@@ -5,7 +5,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { updateFile } from '../../../src/gateway/pin-ports.js';
+import { runCommand, updateFile } from '../../../src/gateway/pin-ports.js';
+import { isSignatureOf } from '../../../src/pins/signature.js';
+import { makeSigner } from '../../support/signers.js';
 
 let folder: string;
 let file: string;
@@ -58,5 +60,33 @@ describe('[L-72] a lock file', () => {
     expect(update).not.toHaveBeenCalled();
     expect(await readFile(file, 'utf8')).toBe('before');
     expect(await readFile(`${file}.new`, 'utf8')).toBe('unfinished');
+  });
+});
+
+describe('[L-91] a command that signs', () => {
+  const input = Buffer.from('the bytes to sign\u0000\n');
+
+  it('reads its input as a stream, and as a file that it opens by name', async () => {
+    for (const command of ['cat', 'cat /dev/stdin'])
+      expect(await runCommand(command, input)).toEqual({ printed: input.toString() });
+  });
+
+  it('need not read its input, and its failure is no signature', async () => {
+    expect(await runCommand('echo signature', Buffer.alloc(1024 * 1024))).toEqual({
+      printed: 'signature\n',
+    });
+    expect(await runCommand('cat >/dev/null; exit 3', input)).toEqual({ why: 'ended with 3' });
+    expect(await runCommand('no-such-program-anywhere 2>/dev/null', input)).toEqual({
+      why: 'ended with 127',
+    });
+  });
+
+  it('signs with a key that is elsewhere, as openssl prints it', async () => {
+    const signer = makeSigner('kms', 'P-256');
+    const key = join(folder, 'kms.pem');
+    await writeFile(key, signer.privateKey, { mode: 0o600 });
+    const ran = await runCommand(`openssl dgst -sha256 -sign '${key}' /dev/stdin | base64`, input);
+    const signature = Buffer.from('printed' in ran ? ran.printed : '', 'base64');
+    expect(isSignatureOf(signer, input, signature)).toBe(true);
   });
 });

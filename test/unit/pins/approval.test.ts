@@ -110,10 +110,43 @@ describe('decisions', () => {
   test('[L-63] an approval is of the digest that was reviewed', () => {
     const change = approve(digestOf(OTHER), observedOf([OTHER]));
     expect(change.ok && versions(change.lock)).toEqual(['approved Reads any issue.']);
+  });
+
+  test('[L-63] an earlier approval ends where nothing says that its definition is still offered', () => {
     const offline = approve(digestOf(OTHER), undefined);
-    expect(offline.ok && versions(offline.lock)).toEqual([
-      'approved Reads one issue.',
-      'approved Reads any issue.',
+    expect(offline.ok && versions(offline.lock)).toEqual(['approved Reads any issue.']);
+    const third = toolOf('get_issue', { description: 'Reads an issue.' });
+    const variants = [OTHER, third].map((tool) => versionOf(tool, 'pending'));
+    const together = [OTHER, third].map((tool) => digestOf(tool));
+    const both = together.reduce(
+      (known, digest) => {
+        const order = { pin: NAME, digest, approval: APPROVAL, observed: undefined, together };
+        const change = approvePin({ lock: known, ...order });
+        return change.ok ? change.lock : known;
+      },
+      lockOf([pinOf(TOOL, 'approved', variants)]),
+    );
+    expect(versions(both)).toEqual(['approved Reads any issue.', 'approved Reads an issue.']);
+  });
+
+  test('[L-64] what lifts a block for one definition lifts it for no other', () => {
+    const third = toolOf('get_issue', { description: 'Reads an issue.' });
+    const variants = [versionOf(OTHER, 'approved'), versionOf(third, 'pending')];
+    const blocked = blockPin(lockOf([pinOf(TOOL, 'approved', variants)]), NAME, APPROVAL);
+    if (!blocked.ok) throw new Error('refused');
+    const listings = (['2025', '2026'] as const).map((era, at) =>
+      listingOf([at === 0 ? OTHER : third], { era }),
+    );
+    const lifted = approvePin({
+      lock: blocked.lock,
+      pin: NAME,
+      digest: digestOf(third),
+      approval: APPROVAL,
+      observed: mergeObserved(listings.map(observeListing)),
+    });
+    expect(lifted.ok && versions(lifted.lock)).toEqual([
+      'approved Reads an issue.',
+      'blocked Reads one issue.',
     ]);
   });
 
@@ -274,6 +307,7 @@ describe('what a lock file counts and decides', () => {
     const approval = { by: 'kim', at: APPROVAL.at };
     const change = approvePin({
       ...{ lock: waiting, pin: NAME, digest: digestOf(OTHER), approval, observed: undefined },
+      together: [digestOf(TOOL), digestOf(OTHER)],
     });
     const approved = change.ok ? change.lock : waiting;
     expect(decided(waiting, approved)).toEqual([['approved', 'tool', digestOf(OTHER), 'kim']]);

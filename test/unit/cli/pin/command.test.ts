@@ -202,7 +202,8 @@ describe('[L-72] pin approve and block', () => {
       const { code, err, text } = await run(approve, { lock: WAITING, ...given });
       expect(code).toBe(0);
       expect(err).toContain('note: the lock file alone was asked');
-      expect(statuses(text)).toEqual(['approved', 'approved']);
+      expect(err).toContain(`sha256:${digestOf(TOOL)} is no longer approved`);
+      expect(statuses(text)).toEqual(['approved']);
     }
   });
 

@@ -39,6 +39,8 @@ type Given = {
   readonly signatures?: string;
   readonly offers?: typeof OFFERS;
   readonly gateway?: string;
+  /** What the gateway trusted on first use, beside the lock files. */
+  readonly firstUse?: string;
 };
 
 async function run(line: string, given: Given = {}) {
@@ -49,6 +51,8 @@ async function run(line: string, given: Given = {}) {
   ]);
   if (given.signatures !== undefined)
     files.set(FILE.replace('.yaml', '.sig.json'), given.signatures);
+  if (given.firstUse !== undefined)
+    files.set(FILE.replace('.lock.yaml', '.first-use.yaml'), given.firstUse);
   const observed: Observation = { kind: 'observed', observed: given.offers ?? OFFERS };
   const ports: PinPorts = {
     files: {
@@ -180,5 +184,74 @@ describe('[L-97] pin diff and pin verify', () => {
       expect.objectContaining({ ruleId: 'signature', level: 'error' }),
     ]);
     expect((await run('diff', { gateway, offers })).code).toBe(0);
+  });
+});
+
+describe('[L-97] pin diff and pin verify of an upstream that is trusted on first use', () => {
+  const gateway = GOOD.replace(
+    'issuers: [corp]',
+    'issuers: [corp]\n    pinning: {mode: trust-on-first-use}',
+  );
+  const [TRUSTED, LATER] = [toolOf('list_issues'), toolOf('create_issue')];
+  const at = '2026-11-20T10:00:00.000Z';
+  const firstUse = writeLock({
+    ...lockOf([
+      // The lock file decides about this name.
+      ...[pinOf(NEW), pinOf(TRUSTED)].map((pin) => {
+        return { ...pin, approval: { by: 'trust-on-first-use', at } };
+      }),
+    ]),
+  });
+  const AS_TRUSTED = offersOf([OLD, TRUSTED]);
+
+  it('list apart what was trusted, which is no drift', async () => {
+    const given = { gateway, firstUse, offers: AS_TRUSTED };
+    const { code, out } = await run('verify', given);
+    expect(code).toBe(0);
+    expect(out).toMatch(
+      /^github tool list_issues: trusted on first use on 2026-11-20T10:00:00\.000Z, which nobody reviewed \(sha256:[0-9a-f]{64}\)$/m,
+    );
+    expect(out).toContain('github: no drift, 1 not reviewed (trust on first use)');
+    expect(out).not.toContain('get_issue');
+    const shown = await run('diff', given);
+    expect(shown.out).toContain('+ description: Reads one issue.');
+    expect(shown.err).toContain('pin fetch');
+    const [upstream]: Report = JSON.parse((await run('verify --json', given)).out).upstreams;
+    expect([upstream.differences, upstream.firstUse]).toMatchObject([
+      [],
+      [{ kind: 'tool', name: 'list_issues', at, isRecorded: true }],
+    ]);
+    const [result]: Report = JSON.parse((await run('verify --format sarif', given)).out).runs[0]
+      .results;
+    expect(result).toMatchObject({ ruleId: 'first-use', level: 'note' });
+  });
+
+  it('fail on what was added or changed after the first use', async () => {
+    for (const offers of [
+      offersOf([OLD, TRUSTED, LATER]),
+      offersOf([OLD, toolOf('list_issues', { description: 'Lists all.' })]),
+    ]) {
+      const { code, out } = await run('verify', { gateway, firstUse, offers });
+      expect(code).toBe(1);
+      expect(out).toMatch(/tool (?:create_issue: new-tool|list_issues: description)/);
+      expect(out).toContain('github: 1 not reviewed (trust on first use)');
+    }
+  });
+
+  it('say so where what was trusted is not known here, and cannot tell it from what came later', async () => {
+    const { code, out, err } = await run('verify', { gateway, offers: AS_TRUSTED });
+    expect(code).toBe(0);
+    expect(err).toContain('there is no github.first-use.yaml beside the lock files');
+    expect(out).toContain('not in the lock file; trusted if the gateway listed it first');
+    const changed = offersOf([NEW, TRUSTED]);
+    expect((await run('verify', { gateway, offers: changed })).code).toBe(1);
+  });
+
+  it('cannot check where the record is damaged, or of another upstream', async () => {
+    for (const damaged of ['{', firstUse.replace('upstream: github', 'upstream: gitlab')]) {
+      const { code, err } = await run('verify', { gateway, firstUse: damaged, offers: AS_TRUSTED });
+      expect(code).toBe(2);
+      expect(err).toContain('github.first-use.yaml is not readable');
+    }
   });
 });

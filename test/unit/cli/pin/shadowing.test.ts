@@ -4,8 +4,10 @@ import type { PinPorts } from '../../../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../../../src/cli/program.js';
 import { loadGateway } from '../../../../src/config/load.js';
 import { checkPending, checkShadowing } from '../../../../src/gateway/definition-checks.js';
+import type { Lock } from '../../../../src/pins/lock.js';
 import { readLock } from '../../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../../src/pins/lock-yaml.js';
+import type { JsonObject } from '../../../../src/protocol/jsonrpc.js';
 import { GOOD, KEY_HEX } from '../../config/reading.js';
 import { lockOf, observedOf, pinOf, toolOf } from '../../pins/samples.js';
 import { terminal } from '../console.js';
@@ -22,11 +24,15 @@ const PINS = '/srv/config/policies/pins';
 const PENDING = lockOf([pinOf(TOOL, 'pending')]);
 const MAIL = { ...lockOf([pinOf(TOOL)]), upstream: 'mail' };
 
-async function run(line: string, gateway: string, day = 20) {
+function offeredIn(lock: Lock): readonly JsonObject[] {
+  return [...lock.pins.tool.values()].map(({ definition }) => definition);
+}
+
+async function run(line: string, gateway: string, day = 20, lock = PENDING) {
   const io = terminal({ env: { KEY: KEY_HEX } });
   const files = new Map([
     ['/srv/config/gateway.yaml', gateway],
-    [`${PINS}/github.lock.yaml`, writeLock(PENDING)],
+    [`${PINS}/github.lock.yaml`, writeLock(lock)],
     [`${PINS}/mail.lock.yaml`, writeLock(MAIL)],
   ]);
   const ports: PinPorts = {
@@ -43,7 +49,7 @@ async function run(line: string, gateway: string, day = 20) {
       if (text !== undefined) files.set(path, text);
       return undefined;
     },
-    observe: async () => ({ kind: 'observed', observed: observedOf([TOOL]) }),
+    observe: async () => ({ kind: 'observed', observed: observedOf(offeredIn(lock)) }),
     now: () => Date.UTC(2026, 10, day),
   };
   const [word = '', ...rest] = line.split(' ');
@@ -111,6 +117,32 @@ describe('[L-76] a definition that can be taken for one of another upstream', ()
       expect.stringContaining('can be taken for'),
       'the exception for github/get_issue and mail/get_issue ended on 2026-11-30',
     ]);
+  });
+});
+
+describe('[L-76] names of one upstream that look alike', () => {
+  const [plain, alike] = [toolOf('list'), toolOf('Iist')];
+
+  it('keep the pending one from being approved, whichever comes first in the file', async () => {
+    for (const [known, added] of [
+      [plain, alike],
+      [alike, plain],
+    ] as const) {
+      const lock = lockOf([pinOf(known), pinOf(added, 'pending')]);
+      const { out } = await run('diff github', GATEWAY, 20, lock);
+      expect(out).toContain(`"${String(added['name'])}"`);
+      expect(out).toContain(`The other is "github/${String(known['name'])}".`);
+      const { code, err } = await run('approve github --all --by alex', GATEWAY, 20, lock);
+      expect(code).toBe(1);
+      expect(err).toContain(`tool ${String(added['name'])} is not approved`);
+      expect(err).not.toContain(`tool ${String(known['name'])} is not approved`);
+    }
+  });
+
+  it('keep both from being approved where both are new', async () => {
+    const lock = lockOf([plain, alike].map((tool) => pinOf(tool, 'pending')));
+    const { err } = await run('approve github --all --by alex', GATEWAY, 20, lock);
+    for (const name of ['list', 'Iist']) expect(err).toContain(`tool ${name} is not approved`);
   });
 });
 

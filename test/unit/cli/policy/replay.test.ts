@@ -5,13 +5,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decisionEvent } from '../../../../src/audit/event.js';
 import { createEventJoiner } from '../../../../src/audit/query.js';
-import { supposePrincipal } from '../../../../src/auth/principal.js';
 import {
   isDecision,
   noteGroups,
   type RecordedCall,
   readCall,
-} from '../../../../src/cli/policy/recorded.js';
+} from '../../../../src/audit/recorded.js';
+import { supposePrincipal } from '../../../../src/auth/principal.js';
 import { runReplay } from '../../../../src/cli/policy/replay.js';
 import { evaluate } from '../../../../src/cli/policy/replay-tally.js';
 import { compileFor, suggestPolicy } from '../../../../src/cli/policy/suggest.js';

@@ -1,14 +1,15 @@
 // Reads what an audit line says of a decision by policy, as far as another decision needs it: who asked, for what, with
 // which arguments. What a line leaves out, cuts or masks is unknown and never completed. docs/contract.md §8.
 
-import { type AuditRecord, valueAt } from '../../audit/chain.js';
-import type { PinnedDefinition } from '../../policy/definitions.js';
-import type { CallFacts, KnownArguments } from '../../policy/explain.js';
-import type { Reason } from '../../policy/reasons.js';
-import { isObject, type Json, type Target } from '../../protocol/jsonrpc.js';
-import { MAX_FOREIGN_CHARACTERS } from '../../text/escaping.js';
-import { stepsOf } from '../../text/json-pointer.js';
-import { principalOf, type Workspace, type WorkspacePorts } from './workspace.js';
+import type { Catalog, PinnedDefinition } from '../policy/definitions.js';
+import type { CallFacts, KnownArguments } from '../policy/explain.js';
+import type { RemakePrincipal } from '../policy/nearest-change.js';
+import type { PrincipalFacts } from '../policy/principal.js';
+import type { Reason } from '../policy/reasons.js';
+import { isObject, type Json, type Target } from '../protocol/jsonrpc.js';
+import { MAX_FOREIGN_CHARACTERS } from '../text/escaping.js';
+import { stepsOf } from '../text/json-pointer.js';
+import { type AuditRecord, valueAt } from './chain.js';
 
 /** Lists in a line are cut there. */
 const MAX_LISTED = 64;
@@ -17,6 +18,23 @@ const BY_POLICY: ReadonlySet<string> = new Set<Reason>([
   ...(['no-matching-allow', 'denied-by-rule', 'policy-error', 'insufficient-scope'] as const),
   ...(['arguments-invalid', 'resource-forbidden'] as const),
 ]);
+
+/** What a line is read with: the upstreams and issuers that are configured, and the definitions. */
+export type RecordContext = {
+  readonly outline: {
+    readonly upstreams: readonly { readonly name: string }[];
+    readonly issuerFacts: ReadonlyMap<
+      string,
+      {
+        readonly url: string;
+        readonly impliedScopes: { readonly [scope: string]: readonly string[] };
+        readonly isIntrospected: boolean;
+      }
+    >;
+  };
+  readonly catalogOf: (upstream: string) => Catalog;
+};
+type PrincipalPort = { readonly supposePrincipal: RemakePrincipal };
 
 /** A decision about a target that rules name. */
 export type RecordedCall = {
@@ -65,8 +83,8 @@ export function isDecision(line: AuditRecord): boolean {
 export function readCall(
   record: AuditRecord,
   groups: GroupsByToken,
-  workspace: Workspace,
-  ports: Pick<WorkspacePorts, 'supposePrincipal'>,
+  context: RecordContext,
+  ports: PrincipalPort,
 ): RecordedCall | undefined {
   const kind = requiredText(record, 'target', 'kind');
   const name = requiredText(record, 'target', 'name');
@@ -74,12 +92,12 @@ export function readCall(
   const outcome = outcomeOf(record);
   if (target === undefined || outcome === undefined) return undefined;
   const issuerUrl = requiredText(record, 'actor', 'iss');
-  const issuer = issuerOf(issuerUrl, workspace);
+  const issuer = issuerOf(issuerUrl, context);
   const upstream = requiredText(record, 'target', 'upstream');
   const subject = requiredText(record, 'actor', 'sub');
   const client = requiredText(record, 'actor', 'client_id');
   // An issuer that is asked may say otherwise of the same token the next time.
-  const isFixed = workspace.outline.issuerFacts.get(issuer ?? '')?.isIntrospected === false;
+  const isFixed = context.outline.issuerFacts.get(issuer ?? '')?.isIntrospected === false;
   const own = isFixed ? groupsOf(record, groups) : [];
   const call = {
     id: requiredText(record, 'decision', 'id'),
@@ -90,9 +108,9 @@ export function readCall(
     scopes: textsAt(record, 'actor', 'token', 'scopes'),
     groups: [...new Set([...own, ...textsAt(record, 'actor', 'groups_used')])],
   };
-  const missing = missingIn(record, issuer, upstream, workspace);
+  const missing = missingIn(record, issuer, upstream, context);
   if (missing !== undefined || issuer === undefined) return { ...call, facts: undefined, missing };
-  const facts = factsOf(record, { ...call, issuer, target }, workspace, ports);
+  const facts = factsOf(record, { ...call, issuer, issuerUrl, target }, context, ports);
   return { ...call, facts, missing };
 }
 
@@ -144,7 +162,7 @@ function missingIn(
   record: AuditRecord,
   issuer: string | undefined,
   upstream: string,
-  { outline }: Workspace,
+  { outline }: RecordContext,
 ): RecordedCall['missing'] {
   if (issuer === undefined) return 'issuer';
   if (!outline.upstreams.some(({ name }) => name === upstream)) return 'upstream';
@@ -174,7 +192,7 @@ function targetOf(kind: string, name: string): Target | undefined {
   }
 }
 
-function issuerOf(url: string, { outline }: Workspace): string | undefined {
+function issuerOf(url: string, { outline }: RecordContext): string | undefined {
   if (url === 'none') return 'none';
   return [...outline.issuerFacts].find(([, facts]) => facts.url === url)?.[0];
 }
@@ -183,15 +201,24 @@ function factsOf(
   record: AuditRecord,
   call: Pick<RecordedCall, 'caller' | 'upstream' | 'scopes' | 'groups' | 'verdict'> & {
     readonly issuer: string;
+    readonly issuerUrl: string;
     readonly target: Target;
   },
-  workspace: Workspace,
-  ports: Pick<WorkspacePorts, 'supposePrincipal'>,
+  { outline, catalogOf }: RecordContext,
+  ports: PrincipalPort,
 ): CallFacts {
-  const { issuer, caller, groups, scopes, target, upstream } = call;
-  const { subject, client } = caller;
-  const given = { issuer, subject, client, groups, scopes, claims: {} };
-  const catalog = workspace.catalogOf(upstream);
+  const { issuer, issuerUrl, caller, groups, scopes, target, upstream } = call;
+  const principal: PrincipalFacts = {
+    ...{ issuer, issuerUrl, subject: caller.subject, client: caller.client, groups },
+    scopes: widenScopes(scopes, outline.issuerFacts.get(issuer)?.impliedScopes ?? {}),
+    claims: {},
+    actors: [],
+    token: {
+      ...{ id: '', formerIds: [], audience: '', issuedAt: undefined, binding: 'none' },
+      expiresAt: Number.POSITIVE_INFINITY,
+    },
+  };
+  const catalog = catalogOf(upstream);
   const pin = textAt(record, 'target', 'pin');
   const pinned =
     target.kind === 'tool' || target.kind === 'prompt'
@@ -199,7 +226,7 @@ function factsOf(
       : undefined;
   const isValid = call.verdict === 'allow' && pinned?.digest === pin;
   return {
-    principal: principalOf(given, workspace, ports),
+    principal: ports.supposePrincipal(principal),
     ...{ upstream, target, catalog },
     args: argumentsOf(record, isValid ? pinned : undefined),
     unknown: new Set([
@@ -207,6 +234,21 @@ function factsOf(
       ...(scopes.length >= MAX_LISTED ? (['scopes'] as const) : []),
     ]),
   };
+}
+
+/** The scopes that a token grants by those that it states. */
+export function widenScopes(
+  scopes: readonly string[],
+  implied: { readonly [scope: string]: readonly string[] },
+): readonly string[] {
+  return [
+    ...new Set(
+      scopes.flatMap((scope) => [
+        scope,
+        ...(Object.hasOwn(implied, scope) ? (implied[scope] ?? []) : []),
+      ]),
+    ),
+  ];
 }
 
 /** `pinned` is the definition that is known to admit the arguments. */
