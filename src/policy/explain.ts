@@ -30,6 +30,7 @@ import {
   type Rule,
   readsArguments,
 } from './rules.js';
+import { hasTerms } from './server-request-content.js';
 import { EVERYTHING } from './shadow.js';
 
 /** What is known of the arguments of a call: all of them, or what a record says. */
@@ -47,7 +48,7 @@ export type KnownArguments =
     };
 
 /** Why something is not known; `validity` is whether the definition admits the arguments. */
-export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity';
+export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content';
 
 /** A call as far as it is known. */
 export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'catalog'> & {
@@ -140,7 +141,9 @@ function explainRule(
   const who = explainWho(rule, source, facts);
   const scopes = rule.effect === 'allow' ? explainScopes(rule.scopes, facts) : [];
   const condition =
-    what.length === 0 && target !== undefined ? explainCondition(rule, source, target, facts) : [];
+    stateOf(what) !== 'fails' && target !== undefined
+      ? explainCondition(rule, source, target, facts)
+      : [];
   const clauses = [...who, ...what, ...scopes, ...condition];
   const limit = rule.effect === 'deny' ? undefined : rule.limit;
   return {
@@ -181,8 +184,17 @@ function explainWhat(
     ...(matchesTarget(rule, kind, name)
       ? []
       : [fails([], `the ${kindText} ${quoteAll([name])} is not named`)]),
+    ...(kind === 'question' && hasTerms(rule.terms, name) ? [UNKNOWN_CONTENT] : []),
   ];
 }
+
+/** What a server request contained is not recorded. */
+const UNKNOWN_CONTENT: ClauseResult = {
+  path: ['what'],
+  result: 'unknown',
+  text: 'what the server request contained is not recorded',
+  cause: 'content',
+};
 
 /** Names are quoted as they are: the text is for whoever writes the policies. */
 function quoteAll(names: readonly (string | number | boolean)[]): string {
@@ -413,7 +425,7 @@ function termsOf(text: string): readonly string[] {
 export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): KnownVerdict {
   const target = policyTargetOf(facts);
   if (target === undefined) return verdictWithoutRules(facts.target);
-  const concerned = rules.filter(({ what, who }) => what === 'holds' && who !== 'fails');
+  const concerned = rules.filter(({ what, who }) => what !== 'fails' && who !== 'fails');
   const allows = concerned.filter(({ effect }) => effect === 'allow');
   if (allows.length === 0) return { verdict: 'deny', reason: 'no-matching-allow' };
   const pin = targetPinOf(facts.catalog, target, 'all' in facts.args ? facts.args.all : 'unknown');

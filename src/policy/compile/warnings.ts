@@ -195,10 +195,11 @@ function coversWhat(wide: Rule, narrow: Rule): boolean {
     wide.upstreams === undefined ||
     (narrow.upstreams !== undefined && coversPatterns(wide.upstreams, narrow.upstreams));
   const { sampling, elicitation, roots } = narrow.grants;
-  const namesRequests = sampling || roots || elicitation.form || elicitation.url;
+  const namesMore =
+    sampling || roots || elicitation.form || elicitation.url || narrow.tasks.length > 0;
   return (
     (areThere || wide.upstreams?.some(({ text }) => text === '*') === true) &&
-    !namesRequests &&
+    !namesMore &&
     TARGET_KINDS.every((kind) => coversPatterns(wide.targets[kind], narrow.targets[kind]))
   );
 }
