@@ -3,7 +3,7 @@
 // recorded call not everything is known: what the record does not say is `unknown` here and never guessed. Pure.
 // docs/contract.md §4.
 
-import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import type { Json, JsonObject, ServerRequestName } from '../protocol/jsonrpc.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
 import { type EvaluationInput, readsUndescribed } from './conditions.js';
@@ -30,7 +30,7 @@ import {
   type Rule,
   readsArguments,
 } from './rules.js';
-import { hasTerms } from './server-request-content.js';
+import { fitsTerms, hasTerms } from './server-request-content.js';
 import { EVERYTHING } from './shadow.js';
 
 /** What is known of the arguments of a call: all of them, or what a record says. */
@@ -51,7 +51,10 @@ export type KnownArguments =
 export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content';
 
 /** A call as far as it is known. */
-export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'catalog'> & {
+export type CallFacts = Pick<
+  PolicyQuery,
+  'principal' | 'upstream' | 'target' | 'content' | 'catalog'
+> & {
   readonly args: KnownArguments;
   /** What the caller may have besides what `principal` has. */
   readonly unknown?: ReadonlySet<UnknownCause>;
@@ -137,7 +140,7 @@ function explainRule(
   target: PolicyTarget | undefined,
   facts: CallFacts,
 ): RuleExplanation {
-  const what = explainWhat(rule, target, facts.upstream);
+  const what = explainWhat(rule, target, facts);
   const who = explainWho(rule, source, facts);
   const scopes = rule.effect === 'allow' ? explainScopes(rule.scopes, facts) : [];
   const condition =
@@ -169,7 +172,7 @@ function stateOf(clauses: readonly ClauseResult[]): RuleState {
 function explainWhat(
   rule: Rule,
   target: PolicyTarget | undefined,
-  upstream: string,
+  { upstream, content }: CallFacts,
 ): readonly ClauseResult[] {
   const fails = (path: readonly string[], text: string): ClauseResult => {
     return { path: ['what', ...path], result: 'fails', text };
@@ -184,17 +187,26 @@ function explainWhat(
     ...(matchesTarget(rule, kind, name)
       ? []
       : [fails([], `the ${kindText} ${quoteAll([name])} is not named`)]),
-    ...(kind === 'question' && hasTerms(rule.terms, name) ? [UNKNOWN_CONTENT] : []),
+    ...(kind === 'question' ? explainContent(rule, name, content) : []),
   ];
 }
 
-/** What a server request contained is not recorded. */
-const UNKNOWN_CONTENT: ClauseResult = {
-  path: ['what'],
-  result: 'unknown',
-  text: 'what the server request contained is not recorded',
-  cause: 'content',
-};
+/** Whether what a rule says of the content of a server request holds, which no record says. */
+function explainContent(
+  { terms, effect }: Rule,
+  name: ServerRequestName,
+  content: CallFacts['content'],
+): readonly ClauseResult[] {
+  const path = ['what'];
+  if (!hasTerms(terms, name)) return [];
+  if (content === undefined) {
+    const text = 'what the server request contained is not recorded';
+    return [{ path, result: 'unknown', text, cause: 'content' }];
+  }
+  return fitsTerms(terms, name, content, effect !== 'allow')
+    ? []
+    : [{ path, result: 'fails', text: 'the rule names this server request with other content' }];
+}
 
 /** Names are quoted as they are: the text is for whoever writes the policies. */
 function quoteAll(names: readonly (string | number | boolean)[]): string {
