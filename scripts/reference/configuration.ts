@@ -54,7 +54,8 @@ function rowsBelow(key: string, schema: Schema): readonly Row[] {
   const values = schema['additionalProperties'];
   if (isSchema(values)) return rowsOf(values, `${key}.<name>.`);
   const items = schema['items'];
-  if (isSchema(items)) return rowsOf(items, `${key}[].`);
+  const ownKeys = schema['properties'] === undefined ? [] : rowsOf(schema, `${key}.`);
+  if (isSchema(items)) return [...ownKeys, ...rowsOf(items, `${key}[].`)];
   return rowsOf(schema, `${key}.`);
 }
 

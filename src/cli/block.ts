@@ -7,7 +7,7 @@ import { type Command as Commander, InvalidArgumentError } from 'commander';
 import { decodeUtf8, type Files } from '../config/files.js';
 import { readDurationMs } from '../config/units.js';
 import { isObject, parseObject } from '../protocol/jsonrpc.js';
-import { escapeForTerminal } from '../text/escaping.js';
+import { escapeForTerminal, toVisibleJson } from '../text/escaping.js';
 import { describeReadError } from '../text/file-errors.js';
 import { withConfigOption } from './config-file.js';
 import {
@@ -246,7 +246,7 @@ async function runOrder(
   const body = JSON.stringify({ note: options.note, ...order(given, options) });
   const { status, value } = await ask(PATH, { method: 'POST', body }, origin, token, ports);
   const made = value['revocation'];
-  if (options.json === true) io.stdout(`${JSON.stringify(value)}\n`);
+  if (options.json === true) io.stdout(`${toVisibleJson(value, 0)}\n`);
   else io.stdout(describeShown(isObject(made) ? made : {}));
   if (status === ACCEPTED)
     io.stderr(
@@ -261,7 +261,7 @@ async function runList(options: Options, io: CliIo, ports: BlockPorts): Promise<
   const { value } = await ask(PATH, { method: 'GET' }, origin, token, ports);
   const listed = value['revocations'];
   const rows = Array.isArray(listed) ? listed.filter(isObject) : [];
-  if (options.json === true) io.stdout(`${JSON.stringify(rows)}\n`);
+  if (options.json === true) io.stdout(`${toVisibleJson(rows, 0)}\n`);
   else if (rows.length === 0) io.stderr('note: nothing is blocked or revoked\n');
   else for (const row of rows) io.stdout(describeShown(row));
   return EXIT_FINE;

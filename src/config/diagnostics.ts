@@ -4,6 +4,7 @@
 
 import { isAbsolute, relative, sep } from 'node:path';
 import { countOf } from '../text/counting.js';
+import { toVisibleJson } from '../text/escaping.js';
 import type { Position, YamlPath } from '../text/yaml.js';
 
 /** The kind of mistake: the rule id of machine-readable reports. Append-only. */
@@ -115,9 +116,9 @@ export function renderDiagnostics(
     case 'text':
       return named.map((diagnostic) => `${renderLine(diagnostic)}\n`).join('');
     case 'json':
-      return `${JSON.stringify({ faults: named }, null, 2)}\n`;
+      return `${toVisibleJson({ faults: named })}\n`;
     case 'sarif':
-      return `${JSON.stringify(renderSarif(named), null, 2)}\n`;
+      return `${toVisibleJson(renderSarif(named))}\n`;
   }
 }
 

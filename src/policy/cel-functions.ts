@@ -9,8 +9,10 @@ import { bareHost, isAddressAllowed } from './addresses.js';
 const MAX_DECODINGS = 8;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
-/** A drive, a server, a home folder, a URL: the start of a path that is not relative and not below `/`. */
-const OTHER_ROOT = /^(?:[A-Za-z]:|[A-Za-z][A-Za-z0-9+.-]*:\/|\/\/|~)/;
+/** A drive, a home folder: the start of a path that is not relative and not below `/`. */
+const OTHER_ROOT = /^(?:[A-Za-z]:|~)/;
+/** To a reader of URLs a path of its own, with or without a host; to others a name with a colon. */
+const URL_START = /^(?:[A-Za-z][A-Za-z0-9+.-]+:\/|file:)/i;
 /**
  * `...`, `.. ` and `..;x`: readers that drop trailing dots, blanks or parameters take them for `..`, and so do file
  * systems that ignore invisible characters in names.
@@ -20,7 +22,7 @@ const AMBIGUOUS_SEGMENT =
 
 type Path = {
   /** Undefined for a path that climbs above its start, or starts elsewhere. */
-  readonly root: string | undefined;
+  readonly root: '' | '/' | '//' | undefined;
   readonly segments: readonly string[];
   /** Has `..` somewhere. */
   readonly climbs: boolean;
@@ -28,10 +30,10 @@ type Path = {
 
 /**
  * Whether a path names the folder or something below it, as it is written: links are not followed. Undefined for a path
- * that readers could take for different ones.
+ * that readers could take for different ones, and for a folder that is none.
  */
 export function isPathUnder(path: string, folder: string): boolean | undefined {
-  const base = readPath(folder);
+  const base = readFolder(folder);
   const decoded = decodeFully(path);
   // Some readers fold compatibility forms, in which a full-width dot or slash is a plain one.
   const folded = decoded === undefined ? undefined : decodeFully(decoded.normalize('NFKC'));
@@ -41,11 +43,19 @@ export function isPathUnder(path: string, folder: string): boolean | undefined {
     // To a reader that decodes less, `a%2fb`, `a\b` and `a//b` have other numbers of folders, and `..` leads elsewhere.
     if (read === undefined || (read.climbs && (form !== path || /\\|\/\//.test(path))))
       return undefined;
-    if (read.root === undefined || read.root !== base.root) return false;
-    return base.segments.every((one, at) => read.segments[at] === one);
+    const isBelow = base.segments.every((one, at) => read.segments[at] === one);
+    // Two slashes at the start are one to many readers, and a server to some.
+    if (read.root === '//' && base.root === '/' && isBelow) return undefined;
+    return read.root === base.root && isBelow;
   };
   const answer = isUnder(decoded);
   return folded === decoded || isUnder(folded) === answer ? answer : undefined;
+}
+
+/** Undefined for what names no folder: a URL, a drive, a home folder, a path that climbs above its start. */
+export function readFolder(folder: string): Path | undefined {
+  const read = readPath(folder);
+  return read?.root === '' || read?.root === '/' ? read : undefined;
 }
 
 /** Without any percent-encoding; undefined for a text that some readers could not decode, or that never ends. */
@@ -66,19 +76,27 @@ function decodeFully(text: string): string | undefined {
 function readPath(text: string): Path | undefined {
   const path = text.replaceAll('\\', '/');
   const written = path.split('/').filter((one) => one !== '' && one !== '.');
-  if (CONTROL.test(path) || written.some((one) => AMBIGUOUS_SEGMENT.test(one))) return undefined;
+  const isUnclear = CONTROL.test(path) || URL_START.test(path);
+  if (isUnclear || written.some((one) => AMBIGUOUS_SEGMENT.test(one))) return undefined;
   const segments: string[] = [];
+  const above = written.filter((segment) =>
+    segment === '..' ? segments.pop() === undefined : segments.push(segment) === 0,
+  );
+  const root = rootOf(path);
   const climbs = written.includes('..');
-  let root = OTHER_ROOT.test(path) ? undefined : path.startsWith('/') ? '/' : '';
-  for (const segment of written) {
-    if (segment !== '..') segments.push(segment);
-    else if (segments.pop() === undefined) root = undefined;
-  }
-  return { root, segments, climbs };
+  if (above.length === 0) return { root, segments, climbs };
+  // Above `/` is `/` to some readers, and an error to others.
+  return path.startsWith('/') ? undefined : { root: undefined, segments, climbs };
+}
+
+function rootOf(path: string): Path['root'] {
+  if (path.startsWith('/')) return path.startsWith('//') ? '//' : '/';
+  return OTHER_ROOT.test(path) ? undefined : '';
 }
 
 const MAX_URL_CHARS = 8192;
-const AUTHORITY = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/([^/?#]*)/;
+/** The schemes whose hosts all readers take alike. Those of others are opaque text to some (WHATWG URL, special schemes). */
+const AUTHORITY = /^(?:https?|wss?|ftp):\/\/([^/?#]*)/i;
 /** A host and a port, after at most one user name. An address in brackets is the only host with a colon. */
 const HOST = /^(?:[^@]*@)?(\[[^\]@]*\]|[^@:[\]]*)(?::[0-9]{0,5})?$/;
 
@@ -90,16 +108,20 @@ const HOST = /^(?:[^@]*@)?(\[[^\]@]*\]|[^@:[\]]*)(?::[0-9]{0,5})?$/;
 export function hostOfUrl(url: string): string | undefined {
   if (url.length > MAX_URL_CHARS || CONTROL.test(url) || /[\s\\]/u.test(url)) return undefined;
   const [, written = ''] = HOST.exec(AUTHORITY.exec(url)?.[1] ?? '') ?? [];
-  if (written === '' || written.includes('%')) return undefined;
+  if (written === '' || written.includes('%') || DEVIATING.test(written)) return undefined;
   const parsed = `http://${written}/`;
   if (!URL.canParse(parsed)) return undefined;
   const host = new URL(parsed).hostname.replace(/\.$/, '');
-  if (host === '' || host.endsWith('.')) return undefined;
+  if (!HOST_CHARACTERS.test(host) || host.endsWith('.')) return undefined;
   const plain = written.normalize('NFKC').replace(IGNORED, '');
   if (IPV4.test(host) && LEADING_ZERO.test(plain)) return undefined;
   return bareHost(host);
 }
 
+/** Letters that older and newer readers write as different names (UTS #46, deviation characters). */
+const DEVIATING = /[ßẞς\u200c\u200d]/u;
+/** What names and addresses have. Readers do not agree where a host with anything else ends. */
+const HOST_CHARACTERS = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/;
 const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
 const IPV4 = /^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$/;
 /** Some readers take such a number for an octal one, and some for a decimal one. */

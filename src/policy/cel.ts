@@ -10,7 +10,7 @@ import { BoundedMap } from '../state/bounded-map.js';
 import { nearestCandidate } from '../text/edit-distance.js';
 import { ANY_ARGUMENT, ARGUMENT_TEXTS, expandAnyArgument } from './any-argument.js';
 import { describeCelError } from './cel-errors.js';
-import { hostOfUrl, isPathUnder, isPublicUrl } from './cel-functions.js';
+import { hostOfUrl, isPathUnder, isPublicUrl, readFolder } from './cel-functions.js';
 import { type Bindings, bindingsOf, type ExpressionFacts } from './cel-values.js';
 import { compileLinear, type LinearRegex } from './patterns.js';
 
@@ -333,8 +333,16 @@ function vetMatches(operands: readonly Expr[]): void {
   if (!compiled.ok) throw new VettingError(`in matches(), ${compiled.why}`);
 }
 
+/** A folder that is none would make every call an error. */
+function vetFolder([, folder]: readonly Expr[]): void {
+  const text = folder === undefined ? undefined : literalText(folder);
+  if (text !== undefined && readFolder(text) === undefined)
+    throw new VettingError('path.under() takes a folder such as "reports/" or "/srv/reports"');
+}
+
 function vetOperands(name: string, operands: readonly Expr[], findings: CollectedReads): void {
   if (name === 'matches') vetMatches(operands);
+  if (name === 'path.under') vetFolder(operands);
   if (name === '@in') guardByMembership(operands, findings);
   if (ARITHMETIC.has(name)) vetArithmetic(operands);
 }

@@ -32,6 +32,7 @@ import {
   type Candidates,
   findCandidates,
   findServerRequestRules,
+  findTaskRules,
   isUnconditional,
   type PolicyQuery,
   type PolicySet,
@@ -295,8 +296,10 @@ function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
   }
   const candidates =
     policyTarget.kind === 'question'
-      ? findServerRequestRules(policies, principal, upstream, policyTarget.name)
-      : findCandidates(policies, principal, upstream, policyTarget.kind, policyTarget.name);
+      ? findServerRequestRules(policies, query, policyTarget.name)
+      : target.kind === 'task'
+        ? findTaskRules(policies, query, policyTarget.name, target.use)
+        : findCandidates(policies, principal, upstream, policyTarget.kind, policyTarget.name);
   const decision = evaluateCandidates(candidates, query, policyTarget);
   return decision.verdict === 'deny' && args !== 'unknown'
     ? captureRefused(decision, candidates.requires, () =>
@@ -352,7 +355,7 @@ export function readPolicyTarget(
       return { kind: 'template', name: target.uriTemplate };
     case 'question':
       return target;
-    // A task is subject to the rules of its tool.
+    // A task is subject to the rules of its tool, and to those that name its use.
     case 'task':
       return target.tool === undefined ? undefined : { kind: 'tool', name: target.tool };
     case 'resource': {

@@ -3,7 +3,12 @@
 // recorded call not everything is known: what the record does not say is `unknown` here and never guessed. Pure.
 // docs/contract.md §4.
 
-import { type Json, type JsonObject, ownMember } from '../protocol/jsonrpc.js';
+import {
+  type Json,
+  type JsonObject,
+  ownMember,
+  type ServerRequestName,
+} from '../protocol/jsonrpc.js';
 import { pointerTo } from '../text/json-pointer.js';
 import { type ConditionResult, compileExpression } from './cel.js';
 import type { PolicyDocument, RuleDocument, WhoDocument } from './compile/documents.js';
@@ -31,6 +36,7 @@ import {
   type Rule,
   readsArguments,
 } from './rules.js';
+import { fitsTerms, hasTerms } from './server-request-content.js';
 import { EVERYTHING } from './shadow.js';
 
 /** What is known of the arguments of a call: all of them, or what a record says. */
@@ -48,10 +54,13 @@ export type KnownArguments =
     };
 
 /** Why something is not known; `validity` is whether the definition admits the arguments. */
-export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity';
+export type UnknownCause = 'groups' | 'claims' | 'scopes' | 'arguments' | 'validity' | 'content';
 
 /** A call as far as it is known. */
-export type CallFacts = Pick<PolicyQuery, 'principal' | 'upstream' | 'target' | 'catalog'> & {
+export type CallFacts = Pick<
+  PolicyQuery,
+  'principal' | 'upstream' | 'target' | 'content' | 'catalog'
+> & {
   readonly args: KnownArguments;
   /** What the caller may have besides what `principal` has. */
   readonly unknown?: ReadonlySet<UnknownCause>;
@@ -137,11 +146,13 @@ function explainRule(
   target: PolicyTarget | undefined,
   facts: CallFacts,
 ): RuleExplanation {
-  const what = explainWhat(rule, target, facts.upstream);
+  const what = explainWhat(rule, target, facts);
   const who = explainWho(rule, source, facts);
   const scopes = rule.effect === 'allow' ? explainScopes(rule.scopes, facts) : [];
   const condition =
-    what.length === 0 && target !== undefined ? explainCondition(rule, source, target, facts) : [];
+    stateOf(what) !== 'fails' && target !== undefined
+      ? explainCondition(rule, source, target, facts)
+      : [];
   const clauses = [...who, ...what, ...scopes, ...condition];
   const limit = rule.effect === 'deny' ? undefined : rule.limit;
   return {
@@ -167,7 +178,7 @@ function stateOf(clauses: readonly ClauseResult[]): RuleState {
 function explainWhat(
   rule: Rule,
   target: PolicyTarget | undefined,
-  upstream: string,
+  { upstream, content }: CallFacts,
 ): readonly ClauseResult[] {
   const fails = (path: readonly string[], text: string): ClauseResult => {
     return { path: ['what', ...path], result: 'fails', text };
@@ -182,7 +193,25 @@ function explainWhat(
     ...(matchesTarget(rule, kind, name)
       ? []
       : [fails([], `the ${kindText} ${quoteAll([name])} is not named`)]),
+    ...(kind === 'question' ? explainContent(rule, name, content) : []),
   ];
+}
+
+/** Whether what a rule says of the content of a server request holds, which no record says. */
+function explainContent(
+  { terms, effect }: Rule,
+  name: ServerRequestName,
+  content: CallFacts['content'],
+): readonly ClauseResult[] {
+  const path = ['what'];
+  if (!hasTerms(terms, name)) return [];
+  if (content === undefined) {
+    const text = 'what the server request contained is not recorded';
+    return [{ path, result: 'unknown', text, cause: 'content' }];
+  }
+  return fitsTerms(terms, name, content, effect !== 'allow')
+    ? []
+    : [{ path, result: 'fails', text: 'the rule names this server request with other content' }];
 }
 
 /** Names are quoted as they are: the text is for whoever writes the policies. */
@@ -414,7 +443,7 @@ function termsOf(text: string): readonly string[] {
 export function verdictOf(rules: readonly RuleExplanation[], facts: CallFacts): KnownVerdict {
   const target = policyTargetOf(facts);
   if (target === undefined) return verdictWithoutRules(facts.target);
-  const concerned = rules.filter(({ what, who }) => what === 'holds' && who !== 'fails');
+  const concerned = rules.filter(({ what, who }) => what !== 'fails' && who !== 'fails');
   const allows = concerned.filter(({ effect }) => effect === 'allow');
   if (allows.length === 0) return { verdict: 'deny', reason: 'no-matching-allow' };
   const pin = targetPinOf(facts.catalog, target, 'all' in facts.args ? facts.args.all : 'unknown');

@@ -2,7 +2,7 @@
 // query, never whether it is allowed. Exact names are looked up in maps and patterns tried one by one; the
 // rules that match a caller are computed once per principal. docs/contract.md §4.
 
-import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
+import type { JsonObject, ServerRequestName, Target, TaskUse } from '../protocol/jsonrpc.js';
 import { isGranted, type ServerRequestGrants } from '../protocol/server-requests.js';
 import { BoundedMap } from '../state/bounded-map.js';
 import type { CostExpression, Expression } from './cel.js';
@@ -12,6 +12,11 @@ import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import type { FlowSet } from './flows.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
+import {
+  fitsTerms,
+  type ServerRequestContent,
+  type ServerRequestTerms,
+} from './server-request-content.js';
 
 /** What is to be decided. A list is a query with unknown arguments (docs/contract.md §4, law 2). */
 export type PolicyQuery = {
@@ -20,6 +25,8 @@ export type PolicyQuery = {
   readonly target: Target;
   /** `unknown` for lists. Otherwise the arguments of a tool or prompt; `{}` if the client sent none. */
   readonly args: JsonObject | 'unknown';
+  /** What a server request contains. Absent where a caller is asked what servers may ever request. */
+  readonly content?: ServerRequestContent | undefined;
   readonly catalog: Catalog;
 };
 
@@ -65,6 +72,10 @@ type RuleBase = {
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
   /** The server requests that the rule applies to. */
   readonly grants: ServerRequestGrants;
+  /** What it says of the content of those; absent if nothing. */
+  readonly terms?: ServerRequestTerms | undefined;
+  /** The uses of tasks that it applies to, besides the tasks of its tools. */
+  readonly tasks: readonly TaskUse[];
   readonly args: readonly {
     readonly name: string;
     readonly schema: CompiledSchema;
@@ -214,11 +225,10 @@ export function rulesFor(
   return upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream).rules;
 }
 
-/** The rules that match by `who` and `what` and apply to a server request. */
+/** The rules that match by `who` and `what` and apply to a server request with this content. */
 export function findServerRequestRules(
   policies: PolicySet,
-  principal: Principal,
-  upstream: string,
+  { principal, upstream, content }: Pick<PolicyQuery, 'principal' | 'upstream' | 'content'>,
   name: ServerRequestName,
 ): Candidates {
   const { rules, serverRequests } = upstreamIndex(
@@ -230,7 +240,27 @@ export function findServerRequestRules(
     found = groupByEffect(new Set(rules.filter((rule) => isGranted(rule.grants, name))));
     serverRequests.set(name, found);
   }
-  return found;
+  const fits = ({ terms, effect }: Rule): boolean =>
+    fitsTerms(terms, name, content, effect !== 'allow');
+  return {
+    allows: found.allows.filter(fits),
+    denies: found.denies.filter(fits),
+    requires: found.requires.filter(fits),
+  };
+}
+
+/** The rules that apply to a use of a task: those of its tool, and those that name the use. */
+export function findTaskRules(
+  policies: PolicySet,
+  { principal, upstream }: Pick<PolicyQuery, 'principal' | 'upstream'>,
+  tool: string,
+  use: TaskUse,
+): Candidates {
+  const ofTool = findCandidates(policies, principal, upstream, 'tool', tool);
+  const named = rulesFor(policies, principal, upstream).filter(({ tasks }) => tasks.includes(use));
+  if (named.length === 0) return ofTool;
+  const { allows, denies, requires } = ofTool;
+  return groupByEffect(new Set([...allows, ...denies, ...requires, ...named]));
 }
 
 /** The rules that match by `who` and `what`. Resource names are normal forms of URIs. */

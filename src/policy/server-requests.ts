@@ -9,6 +9,7 @@ import type { Decision } from './decision.js';
 import type { Catalog } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { PolicyQuery, PolicySet } from './rules.js';
+import type { ServerRequestContent } from './server-request-content.js';
 
 /**
  * Decides whether a server may request this of a caller. An allow has the obligations of its rules, limits
@@ -34,11 +35,31 @@ export function allowedServerRequestsFor(
   const catalog = { ...NO_CATALOG, upstream };
   const may = (name: ServerRequestName): boolean =>
     decideServerRequest(policies, { principal, upstream, catalog, name }).verdict === 'allow';
+  const mayWith = (content: ServerRequestContent): boolean => {
+    const query = { principal, upstream, catalog, name: 'sampling', content } as const;
+    return decideServerRequest(policies, query).verdict === 'allow';
+  };
+  const sampling = may('sampling');
   return {
-    sampling: may('sampling'),
+    sampling,
+    ...(sampling && cutOfSampling(mayWith)),
     elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },
     roots: may('roots'),
   };
+}
+
+/** What a client may not declare of sampling, because every request that used it would be refused. */
+function cutOfSampling(
+  mayWith: (content: ServerRequestContent) => boolean,
+): Pick<ServerRequestGrants, 'withoutSampling'> {
+  const hasContext = ['thisServer', 'allServers'].some((includeContext) =>
+    mayWith({ includeContext }),
+  );
+  const withoutSampling = [
+    ...(hasContext ? [] : (['context'] as const)),
+    ...(mayWith({ tools: 'some' }) ? [] : (['tools'] as const)),
+  ];
+  return withoutSampling.length === 0 ? {} : { withoutSampling };
 }
 
 /**

@@ -37,6 +37,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
     upstreams: undefined,
     targets: { tool: all, prompt: all, resource: all, template: all },
     grants: NO_GRANTS,
+    tasks: [],
     args: [],
     when: undefined,
     reads: undefined,
@@ -45,7 +46,7 @@ export function observedRules(rules: readonly Rule[]): readonly Rule[] {
     budget: undefined,
   };
   const kept = rules.flatMap((rule): Rule[] => {
-    const forServers: Rule = { ...rule, targets: NO_TARGETS };
+    const forServers: Rule = { ...rule, targets: NO_TARGETS, tasks: [] };
     if (rule.effect !== 'require' || rule.profile === undefined) return [forServers];
     const inspecting: Rule = {
       ...rule,

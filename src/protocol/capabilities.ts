@@ -198,6 +198,7 @@ export function cutCapabilities(
     return isRemovedCapability(name, grants) || (name === 'elicitation' && !hasMode);
   };
   const within = [
+    ...samplingEdits(text, [...path, 'sampling'], capabilities, grants),
     ...(hasMode ? modeEdits(text, [...path, 'elicitation'], capabilities, grants) : []),
     ...(carried.length > 0 ? extensionEdits(text, [...path, 'extensions'], carried) : []),
   ];
@@ -249,6 +250,20 @@ function modeEdits(
 }
 
 const MODES: ReadonlySet<string> = new Set(['form', 'url']);
+
+/** Cuts what is not allowed of sampling, in any case, out of a declaration that stays. */
+function samplingEdits(
+  text: string,
+  path: readonly string[],
+  { sampling }: JsonObject,
+  { sampling: isGranted, withoutSampling }: ServerRequestGrants,
+): readonly TextEdit[] {
+  if (!isGranted || withoutSampling === undefined || !isObject(sampling)) return [];
+  const isCut = (name: string): boolean =>
+    withoutSampling.some((capability) => foldName(name) === capability);
+  const span = Object.keys(sampling).some(isCut) ? spanOf(text, path) : undefined;
+  return span === undefined ? [] : removalEdits(text, span, isCut);
+}
 
 /** Edits that cut the gateway's own members out of `_meta` of params or result, and the names of those members. */
 export function ownMetaEdits(

@@ -33,6 +33,9 @@ export type Message =
 /** What a server may request of a client, as policies name it; elicitation by its mode. */
 export type ServerRequestName = 'sampling' | 'elicitation/form' | 'elicitation/url' | 'roots';
 
+/** What a client does with a task, as policies name it; `get` is its status and its result. */
+export type TaskUse = 'get' | 'list' | 'update' | 'cancel';
+
 /** What a request refers to: the thing that a policy rule and a pin can name. */
 export type Target =
   | { readonly kind: 'tool'; readonly name: string }
@@ -41,7 +44,7 @@ export type Target =
   | { readonly kind: 'template'; readonly uriTemplate: string }
   | { readonly kind: 'question'; readonly name: ServerRequestName }
   /** A task; `tool` is the tool whose call created it, undefined if the caller has no such task. */
-  | { readonly kind: 'task'; readonly tool: string | undefined }
+  | { readonly kind: 'task'; readonly tool: string | undefined; readonly use: TaskUse }
   | { readonly kind: 'none' };
 
 /** True for a plain JSON object (not null, not an array). */

@@ -13,6 +13,7 @@ import {
   type Message,
   type RequestId,
   type Target,
+  type TaskUse,
 } from './jsonrpc.js';
 import { canRequireInput } from './server-requests.js';
 import { readFilter } from './subscriptions.js';
@@ -162,9 +163,9 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
   ['completion/complete', readCompletion],
   ['logging/setLevel', readLevel],
   ['subscriptions/listen', readListen],
-  ['tasks/get', readTaskId],
-  ['tasks/result', readTaskId],
-  ['tasks/cancel', readTaskId],
+  ['tasks/get', (params: JsonObject) => readTaskId(params, 'get')],
+  ['tasks/result', (params: JsonObject) => readTaskId(params, 'get')],
+  ['tasks/cancel', (params: JsonObject) => readTaskId(params, 'cancel')],
   ['tasks/update', readUpdate],
   ['tasks/list', readCursor],
   ['notifications/cancelled', readCancelled],
@@ -257,15 +258,15 @@ function readListen(params: JsonObject): ParamsReading {
 }
 
 /** The sealed id says whose task it is and which tool it belongs to. */
-function readTaskId(params: JsonObject): ParamsReading {
+function readTaskId(params: JsonObject, use: TaskUse): ParamsReading {
   const id = params['taskId'];
   if (typeof id !== 'string') return wrong('taskId must be a string.');
-  return { ok: true, target: { kind: 'task', tool: undefined }, args: undefined };
+  return { ok: true, target: { kind: 'task', tool: undefined, use }, args: undefined };
 }
 
 function readUpdate(params: JsonObject): ParamsReading {
   return isObject(params['inputResponses'])
-    ? readTaskId(params)
+    ? readTaskId(params, 'update')
     : wrong('inputResponses must be an object.');
 }
 

@@ -133,9 +133,14 @@ function readKeyed(key: string, request: Json | undefined): InputRequest | undef
   return name === undefined || name === 'malformed' ? undefined : { key, name, params };
 }
 
+/** What a client declares that it supports of sampling (MCP 2025-11-25, sampling, capabilities). */
+export type SamplingCapability = 'context' | 'tools';
+
 /** The server requests that policy allows for one caller; admission and the check of server requests use them. */
 export type ServerRequestGrants = {
   readonly sampling: boolean;
+  /** What of sampling is not allowed, by the capability that declares it; absent if nothing. */
+  readonly withoutSampling?: readonly SamplingCapability[];
   readonly elicitation: { readonly form: boolean; readonly url: boolean };
   readonly roots: boolean;
 };

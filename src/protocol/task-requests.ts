@@ -36,7 +36,7 @@ export function readTasks(context: ClassifiedCall, target: Target): TaskReading 
   if (target.kind !== 'task')
     return { kind: 'read', target, mayBecomeTask, task: undefined, hasNoTask };
   const task = openTask(context);
-  const ofTool = { kind: 'task', tool: task?.tool } as const;
+  const ofTool = { ...target, tool: task?.tool };
   return { kind: 'read', target: ofTool, mayBecomeTask, task, hasNoTask };
 }
 

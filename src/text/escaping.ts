@@ -165,9 +165,9 @@ export function quoteYaml(text: string): string {
   });
 }
 
-/** JSON with indentation, in which every character of a text that cannot be seen is written as `\uXXXX`. */
-export function toVisibleJson(value: object): string {
-  return JSON.stringify(value, null, 2).replace(ESCAPED, (character) =>
+/** JSON in which every character of a text that cannot be seen is written as `\uXXXX`; without indentation on one line. */
+export function toVisibleJson(value: object, indent = 2): string {
+  return JSON.stringify(value, null, indent).replace(ESCAPED, (character) =>
     Array.from({ length: character.length }, (_, at) => escapeUnit(character.charAt(at))).join(''),
   );
 }

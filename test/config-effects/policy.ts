@@ -26,8 +26,13 @@ export const policyEffects: Readonly<Record<string, string>> = {
   'rules[].what.prompts': 'e2e/merged.test.ts > gets prompts, reads resources and completes',
   'rules[].what.sampling':
     'integration/questions.test.ts > that was not declared is refused though it is granted',
-  'rules[].what.elicitation':
+  'rules[].what.{elicitation,elicitation[]}':
     'integration/questions.test.ts > is inspected under the profile that a rule asks for',
+  'rules[].what.sampling.{includeContext,tools}':
+    'integration/questions.test.ts > unless its context and tools are those that the rule names',
+  'rules[].what.elicitation.{form,url}':
+    'integration/questions.test.ts > unless its host is one that the rule names',
+  'rules[].what.tasks': 'integration/tasks.test.ts > takes these away, and leaves the others',
   'rules[].what.roots':
     'integration/questions.test.ts > that is not granted is gone from the capabilities',
   'rules[].{args,when}': 'integration/effects-of-rules.test.ts > args and when of an allow',

@@ -48,9 +48,16 @@ rules:
     effect: allow
     who: {subjects: [seldom, linked]}
     what: {upstreams: ["*"], tools: ["*"]}
+  - id: some-content
+    effect: allow
+    who: {subjects: [limited]}
+    what:
+      upstreams: ["*"]
+      elicitation: {url: [login.example.com]}
+      sampling: {includeContext: [none], tools: false}
   - id: tools
     effect: allow
-    who: {subjects: [plain]}
+    who: {subjects: [plain, limited]}
     what: {upstreams: ["*"], tools: ["*"]}
 `;
 
@@ -201,7 +208,19 @@ describe('a question', () => {
     await expectWithheldLines(rig, reply, reason as never);
   });
 
-  it.each<[string, JsonObject, string]>([
+  it('[T-07] passes with the content that its rule names', async () => {
+    const inputRequests = { where: link('https://login.example.com/?a'), model: SAMPLING };
+    ask(inputRequests);
+    const capabilities = { elicitation: { url: {} }, sampling: { tools: {}, context: {} } };
+    const reply = await call({ as: 'limited', capabilities });
+    expect(resultOf(reply)).toEqual({ resultType: 'input_required', inputRequests });
+    expect((lastSent()['_meta'] as JsonObject)[CAPABILITIES]).toEqual({
+      elicitation: { url: {} },
+      sampling: {},
+    });
+  });
+
+  it.each<[string, JsonObject, string, string?]>([
     ['a password', form({ password: { type: 'string' } }), 'elicitation-sensitive'],
     [
       'a field with a title',
@@ -216,9 +235,22 @@ describe('a question', () => {
     ['a script', link('javascript:alert(1)'), 'elicitation-url'],
     ['plain http', link('http://example.com/'), 'elicitation-url'],
     ['a user in the link', link('https://user:word@example.com/'), 'elicitation-url'],
-  ])('[T-08] is withheld: %s', async (_what, request, reason) => {
-    ask({ ok: FORM, bad: request });
-    const reply = await call();
+    ['a link to another host', link('https://evil.example/'), 'elicitation-url', 'limited'],
+    [
+      'sampling with the context of the server',
+      { ...SAMPLING, params: { ...SAMPLING.params, includeContext: 'thisServer' } },
+      'sampling-forbidden',
+      'limited',
+    ],
+    [
+      'sampling with tools',
+      { ...SAMPLING, params: { ...SAMPLING.params, tools: [{ name: 'search' }] } },
+      'sampling-forbidden',
+      'limited',
+    ],
+  ])('[T-08] is withheld: %s', async (_what, request, reason, as = 'asked') => {
+    ask({ ok: as === 'asked' ? FORM : link('https://login.example.com/'), bad: request });
+    const reply = await call({ as });
     expect([reply.status, decisionReason(reply)]).toEqual([200, reason]);
     await expectWithheldLines(rig, reply, reason as never);
   });

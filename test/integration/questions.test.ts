@@ -10,6 +10,7 @@ import {
   startRig,
   UPSTREAM,
 } from '../support/gateway.js';
+import { jsonBody } from '../support/hostile-acts.js';
 import { openRawSession, type RawSession } from '../support/raw-mcp.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/sdk-clients.js';
 import { makeGithubToken } from '../support/secrets.js';
@@ -115,6 +116,106 @@ describe('[Q-03] a question', () => {
 `;
     await grant(grantQuestions(undefined, deny));
     expect(methodsOf(await asked([FORM, ROOTS]))).toEqual(['roots/list']);
+  });
+
+  const linking = (url: string) => ({
+    method: 'elicitation/create',
+    params: { mode: 'url', message: 'Visit.', url, elicitationId: 'e' },
+  });
+  const HOSTS = 'elicitation: {form: true, url: [login.example.com, "*.sso.example.com"]}';
+
+  it('with a link is refused unless its host is one that the rule names', async () => {
+    await grant(grantQuestions(HOSTS));
+    const place = await open();
+    const links = [
+      'https://login.example.com/a',
+      'https://evil.example/login.example.com',
+      'https://a.sso.example.com/',
+      'https://login.example.com:8443/',
+    ].map(linking);
+    const shown = await asked(links, place);
+    expect(shown.map(({ params }) => (params as JsonObject)['url'])).toEqual([
+      'https://login.example.com/a',
+      'https://a.sso.example.com/',
+    ]);
+    await expect.poll(() => answersTo(rig.upstream).size, PATIENT).toBe(2);
+    for (const id of ['q1', 'q3'])
+      expect(answersTo(rig.upstream).get(id)).toMatchObject({ error: { code: -32602 } });
+    const refused = async () =>
+      (await rig.gateway.audit()).filter(
+        ({ type, target, decision }) =>
+          type === 'mcp.outcome' &&
+          target.name === 'elicitation/url' &&
+          decision.reasons?.includes('elicitation-url') === true,
+      ).length;
+    await expect.poll(refused, PATIENT).toBe(2);
+  });
+
+  it('by an error is withheld unless every link is to a host that the rule names', async () => {
+    await grant(grantQuestions(HOSTS));
+    const place = await open();
+    const failing = async (...urls: readonly string[]) => {
+      const elicitations = urls.map((url) => linking(url).params);
+      rig.upstream.obey((request) =>
+        request.method === 'tools/call'
+          ? jsonBody({
+              jsonrpc: '2.0',
+              id: request.id ?? 0,
+              error: { code: -32042, message: 'Visit first', data: { elicitations } },
+            })
+          : undefined,
+      );
+      return JSON.stringify((await place.ask(9, 'tools/call', CALL)).messages);
+    };
+    expect(await failing('https://login.example.com/a')).toContain('Visit first');
+    const other = await failing('https://login.example.com/a', 'https://evil.example/');
+    expect(other).not.toContain('evil.example');
+    expect(other).toContain('elicitation-url');
+  });
+
+  it('for sampling is refused unless its context and tools are those that the rule names', async () => {
+    const sampling = 'sampling: {includeContext: [none, thisServer], tools: [search]}';
+    await grant(grantQuestions(sampling));
+    const place = await open({ sampling: { tools: {}, context: {} } });
+    const withParams = (params: JsonObject) => ({
+      ...SAMPLING,
+      params: { ...SAMPLING.params, ...params },
+    });
+    const tool = (name: string) => ({ name, inputSchema: { type: 'object' } });
+    const shown = await asked(
+      [
+        withParams({ includeContext: 'thisServer', tools: [tool('search')] }),
+        withParams({ includeContext: 'allServers' }),
+        withParams({ tools: [tool('search'), tool('wipe')] }),
+        withParams({ IncludeContext: 'allServers' }),
+        SAMPLING,
+      ],
+      place,
+    );
+    expect(shown.map(({ params }) => (params as JsonObject)['includeContext'])).toEqual([
+      'thisServer',
+      undefined,
+    ]);
+    await expect.poll(() => answersTo(rig.upstream).size, PATIENT).toBe(3);
+  });
+
+  it('for sampling may be declared only with what a rule could allow', async () => {
+    const declared = async (what: string) => {
+      await grant(grantQuestions(what));
+      rig.upstream.forget();
+      await open({ sampling: { tools: {}, context: {}, other: 1 } });
+      const [initialize] = rig.upstream.seen().filter(({ method }) => method === 'initialize');
+      return (initialize?.message?.['params'] as JsonObject | undefined)?.['capabilities'];
+    };
+    expect(await declared('sampling: true')).toEqual({
+      sampling: { tools: {}, context: {}, other: 1 },
+    });
+    expect(await declared('sampling: {tools: false}')).toEqual({
+      sampling: { context: {}, other: 1 },
+    });
+    expect(await declared('sampling: {includeContext: [none], tools: false}')).toEqual({
+      sampling: { other: 1 },
+    });
   });
 
   it('[Q-09] is counted once, when it is asked', async () => {

@@ -247,6 +247,25 @@ rules:
   });
 });
 
+describe('a rule that names uses of tasks', () => {
+  it('[TSK-08] leaves a list without the tasks that may not be listed', async () => {
+    const token = await rig.gateway.token(UPSTREAM, { sub: 'unlisted' });
+    const place = await openSession({ url: rig.access.url, token });
+    const taskId = await begin(place);
+    await rig.gateway.writePolicy(
+      'deny',
+      `version: 1
+policy: deny
+rules:
+  - {id: d, effect: deny, who: {subjects: [unlisted]}, what: {upstreams: ["*"], tasks: [list]}}
+`,
+    );
+    await rig.gateway.reload();
+    expect(resultOf(await place.request('tasks/list'))).toEqual({ tasks: [] });
+    expect(resultOf(await place.request('tasks/get', { taskId }))['taskId']).toBe(taskId);
+  });
+});
+
 describe('a list of tasks', () => {
   it('[TSK-08] shows those of its caller, under the ids that the caller has', async () => {
     const token = await rig.gateway.token(UPSTREAM, { sub: 'another' });

@@ -305,6 +305,38 @@ rules:
   });
 });
 
+describe('a rule that names uses of tasks', () => {
+  it('[TSK-06] takes these away, and leaves the others and the calls', async () => {
+    const deny = `version: 1
+policy: deny
+rules:
+  - {id: d, effect: deny, who: {subjects: [watcher]}, what: {upstreams: ["*"], tasks: [cancel, update]}}
+`;
+    await rig.gateway.writePolicy('deny', deny);
+    await reload();
+    const watcher = {
+      url: rig.access.url,
+      token: await rig.gateway.token(UPSTREAM, { sub: 'watcher' }),
+    };
+    const taskId = await beginStateless(watcher);
+    expect(resultOf(await look(taskId, {}, watcher))['status']).toBe('working');
+    rig.upstream.forget();
+    const inputResponses = { colour: { action: 'decline' } };
+    for (const [method, more] of [
+      ['tasks/cancel', {}],
+      ['tasks/update', { inputResponses }],
+    ] as const) {
+      const reply = await askStateless(watcher, method, { taskId, ...more });
+      expect(errorOf(reply)).toMatchObject({ code: -32602, message: 'Task not found' });
+      await expectRefusedLines(rig, reply, 'denied-by-rule');
+    }
+    expectNothingForwarded(rig);
+    const own = await beginStateless(rig.access);
+    const cancelled = await askStateless(rig.access, 'tasks/cancel', { taskId: own });
+    expect(resultOf(cancelled)).toEqual({ resultType: 'complete' });
+  });
+});
+
 describe('questions of a task', () => {
   const asks = (inputRequests: JsonObject) => ({ status: 'input_required', inputRequests });
 

@@ -8,7 +8,7 @@ import { relative, resolve } from 'node:path';
 import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
 import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../audit/verify.js';
 import { countOf } from '../../text/counting.js';
-import { makeVisible } from '../../text/escaping.js';
+import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import { printError, readLines } from './read.js';
 
@@ -145,7 +145,7 @@ function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
 export async function runAuditVerify(options: AuditVerifyOptions, io: CliIo): Promise<number> {
   try {
     const verdict = await verifyFiles(options, io.cwd);
-    if (options.json) io.stdout(`${JSON.stringify(verdict, null, 2)}\n`);
+    if (options.json) io.stdout(`${toVisibleJson(verdict)}\n`);
     else report(verdict, (options.key ?? []).length > 0, io);
     if (verdict.faults.length > 0) return EXIT_FAILED;
     return verdict.isWhole ? EXIT_FINE : EXIT_UNCHECKED;

@@ -18,7 +18,7 @@ import {
 } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';
 import { type Approval, approvedVersions, type Lock, versionsOf } from '../../pins/lock.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
 import {
   type CliIo,
   commandLine,
@@ -268,7 +268,7 @@ function printApproved(
     else io.stderr(`error: ${upstream} ${pinLabel(one)} ${refusalText(one, fetchLine)}\n`);
   }
   if (json) {
-    io.stdout(`${JSON.stringify({ upstream, ...outcome })}\n`);
+    io.stdout(`${toVisibleJson({ upstream, ...outcome }, 0)}\n`);
     return;
   }
   for (const one of approved) {
@@ -346,7 +346,7 @@ export async function runPinBlock(
   const what = { upstream, kind, name };
   if (!outcome.ok) {
     if (options.json) {
-      io.stdout(`${JSON.stringify({ ...what, refused: outcome.why, digests: [] })}\n`);
+      io.stdout(`${toVisibleJson({ ...what, refused: outcome.why, digests: [] }, 0)}\n`);
     }
     const fetchLine = commandLine(io, ['pin', 'fetch', '-c', options.config, upstream]);
     return fail(
@@ -356,7 +356,7 @@ export async function runPinBlock(
     );
   }
   const text = `blocked ${upstream} ${kind} ${escapeForTerminal(name)}\n`;
-  io.stdout(options.json ? `${JSON.stringify({ ...what, done: 'blocked' })}\n` : text);
+  io.stdout(options.json ? `${toVisibleJson({ ...what, done: 'blocked' }, 0)}\n` : text);
   if (changed.isChanged) printSignNext(upstream, signing, options.config, io);
   return EXIT_FINE;
 }

@@ -12,7 +12,7 @@ import {
 } from '../../pins/approval.js';
 import type { Observed } from '../../pins/last-seen.js';
 import type { Approval, Lock } from '../../pins/lock.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
 import { type CliIo, commandLine, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
 import {
   blockingFindings,
@@ -137,7 +137,7 @@ async function fetchOne(
 
 function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], io: CliIo): void {
   if (options.json) {
-    io.stdout(`${JSON.stringify({ upstreams: fetched }, null, 2)}\n`);
+    io.stdout(`${toVisibleJson({ upstreams: fetched })}\n`);
     return;
   }
   for (const one of fetched) printOne(options, one, io);

@@ -32,7 +32,7 @@ import {
   writePayload,
 } from '../../pins/signature.js';
 import { countOf } from '../../text/counting.js';
-import { escapeForTerminal } from '../../text/escaping.js';
+import { escapeForTerminal, toVisibleJson } from '../../text/escaping.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED, fail } from '../program.js';
 import {
   checkUpstream,
@@ -352,7 +352,7 @@ function printSigned(
 ): void {
   if (json) {
     const upstreams = signed.map(({ lock: _, ...one }) => one);
-    io.stdout(`${JSON.stringify({ upstreams }, null, 2)}\n`);
+    io.stdout(`${toVisibleJson({ upstreams })}\n`);
     return;
   }
   for (const one of signed) {

@@ -26,7 +26,7 @@ import { type Change, findChange } from '../../policy/nearest-change.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
 import { isObject, type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
-import { makeVisible } from '../../text/escaping.js';
+import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
 import { numbered } from './log.js';
@@ -82,7 +82,7 @@ export function runExplainCall(
     const decision = decideRequest(policies, query);
     const change = findChange(policies, written, query, rules, ports.supposePrincipal);
     const shown = { ...describeDecision(decision), rules: place(rules, workspace, io), change };
-    io.stdout(options.json ? `${JSON.stringify(shown, null, 2)}\n` : renderCall(shown));
+    io.stdout(options.json ? `${toVisibleJson(shown)}\n` : renderCall(shown));
     return EXIT_FINE;
   });
 }
@@ -233,7 +233,7 @@ export function runExplainDecision(
     }
     const shown = 'causes' in call ? { recorded: call } : explainRecorded(call, workspace, io);
     const text = 'rules' in shown ? renderDecision(shown) : renderRefusal(shown.recorded);
-    io.stdout(options.json ? `${JSON.stringify(shown, null, 2)}\n` : text);
+    io.stdout(options.json ? `${toVisibleJson(shown)}\n` : text);
     return EXIT_FINE;
   });
 }

@@ -5,7 +5,7 @@
 import { InvalidArgumentError } from 'commander';
 import { type RecordedCall, readCall } from '../../audit/recorded.js';
 import { countOf } from '../../text/counting.js';
-import { makeVisible } from '../../text/escaping.js';
+import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
 import { type LogOptions, openLog, type VerifiedLog } from './log.js';
@@ -84,7 +84,7 @@ async function runCompare(
   const { decisions, unchanged } = tally;
   if (isJson) {
     const shown = { decisions, unchanged, changed, unknown, notByRules: others };
-    io.stdout(`${JSON.stringify(shown, null, 2)}\n`);
+    io.stdout(`${toVisibleJson(shown)}\n`);
   } else {
     io.stdout(`${renderGroups('would change', changed)}${renderGroups('not known', unknown)}`);
   }
@@ -118,7 +118,7 @@ async function runSuggest(
   for await (const call of calls) if (call !== undefined) all.push(call);
   const suggestion = suggestPolicy(group, all, workspace);
   const { text, apart, unknown, unused, document } = suggestion;
-  if (isJson) io.stdout(`${JSON.stringify({ policy: text, apart, unknown, unused }, null, 2)}\n`);
+  if (isJson) io.stdout(`${toVisibleJson({ policy: text, apart, unknown, unused })}\n`);
   else io.stdout(`${text}${renderRest(suggestion)}`);
   const rules = countOf(document.rules.length, 'rule');
   io.stderr(

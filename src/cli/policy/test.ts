@@ -5,7 +5,7 @@ import { relative, resolve } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { hasErrors, renderDiagnostics } from '../../config/diagnostics.js';
 import { countOf } from '../../text/counting.js';
-import { makeVisible } from '../../text/escaping.js';
+import { makeVisible, toVisibleJson } from '../../text/escaping.js';
 import { withConfigOption } from '../config-file.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from '../program.js';
 import { readPolicyTests } from './test-files.js';
@@ -64,7 +64,7 @@ function describe({ decisive, never, percent }: Coverage): string {
 function render(run: TestRun, format: (typeof FORMATS)[number]): string {
   switch (format) {
     case 'json':
-      return `${JSON.stringify(run, null, 2)}\n`;
+      return `${toVisibleJson(run)}\n`;
     case 'junit':
       return renderJunit(run.results);
     case 'text':

@@ -1,6 +1,6 @@
 // Every key of a policy file: rules with three effects, each with its own keys. Data only; policy/compile/ checks what the rules mean together. docs/contract.md §4.
 
-import type { JsonObject } from '../../protocol/jsonrpc.js';
+import type { JsonObject, TaskUse } from '../../protocol/jsonrpc.js';
 import { SIZE_PATTERN } from '../units.js';
 import {
   count,
@@ -64,19 +64,73 @@ const WHO = record(
   { minProperties: 1 },
 );
 
+const SAMPLING = typed<
+  | true
+  | {
+      readonly includeContext?: readonly ('none' | 'thisServer' | 'allServers')[];
+      readonly tools?: readonly string[] | false;
+    }
+>({
+  type: ['boolean', 'object'],
+  not: { const: false },
+  title: 'true, or a map with includeContext and tools',
+  description: 'Sampling requests of servers; with a map, those with this content.',
+  minProperties: 1,
+  properties: {
+    includeContext: list(
+      'The context that a request asks for. A request that says nothing asks for `none`.',
+      typed<string>({ type: 'string', enum: ['none', 'thisServer', 'allServers'] }),
+      { minItems: 1, uniqueItems: true },
+    ),
+    tools: {
+      type: ['array', 'boolean'],
+      not: { const: true },
+      title: 'false or a list of names of tools',
+      description:
+        'The tools that a request hands to the model, by exact names or globs. An allow rule needs all of them to be named, any other rule one. `false` allows requests without tools.',
+      minItems: 1,
+      uniqueItems: true,
+      items: { type: 'string', minLength: 1, title: 'text' },
+    },
+  },
+  additionalProperties: false,
+});
+
+const ELICITATION = typed<
+  readonly ('form' | 'url')[] | { readonly form?: true; readonly url?: readonly string[] }
+>({
+  type: ['array', 'object'],
+  title: 'a list of form and url, or a map with the hosts of links',
+  description:
+    'Elicitation requests of servers, by form or by URL. A map names the hosts that links may lead to.',
+  items: { type: 'string', enum: ['form', 'url'] },
+  minItems: 1,
+  uniqueItems: true,
+  minProperties: 1,
+  properties: {
+    form: literal(true, 'Forms.', { title: 'true' }),
+    url: textList(
+      'Links to these hosts: exact names, or `*.` and a name for all names below it, with a port unless it is 443.',
+      { minItems: 1, title: 'a list of hosts' },
+    ),
+  },
+  additionalProperties: false,
+});
+
 const WHAT = record('Targets. The kinds are a union; a kind that is not named is not matched.', {
   upstreams: patterns('Upstreams; `*` means all.'),
   tools: patterns('Tools: exact names, globs with `*`, or `re:` and an RE2 expression.'),
   resources: patterns('Resources: URI patterns, `*` within a segment and `**` across.'),
   templates: patterns('Resource templates: exact values of `uriTemplate`.'),
   prompts: patterns('Prompts: exact names or globs.'),
-  sampling: literal(true, 'Sampling requests of servers.', { title: 'true' }),
-  elicitation: list(
-    'Elicitation requests of servers, by form or by URL.',
-    typed<'form' | 'url'>({ type: 'string', enum: ['form', 'url'] }),
+  sampling: SAMPLING,
+  elicitation: ELICITATION,
+  roots: literal(true, 'Requests of servers for roots.', { title: 'true' }),
+  tasks: list(
+    'Requests about tasks, by what they do; `get` is the status and the result. A rule that names the tool of a task applies to all of them as well.',
+    typed<TaskUse>({ type: 'string', enum: ['get', 'list', 'update', 'cancel'] }),
     { minItems: 1, uniqueItems: true },
   ),
-  roots: literal(true, 'Requests of servers for roots.', { title: 'true' }),
 });
 
 const BUDGET = record(

@@ -230,7 +230,11 @@ function quotingAdvice(schema: Keywords, value: unknown): string {
 
 function suggestForType(schema: Keywords, value: unknown): string | undefined {
   if (schema['type'] === 'boolean' && typeof value === 'string') return suggestFlag(value);
-  if (schema['type'] === 'array' && typeof value === 'string' && QUOTABLE_VALUE.test(value)) {
+  if (
+    [schema['type']].flat().includes('array') &&
+    typeof value === 'string' &&
+    QUOTABLE_VALUE.test(value)
+  ) {
     return `[${value}]`;
   }
   return suggestUnit(schema, value);

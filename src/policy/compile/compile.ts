@@ -23,6 +23,7 @@ import {
   type RuleDocument,
 } from './documents.js';
 import { compileFlows } from './flows.js';
+import { PinnedNames } from './pinned-names.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
 import { type CheckedRule, warnOfRules } from './warnings.js';
 
@@ -44,21 +45,21 @@ type Run = {
   readonly budgets: Map<string, { readonly rule: string; readonly terms: string }>;
   readonly suggest: typeof nearestCandidate;
   /** The names of a kind that are pinned. */
-  pinnedNames(catalog: Catalog | undefined, kind: PinKind): ReadonlySet<string>;
+  pinnedNames(catalog: Catalog | undefined, kind: PinKind): PinnedNames;
 };
 
 function createRun(): Run {
-  const known = new Map<Catalog, Map<PinKind, ReadonlySet<string>>>();
+  const known = new Map<Catalog, Map<PinKind, PinnedNames>>();
   return {
     unpinned: new Map(),
     budgets: new Map(),
     suggest: createSuggester(),
     pinnedNames(catalog, kind) {
-      if (catalog === undefined) return new Set();
-      const byKind = known.get(catalog) ?? new Map<PinKind, ReadonlySet<string>>();
+      if (catalog === undefined) return new PinnedNames([]);
+      const byKind = known.get(catalog) ?? new Map<PinKind, PinnedNames>();
       known.set(catalog, byKind);
       const isPinned = (name: string) => catalog.statusOf(kind, name).state !== 'unpinned';
-      const names = byKind.get(kind) ?? new Set(catalog.names(kind).filter(isPinned));
+      const names = byKind.get(kind) ?? new PinnedNames(catalog.names(kind).filter(isPinned));
       byKind.set(kind, names);
       return names;
     },
@@ -86,17 +87,17 @@ function checkPins(
     notePinsMissing(written, names, isStrict, run.unpinned, report);
     return;
   }
-  const matched: Match[] = [];
-  for (const kind of PINNED_KINDS) {
-    for (const [index, text] of (written.what[WHAT_KEYS[kind]] ?? []).entries()) {
-      const found = matchPins(catalogs, kind, text, run);
-      if (found?.length === 0) {
+  const uses = argumentUses(rule, written);
+  const matched = PINNED_KINDS.flatMap((kind) =>
+    [...(written.what[WHAT_KEYS[kind]] ?? []).entries()].flatMap(([index, text]) => {
+      const matches = matchPins(catalogs, kind, text, run);
+      const found = uses.length === 0 ? takeOne(matches ?? []) : [...(matches ?? [])];
+      if (matches !== undefined && found.length === 0)
         reportUnmatched({ kind, text, index, catalogs, isStrict }, written, run, report);
-      }
-      matched.push(...(found ?? []));
-    }
-  }
-  checkArguments(rule, written, matched, run, report);
+      return found;
+    }),
+  );
+  checkArguments(rule, uses, matched, run, report);
 }
 
 /** A rule with what its file says for all of them. */
@@ -195,19 +196,24 @@ function matchPins(
   kind: PinKind,
   text: string,
   { pinnedNames }: Run,
-): readonly Match[] | undefined {
+): Iterable<Match> | undefined {
   const isExact = kind === 'template' || isExactPattern(text);
-  const compiled = isExact ? undefined : compilePattern(text, 'name');
-  if (compiled?.ok === false) return undefined;
-  const matching = (names: ReadonlySet<string>): readonly string[] => {
-    if (compiled === undefined) return names.has(text) ? [text] : [];
-    return [...names].filter((name) => matchesPattern(compiled.pattern, name));
-  };
-  return catalogs.flatMap((catalog) =>
-    matching(pinnedNames(catalog, kind)).map((name) => {
-      return { pinned: catalog?.statusOf(kind, name).pinned, isExact };
-    }),
-  );
+  const compiled = isExact
+    ? ({ ok: true, pattern: { kind: 'exact', text } } as const)
+    : compilePattern(text, 'name');
+  if (!compiled.ok) return undefined;
+  const { pattern } = compiled;
+  return (function* () {
+    for (const catalog of catalogs)
+      for (const name of pinnedNames(catalog, kind).matching(pattern))
+        yield { pinned: catalog?.statusOf(kind, name).pinned, isExact };
+  })();
+}
+
+/** The first of several, if there is one: a rule that reads no arguments needs to know no more. */
+function takeOne<Item>(items: Iterable<Item>): readonly Item[] {
+  for (const item of items) return [item];
+  return [];
 }
 
 type Unmatched = {
@@ -278,14 +284,14 @@ type ArgumentUse = {
 
 function checkArguments(
   rule: Rule,
-  written: RuleDocument,
+  uses: readonly ArgumentUse[],
   matched: readonly Match[],
   { suggest }: Run,
   report: ReportDiagnostic,
 ): void {
   const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
   if (definitions.length === 0) return;
-  for (const use of argumentUses(rule, written)) {
+  for (const use of uses) {
     const without = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
     const isOptional = use.isOptional === true && without.length < definitions.length;
     const lacking = isOptional ? without.filter(({ pinned }) => hasFirst(pinned, use)) : without;

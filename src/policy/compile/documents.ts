@@ -2,7 +2,7 @@
 // (docs/contract.md §4), and of what compilation receives and reports. compile.ts turns documents into rules;
 // nothing else reads a document.
 
-import type { JsonObject } from '../../protocol/jsonrpc.js';
+import type { JsonObject, TaskUse } from '../../protocol/jsonrpc.js';
 import type { Catalog } from '../definitions.js';
 
 /** The names that policies may use, from the gateway file and the lock files. */
@@ -76,9 +76,20 @@ export type WhatDocument = {
   readonly templates?: readonly string[];
   readonly prompts?: readonly string[];
   /** The server requests that the rule applies to. */
-  readonly sampling?: true;
-  readonly elicitation?: readonly ('form' | 'url')[];
+  readonly sampling?: true | SamplingDocument;
+  /** With `url`, the hosts that links may lead to. */
+  readonly elicitation?:
+    | readonly ('form' | 'url')[]
+    | { readonly form?: true; readonly url?: readonly string[] };
   readonly roots?: true;
+  readonly tasks?: readonly TaskUse[];
+};
+
+/** What a sampling request may contain. */
+export type SamplingDocument = {
+  readonly includeContext?: readonly ('none' | 'thisServer' | 'allServers')[];
+  /** Names of tools; `false` for none. */
+  readonly tools?: readonly string[] | false;
 };
 
 export type LimitsDocument = {

@@ -17,6 +17,7 @@ import {
   TARGET_KINDS,
   type TargetKind,
 } from '../rules.js';
+import { hostOfLink, type LinkHost, type ServerRequestTerms } from '../server-request-content.js';
 import type {
   LimitsDocument,
   PolicyContext,
@@ -34,11 +35,12 @@ export const WHAT_KEYS = {
   template: 'templates',
 } as const satisfies { readonly [kind in TargetKind]: keyof WhatDocument };
 
-/** The keys of `what` that name server requests. */
+/** The keys of `what` that name server requests and tasks. */
 const GRANT_KEYS = [
   'sampling',
   'elicitation',
   'roots',
+  'tasks',
 ] as const satisfies readonly (keyof WhatDocument)[];
 
 /** Compiles one rule. Parts with an error are left empty, because the caller then discards the set. */
@@ -62,12 +64,15 @@ export function compileRule(
     upstreams: compileUpstreams(written.what.upstreams, report),
     targets: compileTargets(written.what, report),
     grants: compileGrants(written.what),
+    terms: compileTerms(written, report),
+    tasks: written.what.tasks ?? [],
     args: compileArguments(written.args ?? {}, report),
     when,
     reads: collectReads(written.args ?? {}, when?.reads, limits.budget?.cost.reads),
   };
   const rule = addEffect(base, limits, written, context, report);
   checkConditions(rule, report);
+  checkTaskLimits(rule, report);
   checkIssuers(rule, written.who, context, report);
   return rule;
 }
@@ -208,12 +213,64 @@ function compileTargets(what: WhatDocument, report: ReportDiagnostic): Rule['tar
   };
 }
 
-function compileGrants({ sampling, elicitation = [], roots }: WhatDocument): ServerRequestGrants {
+function compileGrants({ sampling, elicitation, roots }: WhatDocument): ServerRequestGrants {
+  const modes = isList(elicitation) ? elicitation : Object.keys(elicitation ?? {});
   return {
-    sampling: sampling === true,
-    elicitation: { form: elicitation.includes('form'), url: elicitation.includes('url') },
+    sampling: sampling !== undefined,
+    elicitation: { form: modes.includes('form'), url: modes.includes('url') },
     roots: roots === true,
   };
+}
+
+function isList(
+  elicitation: WhatDocument['elicitation'],
+): elicitation is readonly ('form' | 'url')[] {
+  return Array.isArray(elicitation);
+}
+
+/** What a rule says of the content of server requests; undefined if it says nothing. */
+function compileTerms(
+  { effect, what: { sampling, elicitation } }: RuleDocument,
+  report: ReportDiagnostic,
+): ServerRequestTerms | undefined {
+  const { includeContext, tools } = typeof sampling === 'object' ? sampling : {};
+  const hosts = elicitation === undefined || isList(elicitation) ? undefined : elicitation.url;
+  if (tools === false && effect !== 'allow')
+    report(['what', 'sampling', 'tools'], 'error', NO_TOOLS, '["*"]');
+  if (includeContext === undefined && tools === undefined && hosts === undefined) return undefined;
+  return {
+    linkHosts: hosts?.flatMap((host, index) => compileHost(host, index, report)),
+    includeContext: includeContext && new Set(includeContext),
+    tools:
+      tools === false
+        ? 'none'
+        : tools && compilePatterns(tools, 'name', ['what', 'sampling', 'tools'], report),
+  };
+}
+
+const NO_TOOLS =
+  'false is for allow rules, which then allow requests without tools; this rule names the tools that it is about';
+
+/** A host as it stands in the normal form of a URL, or `*.` and such a host for all names below it. */
+function compileHost(
+  written: string,
+  index: number,
+  report: ReportDiagnostic,
+): readonly LinkHost[] {
+  const isSuffix = written.startsWith('*.');
+  const host = isSuffix ? written.slice(2) : written;
+  const link = host.includes('://') ? host : `https://${host}/`;
+  const normal = hostOfLink(link);
+  if (normal !== undefined && normal === host) {
+    return [{ text: isSuffix ? `.${host}` : host, isSuffix }];
+  }
+  const message =
+    written === '*'
+      ? 'this is no host; links to any host are elicitation: [url]'
+      : 'this is no host of a link in normal form: a name in lower case and Punycode, or an address, with a port unless it is 443';
+  const suggestion = normal === undefined ? undefined : `${isSuffix ? '*.' : ''}${normal}`;
+  report(['what', 'elicitation', 'url', index], 'error', message, suggestion);
+  return [];
 }
 
 function compileResources(
@@ -275,15 +332,31 @@ function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   if (when?.reads.readsUri === true && targets.resource.length === 0) {
     report(['when'], 'error', 'uri is for resources, and the rule names none');
   }
-  const namesServerRequests = grantsAny(rule.grants);
-  if (targets.resource.length + targets.template.length === 0 && !namesServerRequests) return;
+  const takesNone =
+    targets.resource.length + targets.template.length + rule.tasks.length > 0 ||
+    grantsAny(rule.grants);
+  if (takesNone) checkNoArguments(rule, report);
+}
+
+function checkNoArguments(rule: Rule, report: ReportDiagnostic): void {
+  const { targets, when, tasks } = rule;
   const takesArguments = targets.tool.length + targets.prompt.length > 0;
-  const severity = takesArguments ? 'warning' : 'error';
-  const message = 'resources, templates and questions of servers have no arguments';
+  // Of a task, what its call said is gone: a rule that reads it would grant or restrict more than it says.
+  const severity = takesArguments && tasks.length === 0 ? 'warning' : 'error';
+  const message = 'resources, templates, tasks and requests of servers have no arguments';
   if (rule.args.length > 0) report(['args'], severity, message);
   if (rule.effect === 'require' && rule.captures.length > 0)
     report(['audit', 'capture'], severity, message);
   if (when !== undefined && readsAnything(when)) report(['when'], severity, message);
+}
+
+/** Requests about tasks are not counted, so a limit of a rule for them alone would limit nothing. */
+function checkTaskLimits(rule: Rule, report: ReportDiagnostic): void {
+  const namesMore = TARGET_KINDS.some((kind) => rule.targets[kind].length > 0);
+  if (rule.effect === 'deny' || rule.tasks.length === 0 || namesMore || grantsAny(rule.grants))
+    return;
+  if (rule.limit !== undefined || rule.budget !== undefined)
+    report(['limits'], 'error', 'limits count calls, and a request about a task is none');
 }
 
 function readsAnything({ reads: { argumentPaths, readsAnyArgument } }: Expression): boolean {

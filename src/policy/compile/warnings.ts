@@ -12,7 +12,7 @@ import {
   type Rule,
   TARGET_KINDS,
 } from '../rules.js';
-import type { PolicyContext, ReportDiagnostic, RuleDocument } from './documents.js';
+import type { PolicyContext, ReportDiagnostic, RuleDocument, WhoDocument } from './documents.js';
 
 /** A compiled rule with what it was compiled from. */
 export type CheckedRule = {
@@ -26,16 +26,17 @@ export type CheckedRule = {
 /** Reports warnings about rules, and about what they mean together. */
 export function warnOfRules(rules: readonly CheckedRule[], context: PolicyContext): void {
   const seen = new Map<string, string>();
-  const denying = rules.filter(
-    ({ rule, isEnforced }) => isEnforced && rule.effect === 'deny' && isUnconditional(rule),
-  );
+  const denying = rules
+    .filter(({ rule, isEnforced }) => isEnforced && rule.effect === 'deny' && isUnconditional(rule))
+    .map(({ rule, written }) => ({ rule, who: namedBy(written) }));
   for (const checked of rules) {
     const { rule, written, report } = checked;
     warnOfPrompts(written, report);
     if (rule.when?.reads.valuePaths.some(({ length }) => length > 1) === true)
       warnOfOptionalMembers(checked, definitionsOf(rule, context));
     warnOfClaims(written, report);
-    if (context.isStrict === true) warnOfTypes(checked, definitionsOf(rule, context));
+    if (context.isStrict === true && rule.effect === 'deny' && rule.args.length > 0)
+      warnOfTypes(checked, definitionsOf(rule, context));
     const { id: _, ...same } = written;
     const meaning = JSON.stringify(same, sortKeys);
     const twin = seen.get(meaning);
@@ -135,10 +136,9 @@ function warnOfClaims({ when = '' }: RuleDocument, report: ReportDiagnostic): vo
 
 /** A value of a type that the rule does not name is not denied, and a server may take it for one that is. */
 function warnOfTypes(
-  { rule, written, report }: CheckedRule,
+  { written, report }: CheckedRule,
   definitions: readonly PinnedDefinition[],
 ): void {
-  if (rule.effect !== 'deny') return;
   const admits = (name: string): readonly (readonly string[] | undefined)[] =>
     definitions.length === 0
       ? [undefined]
@@ -167,26 +167,35 @@ function coversType(types: readonly string[], type: string): boolean {
   return types.includes(type) || (type === 'integer' && types.includes('number'));
 }
 
+/** A rule, and whom its `who` names by key. Prepared once, because thousands are compared with each other. */
+type Denying = {
+  readonly rule: Rule;
+  readonly who: readonly (readonly [keyof WhoDocument, ReadonlySet<unknown>])[];
+};
+
+function namedBy({ who }: RuleDocument): Denying['who'] {
+  const keys = Object.keys(who).filter((key) => key !== 'anyone') as (keyof WhoDocument)[];
+  return keys.map((key) => {
+    const named = who[key];
+    // Claims are never found to cover others.
+    return [key, new Set<unknown>(Array.isArray(named) ? named : [])];
+  });
+}
+
 /** What an unconditional deny rule denies is never listed or called, whatever another rule says of it. */
-function warnOfDenies(
-  { rule, written, report }: CheckedRule,
-  denying: readonly CheckedRule[],
-): void {
+function warnOfDenies({ rule, written, report }: CheckedRule, denying: readonly Denying[]): void {
   const covering = denying.find(
-    (other) =>
-      other.rule !== rule && coversWho(other.written, written) && coversWhat(other.rule, rule),
+    (other) => other.rule !== rule && coversWho(other.who, written) && coversWhat(other.rule, rule),
   );
   if (covering === undefined) return;
   const message = `this rule can never matter: "${covering.rule.id}" denies everything that it names, to everybody that it names`;
   report([], 'warning', message);
 }
 
-function coversWho({ who: wide }: RuleDocument, narrow: RuleDocument): boolean {
-  const keys = Object.keys(wide).filter((key) => key !== 'anyone') as (keyof typeof wide)[];
-  return keys.every((key) => {
-    const [all, some] = [wide[key], narrow.who[key]];
-    if (!Array.isArray(all) || !Array.isArray(some)) return false;
-    return some.every((name) => all.includes(name));
+function coversWho(wide: Denying['who'], { who }: RuleDocument): boolean {
+  return wide.every(([key, all]) => {
+    const some = who[key];
+    return Array.isArray(some) && some.every((name) => all.has(name));
   });
 }
 
@@ -195,10 +204,11 @@ function coversWhat(wide: Rule, narrow: Rule): boolean {
     wide.upstreams === undefined ||
     (narrow.upstreams !== undefined && coversPatterns(wide.upstreams, narrow.upstreams));
   const { sampling, elicitation, roots } = narrow.grants;
-  const namesRequests = sampling || roots || elicitation.form || elicitation.url;
+  const namesMore =
+    sampling || roots || elicitation.form || elicitation.url || narrow.tasks.length > 0;
   return (
     (areThere || wide.upstreams?.some(({ text }) => text === '*') === true) &&
-    !namesRequests &&
+    !namesMore &&
     TARGET_KINDS.every((kind) => coversPatterns(wide.targets[kind], narrow.targets[kind]))
   );
 }

@@ -43,7 +43,7 @@ import type { RequestStateScope } from '../ports.js';
 import { type Feature, nameOf, type RequestContext } from '../request-context.js';
 import type { MessageOutcome } from '../response-context.js';
 import type { PlannedMessage, ResponsePlan } from '../response-plan.js';
-import { decideForCaller } from './server-requests.js';
+import { contentOf, decideForCaller, isRefusedForLink } from './server-requests.js';
 
 /** Params that differ between the rounds of one input-required exchange. */
 const PARAMS_THAT_CHANGE: ReadonlySet<string> = new Set([
@@ -221,8 +221,11 @@ export function decideInputRequests(
   if (inputRequestError !== undefined) return inputRequestError;
   const decided: DecidedInputRequest[] = [];
   for (const inputRequest of inputRequired.inputRequests) {
-    const { name } = inputRequest;
-    const decision = decideForCaller(call.snapshot, principal, name);
+    const { name, params } = inputRequest;
+    const content = contentOf(name, params);
+    const decision = decideForCaller(call.snapshot, principal, name, content);
+    if (isRefusedForLink(call.snapshot, principal, name, decision))
+      return { reason: 'elicitation-url', inputRequest };
     if (decision.verdict === 'deny') return { reason: FORBIDDEN_REASONS[name], inputRequest };
     decided.push({ inputRequest, allow: decision });
   }

@@ -11,6 +11,10 @@ import type { Principal } from '../../policy/principal.js';
 import { REASONS, type Reason } from '../../policy/reasons.js';
 import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
 import { type Refusal, refuseWith } from '../../policy/refusal.js';
+import {
+  readServerRequestContent,
+  type ServerRequestContent,
+} from '../../policy/server-request-content.js';
 import { decideServerRequest } from '../../policy/server-requests.js';
 import { decideShadows } from '../../policy/shadow.js';
 import type { SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
@@ -131,34 +135,60 @@ type InspectedRequest = { readonly allow: Allow; readonly text: string };
 function decideServerRequestForCaller({
   checkContext,
   session,
+  request,
   name,
   record,
 }: ServerRequestContext): Allow | Refusal {
   const startedMs = performance.now();
-  const decision = decideForCaller(checkContext.call.snapshot, checkContext.principal, name);
+  const { snapshot } = checkContext.call;
+  const content = contentOf(name, request.params ?? {});
+  const decision = decideForCaller(snapshot, checkContext.principal, name, content);
   record.latency.policy = performance.now() - startedMs;
   noteRule(record, decision);
-  const { snapshot } = checkContext.call;
   if (snapshot.policies.shadow !== undefined) {
     const target = { kind: 'question', name } as const;
     const query = queryFor(snapshot, checkContext.principal, PLAIN_SESSION, { target });
-    record.decision.shadow = decideShadows(snapshot.policies, query, decision).shadow;
+    record.decision.shadow = decideShadows(
+      snapshot.policies,
+      { ...query, content },
+      decision,
+    ).shadow;
   }
-  if (decision.verdict === 'deny') return forbid(name, decision.reason);
+  if (decision.verdict === 'deny') {
+    const isForLink = isRefusedForLink(snapshot, checkContext.principal, name, decision);
+    return isForLink ? refuseWith('elicitation-url') : forbid(name, decision.reason);
+  }
   return session.allowedServerRequests?.includes(name) === true
     ? decision
     : forbid(name, 'no-matching-allow');
 }
 
-/** The decision about a server request under the rules now in force. */
+/** The decision about a server request with this content under the rules now in force. */
 export function decideForCaller(
   snapshot: Snapshot,
   principal: Principal,
   name: ServerRequestName,
+  content: ServerRequestContent | undefined,
 ): Decision {
   const { policies, upstream } = snapshot;
   const catalog = snapshot.catalogFor(PLAIN_SESSION);
-  return decideServerRequest(policies, { principal, upstream, catalog, name });
+  return decideServerRequest(policies, { principal, upstream, catalog, name, content });
+}
+
+/** What rules read of a server request. */
+export function contentOf(name: ServerRequestName, params: JsonObject): ServerRequestContent {
+  return readServerRequestContent(name, params, readLink(params['url']));
+}
+
+/** Whether a link is refused for its host alone: links to other hosts are allowed. */
+export function isRefusedForLink(
+  snapshot: Snapshot,
+  principal: Principal,
+  name: ServerRequestName,
+  { verdict }: Decision,
+): boolean {
+  if (verdict === 'allow' || name !== 'elicitation/url') return false;
+  return decideForCaller(snapshot, principal, name, undefined).verdict === 'allow';
 }
 
 async function enforceServerRequestLimits(
@@ -317,7 +347,9 @@ export function checkUrlError(
 ): MessageOutcome {
   if (inspected.kind !== 'response') return inspected;
   const links = linksOf(error.data);
-  if (!mayElicitUrl(checkContext) || links === undefined) {
+  const may = (link: Json | undefined): boolean =>
+    mayElicitUrl(checkContext, contentOf('elicitation/url', { url: link ?? null }));
+  if (!mayElicitUrl(checkContext, undefined) || links?.every(may) !== true) {
     return { kind: 'refused', refusal: refuseWith('elicitation-url') };
   }
   let shown = inspected.text ?? text;
@@ -343,7 +375,10 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
   return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
 }
 
-function mayElicitUrl({ call, principal, session }: CheckContext): boolean {
+function mayElicitUrl(
+  { call, principal, session }: CheckContext,
+  content: ServerRequestContent | undefined,
+): boolean {
   if (session?.allowedServerRequests?.includes('elicitation/url') !== true) return false;
-  return decideForCaller(call.snapshot, principal, 'elicitation/url').verdict === 'allow';
+  return decideForCaller(call.snapshot, principal, 'elicitation/url', content).verdict === 'allow';
 }

@@ -233,6 +233,41 @@ describe('[C-15] keys by effect', () => {
       '6:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
     ],
     ['a version', swap('version: 1', 'version: 2'), '1:10 error expected 1, found 2'],
+    [
+      'sampling: false',
+      swap('tools: ["wipe_*"]', 'sampling: false'),
+      '24:40 error expected true, or a map with includeContext and tools',
+    ],
+    [
+      'a context of sampling',
+      swap('tools: ["wipe_*"]', 'sampling: {includeContext: [thisserver]}'),
+      '24:58 error "thisserver" is not one of none, thisServer, allServers; did you mean "thisServer"?',
+    ],
+    [
+      'a key of sampling',
+      swap('tools: ["wipe_*"]', 'sampling: {tool: [search]}'),
+      '24:41 error unknown key "tool"; did you mean "tools"?',
+    ],
+    [
+      'tools of sampling',
+      swap('tools: ["wipe_*"]', 'sampling: {tools: true}'),
+      '24:48 error expected false or a list of names of tools',
+    ],
+    [
+      'an elicitation',
+      swap('tools: ["wipe_*"]', 'elicitation: url'),
+      '24:43 error expected a list of form and url, or a map with the hosts of links, found text; did you mean "[url]"?',
+    ],
+    [
+      'an elicitation without hosts',
+      swap('tools: ["wipe_*"]', 'elicitation: {url: true}'),
+      '24:49 error expected a list of hosts, found true or false',
+    ],
+    [
+      'a use of tasks',
+      swap('tools: ["wipe_*"]', 'tasks: [canel]'),
+      '24:38 error "canel" is not one of get, list, update, cancel; did you mean "cancel"?',
+    ],
     ['no effect', swap('    effect: allow\n', ''), '5:5 error the key "effect" is missing'],
     [
       'no who',

@@ -1,6 +1,7 @@
 // The functions for paths and URLs: every trick that makes a path leave its folder or a host look public, by name.
 
 import { describe, expect, it } from 'vitest';
+import { compileExpression } from '../../../src/policy/cel.js';
 import { hostOfUrl, isPathUnder, isPublicUrl } from '../../../src/policy/cel-functions.js';
 
 describe('[P-46] path.under', () => {
@@ -58,6 +59,10 @@ describe('[P-46] path.under', () => {
     ['dots before an invisible character', 'reports/..\ufeff/secret'],
     ['a dot with a soft hyphen', 'reports/\u00ad../secret'],
     ['a folder that only some fold', '\uff52eports/a'],
+    ['a URL', 'https://example.com/reports/a'],
+    ['a URL of a file', 'file:///srv/reports/a'],
+    ['a URL of a file without a slash', 'file:reports/a'],
+    ['an encoded URL', 'file%3a///reports/a'],
     ['encoded dots into the folder', 'x/%2e%2e/reports/a'],
   ])('has no answer for %s', (_what, path) => {
     expect(isPathUnder(path, 'reports/')).toBeUndefined();
@@ -70,8 +75,31 @@ describe('[P-46] path.under', () => {
     expect(isPathUnder('/etc', '/')).toBe(true);
     expect(isPathUnder('a/b', '')).toBe(true);
     expect(isPathUnder('../a', '')).toBe(false);
-    expect(isPathUnder('file:///etc/passwd', '')).toBe(false);
-    expect(isPathUnder('a', '..')).toBe(false);
+    expect(isPathUnder('notes: today/a', 'notes: today')).toBe(true);
+    expect(isPathUnder('../../a', '')).toBe(false);
+    expect(isPathUnder('C:/../a', '')).toBe(false);
+  });
+
+  it('has no answer for an absolute path that only some readers find in the folder', () => {
+    expect(isPathUnder('//srv/reports/a', '/srv/reports')).toBeUndefined();
+    expect(isPathUnder('\\\\srv\\reports', '/srv/reports')).toBeUndefined();
+    expect(isPathUnder('/../srv/reports/a', '/srv/reports')).toBeUndefined();
+    expect(isPathUnder('/a/../../srv/reports', '/srv/reports')).toBeUndefined();
+    expect(isPathUnder('//other/reports/a', '/srv/reports')).toBe(false);
+  });
+
+  it.each(['..', '../a', 'https://example.com/a', 'file:a', 'C:/a', '~/a', '//host/a', 'a/..;b'])(
+    'has no answer for a folder that is none: %s',
+    (folder) => expect(isPathUnder('a', folder)).toBeUndefined(),
+  );
+
+  it('is an error of the policy with such a folder', () => {
+    const folder = (text: string) => compileExpression(`path.under(args.p, "${text}")`);
+    expect(folder('https://example.com/a')).toMatchObject({
+      ok: false,
+      why: 'path.under() takes a folder such as "reports/" or "/srv/reports"',
+    });
+    expect(folder('/srv/reports').ok).toBe(true);
   });
 });
 
@@ -87,6 +115,10 @@ describe('[P-46] url.host', () => {
     ['http://0x7f.1/', '127.0.0.1'],
     ['http://[::FFFF:7f00:1]:80/', '::ffff:7f00:1'],
     ['ftp://example.com', 'example.com'],
+    ['WSS://example.com?x', 'example.com'],
+    ['https://a_b.example-c.com#/@evil.example', 'a_b.example-c.com'],
+    ['http://127.1/', '127.0.0.1'],
+    ['http://[0:0:0:0:0:0:0:1]/', '::1'],
   ])('of %s is %s', (url, host) => expect(hostOfUrl(url)).toBe(host));
 
   it.each([
@@ -110,6 +142,52 @@ describe('[P-46] url.host', () => {
     'http://０１27.0.0.1/',
     'https://a:b:c/',
     'javascript:alert(1)',
+    // Relative references have no host of their own.
+    '/a',
+    'a/b?c',
+    '?q',
+    '#f',
+    '',
+    '///example.com/',
+    'https:///example.com/',
+    // Userinfo that readers split differently.
+    'https://good.example:80@evil.example:80@other.example/',
+    'https://good.example%40evil.example/',
+    'https://[::1]@[::2]@evil.example/',
+    // Characters that some readers drop.
+    'https://exam\nple.com/',
+    'https://example.com\u0000.evil.example/',
+    'https://example.com\u00a0/',
+    '\u0001https://example.com/',
+    'https://example\u007f.com/',
+    // Names that readers of old and new IDNA write differently.
+    'https://straße.example/',
+    'https://STRAẞE.example/',
+    'https://βόλος.example/',
+    'https://a\u200db.example/',
+    'https://xn--a-ecp.ru/',
+    // Hosts whose end readers see elsewhere.
+    'https://example.com;evil.example/',
+    'https://example.com,evil.example/',
+    'https://example.com&evil.example/',
+    'https://example.com$evil.example/',
+    'https://(example.com)/',
+    // Addresses.
+    'http://[fe80::1%25eth0]/',
+    'http://[fe80::1%eth0]/',
+    'http://[::1]evil.example/',
+    'http://1.2.3.4.5/',
+    'http://0x100000000/',
+    'http://1.2.3.08/',
+    // Other schemes, whose hosts are opaque to some readers.
+    'file://example.com/etc/passwd',
+    'gopher://example.com/',
+    'ssh://git@example.com/',
+    'foo://EXAMPLE.com/',
+    'view-source:https://example.com/',
+    'blob:https://example.com/1',
+    'data:text/html,x',
+    'httpſ://example.com/',
     `https://${'a'.repeat(9000)}/`,
   ])('of %s is not known', (url) => expect(hostOfUrl(url)).toBeUndefined());
 });
@@ -158,5 +236,8 @@ describe('[P-46] url.isPublic', () => {
     'http://8.8.8.010/',
     'http://0127.0.0.1/',
     'https://example.com\\@10.0.0.1/',
+    '//example.com/',
+    'file://example.com/etc/passwd',
+    'http://[fe80::1%25eth0]/',
   ])('has no answer for %s', (url) => expect(isPublicUrl(url)).toBeUndefined());
 });

@@ -5,6 +5,7 @@ import * as fc from 'fast-check';
 import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { PolicyQuery } from '../../../src/policy/rules.js';
+import type { ServerRequestContent } from '../../../src/policy/server-request-content.js';
 import type { JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 import { catalog, principal } from './samples.js';
 
@@ -28,7 +29,12 @@ const what = fc
       tools: fc.subarray(['t_a', 't_b', 't_*', '*', 're:t_[ab]'], { minLength: 1 }),
       resources: fc.subarray(['repo://acme/**', 'repo://acme/x'], { minLength: 1 }),
       prompts: fc.subarray(['p', 'q*'], { minLength: 1 }),
-      sampling: fc.constant(true as const),
+      sampling: fc.constantFrom<NonNullable<RuleDocument['what']['sampling']>>(
+        true,
+        { includeContext: ['none'] },
+        { tools: ['search'] },
+        { includeContext: ['thisServer'], tools: ['*'] },
+      ),
     },
     { requiredKeys: [] },
   )
@@ -105,6 +111,7 @@ const target = fc.constantFrom<Target>(
   { kind: 'resource', uri: 'repo://acme/x' },
   { kind: 'resource', uri: 'REPO://ACME/../x' },
   { kind: 'question', name: 'sampling' },
+  { kind: 'question', name: 'sampling' },
 );
 
 /** A request: its arguments are known. */
@@ -112,6 +119,12 @@ export const call: fc.Arbitrary<PolicyQuery & { readonly args: JsonObject }> = f
   .record({
     principal: caller,
     target,
+    content: fc.constantFrom<ServerRequestContent>(
+      'unclear',
+      { includeContext: 'none', tools: [] },
+      { includeContext: 'none', tools: ['search', 'other'] },
+      { includeContext: 'thisServer', tools: ['search'] },
+    ),
     upstream: fc.constantFrom('github', 'mail'),
     args: fc.constantFrom<JsonObject>(
       {},
@@ -122,8 +135,9 @@ export const call: fc.Arbitrary<PolicyQuery & { readonly args: JsonObject }> = f
       { owner: 7 },
     ),
   })
-  .map((parts) => ({
+  .map(({ content, ...parts }) => ({
     ...parts,
+    ...(parts.target.kind === 'question' ? { content } : {}),
     args: parts.target.kind === 'tool' || parts.target.kind === 'prompt' ? parts.args : {},
     catalog: pins,
   }));

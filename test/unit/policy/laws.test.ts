@@ -233,7 +233,8 @@ describe('law 2: listed', () => {
 
   function asks({ what: named }: RuleDocument, name: ServerRequestName): boolean {
     if (name === 'sampling' || name === 'roots') return named[name] === true;
-    return (named.elicitation ?? []).some((mode) => name === `elicitation/${mode}`);
+    const modes = Array.isArray(named.elicitation) ? named.elicitation : [];
+    return modes.some((mode) => name === `elicitation/${mode}`);
   }
 
   function asGlob(pattern: string, star: string): RegExp {

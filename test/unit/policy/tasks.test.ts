@@ -7,8 +7,8 @@ import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { type CatalogSample, catalog, policiesOf, principal } from './samples.js';
+import type { JsonObject, TaskUse } from '../../../src/protocol/jsonrpc.js';
+import { type CatalogSample, catalog, compiled, policiesOf, principal } from './samples.js';
 
 const INPUT: JsonObject = {
   type: 'object',
@@ -22,9 +22,9 @@ const ENGINEER = principal({ groups: ['eng'], scopes: [] });
 
 function ask(
   rules: readonly RuleDocument[],
-  { tool = 'build', who = ENGINEER, pins = PINS }: Asked = {},
+  { tool = 'build', who = ENGINEER, pins = PINS, use = 'get' }: Asked = {},
 ): Decision {
-  const target = { kind: 'task', tool } as const;
+  const target = { kind: 'task', tool, use } as const;
   return decideRequest(policiesOf(rules), {
     principal: who,
     upstream: 'github',
@@ -36,6 +36,7 @@ function ask(
 
 type Asked = {
   readonly tool?: string;
+  readonly use?: TaskUse;
   readonly who?: Principal;
   readonly pins?: CatalogSample;
 };
@@ -59,7 +60,7 @@ describe('a task', () => {
       reason: 'tool-unpinned',
     });
     const question = { upstream: 'github', principal: ENGINEER, args: 'unknown' } as const;
-    const unknown = { ...question, target: { kind: 'task', tool: undefined } } as const;
+    const unknown = { ...question, target: { kind: 'task', tool: undefined, use: 'get' } } as const;
     expect(decide(policiesOf([ALLOW]), { ...unknown, catalog: catalog(PINS) })).toEqual({
       ...hidden,
       reason: 'unknown-task',
@@ -158,5 +159,67 @@ describe('a task', () => {
         },
       ),
     );
+  });
+});
+
+describe('[TSK-06] a rule that names uses of tasks', () => {
+  const USES = ['get', 'list', 'update', 'cancel'] as const;
+  const rule = (effect: RuleDocument['effect'], tasks: readonly TaskUse[], more: object = {}) =>
+    ({ id: 't', effect, who: { anyone: true }, what: { tasks }, ...more }) as RuleDocument;
+  const allowed = (rules: readonly RuleDocument[], asked: Asked = {}) =>
+    USES.filter((use) => ask(rules, { ...asked, use }).verdict === 'allow');
+
+  it('denies these, and neither the others nor calls', () => {
+    const rules = [ALLOW, rule('deny', ['cancel', 'update'])];
+    expect(allowed(rules)).toEqual(['get', 'list']);
+    expect(ask(rules, { use: 'cancel' })).toMatchObject({
+      reason: 'denied-by-rule',
+      listed: false,
+    });
+    const call = { principal: ENGINEER, upstream: 'github', catalog: catalog(PINS) } as const;
+    const target = { kind: 'tool', name: 'build' } as const;
+    const decision = decide(policiesOf(rules), { ...call, target, args: { owner: 'a' } });
+    expect(decision.verdict).toBe('allow');
+  });
+
+  it('grants these to whoever may not call the tool, as long as nothing denies them', () => {
+    const visitor = { who: principal({ groups: [] }) };
+    expect(allowed([ALLOW, rule('allow', ['get'])], visitor)).toEqual(['get']);
+    expect(allowed([rule('allow', ['get']), rule('deny', ['get'], { id: 'd' })])).toEqual([]);
+    const deny = { id: 'd', effect: 'deny', who: { anyone: true }, what: WHAT } as const;
+    expect(allowed([rule('allow', ['get']), deny])).toEqual([]);
+    expect(allowed([rule('allow', ['get'])], { pins: { tools: {} } })).toEqual([]);
+    expect(allowed([rule('allow', ['get'], { scopes: ['tasks'] })])).toEqual([]);
+  });
+
+  it('is of its upstreams, and of the tools that "when" names', () => {
+    const elsewhere = { what: { upstreams: ['mail'], tasks: ['get'] } };
+    expect(allowed([ALLOW, rule('deny', ['get'], elsewhere)])).toEqual([...USES]);
+    const when = 'tool.name.startsWith("build")';
+    expect(allowed([ALLOW, rule('deny', ['get'], { when })])).not.toContain('get');
+    expect(allowed([ALLOW, rule('deny', ['get'], { when: `!${when}` })])).toContain('get');
+  });
+
+  it('adds to what rules ask of the answer', () => {
+    const decision = ask([ALLOW, rule('require', ['get'], { maxResultBytes: 7 })]);
+    expect(decision).toMatchObject({ obligations: [{ kind: 'max-result-bytes', bytes: 7 }] });
+    expect(ask([ALLOW, rule('require', ['list'], { maxResultBytes: 7 })])).toMatchObject({
+      obligations: [],
+    });
+  });
+
+  it('has no arguments, and limits nothing on its own', () => {
+    const errors = (written: RuleDocument) =>
+      compiled([written]).diagnostics.flatMap(({ severity, path }) =>
+        severity === 'error' ? [path.slice(2).join('.')] : [],
+      );
+    const args = { owner: { const: 'acme' } };
+    expect(errors(rule('allow', ['get'], { args }))).toEqual(['args']);
+    const mixed = { what: { ...WHAT, tasks: ['get'] } };
+    expect(errors(rule('allow', ['get'], { args, ...mixed }))).toEqual(['args']);
+    expect(errors(rule('deny', ['get'], { when: 'args.owner == "x"' }))).toEqual(['when']);
+    const limits = { rate: { count: 1, windowMs: 1000 }, per: 'subject' };
+    expect(errors(rule('allow', ['get'], { limits }))).toEqual(['limits']);
+    expect(errors(rule('allow', ['get'], { limits, ...mixed }))).toEqual([]);
   });
 });

@@ -160,8 +160,8 @@ function knownTask(checkContext: CheckContext, value: Json): OpenedTask | undefi
   const read = readPlainTask(value);
   const scope = { upstream: call.incoming.upstream, principal };
   const task = read && call.ports.tasks.recall(read.id, scope);
-  const isKnown =
-    hasTask(checkContext.protocol, task) &&
-    mayKnowTask(call.snapshot, principal, checkContext, task) !== undefined;
-  return isKnown ? task : undefined;
+  if (!hasTask(checkContext.protocol, task)) return undefined;
+  const listed = { tool: task.tool, use: 'list' } as const;
+  const allow = mayKnowTask(call.snapshot, principal, checkContext, listed);
+  return allow === undefined ? undefined : task;
 }

@@ -22,6 +22,7 @@ import {
   type JsonObject,
   readEnvelope,
   type ServerRequestName,
+  type TaskUse,
 } from '../../../protocol/jsonrpc.js';
 import type { ClientTraits } from '../../../protocol/listings.js';
 import {
@@ -205,14 +206,14 @@ function withPrivateCacheScope(
     : setMember(text, [holder], 'cacheScope', 'private');
 }
 
-/** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
+/** Whether the current rules and pins still allow the caller this use of a task; if so, the decision. */
 export function mayKnowTask(
   snapshot: Snapshot,
   principal: Principal,
   client: ClientTraits,
-  { tool }: Pick<OpenedTask, 'tool'>,
+  { tool, use = 'get' }: Pick<OpenedTask, 'tool'> & { readonly use?: TaskUse },
 ): Allow | undefined {
-  const target = { kind: 'task', tool } as const;
+  const target = { kind: 'task', tool, use } as const;
   const decision = decideTarget(snapshot, principal, client, { target });
   return decision.verdict === 'allow' ? decision : undefined;
 }

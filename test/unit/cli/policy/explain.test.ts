@@ -111,6 +111,14 @@ describe('[POL-01] explain call', () => {
     expect(await explain(options)).toEqual({ code: 2, out: '', err: message });
   });
 
+  it('writes nothing as JSON that a terminal could act on', async () => {
+    const options = { target: 'payments/refund', args: '{"invoice":"\u009b31m","amount":9}' };
+    const group = ['support-leads\u009b2J', 'a\u202eb'];
+    const { out } = await explain({ ...options, group, json: true });
+    expect(out).not.toMatch(/[\u007f-\u009f\u202e]/);
+    expect(JSON.stringify(JSON.parse(out))).toContain('support-leads\u009b2J');
+  });
+
   it('runs as a command', async () => {
     const io = terminal({ cwd: ROOT });
     const argv = ['explain', 'call', 'crm/export_customers', '-c', TEAMS.config];

@@ -1,0 +1,129 @@
+// What rules may say of the content of a server request: the host of a link, and of sampling the context and the tools
+// that it asks for. Reads the content strictly and compares it with a rule. What cannot be read exactly, or is not
+// known, never lets a grant apply and always lets a restriction apply. Pure.
+// Source: MCP 2025-11-25, sampling (includeContext, tools), elicitation (URL mode); docs/contract.md §4.
+
+import { isObject, type JsonObject, type ServerRequestName } from '../protocol/jsonrpc.js';
+import { foldName } from '../text/case-folding.js';
+import { hostOfUrl } from './cel-functions.js';
+import { matchesPattern, type Pattern } from './patterns.js';
+
+/**
+ * The content as far as rules read it. `tools` is `some` where a caller is asked whether it may ever be sent tools.
+ * `unclear` cannot be read as one thing only.
+ */
+export type ServerRequestContent =
+  | 'unclear'
+  | {
+      /** Host of the link, with its port unless that is 443. */
+      readonly linkHost?: string;
+      readonly includeContext?: string;
+      readonly tools?: readonly string[] | 'some';
+    };
+
+/** What a rule says of the content; absent members are no condition. */
+export type ServerRequestTerms = {
+  readonly linkHosts?: readonly LinkHost[] | undefined;
+  readonly includeContext?: ReadonlySet<string> | undefined;
+  /** `none`: the request has no tools. */
+  readonly tools?: readonly Pattern[] | 'none' | undefined;
+};
+
+/** A host, or with `isSuffix` every name below it: `.example.com`. */
+export type LinkHost = { readonly text: string; readonly isSuffix: boolean };
+
+const CONTEXTS: ReadonlySet<unknown> = new Set(['none', 'thisServer', 'allServers']);
+const NOTHING: ServerRequestContent = Object.freeze({});
+
+/**
+ * Reads what rules may say of a server request.
+ * @param link the link in the form in which the client gets it; undefined if it may not pass
+ */
+export function readServerRequestContent(
+  name: ServerRequestName,
+  params: JsonObject,
+  link: string | undefined,
+): ServerRequestContent {
+  if (name === 'elicitation/url') return readLinkHost(link);
+  return name === 'sampling' ? readSampling(params) : NOTHING;
+}
+
+function readLinkHost(link: string | undefined): ServerRequestContent {
+  const linkHost = link === undefined ? undefined : hostOfLink(link);
+  return linkHost === undefined ? 'unclear' : { linkHost };
+}
+
+/** The host of a URL in normal form, with its port unless that is the one of the scheme. */
+export function hostOfLink(link: string): string | undefined {
+  const host = hostOfUrl(link);
+  if (host === undefined || !URL.canParse(link)) return undefined;
+  const { port } = new URL(link);
+  const written = host.includes(':') ? `[${host}]` : host;
+  return port === '' ? written : `${written}:${port}`;
+}
+
+const READ_MEMBERS: ReadonlyMap<string, string> = new Map(
+  ['includeContext', 'tools'].map((name) => [foldName(name), name]),
+);
+
+function readSampling(params: JsonObject): ServerRequestContent {
+  const isMisspelt = Object.keys(params).some(
+    (name) => (READ_MEMBERS.get(foldName(name)) ?? name) !== name,
+  );
+  const { includeContext = 'none', tools = [] } = params;
+  if (isMisspelt || !CONTEXTS.has(includeContext) || !Array.isArray(tools)) return 'unclear';
+  const names = tools.map((tool: unknown) => (isObject(tool) ? tool['name'] : undefined));
+  return names.every((name) => typeof name === 'string')
+    ? { includeContext: String(includeContext), tools: names }
+    : 'unclear';
+}
+
+/**
+ * Whether what a rule says of the content holds; `restricts` for a rule that is no allow rule. Of several tools a grant
+ * needs all to be named, and a restriction one. Content that is not known fits every grant and no restriction, so that a
+ * client may declare what is possible at all.
+ */
+export function fitsTerms(
+  terms: ServerRequestTerms | undefined,
+  name: ServerRequestName,
+  content: ServerRequestContent | undefined,
+  restricts: boolean,
+): boolean {
+  if (!hasTerms(terms, name)) return true;
+  if (content === undefined) return !restricts;
+  if (content === 'unclear') return restricts;
+  if (name === 'elicitation/url') return namesHost(terms.linkHosts, content.linkHost);
+  const { includeContext, tools } = content;
+  const fitsContext =
+    includeContext === undefined ? !restricts : terms.includeContext?.has(includeContext);
+  const fitsTools = tools === undefined ? !restricts : namesTools(terms.tools, tools, restricts);
+  return (
+    (terms.includeContext === undefined || fitsContext === true) &&
+    (terms.tools === undefined || fitsTools)
+  );
+}
+
+/** Whether a rule says anything of the content of this kind of request. */
+export function hasTerms(
+  terms: ServerRequestTerms | undefined,
+  name: ServerRequestName,
+): terms is ServerRequestTerms {
+  if (terms === undefined) return false;
+  if (name === 'elicitation/url') return terms.linkHosts !== undefined;
+  return name === 'sampling' && (terms.includeContext !== undefined || terms.tools !== undefined);
+}
+
+function namesHost(hosts: readonly LinkHost[] = [], host = ''): boolean {
+  return hosts.some(({ text, isSuffix }) => (isSuffix ? host.endsWith(text) : host === text));
+}
+
+function namesTools(
+  named: ServerRequestTerms['tools'] = [],
+  tools: readonly string[] | 'some',
+  restricts: boolean,
+): boolean {
+  if (named === 'none') return tools !== 'some' && tools.length === 0;
+  if (tools === 'some') return !restricts || named.some(({ text }) => text === '*');
+  const isNamed = (tool: string) => named.some((pattern) => matchesPattern(pattern, tool));
+  return restricts ? tools.some(isNamed) : tools.every(isNamed);
+}
