@@ -22,7 +22,13 @@ import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
 import { createDelivery, type Delivery, recordDelivery } from './flows.js';
-import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
+import {
+  nameOf,
+  type RequestContext,
+  readMessage,
+  refuseReadError,
+  sensitiveFieldsOf,
+} from './request-context.js';
 import {
   type CheckContext,
   type CheckPorts,
@@ -216,7 +222,8 @@ function checkContent(
   const { responsePlan } = context;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
   const output = outputOf(checkContext.call, responsePlan);
-  const inspection = inspect(checkContext, reading, output, reviewed);
+  const sensitive = sensitiveFieldsOf(checkContext.call, responsePlan.admitted.target);
+  const inspection = inspect(checkContext, reading, output, reviewed, sensitive);
   return inspection instanceof Promise
     ? inspection.then((resolved) =>
         markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(resolved, facts)),

@@ -32,6 +32,7 @@ import { isTaskId, type Task, type TaskState } from '../../../protocol/tasks.js'
 import { hasTask } from '../../../protocol/versions/detection.js';
 import { decideTarget } from '../../authorization.js';
 import type { Snapshot } from '../../ports.js';
+import { sensitiveFieldsOf } from '../../request-context.js';
 import {
   type CheckContext,
   DROP,
@@ -174,7 +175,9 @@ async function inspectPayload(
   const reading = readJsonText(asResponse);
   if (!reading.ok || readEnvelope(reading.value).kind !== member) return PROTOCOL_ERROR;
   const isError = state.kind === 'error' || state.result['isError'] === true;
-  const outcome = await inspect(checkContext, reading, outputOf(checkContext, task));
+  const sensitive = sensitiveFieldsOf(checkContext.call, { kind: 'task', tool: task.tool });
+  const output = outputOf(checkContext, task);
+  const outcome = await inspect(checkContext, reading, output, [], sensitive);
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
   const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
   const payloadSpan = spanOf(inspected, [member]);
