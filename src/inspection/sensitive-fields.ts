@@ -25,7 +25,7 @@ import { placeholder } from './detectors/text-sanitizer.js';
 import { createFindingLog, type FindingLog } from './findings.js';
 import { parseContainer } from './first-pass.js';
 import { type Leaf, type WalkCaps, walkJson } from './json-walk.js';
-import { isReaderText, isStructured, valueAt } from './message-fields.js';
+import { isReaderText, isStructured, nearestName, valueAt } from './message-fields.js';
 
 const DETECTOR = 'sensitive';
 const MARKER = placeholder(DETECTOR);
@@ -148,7 +148,8 @@ export function hideArguments(args: JsonObject, hidden: SensitiveFields['argumen
 function hideFields(args: JsonObject, hidden: SensitiveFields['arguments']): JsonObject {
   const values = new Set<string>();
   let copy: Json = args;
-  for (const steps of hidden) {
+  for (const field of hidden) {
+    const steps = field.steps.slice(1);
     if (steps.length === 0) return {};
     copy = mapPlaces(copy, steps, (value) => {
       collectValues(value, values);
@@ -391,14 +392,18 @@ type TextLeaf = Span & {
   readonly value: string;
   /** The value with the fields redacted, where it is JSON. */
   readonly redacted: string;
+  /** Part of structured content, or JSON. */
+  readonly isData: boolean;
 };
 
 /** Members of content that are not text for a reader: replacing a part of one would make the result invalid. */
-const NOT_TEXT: ReadonlySet<string | number | undefined> = new Set([
+const NOT_TEXT: ReadonlySet<string | undefined> = new Set([
   'type',
   'mimeType',
   'data',
   'blob',
+  'audience',
+  'lastModified',
   'resultType',
   'cacheScope',
 ]);
@@ -411,23 +416,32 @@ function readLeaves(walk: Walk, caps: WalkCaps): readonly TextLeaf[] | 'too-larg
   const end = walkJson(walk.text, caps, (leaf) => {
     while ((places[next]?.end ?? leaf.end) <= leaf.start) next++;
     if ((places[next]?.start ?? leaf.end) <= leaf.start || !isSearched(leaf)) return;
-    const { start, value } = leaf;
-    const redacted = leaf.kind === 'string' ? redactJsonText(walk, leaf) : value;
-    const kind = leaf.kind === 'name' ? 'name' : 'string';
-    leaves.push({ kind, start, end: leaf.end, value, redacted, steps: [...leaf.steps] });
+    leaves.push(readLeaf(walk, leaf));
   });
   return end === 'too-large' ? end : leaves;
+}
+
+function readLeaf(walk: Walk, leaf: Leaf): TextLeaf {
+  const { start, end, value } = leaf;
+  const steps = [...leaf.steps];
+  const kind = leaf.kind === 'name' ? 'name' : 'string';
+  const json = kind === 'string' ? redactJsonText(walk, leaf) : undefined;
+  const isData = json !== undefined || isStructured(steps);
+  return { kind, start, end, steps, value, redacted: json ?? value, isData };
 }
 
 function isSearched({ kind, steps }: Leaf): boolean {
   if (steps[0] !== 'result' || steps.length < 2) return false;
   if (isStructured(steps)) return kind !== 'number' && steps.length > 2;
-  return kind === 'string' && !NOT_TEXT.has(steps.at(-1)) && !steps.includes('annotations');
+  return kind === 'string' && !NOT_TEXT.has(nearestName(steps));
 }
 
-/** Redacts the fields in a text that is JSON: structured content, or a list on the way to a field, or an item of it. */
-function redactJsonText(outer: Walk, { steps, value }: Leaf): string {
-  if (!isReaderText(steps) || parseContainer(value) === undefined) return value;
+/**
+ * Redacts the fields in a text that is JSON: structured content, or a list on the way to a field, or an item of it.
+ * `undefined` for any other text.
+ */
+function redactJsonText(outer: Walk, { steps, value }: Leaf): string | undefined {
+  if (!isReaderText(steps) || parseContainer(value) === undefined) return undefined;
   const { planned, counts, values } = outer;
   const active = planned.fields.flatMap(({ steps: [root, ...rest], effect }, field) =>
     root === 'structuredContent' && effect === 'redact'
@@ -452,8 +466,7 @@ function beginnings(steps: readonly string[]): readonly number[] {
 function redactLeaves(walk: Walk, leaves: readonly TextLeaf[], log: FindingLog): void {
   const find = createSearch(walk.values);
   let changedNames = 0;
-  for (const { kind, start, end, steps, value, redacted } of leaves) {
-    const isData = isStructured(steps) || parseContainer(redacted) !== undefined;
+  for (const { kind, start, end, steps, value, redacted, isData } of leaves) {
     const { text, count } = find(redacted, isData ? MIN_PART_CHARS : MIN_VALUE_CHARS);
     if (text === value) continue;
     // A name on the way may itself be such a value.

@@ -6,7 +6,7 @@ import { BoundedMap } from '../state/bounded-map.js';
 import { type LabelRule, labelsOf } from './flows.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 
-/** A place in the results of a tool. */
+/** A place in the results or the arguments of a tool. */
 export type SensitiveField = {
   /** As the policy writes it. */
   readonly pointer: string;
@@ -18,8 +18,8 @@ export type SensitiveField = {
 /** What is sensitive of one tool, by all policies together. Plain data. */
 export type SensitiveFields = {
   readonly results: readonly SensitiveField[];
-  /** Steps into the arguments, none of which is recorded. */
-  readonly arguments: readonly (readonly string[])[];
+  /** What is not recorded of the arguments. */
+  readonly arguments: readonly SensitiveField[];
   /** The labels of the tool. */
   readonly labels: readonly string[];
 };
@@ -75,7 +75,7 @@ export function createSensitiveSet(
     const fields = uniqueFields(matching.flatMap((rule) => rule.fields));
     return {
       results: fields.filter((field) => !isOfArguments(field)),
-      arguments: fields.filter(isOfArguments).map(({ steps }) => steps.slice(1)),
+      arguments: fields.filter(isOfArguments),
       labels: [...labelsOf(labels, upstream, tool)].sort(),
     };
   }

@@ -464,12 +464,14 @@ describe('arguments', () => {
       note: `${NAME}: 123-45-6789`,
       n: 5,
     };
-    expect(hideArguments(args, [['ssn'], ['who', 'names', '*']])).toEqual({
-      ssn: MARKER,
-      who: { names: [MARKER, MARKER] },
-      note: `${MARKER}: ${MARKER}`,
-      n: 5,
-    });
-    expect(hideArguments(args, [[]])).toEqual({});
+    expect(hideArguments(args, [field('/arguments/ssn'), field('/arguments/who/names/*')])).toEqual(
+      {
+        ssn: MARKER,
+        who: { names: [MARKER, MARKER] },
+        note: `${MARKER}: ${MARKER}`,
+        n: 5,
+      },
+    );
+    expect(hideArguments(args, [field('/arguments')])).toEqual({});
   });
 });

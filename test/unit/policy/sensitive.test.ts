@@ -85,7 +85,7 @@ describe('sensitive fields', () => {
         },
         { pointer: '/content', effect: 'redact', steps: ['content', '*'] },
       ],
-      arguments: [['id']],
+      arguments: [{ pointer: '/arguments/id', effect: 'redact', steps: ['arguments', 'id'] }],
       labels: ['private', 'untrusted'],
     });
     expect(sensitive?.of('crm', 'find_customer')).toBeUndefined();
