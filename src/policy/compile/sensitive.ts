@@ -64,7 +64,7 @@ function compileRule(
     const path = ['sensitive', target, index, ...(typeof entry === 'string' ? [] : ['pointer'])];
     const report: ReportDiagnostic = (_, ...rest) => run.report(path, ...rest);
     checkField(field, report);
-    for (const tool of pinned) checkPinned(field, tool, report);
+    for (const tool of pinned) checkPinned(field, tool, run.suggest, report);
     return field;
   });
   return { upstream, tools, fields };
@@ -86,6 +86,7 @@ function checkField(field: SensitiveField, report: ReportDiagnostic): void {
 function checkPinned(
   field: SensitiveField,
   { name, definition, input, output }: PinnedDefinition,
+  suggest: TargetRun['suggest'],
   report: ReportDiagnostic,
 ): void {
   const [root, ...names] = field.steps;
@@ -100,7 +101,9 @@ function checkPinned(
   }
   if (!describesPlace(schema, names)) {
     const message = `the pinned ${written} of the tool "${name}" does not describe ${field.pointer}`;
-    report([], 'warning', message);
+    const nearest = nearestPlace(definition[written], names, suggest);
+    const suggestion = nearest && `/${[root, ...nearest].map(escapeStep).join('/')}`;
+    report([], 'warning', message, suggestion);
     return;
   }
   if (isArgument || field.effect === 'tag' || !refusesMarkers(definition[written], names)) return;
@@ -114,6 +117,27 @@ function describesPlace(schema: CompiledSchema, names: readonly string[]): boole
   if (describesMember(schema, asList) || describesMember(schema, names)) return true;
   const holder = names.slice(0, -1);
   return names.at(-1) === ANY_STEP && (holder.length === 0 || describesPlace(schema, holder));
+}
+
+/** The place with the nearest name to the first that the plain parts of a schema do not have. */
+function nearestPlace(
+  schema: Json | undefined,
+  [step, ...rest]: readonly string[],
+  suggest: TargetRun['suggest'],
+): readonly string[] | undefined {
+  if (step === undefined || !isObject(schema)) return undefined;
+  const { properties, items } = schema;
+  const member = isObject(properties) ? properties[step] : step === ANY_STEP ? items : undefined;
+  if (member === undefined) {
+    const nearest = suggest(step, Object.keys(isObject(properties) ? properties : {}));
+    return nearest === undefined ? undefined : [nearest, ...rest];
+  }
+  const nearest = nearestPlace(member, rest, suggest);
+  return nearest && [step, ...nearest];
+}
+
+function escapeStep(step: string | undefined): string {
+  return (step ?? '').replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 /** Whether a schema surely admits none of what can stand for a redacted value. False where that is not plain to see. */

@@ -143,7 +143,12 @@ describe('mistakes', () => {
     [
       'a place that the output schema does not describe',
       one('crm/get_customer', '/structuredContent/snn'),
-      'sensitive.crm/get_customer.0 warning the pinned outputSchema of the tool "get_customer" does not describe /structuredContent/snn',
+      'sensitive.crm/get_customer.0 warning the pinned outputSchema of the tool "get_customer" does not describe /structuredContent/snn (/structuredContent/ssn)',
+    ],
+    [
+      'a place in a list that the output schema does not describe',
+      one('crm/get_customer', '/structuredContent/cards/*/nummer'),
+      'sensitive.crm/get_customer.0 warning the pinned outputSchema of the tool "get_customer" does not describe /structuredContent/cards/*/nummer (/structuredContent/cards/*/number)',
     ],
     [
       'a place that the input schema does not describe',
