@@ -443,23 +443,42 @@ function isSearched({ kind, steps }: Leaf): boolean {
 function redactJsonText(outer: Walk, { steps, value }: Leaf): string | undefined {
   if (!isReaderText(steps) || parseContainer(value) === undefined) return undefined;
   const { planned, counts, values } = outer;
-  const active = planned.fields.flatMap(({ steps: [root, ...rest], effect }, field) =>
-    root === 'structuredContent' && effect === 'redact'
-      ? beginnings(rest).map((at) => ({ field, steps: rest.slice(at) }))
-      : [],
-  );
   const walk: Walk = { planned, text: value, places: [], edits: [], counts: [...counts], values };
-  visit(walk, spanOf(value, []) ?? { start: 0, end: 0 }, active);
+  const span = spanOf(value, []) ?? { start: 0, end: 0 };
+  const isList = value[span.start] === '[';
+  visit(
+    walk,
+    span,
+    activeFrom(planned, () => [0]),
+  );
+  if (walk.places.length === 0)
+    visit(
+      walk,
+      span,
+      activeFrom(planned, (steps) => beginnings(steps, isList)),
+    );
   return applyEdits(
     value,
     walk.edits.sort((one, other) => one.start - other.start),
   );
 }
 
-/** Where in the steps of a field a text may begin. Servers write a list also without what holds it, or item by item. */
-function beginnings(steps: readonly string[]): readonly number[] {
-  const starts = steps.flatMap((step, at) => (step === ANY_STEP ? [at, at + 1] : []));
-  return [...new Set([0, ...starts])].filter((at) => at < steps.length);
+/** The fields of structured content that are redacted, with the steps from each of the given positions on. */
+function activeFrom(
+  { fields }: PlannedFields,
+  startsOf: (steps: readonly string[]) => readonly number[],
+): Active {
+  return fields.flatMap(({ steps: [root, ...rest], effect }, field) =>
+    root === 'structuredContent' && effect === 'redact'
+      ? startsOf(rest).map((at) => ({ field, steps: rest.slice(at) }))
+      : [],
+  );
+}
+
+/** Where in the steps of a field a text may begin: servers also write a list without what holds it, or item by item. */
+function beginnings(steps: readonly string[], isList: boolean): readonly number[] {
+  const lists = steps.flatMap((step, at) => (step === ANY_STEP ? [at] : []));
+  return isList ? lists : lists.map((at) => at + 1).filter((at) => at < steps.length);
 }
 
 /** Replaces the redacted values in all other texts. */

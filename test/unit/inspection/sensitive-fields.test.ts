@@ -1,13 +1,15 @@
 // Sensitive fields of results and arguments: where a pointer leads, what stands for a value, and where else it is found.
 
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Profile } from '../../../src/inspection/profiles.js';
 import { inspectMessage } from '../../../src/inspection/responses.js';
 import { hideArguments, planRedaction } from '../../../src/inspection/sensitive-fields.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
 import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import { type SensitiveField, stepsOf } from '../../../src/policy/sensitive.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
-import { profile } from './samples.js';
+import { profile, withRules } from './samples.js';
 
 const MARKER = '[redacted:sensitive]';
 const NAME = 'Ada Lovelace';
@@ -22,12 +24,22 @@ function schemaOf(schema: JsonObject | undefined): CompiledSchema | undefined {
   return compiled?.schema;
 }
 
-type Options = { readonly output?: JsonObject; readonly labels?: readonly string[] };
+type Options = {
+  readonly output?: JsonObject;
+  readonly labels?: readonly string[];
+  readonly profile?: Profile;
+};
+
+/** Nothing but terminal escapes is looked for. */
+const OFF = withRules({
+  ...{ secrets: 'off', activeContent: 'off', invisible: 'off', injection: 'off' },
+  pii: { action: 'off', kinds: [] },
+});
 
 function inspect(
   result: Json | string,
   fields: readonly (string | SensitiveField)[],
-  { output, labels = [] }: Options = {},
+  { output, labels = [], profile: by = profile }: Options = {},
 ) {
   const text =
     typeof result === 'string' ? result : JSON.stringify({ jsonrpc: '2.0', id: 1, result });
@@ -36,7 +48,7 @@ function inspect(
   const schema = schemaOf(output);
   const sensitive = planRedaction(value, { results, arguments: [], labels }, schema);
   if (sensitive === undefined) return undefined;
-  return inspectMessage({ text, value, profile, sensitive, output: schema });
+  return inspectMessage({ text, value, profile: by, sensitive, output: schema });
 }
 
 /** The result that a client gets, without `_meta`. */
@@ -242,6 +254,16 @@ describe('a value that is repeated', () => {
     ]);
   });
 
+  it('[SF-03] only there where the text is the structured content itself', () => {
+    const content = { name: 'all of them', items: [{ name: NAME, n: 1 }] };
+    const result = { content: [textBlock(content)], structuredContent: content };
+    const redacted = { name: 'all of them', items: [{ name: MARKER, n: 1 }] };
+    expect(shown(result, ['/structuredContent/items/*/name'])).toEqual({
+      content: [textBlock(redacted)],
+      structuredContent: redacted,
+    });
+  });
+
   it('[SF-03] in other members, in names and beside the content', () => {
     const value = 'X-99-1234';
     const result = {
@@ -309,6 +331,60 @@ describe('a value that is repeated', () => {
       content: [{ type: 'text', text: `${MARKER} ${MARKER}`, annotations: { audience: ['user'] } }],
       structuredContent: { ssn: MARKER },
     });
+  });
+});
+
+describe('law: whatever the result', () => {
+  const name = fc.constantFrom('a', 'b/c', 'd~e', '', '0', 'name', '*');
+  const secret = fc
+    .tuple(fc.string({ minLength: 8, maxLength: 20 }), fc.nat(1_000_000))
+    .map(([text, number]) => `${text}${number}`)
+    .filter((text) => text.trim().length >= 8);
+  const others = fc.json({ maxDepth: 2 }).map((text): Json => JSON.parse(text));
+  const formats = fc.constantFrom<(value: Json, text: string) => string>(
+    (value) => JSON.stringify(value),
+    (value) => JSON.stringify(value, null, 2),
+    (value) => `Here it is:\n${JSON.stringify(value)}`,
+    (value) => JSON.stringify({ result: value }),
+    (_, text) => `It is ${text}, see above.`,
+    (_, text) => text,
+  );
+
+  it('[SF-01, SF-03] no form of the value leaves, and nothing else changes', () => {
+    fc.assert(
+      fc.property(
+        fc.array(name, { minLength: 1, maxLength: 3 }),
+        secret,
+        others,
+        formats,
+        fc.boolean(),
+        (steps, value, other, format, isList) => {
+          const build = (leaf: Json): Json => {
+            const inner = isList ? [leaf, leaf] : leaf;
+            return steps.reduceRight<Json>((at, step) => ({ [step]: at, other }), inner);
+          };
+          const content = build(value);
+          const result = {
+            content: [textBlock(format(content, value))],
+            structuredContent: content,
+          };
+          if (JSON.stringify(other).includes(JSON.stringify(value).slice(1, -1))) return;
+          const escaped = steps.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1'));
+          const pointer = `/structuredContent/${escaped.join('/')}${isList ? '/*' : ''}`;
+          const outcome = inspect(result, [pointer], { profile: OFF });
+          if (outcome?.kind !== 'changed') throw new Error(JSON.stringify(outcome));
+          const after = (outcome.value as JsonObject)['result'] as JsonObject;
+          const [block] = after['content'] as readonly JsonObject[];
+          const shownText = String(block?.['text']);
+          for (const form of [value, JSON.stringify(value).slice(1, -1)]) {
+            expect(shownText).not.toContain(form);
+            expect(JSON.stringify(after['structuredContent'])).not.toContain(form);
+          }
+          if (!steps.includes('*')) expect(after['structuredContent']).toEqual(build(MARKER));
+        },
+      ),
+      { numRuns: 500 },
+    );
   });
 });
 
