@@ -64,7 +64,7 @@ function compileRule(
     const path = ['sensitive', target, index, ...(typeof entry === 'string' ? [] : ['pointer'])];
     const report: ReportDiagnostic = (_, ...rest) => run.report(path, ...rest);
     checkField(field, report);
-    for (const tool of pinned) checkPinned(field, tool, run.suggest, report);
+    checkPinned(field, pinned, run.suggest, report);
     return field;
   });
   return { upstream, tools, fields };
@@ -82,33 +82,62 @@ function checkField(field: SensitiveField, report: ReportDiagnostic): void {
   }
 }
 
-/** Compares a field with one pinned tool. */
+/** Compares a field with the pinned tools that match. Of several, one that has the place is enough. */
 function checkPinned(
   field: SensitiveField,
-  { name, definition, input, output }: PinnedDefinition,
+  tools: readonly PinnedDefinition[],
   suggest: TargetRun['suggest'],
   report: ReportDiagnostic,
 ): void {
   const [root, ...names] = field.steps;
-  if (root === 'content' || names.length === 0) return;
+  if (root === 'content' || names.length === 0 || tools.length === 0) return;
   const isArgument = isOfArguments(field);
-  const schema = isArgument ? input : output;
   const written = isArgument ? 'inputSchema' : 'outputSchema';
+  const schemas = tools.flatMap(({ name, definition, input, output }) => {
+    const schema = isArgument ? input : output;
+    return schema === undefined ? [] : [{ name, schema, written: definition[written] }];
+  });
+  const described = schemas.filter(({ schema }) => describesPlace(schema, names));
+  if (described.length === 0) {
+    reportMissing(field, { tools, schema: schemas[0]?.written, written, suggest }, report);
+    return;
+  }
+  if (isArgument || field.effect === 'tag') return;
+  for (const { name, written: schema } of described) {
+    if (!refusesMarkers(schema, names)) continue;
+    const message = `the pinned outputSchema of the tool "${name}" requires ${field.pointer} and admits neither text nor null there, so every result with it is withheld`;
+    report([], 'warning', message);
+  }
+}
+
+type Missing = {
+  readonly tools: readonly PinnedDefinition[];
+  /** The first schema of these tools. */
+  readonly schema: Json | undefined;
+  readonly written: 'inputSchema' | 'outputSchema';
+  readonly suggest: TargetRun['suggest'];
+};
+
+/** Reports a place that no schema of the tools has. */
+function reportMissing(
+  { pointer, steps: [root, ...names] }: SensitiveField,
+  { tools, schema, written, suggest }: Missing,
+  report: ReportDiagnostic,
+): void {
+  const [only] = tools.length === 1 ? tools : [];
   if (schema === undefined) {
-    const message = `the tool "${name}" has no ${written} in its pin, so whether it has ${field.pointer} cannot be checked`;
+    const who = only === undefined ? 'the tools that match have' : `the tool "${only.name}" has`;
+    const message = `${who} no pinned ${written}, so whether ${pointer} exists cannot be checked`;
     report([], 'note', message);
     return;
   }
-  if (!describesPlace(schema, names)) {
-    const message = `the pinned ${written} of the tool "${name}" does not describe ${field.pointer}`;
-    const nearest = nearestPlace(definition[written], names, suggest);
-    const suggestion = nearest && `/${[root, ...nearest].map(escapeStep).join('/')}`;
-    report([], 'warning', message, suggestion);
-    return;
-  }
-  if (isArgument || field.effect === 'tag' || !refusesMarkers(definition[written], names)) return;
-  const message = `the pinned outputSchema of the tool "${name}" requires ${field.pointer} and admits neither text nor null there, so every result with it is withheld`;
-  report([], 'warning', message);
+  const message =
+    only === undefined
+      ? `no pinned ${written} of the tools that match describes ${pointer}`
+      : `the pinned ${written} of the tool "${only.name}" does not describe ${pointer}`;
+  const nearest = nearestPlace(schema, names, suggest);
+  const suggestion = nearest && `/${[root, ...nearest].map(escapeStep).join('/')}`;
+  report([], 'warning', message, suggestion);
 }
 
 /** `*` is an item, a member of any name or, as the last step, every member that there is. */

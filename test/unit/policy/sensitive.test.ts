@@ -158,7 +158,12 @@ describe('mistakes', () => {
     [
       'a place that cannot be checked',
       one('crm/find_customer', '/structuredContent/ssn'),
-      'sensitive.crm/find_customer.0 note the tool "find_customer" has no outputSchema in its pin, so whether it has /structuredContent/ssn cannot be checked',
+      'sensitive.crm/find_customer.0 note the tool "find_customer" has no pinned outputSchema, so whether /structuredContent/ssn exists cannot be checked',
+    ],
+    [
+      'a place that none of several tools has',
+      one('crm/*', '/structuredContent/snn'),
+      'sensitive.crm/*.0 warning no pinned outputSchema of the tools that match describes /structuredContent/snn (/structuredContent/ssn)',
     ],
     [
       'a place that cannot be redacted',
@@ -181,5 +186,6 @@ describe('mistakes', () => {
     '/content/*/text',
   ])('[SF-09] none: %s', (pointer) => {
     expect(one('crm/get_customer', pointer)).toEqual([]);
+    expect(one('crm/*', pointer)).toEqual([]);
   });
 });
