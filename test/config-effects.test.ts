@@ -92,7 +92,7 @@ function isSet(name: string, text: string): boolean {
 /** The names that a file writes to set a key: its own, and the one that it stands under where that has a name. */
 function namesOf(key: string): readonly string[] {
   const [own = '', holder = '<name>'] = key.split('.').reverse();
-  return [own, holder].filter((name) => name !== '<name>').map((name) => name.replace('[]', ''));
+  return [own, holder].map((name) => name.replace('[]', '')).filter((name) => name !== '<name>');
 }
 
 /** Why a claim is not true; undefined where it is. */

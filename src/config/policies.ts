@@ -138,8 +138,9 @@ function readDocument(
   locators.set(file, locate);
   diagnostics.push(...shape.map((diagnostic) => locateDiagnostic(file, locate, diagnostic)));
   if (!isComplete) return undefined;
-  const { policy, mode, defaults, rules, labels, flows } = resolveMeanings(POLICY_SCHEMA, value);
-  return { file, policy, mode, defaults, rules, labels, flows };
+  const meant = resolveMeanings(POLICY_SCHEMA, value);
+  const { policy, mode, defaults, rules, labels, flows, sensitive } = meant;
+  return { file, policy, mode, defaults, rules, labels, flows, sensitive };
 }
 
 function locatePolicyDiagnostic(

@@ -17,6 +17,7 @@ import { exemptIn, ICONS, isFreeForm, valueAt } from './message-fields.js';
 import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
 import type { Profile } from './profiles.js';
 import { findRemaining, type Recheck } from './second-pass.js';
+import { type PlannedFields, redactFields } from './sensitive-fields.js';
 
 /** Bounds of one inspection. A message beyond any of them is withheld. */
 export type InspectionCaps = {
@@ -53,6 +54,8 @@ export type InspectionInput = {
   readonly requestMethod?: string | undefined;
   /** Credentials shown to the upstream. They are removed from every member, whatever the profile. */
   readonly own?: SentCredentials | undefined;
+  /** The sensitive fields of the called tool. They are redacted before anything else is looked for. */
+  readonly sensitive?: PlannedFields | undefined;
 };
 
 /** `overloaded` means that too many long texts are already waiting; inspection itself never returns it. */
@@ -95,8 +98,9 @@ export type FullInspectionOutcome =
 export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
 
 const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemaining };
-/** The member of `_meta` that carries the findings shown to the caller (docs/contract.md §6). */
+/** The members of `_meta` that carry the findings shown to the caller, and the places that are tagged (docs/contract.md §6). */
 export const FINDINGS_MEMBER = 'dev.sallyport/findings';
+const TAINT_MEMBER = 'dev.sallyport/taint';
 
 /** Inspects one message towards the client. Never throws: an error in an inspector withholds with `internal`. */
 export function inspectMessage(
@@ -128,11 +132,40 @@ export function inspectFully(
   input: FullInspectionInput,
   inspectors: Inspectors = INSPECTORS,
 ): FullInspectionOutcome {
+  if (input.sensitive !== undefined) return inspectRedacted(input, input.sensitive, inspectors);
   const log = createFindingLog('to-client', input.own);
   try {
     return inspect(input, inspectors, log);
   } catch {
     return withhold('internal', log);
+  }
+}
+
+/** Redacts the sensitive fields, inspects what is left, and tags. */
+function inspectRedacted(
+  input: FullInspectionInput,
+  planned: PlannedFields,
+  inspectors: Inspectors,
+): FullInspectionOutcome {
+  try {
+    const redacted = redactFields(input.text, planned, input.caps ?? INSPECTION_CAPS);
+    if (redacted === 'too-large') return withheld('result-too-large');
+    const { text, tagged } = redacted;
+    const value: Json = text === input.text ? input.value : JSON.parse(text);
+    const rest = { ...input, text, value, sensitive: undefined };
+    const outcome = passIfClean(rest) ?? inspectFully(rest, inspectors);
+    const findings = [...redacted.findings, ...outcome.findings];
+    if (outcome.kind === 'withhold') return { ...outcome, findings };
+    const inspected = outcome.kind === 'changed' ? outcome.text : text;
+    const shown = findings.length === 0 ? inspected : withFindings(inspected, findings);
+    const taint: Json = { pointers: tagged, labels: planned.labels };
+    const changed = tagged.length === 0 ? shown : withMeta(shown, TAINT_MEMBER, taint);
+    // A result whose `_meta` is no object cannot be tagged.
+    if (tagged.length > 0 && changed === shown) return { ...withheld('result-invalid'), findings };
+    if (changed === input.text) return { ...outcome, findings };
+    return { kind: 'changed', text: changed, findings, previousTail: outcome.previousTail };
+  } catch {
+    return withheld('internal');
   }
 }
 
@@ -165,6 +198,7 @@ export function passIfClean(
   input: FullInspectionInput,
 ): (InspectionOutcome & FullInspectionOutcome) | undefined {
   const { own } = input;
+  if (input.sensitive !== undefined) return undefined;
   try {
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
     if (needsStructuralInspection(input.value, undefined, LIST_MEMBERS.get(input.requestMethod)))
@@ -209,11 +243,15 @@ function inspect(
     return withhold('result-content', log);
   }
   const previousTail = nextTail(tail, pass.readerTexts);
-  if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), previousTail };
   const findings = log.list();
-  const changed = withFindings(edited, publicFindings(findings));
+  const changed = findings.length === 0 ? edited : withFindings(edited, findings);
+  if (changed === text) return { kind: 'clean', findings, previousTail };
   // A text block that repeated the structured content must still do so after the change.
-  if (hasMatchingTextCopy(value) && !hasMatchingTextCopy(JSON.parse(changed)))
+  if (
+    pass.edits.length > 0 &&
+    hasMatchingTextCopy(value) &&
+    !hasMatchingTextCopy(JSON.parse(changed))
+  )
     return withhold('result-content', log);
   return { kind: 'changed', text: changed, findings, previousTail };
 }
@@ -350,12 +388,16 @@ function hasMatchingTextCopy(value: Json): boolean {
 }
 
 /** Adds the findings to `_meta` of a result. Errors and notifications have no member for them. */
-function withFindings(text: string, findings: Json): string {
+function withFindings(text: string, findings: readonly Finding[]): string {
+  return withMeta(text, FINDINGS_MEMBER, publicFindings(findings));
+}
+
+function withMeta(text: string, member: string, content: Json): string {
   const value: Json = JSON.parse(text);
   const result = valueAt(value, ['result']);
   if (!isObject(result)) return text;
-  const findingsMember: JsonObject = { [FINDINGS_MEMBER]: findings };
-  if (result['_meta'] === undefined) return setMember(text, ['result'], '_meta', findingsMember);
+  if (result['_meta'] === undefined)
+    return setMember(text, ['result'], '_meta', { [member]: content });
   if (!isObject(result['_meta'])) return text;
-  return setMember(text, ['result', '_meta'], FINDINGS_MEMBER, findings);
+  return setMember(text, ['result', '_meta'], member, content);
 }

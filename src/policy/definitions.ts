@@ -145,6 +145,29 @@ export function findUndeclared(
   return described?.input?.firstUndeclared?.(args);
 }
 
+/**
+ * Whether a schema describes the member at this path: it is asked with a value that has only this path. Numbers in the
+ * path may be indexes of arrays.
+ */
+export function describesMember(schema: CompiledSchema, names: readonly string[]): boolean {
+  return [probeOf(names, false), probeOf(names, true)].some(
+    (probe) => schema.firstUndescribed(probe) === undefined,
+  );
+}
+
+/** Maximum index in an array of a probe; further items are described like the item at this index. */
+const MAX_PROBED_INDEX = 64;
+
+function probeOf(names: readonly string[], hasLists: boolean): JsonObject {
+  const [first = '', ...rest] = names;
+  const inner = rest.reduceRight<Json>((value, name) => {
+    if (!hasLists || !/^(?:0|[1-9]\d*)$/.test(name)) return { [name]: value };
+    const listIndex = Math.min(Number(name), MAX_PROBED_INDEX);
+    return [...Array.from({ length: listIndex }, () => null), value];
+  }, true);
+  return { [first]: inner };
+}
+
 /** The definitions of one upstream under one version of the lock file and the last complete listing. */
 export interface Catalog {
   readonly upstream: string;

@@ -52,12 +52,7 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
   const known = new BoundedMap<string, TargetFlows>(MAX_KNOWN_TOOLS);
 
   function find(upstream: string, tool: string | undefined): TargetFlows {
-    const found = new Set(
-      labels
-        .filter((rule) => rule.upstream === upstream && matchesTool(rule.tools, tool))
-        .flatMap((rule) => rule.labels),
-    );
-    if (!found.has(TRUSTED)) found.add(UNTRUSTED);
+    const found = labelsOf(labels, upstream, tool);
     return {
       leaves: [...found].filter((label) => sought.has(label)).sort(),
       flows: flows.filter(({ to }) => found.has(to)),
@@ -76,6 +71,21 @@ export function createFlowSet(flows: readonly Flow[], labels: readonly LabelRule
     },
     keepMs: Math.max(0, ...flows.map(({ withinMs }) => withinMs)) + RECORD_EVERY_MS,
   };
+}
+
+/** All labels of a tool, or of what else an upstream has. */
+export function labelsOf(
+  labels: readonly LabelRule[],
+  upstream: string,
+  tool: string | undefined,
+): ReadonlySet<string> {
+  const found = new Set(
+    labels
+      .filter((rule) => rule.upstream === upstream && matchesTool(rule.tools, tool))
+      .flatMap((rule) => rule.labels),
+  );
+  if (!found.has(TRUSTED)) found.add(UNTRUSTED);
+  return found;
 }
 
 function matchesTool(tools: Pattern | undefined, tool: string | undefined): boolean {

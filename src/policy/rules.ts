@@ -12,6 +12,7 @@ import type { ArgumentReads, Catalog, CompiledSchema } from './definitions.js';
 import type { FlowSet } from './flows.js';
 import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
+import type { SensitiveSet } from './sensitive.js';
 import {
   fitsTerms,
   type ServerRequestContent,
@@ -42,6 +43,8 @@ export interface PolicySet {
   readonly shadow?: Shadow;
   /** Absent where no policy has a flow. */
   readonly flows: FlowSet | undefined;
+  /** Absent where no policy has sensitive fields. */
+  readonly sensitive: SensitiveSet | undefined;
   /** The names of all budgets, sorted. */
   readonly budgets: readonly string[];
 }
@@ -176,14 +179,22 @@ interface CompiledPolicies extends PolicySet {
   readonly byKey: BoundedMap<string, PrincipalRules>;
 }
 
+/** What a set has besides rules. */
+type PolicySetParts = {
+  readonly flows?: FlowSet | undefined;
+  readonly sensitive?: SensitiveSet | undefined;
+  readonly shadow?: Shadow;
+};
+
 /** Makes the compiled set. Called by policy/compile/compile.ts, and by nearest-change.ts to try what another set would decide. */
 export function createPolicySet(
   hash: string,
   rules: readonly Rule[],
-  { flows, shadow }: { flows?: FlowSet | undefined; shadow?: Shadow } = {},
+  { flows, sensitive, shadow }: PolicySetParts = {},
 ): PolicySet {
   const set = {
     flows,
+    sensitive,
     hash,
     ruleCount: rules.length,
     ...(shadow && { shadow }),

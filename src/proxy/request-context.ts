@@ -3,6 +3,7 @@
 
 import { captureArguments } from '../inspection/capture.js';
 import { type Profile, strictestProfile } from '../inspection/profiles.js';
+import { hideArguments } from '../inspection/sensitive-fields.js';
 import type { AuthorizedRequest, ResponseObligations } from '../policy/authorized-request.js';
 import { refuseBlocked } from '../policy/blocks.js';
 import { capturedBy } from '../policy/decide.js';
@@ -20,6 +21,7 @@ import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type RequestRecord } from '../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { PolicyQuery } from '../policy/rules.js';
+import type { SensitiveFields } from '../policy/sensitive.js';
 import { decideShadows } from '../policy/shadow.js';
 import type { AdmittedMessage, ProtocolError } from '../protocol/admitted-request.js';
 import { INTERNAL_ERROR } from '../protocol/errors.js';
@@ -287,17 +289,33 @@ function noteUndeclared(
   record.findings.push({ detector, direction: 'to-upstream', path, count: 1, action: 'flag' });
 }
 
-/** Captures the arguments that rules ask to record. A later decision replaces an earlier one. */
+/** Captures the arguments that rules ask to record, without the sensitive ones. A later decision replaces an earlier one. */
 function capture(
-  { record, incoming }: RequestContext,
+  call: RequestContext,
   pointers: readonly string[],
   args: JsonObject | undefined,
 ): void {
+  const { record, incoming, admitted } = call;
   if (record.args === undefined || args === undefined) return;
-  record.args.captured =
-    pointers.length === 0
-      ? NOTHING_CAPTURED
-      : captureArguments(args, pointers, presentedToken(incoming));
+  if (pointers.length === 0) {
+    record.args.captured = NOTHING_CAPTURED;
+    return;
+  }
+  const hidden = sensitiveFieldsOf(call, admitted?.target ?? NO_TARGET)?.arguments ?? [];
+  const shown = hidden.length === 0 ? args : hideArguments(args, hidden);
+  record.args.captured = captureArguments(shown, pointers, presentedToken(incoming));
+}
+
+/** The sensitive fields of the tool that a message is about. */
+export function sensitiveFieldsOf(
+  { snapshot, incoming }: RequestContext,
+  target: Target,
+): SensitiveFields | undefined {
+  const { sensitive } = snapshot.policies;
+  if (sensitive === undefined || (target.kind !== 'tool' && target.kind !== 'task'))
+    return undefined;
+  const tool = nameOf(target);
+  return tool === undefined ? undefined : sensitive.of(incoming.upstream, tool);
 }
 
 /**

@@ -3,11 +3,13 @@
 // Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan".
 
 import type { InspectionOutcome, PreviousTail } from '../inspection/responses.js';
+import { planRedaction } from '../inspection/sensitive-fields.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import type { CompiledSchema } from '../policy/definitions.js';
 import type { Principal } from '../policy/principal.js';
 import { addFinding, type Finding } from '../policy/record.js';
 import type { Refusal } from '../policy/refusal.js';
+import type { SensitiveFields } from '../policy/sensitive.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 
 import type { ParsedJson } from '../protocol/json/json.js';
@@ -63,6 +65,21 @@ export type CheckContext = {
   gate(): NotificationGate;
 };
 
+/** No value that could stand for a sensitive field is valid. */
+const UNREDACTABLE: Inspection = {
+  kind: 'withhold',
+  reason: 'result-content',
+  findings: [
+    {
+      detector: 'sensitive',
+      direction: 'to-client',
+      path: '/result',
+      count: 1,
+      action: 'withhold',
+    },
+  ],
+};
+
 export const DROP: MessageOutcome = { kind: 'drop' };
 const MAX_BYTES_A_CHAR = 3;
 
@@ -76,11 +93,12 @@ export function inspect(
   reading: ParsedJson,
   output?: CompiledSchema,
   approved: readonly string[] = [],
+  sensitive?: SensitiveFields,
 ): Inspection | Promise<Inspection> {
   if (findRelatedTask(reading.value) === undefined)
-    return inspectContent(context, reading, output, approved);
+    return inspectContent(context, reading, output, approved, sensitive);
   const related = relatedOf(context, reading);
-  const outcome = inspectContent(context, related.reading, output, approved);
+  const outcome = inspectContent(context, related.reading, output, approved, sensitive);
   return outcome instanceof Promise
     ? outcome.then((resolved) => withTask(related, resolved))
     : withTask(related, outcome);
@@ -111,6 +129,7 @@ function inspectContent(
   reading: ParsedJson,
   output: CompiledSchema | undefined,
   approved: readonly string[],
+  fields: SensitiveFields | undefined,
 ): Inspection | Promise<Inspection> {
   const { call, responseObligations } = context;
   const { text, value } = reading;
@@ -121,7 +140,10 @@ function inspectContent(
   const startedMs = performance.now();
   const profile = profileOf(call, responseObligations);
   const { previousTail, requestMethod } = context;
-  const input = { text, value, profile, output, previousTail, approved, requestMethod };
+  const sensitive = fields && planRedaction(value, fields, output);
+  if (fields !== undefined && sensitive === undefined)
+    return noteInspected(context, UNREDACTABLE, startedMs);
+  const input = { text, value, profile, output, previousTail, approved, requestMethod, sensitive };
   const outcome = call.ports.inspection.message(input, call.incoming.upstream, call.callerKey);
   return outcome instanceof Promise
     ? outcome.then((resolved) => noteInspected(context, resolved, startedMs))

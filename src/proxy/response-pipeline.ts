@@ -7,6 +7,7 @@ import { NO_PREVIOUS_TAIL } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { type CompiledSchema, outputOf as outputSchemaOf } from '../policy/definitions.js';
 import { refuseWith } from '../policy/refusal.js';
+import type { SensitiveFields } from '../policy/sensitive.js';
 import type { MethodRule, SessionTarget } from '../protocol/admitted-request.js';
 import { URL_ELICITATION_REQUIRED } from '../protocol/errors.js';
 import type { ReadOutcome } from '../protocol/json/incremental.js';
@@ -22,7 +23,13 @@ import { createGateFor, type NotificationGate } from './features/progress.js';
 import { checkUrlError } from './features/server-requests.js';
 import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
 import { createDelivery, type Delivery, recordDelivery } from './flows.js';
-import { nameOf, type RequestContext, readMessage, refuseReadError } from './request-context.js';
+import {
+  nameOf,
+  type RequestContext,
+  readMessage,
+  refuseReadError,
+  sensitiveFieldsOf,
+} from './request-context.js';
 import {
   type CheckContext,
   type CheckPorts,
@@ -139,7 +146,10 @@ export function createResponseCheck(
       case 'response-input-required': {
         const inputRequired = { text: reading.text, result: message.result };
         return checkInputRequired(call, responsePlan, inputRequired, (cut) =>
-          outcomeWhenInspected(inspect(context, cut), NO_ERROR),
+          outcomeWhenInspected(
+            inspect(context, cut, undefined, [], fieldsOf(context, responsePlan)),
+            NO_ERROR,
+          ),
         );
       }
       case 'response-task':
@@ -216,7 +226,8 @@ function checkContent(
   const { responsePlan } = context;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
   const output = outputOf(checkContext.call, responsePlan);
-  const inspection = inspect(checkContext, reading, output, reviewed);
+  const sensitive = fieldsOf(checkContext, responsePlan);
+  const inspection = inspect(checkContext, reading, output, reviewed, sensitive);
   return inspection instanceof Promise
     ? inspection.then((resolved) =>
         markPrivate(checkContext, responsePlan, reading, outcomeOfInspection(resolved, facts)),
@@ -286,6 +297,12 @@ function outcomeOfInspection(outcome: Inspection, facts: Facts): MessageOutcome 
     case 'withhold':
       return { kind: 'refused', refusal: refuseWith(outcome.reason) };
   }
+}
+
+/** The sensitive fields of the result. Most versions have none of any tool. */
+function fieldsOf({ call }: CheckContext, { admitted }: ResponsePlan): SensitiveFields | undefined {
+  const { sensitive } = call.snapshot.policies;
+  return sensitive && sensitiveFieldsOf(call, admitted.target);
 }
 
 function outputOf(call: RequestContext, { admitted }: ResponsePlan): CompiledSchema | undefined {

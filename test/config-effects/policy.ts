@@ -8,7 +8,10 @@ export const policyEffects: Readonly<Record<string, string>> = {
   labels: 'integration/flows.test.ts > needs each of its labels',
   'flows[].{id,from,to,within,effect}':
     'integration/flows.test.ts > refuses the sink after a result, names its decision',
-  sensitive: "unit/config/policies.test.ts > more('sensitive: {}')",
+  'sensitive.<name>[]':
+    'integration/sensitive-fields.test.ts > redacted and tagged, for SDK clients of each era',
+  'sensitive.<name>[].{pointer,effect}':
+    'integration/sensitive-fields.test.ts > redacted and tagged, for SDK clients of each era',
 
   'rules[].id': 'integration/effects-of-rules.test.ts > policy and id what the record says',
   'rules[].effect': 'attacks/90-log-injection.test.ts > a deny wins over an allow, in any order',

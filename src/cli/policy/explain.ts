@@ -24,6 +24,7 @@ import {
 } from '../../policy/explain.js';
 import { type Change, findChange } from '../../policy/nearest-change.js';
 import { isReason, REASONS } from '../../policy/reasons.js';
+import type { SensitiveField } from '../../policy/sensitive.js';
 import { isObject, type JsonObject, parseObject } from '../../protocol/jsonrpc.js';
 import { countOf } from '../../text/counting.js';
 import { makeVisible, toVisibleJson } from '../../text/escaping.js';
@@ -81,7 +82,16 @@ export function runExplainCall(
     const query = { principal, upstream, target, catalog, args };
     const decision = decideRequest(policies, query);
     const change = findChange(policies, written, query, rules, ports.supposePrincipal);
-    const shown = { ...describeDecision(decision), rules: place(rules, workspace, io), change };
+    const tool = target.kind === 'tool' ? target.name : undefined;
+    const sensitive = tool === undefined ? undefined : policies.sensitive?.of(upstream, tool);
+    const shown = {
+      ...describeDecision(decision),
+      rules: place(rules, workspace, io),
+      change,
+      ...(sensitive && {
+        sensitive: [...sensitive.results, ...sensitive.arguments].map(describeField),
+      }),
+    };
     io.stdout(options.json ? `${toVisibleJson(shown)}\n` : renderCall(shown));
     return EXIT_FINE;
   });
@@ -164,17 +174,29 @@ function describeDecision(decision: Decision): DescribedDecision {
   return { verdict, reason, ...named, listed, text };
 }
 
+type DescribedField = Pick<SensitiveField, 'pointer' | 'effect'>;
+
+function describeField({ pointer, effect }: SensitiveField): DescribedField {
+  return { pointer, effect };
+}
+
 type ExplainedCall = DescribedDecision & {
   readonly rules: readonly PlacedRule[];
   readonly change: Change | undefined;
+  readonly sensitive?: readonly DescribedField[];
 };
 
-function renderCall({ rules, change, ...decision }: ExplainedCall): string {
+function renderFields(fields: readonly DescribedField[] = []): string {
+  const lines = fields.map(({ pointer, effect }) => `  ${effect} ${makeVisible(pointer)}\n`);
+  return lines.length === 0 ? '' : `sensitive fields:\n${lines.join('')}`;
+}
+
+function renderCall({ rules, change, sensitive, ...decision }: ExplainedCall): string {
   const { verdict, reason, rule, listed, text } = decision;
   const by = rule === undefined ? '' : ` by ${rule}`;
   const seen = listed ? 'listed for this caller' : 'hidden from this caller ("not found")';
   const head = verdict === 'allow' ? `allow${by}\n` : `deny: ${reason}${by}, ${seen}\n`;
-  return `${head}${text === undefined ? '' : `  ${text}\n`}${renderRules(rules)}${renderChange(change)}`;
+  return `${head}${text === undefined ? '' : `  ${text}\n`}${renderRules(rules)}${renderFields(sensitive)}${renderChange(change)}`;
 }
 
 const STATES = { holds: 'holds', fails: 'does not hold', error: 'error', unknown: 'not known' };

@@ -30,6 +30,15 @@ const MAX_EXPRESSION_LENGTH = 4096;
 const MAX_REASON_LENGTH = 200;
 const MAX_CAPTURES = 64;
 const MAX_POINTER_LENGTH = 256;
+const MAX_SENSITIVE = 32;
+/** Places in content are whole blocks or their texts: a result with anything less of a block would not be valid. */
+const POINTER = {
+  title: 'a JSON pointer such as /structuredContent/ssn, /content/*/text or /arguments/ssn',
+  maxLength: MAX_POINTER_LENGTH,
+  pattern:
+    '^/(?:(?:structuredContent|arguments)(?:/(?:[^~/]|~[01])*)*|content(?:/(?:\\*|0|[1-9][0-9]*)(?:/text)?)?)$',
+};
+type SensitiveEntry = { readonly pointer: string; readonly effect?: 'redact' | 'tag' };
 /** Charges are counted in millionths, exactly. */
 const MAX_BUDGET = 1_000_000_000;
 const MAX_RESULT_BYTES = 256 * 1024 * 1024;
@@ -315,7 +324,38 @@ export const POLICY_SCHEMA = published(
       flows: list('What is refused for a while after a result was received.', FLOW, {
         minItems: 1,
       }),
-      sensitive: unavailable('Places in results that hold sensitive values.'),
+      sensitive: typed<Readonly<Record<string, readonly (string | SensitiveEntry)[]>>>({
+        type: 'object',
+        description:
+          'Sensitive fields of tools, by `UPSTREAM/TOOL`, where the tool may be a glob: what is there is redacted in results, and never recorded of arguments.',
+        minProperties: 1,
+        additionalProperties: {
+          type: 'array',
+          minItems: 1,
+          maxItems: MAX_SENSITIVE,
+          uniqueItems: true,
+          items: {
+            ...POINTER,
+            type: ['string', 'object'],
+            title: `${POINTER.title}, or {pointer, effect}`,
+            properties: {
+              pointer: {
+                ...POINTER,
+                type: 'string',
+                description: 'The place; `*` stands for every item or member.',
+              },
+              effect: {
+                type: 'string',
+                enum: ['redact', 'tag'],
+                description:
+                  'What happens to results: `redact` (the default) replaces the value, and `tag` names the place in `_meta["dev.sallyport/taint"]`.',
+              },
+            },
+            required: ['pointer'],
+            additionalProperties: false,
+          },
+        },
+      }),
     },
     { title: 'a policy file', required: ['version', 'policy', 'rules'] },
   ),

@@ -106,8 +106,8 @@ export function createInspection(
     owner: Owner,
     needsPrefilter: boolean,
   ): Promise<InspectionOutcome> {
-    const { text, profile, previousTail, caps, approved, requestMethod, own } = input;
-    const job = { text, profile, previousTail, caps, approved, requestMethod, own };
+    const { text, profile, previousTail, caps, approved, requestMethod, own, sensitive } = input;
+    const job = { text, profile, previousTail, caps, approved, requestMethod, own, sensitive };
     const end = await run({ kind: 'message', input: job, needsPrefilter }, owner);
     switch (end.kind) {
       case 'message':
@@ -229,9 +229,9 @@ export function createInspection(
 /** Adds the credentials. The value of a large text is not parsed for this, because the worker thread parses it. */
 function withOwnCredentials(input: InspectionInput, own: SentCredentials): InspectionInput {
   if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
-  const { text, profile, output, previousTail, caps, approved, requestMethod } = input;
+  const { text, profile, output, previousTail, caps, approved, requestMethod, sensitive } = input;
   return {
-    ...{ text, profile, output, previousTail, caps, approved, requestMethod, own },
+    ...{ text, profile, output, previousTail, caps, approved, requestMethod, own, sensitive },
     get value() {
       return input.value;
     },

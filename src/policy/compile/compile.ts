@@ -4,14 +4,20 @@
 // change later make no policy invalid. Reads no file. docs/contract.md §4, law 4.
 
 import type { Json } from '../../protocol/jsonrpc.js';
-import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import { isObject } from '../../protocol/jsonrpc.js';
 import { createSuggester, type nearestCandidate } from '../../text/edit-distance.js';
 import type { Expression } from '../cel.js';
 import { promptArguments } from '../conditions.js';
-import type { Catalog, PinKind, PinnedDefinition } from '../definitions.js';
+import {
+  type Catalog,
+  describesMember,
+  type PinKind,
+  type PinnedDefinition,
+} from '../definitions.js';
 import type { FlowSet } from '../flows.js';
 import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
 import { costOf, createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
+import type { SensitiveSet } from '../sensitive.js';
 import { observedRules } from '../shadow.js';
 import {
   type DefaultsDocument,
@@ -22,9 +28,10 @@ import {
   type ReportDiagnostic,
   type RuleDocument,
 } from './documents.js';
-import { compileFlows } from './flows.js';
+import { compileFlows, compileLabels } from './flows.js';
 import { PinnedNames } from './pinned-names.js';
 import { compileRule, WHAT_KEYS } from './rule.js';
+import { compileSensitive } from './sensitive.js';
 import { type CheckedRule, warnOfRules } from './warnings.js';
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
@@ -368,28 +375,10 @@ function schemaPaths(schema: Json, path: readonly string[]): readonly (readonly 
   ];
 }
 
-/** Checks the pinned schema with a value that has only this path; numbers in the path may be indexes of arrays. */
+/** Whether the pinned definition has an argument at this path. */
 function describesPath(pinned: PinnedDefinition | undefined, names: readonly string[]): boolean {
-  const input = pinned?.input;
-  if (input !== undefined) {
-    return [probeOf(names, false), probeOf(names, true)].some(
-      (probe) => input.firstUndescribed(probe) === undefined,
-    );
-  }
+  if (pinned?.input !== undefined) return describesMember(pinned.input, names);
   return pinned !== undefined && promptArguments(pinned.definition).has(names[0] ?? '');
-}
-
-/** Maximum index in an array of a probe; further items are described like the item at this index. */
-const MAX_PROBED_INDEX = 64;
-
-function probeOf(names: readonly string[], hasLists: boolean): JsonObject {
-  const [first = '', ...rest] = names;
-  const inner = rest.reduceRight<Json>((value, name) => {
-    if (!hasLists || !/^(?:0|[1-9]\d*)$/.test(name)) return { [name]: value };
-    const listIndex = Math.min(Number(name), MAX_PROBED_INDEX);
-    return [...Array.from({ length: listIndex }, () => null), value];
-  }, true);
-  return { [first]: inner };
 }
 
 function suggestArgument(
@@ -467,10 +456,12 @@ export function compilePolicies(
   for (const { report } of run.unpinned.values()) report();
   if (!diagnostics.hasErrors) warnOfRules(checked, context);
   const enforced = documents.filter(({ mode }) => mode !== 'shadow');
-  const flows = compileFlows(enforced, context, diagnostics);
+  const labels = compileLabels(enforced, context, diagnostics);
+  const flows = compileFlows(enforced, labels, diagnostics);
+  const sensitive = compileSensitive(enforced, labels, context, diagnostics);
   const policies = diagnostics.hasErrors
     ? createPolicySet(context.hash, [])
-    : createSet({ rules, shadowed, flows }, context);
+    : createSet({ rules, shadowed, flows, sensitive }, context);
   return { policies, diagnostics: diagnostics.all };
 }
 
@@ -478,11 +469,13 @@ const NOT_ENFORCED =
   'this policy is not enforced: what its rules would decide is only recorded, and its deny rules protect nothing';
 
 const NOT_EVALUATED =
-  'this policy is not enforced: its labels and flows are checked only when it is, and nothing records what they would refuse';
+  'this policy is not enforced: its labels, flows and sensitive fields are checked only when it is, and nothing records what they would do';
 
 function warnOfShadow(document: PolicyDocument, report: ReportDiagnostic): void {
   report(['mode'], 'warning', NOT_ENFORCED);
-  const unused = (['labels', 'flows'] as const).find((key) => document[key] !== undefined);
+  const unused = (['labels', 'flows', 'sensitive'] as const).find(
+    (key) => document[key] !== undefined,
+  );
   if (unused !== undefined) report([unused], 'warning', NOT_EVALUATED);
 }
 
@@ -493,18 +486,21 @@ function createSet(
     readonly rules: readonly Rule[];
     readonly shadowed: readonly Shadowed[];
     readonly flows: FlowSet | undefined;
+    readonly sensitive: SensitiveSet | undefined;
   },
   { hash, mode }: PolicyContext,
 ): PolicySet {
-  const { rules, shadowed, flows } = compiled;
+  const { rules, shadowed, flows, sensitive } = compiled;
   const isObserved = mode === 'observe';
-  if (shadowed.length === 0 && !isObserved) return createPolicySet(hash, rules, { flows });
+  if (shadowed.length === 0 && !isObserved)
+    return createPolicySet(hash, rules, { flows, sensitive });
   const policies = shadowed.map(({ policy, rules: own }) => {
     return { policy, set: createPolicySet(hash, [...rules, ...own]) };
   });
   const unenforced = isObserved ? createPolicySet(hash, rules) : undefined;
   return createPolicySet(hash, isObserved ? observedRules(rules) : rules, {
     flows: isObserved ? undefined : flows,
+    sensitive,
     shadow: { policies, unenforced },
   });
 }

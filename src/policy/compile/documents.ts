@@ -142,6 +142,16 @@ export type PolicyDocument = {
   /** By `UPSTREAM` or `UPSTREAM/TOOL`, whose tool may be a glob. */
   readonly labels?: LabelsDocument | undefined;
   readonly flows?: readonly FlowDocument[] | undefined;
+  /** By `UPSTREAM/TOOL`, whose tool may be a glob. */
+  readonly sensitive?: SensitiveDocument | undefined;
+};
+
+/** JSON pointers; one without an effect is redacted. */
+export type SensitiveDocument = {
+  readonly [target: string]: readonly (
+    | string
+    | { readonly pointer: string; readonly effect?: 'redact' | 'tag' }
+  )[];
 };
 
 export type LabelsDocument = { readonly [target: string]: readonly string[] };

@@ -20,16 +20,13 @@ import type {
 
 type Suggest = typeof nearestCandidate;
 
-/** The labels and flows of all documents; `undefined` if there are no flows. */
+/** The flows of all documents; `undefined` if there are none. */
 export function compileFlows(
   documents: readonly PolicyDocument[],
-  context: PolicyContext,
+  labels: readonly LabelRule[],
   diagnostics: DiagnosticCollector,
 ): FlowSet | undefined {
   const suggest = createSuggester();
-  const labels = documents.flatMap((document) =>
-    compileLabels(document, context, diagnostics, suggest),
-  );
   const given = new Set([UNTRUSTED, ...labels.flatMap((rule) => rule.labels)]);
   const flows = documents.flatMap((document) =>
     compileDocument(document, given, diagnostics, suggest),
@@ -39,70 +36,78 @@ export function compileFlows(
   return flows.length === 0 ? undefined : createFlowSet(flows, labels);
 }
 
-type LabelRun = {
+/** The key whose names are targets, and how they are checked and reported. */
+export type TargetRun = {
+  readonly key: 'labels' | 'sensitive';
   readonly context: PolicyContext;
   readonly suggest: Suggest;
   readonly report: ReportDiagnostic;
 };
 
-function compileLabels(
-  { file, labels = {} }: PolicyDocument,
+/** The labels of all documents. */
+export function compileLabels(
+  documents: readonly PolicyDocument[],
   context: PolicyContext,
   diagnostics: DiagnosticCollector,
-  suggest: Suggest,
 ): readonly LabelRule[] {
-  const run = { context, suggest, report: diagnostics.forFile(file) };
-  return Object.entries(labels).flatMap(
-    ([target, given]) => compileLabel(target, given, run) ?? [],
-  );
+  const suggest = createSuggester();
+  return documents.flatMap(({ file, labels: given = {} }) => {
+    const run = { key: 'labels', context, suggest, report: diagnostics.forFile(file) } as const;
+    return Object.entries(given).flatMap(([target, labels]) => {
+      const compiled = compileTarget(target, labels.includes(TRUSTED), run);
+      return compiled === undefined ? [] : [{ ...compiled, labels }];
+    });
+  });
 }
 
-function compileLabel(
+/** `UPSTREAM`, or `UPSTREAM/TOOL`. `grants`: one that is to grant something. */
+export function compileTarget(
   target: string,
-  labels: readonly string[],
-  run: LabelRun,
-): LabelRule | undefined {
+  grants: boolean,
+  run: TargetRun,
+): Pick<LabelRule, 'upstream' | 'tools'> | undefined {
   const slash = target.indexOf('/');
   const upstream = slash === -1 ? target : target.slice(0, slash);
   const tool = slash === -1 ? undefined : target.slice(slash + 1);
   if (!isKnownUpstream(upstream, tool, target, run)) return undefined;
-  if (tool === undefined) return { upstream, tools: undefined, labels };
+  if (tool === undefined) return { upstream, tools: undefined };
   const compiled = compilePattern(tool, 'name');
   if (!compiled.ok || tool === '') {
     const why = compiled.ok ? 'the name of the tool is missing' : compiled.why;
-    run.report(['labels', target], 'error', why);
+    run.report([run.key, target], 'error', why);
     return undefined;
   }
-  checkTool({ target, upstream, tool, labels, pattern: compiled.pattern }, run);
-  return { upstream, tools: compiled.pattern, labels };
+  checkTool({ target, upstream, tool, grants, pattern: compiled.pattern }, run);
+  return { upstream, tools: compiled.pattern };
 }
 
 function isKnownUpstream(
   upstream: string,
   tool: string | undefined,
   target: string,
-  { context, suggest, report }: LabelRun,
+  { key, context, suggest, report }: TargetRun,
 ): boolean {
   const names = context.upstreams.map(({ name }) => name);
   if (names.includes(upstream) || context.unknownNames?.has('upstream') === true) return true;
   const nearest = suggest(upstream, names);
   const suggestion = tool === undefined || nearest === undefined ? nearest : `${nearest}/${tool}`;
-  const message = `no upstream is named "${upstream}"; a label is given to UPSTREAM or UPSTREAM/TOOL`;
-  report(['labels', target], 'error', message, suggestion);
+  const form =
+    key === 'labels' ? 'a label is given to UPSTREAM or UPSTREAM/TOOL' : 'write UPSTREAM/TOOL';
+  report([key, target], 'error', `no upstream is named "${upstream}"; ${form}`, suggestion);
   return false;
 }
 
-type ToolLabel = {
+type ToolTarget = {
   readonly target: string;
   readonly upstream: string;
   readonly tool: string;
-  readonly labels: readonly string[];
+  readonly grants: boolean;
   readonly pattern: Pattern;
 };
 
 function checkTool(
-  { target, upstream, tool, labels, pattern }: ToolLabel,
-  { context, suggest, report }: LabelRun,
+  { target, upstream, tool, grants, pattern }: ToolTarget,
+  { key, context, suggest, report }: TargetRun,
 ): void {
   const known = pinnedTools(upstream, context);
   if (known === undefined || known.some((name) => matchesPattern(pattern, name))) return;
@@ -112,17 +117,17 @@ function checkTool(
     : `"${tool}" matches no tool that is pinned for "${upstream}"`;
   const nearest = isExact ? suggest(tool, known) : undefined;
   const suggestion = nearest === undefined ? undefined : `${upstream}/${nearest}`;
-  report(['labels', target], severityOf(tool, labels, context), message, suggestion);
+  report([key, target], severityOf(tool, grants, context), message, suggestion);
 }
 
-/** A glob also labels what may be offered later. One that is to grant something is probably a mistake. */
+/** A glob also covers what may be offered later. One that is to grant something is probably a mistake. */
 function severityOf(
   tool: string,
-  labels: readonly string[],
+  grants: boolean,
   { areInForce }: PolicyContext,
 ): 'error' | 'warning' | 'note' {
   if (isExactPattern(tool)) return areInForce === true ? 'warning' : 'error';
-  return labels.includes(TRUSTED) ? 'warning' : 'note';
+  return grants ? 'warning' : 'note';
 }
 
 /** The tools that are pinned for an upstream; `undefined` if that is not known, or if it is not pinned strictly. */

@@ -8,6 +8,8 @@ import { principal } from '../policy/samples.js';
 import { filesOf, lineOf } from './reading.js';
 
 const FOLDER = '/srv/policies';
+const SENSITIVE_POINTER =
+  'a JSON pointer such as /structuredContent/ssn, /content/*/text or /arguments/ssn';
 const GOOD = `version: 1
 policy: github
 owner: team@example.com
@@ -205,6 +207,7 @@ describe('[C-15] keys by effect', () => {
     expect(GOOD).toContain(part);
     return GOOD.replace(part, by);
   };
+  const more = (key: string): string => `${GOOD}${key}\n`;
 
   it.each([
     [
@@ -305,6 +308,27 @@ describe('[C-15] keys by effect', () => {
       '19:21 error expected a size such as 64KiB or 1MiB; did you mean "64KiB"?',
     ],
     ['a pointer', swap('[/id]', '[id]'), '20:23 error expected a JSON pointer such as /id'],
+    ['no sensitive field', more('sensitive: {}'), '26:12 error this map must not be empty'],
+    [
+      'a pointer of neither results nor arguments',
+      more('sensitive: {crm/get: [/result/ssn]}'),
+      `26:23 error expected ${SENSITIVE_POINTER}, or {pointer, effect}`,
+    ],
+    [
+      'a malformed pointer',
+      more('sensitive: {crm/get: [{pointer: /structuredContent/a~2}]}'),
+      `26:33 error expected ${SENSITIVE_POINTER}`,
+    ],
+    [
+      'less of content than a text',
+      more('sensitive: {crm/get: [/content/0/type]}'),
+      `26:23 error expected ${SENSITIVE_POINTER}, or {pointer, effect}`,
+    ],
+    [
+      'an effect',
+      more('sensitive: {crm/get: [{pointer: /content, effect: tags}]}'),
+      '26:51 error "tags" is not one of redact, tag; did you mean "tag"?',
+    ],
     [
       'a rule id',
       swap('id: read', 'id: "Read this"'),
@@ -312,7 +336,6 @@ describe('[C-15] keys by effect', () => {
     ],
   ])('%s', (_, text, line) => expect(linesOf(text)).toContain(line));
 
-  const more = (key: string): string => `${GOOD}${key}\n`;
   it.each([
     [
       'approval',
@@ -320,7 +343,6 @@ describe('[C-15] keys by effect', () => {
       '18:5',
       '"approval"',
     ],
-    ['sensitive', more('sensitive: {}'), '26:1', '"sensitive"'],
   ])('[C-11] reads and refuses %s', (_, text, place, key) => {
     expect(linesOf(text)).toEqual([`${place} error ${key} is not available in this version`]);
   });

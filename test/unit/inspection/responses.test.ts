@@ -10,6 +10,7 @@ import {
   inspectMessage,
 } from '../../../src/inspection/responses.js';
 import type { CompiledSchema } from '../../../src/policy/definitions.js';
+import type { Finding } from '../../../src/policy/record.js';
 import type { Json, JsonObject } from '../../../src/protocol/jsonrpc.js';
 import {
   awsKey,
@@ -317,6 +318,21 @@ describe('borders', () => {
   });
 });
 
+/** The message as it was, with the findings beside it. */
+function expectFlagged(
+  outcome: InspectionOutcome,
+  message: { readonly value: Json },
+  findings: readonly Partial<Finding>[],
+): void {
+  expect(findings.length).toBeGreaterThan(0);
+  const { value } = changed(outcome);
+  const { result } = message.value as JsonObject;
+  const { _meta: meta, ...rest } = value['result'] as JsonObject;
+  expect(rest).toEqual(result);
+  const shown = (meta as JsonObject)[FINDINGS_MEMBER];
+  expect(shown).toMatchObject(findings.map(({ direction: _, ...finding }) => finding));
+}
+
 describe('rules of the profile', () => {
   it('[I-27] off lets pass, flag only records, block withholds', () => {
     const message = textResult(`a ${token} b`);
@@ -324,10 +340,7 @@ describe('rules of the profile', () => {
     const flag = inspect(message, { profile: withRules({ secrets: 'flag' }) });
     const block = inspect(message, { profile: withRules({ secrets: 'block' }) });
     expect(off).toMatchObject({ kind: 'clean', findings: [] });
-    expect(flag).toMatchObject({
-      kind: 'clean',
-      findings: [{ detector: 'secret:github-token', action: 'flag' }],
-    });
+    expectFlagged(flag, message, [{ detector: 'secret:github-token', action: 'flag' }]);
     expect(block).toMatchObject({ kind: 'withhold', reason: 'result-content' });
   });
 
@@ -345,8 +358,17 @@ describe('rules of the profile', () => {
     for (const [text, block, flag] of families) {
       expect(inspect(textResult(text), { profile: withRules(block) }).kind).toBe('withhold');
       const flagged = inspect(textResult(text), { profile: withRules(flag) });
-      expect(flagged.kind).toBe('clean');
-      expect(flagged.kind === 'clean' && flagged.findings.length).toBeGreaterThan(0);
+      expectFlagged(flagged, textResult(text), flagged.findings);
+    }
+  });
+
+  it('[I-27] what is flagged in an error or a notification passes to the byte', () => {
+    for (const value of [
+      { jsonrpc: '2.0', id: 1, error: { code: -1, message: `a ${token}` } },
+      { jsonrpc: '2.0', method: 'notifications/message', params: { data: `a ${token}` } },
+    ]) {
+      const outcome = inspect(messageOf(value), { profile: withRules({ secrets: 'flag' }) });
+      expect(outcome).toMatchObject({ kind: 'clean', findings: [{ action: 'flag' }] });
     }
   });
 

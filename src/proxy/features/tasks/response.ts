@@ -17,6 +17,7 @@ import {
 import type { Json, JsonObject } from '../../../protocol/jsonrpc.js';
 import { readPlainTask } from '../../../protocol/tasks.js';
 import { hasTask } from '../../../protocol/versions/detection.js';
+import { sensitiveFieldsOf } from '../../request-context.js';
 import { type CheckContext, inspect, type MessageOutcome } from '../../response-context.js';
 import type { ResponsePlan } from '../../response-plan.js';
 import { checkTaskState, mayKnowTask } from './status.js';
@@ -52,7 +53,8 @@ export async function checkCreatedTask(
   // Both the server's id and the sealed one look like secrets, so the text is inspected without either.
   const withoutTaskId = readJsonText(setMember(text, path, 'taskId', ''));
   if (!withoutTaskId.ok) return withhold('upstream-protocol');
-  const outcome = await inspect(checkContext, withoutTaskId);
+  const sensitive = sensitiveFieldsOf(call, admitted.target);
+  const outcome = await inspect(checkContext, withoutTaskId, undefined, [], sensitive);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : withoutTaskId.text;

@@ -33,6 +33,7 @@ import { isTaskId, type Task, type TaskState } from '../../../protocol/tasks.js'
 import { hasTask } from '../../../protocol/versions/detection.js';
 import { decideTarget } from '../../authorization.js';
 import type { Snapshot } from '../../ports.js';
+import { sensitiveFieldsOf } from '../../request-context.js';
 import {
   type CheckContext,
   DROP,
@@ -175,7 +176,13 @@ async function inspectPayload(
   const reading = readJsonText(asResponse);
   if (!reading.ok || readEnvelope(reading.value).kind !== member) return PROTOCOL_ERROR;
   const isError = state.kind === 'error' || state.result['isError'] === true;
-  const outcome = await inspect(checkContext, reading, outputOf(checkContext, task));
+  const sensitive = sensitiveFieldsOf(checkContext.call, {
+    kind: 'task',
+    tool: task.tool,
+    use: 'get',
+  });
+  const output = outputOf(checkContext, task);
+  const outcome = await inspect(checkContext, reading, output, [], sensitive);
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
   const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
   const payloadSpan = spanOf(inspected, [member]);

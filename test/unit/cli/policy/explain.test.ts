@@ -69,6 +69,17 @@ describe('[POL-01] explain call', () => {
     });
   });
 
+  it('names the sensitive fields of the tool', async () => {
+    const { out } = await explain({ target: 'crm/get_customer', group: ['support'] });
+    expect(out).toContain(
+      'sensitive fields:\n  redact /structuredContent/ssn\n  redact /structuredContent/birthday\n',
+    );
+    expect(await explainJson({ target: 'crm/update_customer' })).toMatchObject({
+      sensitive: [{ pointer: '/arguments/fields/*', effect: 'redact' }],
+    });
+    expect(await explainJson({ target: 'crm/find_customer' })).not.toHaveProperty('sensitive');
+  });
+
   it('names the term of an expression that fails', async () => {
     const { out } = await explain({
       target: 'code/create_pull_request',

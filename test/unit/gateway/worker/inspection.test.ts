@@ -165,6 +165,34 @@ describe('inspection on another thread', () => {
     }
   });
 
+  it.each([2, 32 * 1024, 512 * 1024])(
+    '[PRF-08, SF-10] sensitive fields are redacted wherever a text of %i characters is inspected',
+    async (length) => {
+      const note = 'plain words '.repeat(Math.ceil(length / 12));
+      const structuredContent = { code: 'C-77-4711', note };
+      const content = [{ type: 'text', text: JSON.stringify(structuredContent) }];
+      const result = { content, structuredContent };
+      const steps = ['structuredContent', 'code'];
+      const field = { pointer: '/structuredContent/code', steps, effect: 'redact' } as const;
+      const store = createOwnCredentialStore(Date.now);
+      store.note(token, 'issued');
+      const withOwn = createInspection(noting(worker, ends), FREE_TURNS, {
+        ownOf: () => store.current(),
+      });
+      const input: InspectionInput = {
+        ...messageOf({ jsonrpc: '2.0', id: 1, result }),
+        profile,
+        sensitive: { fields: [field], replacements: ['marker'], labels: [] },
+      };
+      for (const way of [inspection, withOwn]) {
+        const outcome = await way.message(input, 'one');
+        expect(outcome).toEqual(inspectMessage(input));
+        expect(outcome.kind).toBe('changed');
+        expect(JSON.stringify(outcome)).not.toContain('4711');
+      }
+    },
+  );
+
   it.runIf(process.platform === 'linux')(
     '[PRF-08] gives way to the event loop where both want one core',
     async () => {
